@@ -1,0 +1,1 @@
+"""A data loader for PyTorch: native threads, exact pixels, one import changed."""

@@ -1,0 +1,85 @@
+//! The one error of the crate. Variants carry data; `Display` writes the sentence once.
+
+use std::path::PathBuf;
+
+/// The result of everything that can fail here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, where, and with which limits.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An index outside of the dataset.
+    #[error("index {index} is out of range for a dataset of {len} samples")]
+    Index {
+        /// The index as the sampler gave it.
+        index: i64,
+        /// Number of samples in the dataset.
+        len: usize,
+    },
+    /// A file could not be opened or read. The kind of `source` decides the exception's class.
+    #[error("cannot read {path:?}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The bytes are not an image that can be decoded.
+    #[error("cannot decode {path:?}: {reason}")]
+    Decode {
+        /// The file; empty when the bytes did not come from one.
+        path: PathBuf,
+        /// What the decoder found, in words.
+        reason: String,
+    },
+    /// An image of this pipeline cannot be transformed.
+    #[error("cannot {what}: {reason}")]
+    Transform {
+        /// The operation, as a verb phrase: `resize to 0x32`.
+        what: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Samples of one batch have different shapes. The words are torch's.
+    #[error(
+        "stack expects each tensor to be equal size, but got {first:?} at entry 0 and {other:?} \
+         at entry {position}"
+    )]
+    Unequal {
+        /// Shape of the first sample.
+        first: Vec<usize>,
+        /// Shape of the first sample that differs.
+        other: Vec<usize>,
+        /// Its position in the batch.
+        position: usize,
+    },
+    /// Memory for a batch could not be had.
+    #[error("cannot allocate {bytes} bytes for a batch: {source}")]
+    Memory {
+        /// What was asked for.
+        bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The code of a sample panicked.
+    #[error("internal error, please report it: a loading thread panicked: {message}")]
+    Panic {
+        /// The panic's message.
+        message: String,
+    },
+    /// An executor dropped a sample without completing it.
+    #[error("internal error, please report it: a sample was dropped by its executor")]
+    Abandoned,
+    /// An error of one sample of a batch.
+    #[error("{source} (sample {index}, position {position} of batch {seq})")]
+    Sample {
+        /// The dataset index.
+        index: i64,
+        /// Position in the batch.
+        position: usize,
+        /// The batch.
+        seq: u64,
+        /// What happened to the sample.
+        source: Box<Error>,
+    },
+}

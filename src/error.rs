@@ -40,6 +40,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A batch sampler gave a batch without indices.
+    #[error("a batch of no samples cannot be collated: the batch sampler gave no indices")]
+    Empty,
     /// Samples of one batch have different shapes. The words are torch's.
     #[error(
         "stack expects each tensor to be equal size, but got {first:?} at entry 0 and {other:?} \
@@ -52,6 +55,20 @@ pub enum Error {
         other: Vec<usize>,
         /// Its position in the batch.
         position: usize,
+    },
+    /// A dtype that no column can have.
+    #[error("a column cannot hold elements of dtype {name}")]
+    Dtype {
+        /// Its name.
+        name: String,
+    },
+    /// An array whose shape and strides do not describe its memory.
+    #[error("an array of shape {shape:?} with byte strides {strides:?} cannot be a column")]
+    Layout {
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Its strides, in bytes.
+        strides: Vec<isize>,
     },
     /// Memory for a batch could not be had.
     #[error("cannot allocate {bytes} bytes for a batch: {source}")]
@@ -66,6 +83,46 @@ pub enum Error {
     Panic {
         /// The panic's message.
         message: String,
+    },
+    /// The memory of a column is not where it was.
+    #[error(
+        "the tensor of a Rows column was moved in memory since this iterator was made: it was \
+         shared with another process, or resized; start a new iterator"
+    )]
+    Moved,
+    /// No batch came in time. The first words are torch's.
+    #[error(
+        "DataLoader timed out after {timeout_s} seconds: {fetching} threads are reading and \
+         {computing} are decoding; raise timeout, or num_workers if they are busy rather than stuck"
+    )]
+    Timeout {
+        /// The limit, in seconds.
+        timeout_s: f64,
+        /// Threads that read.
+        fetching: usize,
+        /// Threads that decode, transform or copy.
+        computing: usize,
+    },
+    /// Not one native thread can be started.
+    #[error("cannot start a native thread: {source}; is the number of processes limited?")]
+    Threads {
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The native threads were stopped: the interpreter exits.
+    #[error("fastload's threads are stopped: the interpreter is exiting")]
+    Closed,
+    /// An iterator of the parent process.
+    #[error(
+        "this iterator belongs to the parent process and cannot be used in a forked child: make \
+         a new one there with iter(loader)"
+    )]
+    Inherited,
+    /// Two executors made the same sample.
+    #[error("internal error, please report it: the sample at position {position} was made twice")]
+    Twice {
+        /// Position in the batch.
+        position: usize,
     },
     /// An executor dropped a sample without completing it.
     #[error("internal error, please report it: a sample was dropped by its executor")]

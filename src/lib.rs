@@ -1,13 +1,24 @@
 //! The native core of fastload: read, decode, transform and collate samples on threads that never
 //! touch an interpreter.
 //!
-//! Arrows point one way: `py` → `program` → `collate`/`image`/`decode` → `column` → `memory`.
+//! Arrows point one way: `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
 //! `pool` and `stream` know neither batches nor Python; `py` is the only module that names PyO3.
 
+pub mod collate;
+pub mod column;
 pub mod decode;
 pub mod error;
+pub mod fork;
 pub mod image;
 pub mod memory;
+pub mod order;
+pub mod pool;
+pub mod program;
+pub mod stats;
+pub mod stream;
 pub mod sync;
+
+#[cfg(feature = "python")]
+mod py;
 
 pub use error::{Error, Result};

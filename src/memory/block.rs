@@ -1,0 +1,115 @@
+//! What memory is made of: the heap for small blocks, anonymous mappings for large ones.
+//!
+//! Owns the making and the unmaking of memory, and nothing of its use: the free list and the
+//! leases see a start, a capacity and initialised bytes. Another backing (as memory shared with
+//! worker processes) is another variant here.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::io::{Error, ErrorKind, Result};
+use std::ptr::NonNull;
+
+use memmap2::{MmapMut, MmapOptions};
+
+/// Alignment of every block, in bytes: a cache line, and the widest vector register.
+pub(super) const ALIGNMENT: usize = 64;
+
+/// Lends its alignment to the address of an empty block.
+#[repr(align(64))]
+struct Aligned;
+
+/// Size of a huge page, in bytes, on x86-64 and with 4 KiB pages on aarch64.
+const HUGE: usize = 2 << 20;
+
+/// Memory of its own: `capacity` initialised bytes from `start` on, given back when dropped.
+pub(super) struct Block {
+    start: NonNull<u8>,
+    capacity: usize,
+    backing: Backing,
+}
+
+enum Backing {
+    Heap(Layout),
+    /// Held to be unmapped with the block.
+    Mapped {
+        _map: MmapMut,
+    },
+}
+
+// SAFETY: a block owns its memory, and neither backing is tied to a thread.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Takes `capacity` zeroed bytes from the system allocator.
+    pub(super) fn heap(capacity: usize) -> Result<Self> {
+        let layout = Layout::from_size_align(capacity, ALIGNMENT)
+            .map_err(|error| Error::new(ErrorKind::OutOfMemory, error))?;
+        let start = if capacity == 0 {
+            NonNull::<Aligned>::dangling().cast()
+        } else {
+            // SAFETY: the layout's size is not zero.
+            let memory = unsafe { alloc_zeroed(layout) };
+            NonNull::new(memory).ok_or(ErrorKind::OutOfMemory)?
+        };
+        Ok(Self {
+            start,
+            capacity,
+            backing: Backing::Heap(layout),
+        })
+    }
+
+    /// Maps `capacity` bytes, zeroed by the kernel at their first touch; from 2 MiB on aligned to
+    /// huge pages, and made of them where the kernel can.
+    pub(super) fn map(capacity: usize) -> Result<Self> {
+        let slack = if capacity >= HUGE { HUGE } else { 0 };
+        let len = capacity.checked_add(slack).ok_or(ErrorKind::OutOfMemory)?;
+        let mut map = MmapOptions::new().len(len).map_anon()?;
+        let base = map.as_mut_ptr();
+        let offset = if slack == 0 {
+            0
+        } else {
+            base.align_offset(HUGE)
+        };
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if slack != 0 {
+            // a kernel without huge pages refuses; the memory is as good, only slower to touch
+            let _ = map.advise_range(memmap2::Advice::HugePage, offset, capacity);
+        }
+        // SAFETY: offset <= slack, so that the result and the `capacity` bytes after it lie within
+        // the mapping.
+        let start = unsafe { base.add(offset) };
+        let start = NonNull::new(start).ok_or(ErrorKind::OutOfMemory)?;
+        Ok(Self {
+            start,
+            capacity,
+            backing: Backing::Mapped { _map: map },
+        })
+    }
+
+    /// Returns the address of the first byte; valid for `capacity` bytes while the block lives.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Returns the size, in bytes.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Tells whether the block is worth keeping: making it anew costs page faults.
+    pub(super) fn is_mapped(&self) -> bool {
+        matches!(self.backing, Backing::Mapped { .. })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Backing::Heap(layout) = self.backing
+            && layout.size() != 0
+        {
+            // SAFETY: `start` came from `alloc_zeroed` with this very layout, and nobody uses it
+            // after the block.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Where a field of a batch is written: a lease of ours, or memory that torch owns.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::fmt;
+use std::slice;
+
+use super::lease::Lease;
+
+/// Bytes that are written once, and then belong to a tensor.
+#[derive(Debug)]
+pub enum Destination {
+    /// Memory of the slab pool; the tensor made of it will own it.
+    Lease(Lease),
+    /// Memory of a tensor that exists already, as page-locked memory of torch's own allocator.
+    Foreign(Foreign),
+}
+
+impl Destination {
+    /// Returns the number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Lease(lease) => lease.len(),
+            Self::Foreign(foreign) => foreign.len,
+        }
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the address of the first byte.
+    pub fn as_ptr(&self) -> *const u8 {
+        match self {
+            Self::Lease(lease) => lease.as_ptr(),
+            Self::Foreign(foreign) => foreign.ptr,
+        }
+    }
+
+    /// Returns the address of the first byte, to write through.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        match self {
+            Self::Lease(lease) => lease.as_mut_ptr(),
+            Self::Foreign(foreign) => foreign.ptr,
+        }
+    }
+
+    /// Returns all bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Lease(lease) => lease,
+            Self::Foreign(foreign) => foreign.bytes(),
+        }
+    }
+
+    /// Returns all bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Lease(lease) => lease,
+            Self::Foreign(foreign) => foreign.bytes_mut(),
+        }
+    }
+}
+
+impl From<Lease> for Destination {
+    fn from(lease: Lease) -> Self {
+        Self::Lease(lease)
+    }
+}
+
+/// Bytes of somebody else, exclusively ours to write while `owner` is held.
+pub struct Foreign {
+    ptr: *mut u8,
+    len: usize,
+    owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: `new` promises exclusive bytes, which any thread may write; the owner is Send itself.
+unsafe impl Send for Foreign {}
+// SAFETY: shared, it gives out only `&[u8]`.
+unsafe impl Sync for Foreign {}
+
+impl Foreign {
+    /// Borrows the `len` bytes at `ptr`; `ptr` may be anything when `len` is 0.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised, stay where they are until `owner` is dropped or taken out, and
+    /// until then nobody else reads or writes them.
+    pub unsafe fn new(ptr: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { ptr, len, owner }
+    }
+
+    /// Ends the borrow, and returns what owns the bytes: the tensor.
+    pub fn into_owner(self) -> Box<dyn Any + Send + Sync> {
+        self.owner
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: initialised, alive and exclusive by the promise of `new`, and only `&mut self`
+        // writes.
+        unsafe { slice::from_raw_parts(self.ptr, self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: initialised, alive and exclusive by the promise of `new`.
+        unsafe { slice::from_raw_parts_mut(self.ptr, self.len) }
+    }
+}
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Foreign")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

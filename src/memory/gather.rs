@@ -1,0 +1,70 @@
+//! Copying rows of fixed size from anywhere in an array to one place after the other.
+//!
+//! Rows of a shuffled epoch are cache misses one after the other; asking for a row some steps before
+//! it is copied lets the memory system work on several at once.
+#![allow(unsafe_code)]
+
+use super::View;
+
+/// How many rows ahead memory is asked for.
+const AHEAD: usize = 16;
+/// Rows up to this many bytes are asked for whole, longer ones by their first lines.
+const PREFETCH_BYTES: usize = 512;
+const LINE: usize = 64;
+
+/// Copies the rows at `starts` (byte offsets into `source`), each `row_bytes` long, to `out`.
+///
+/// # Panics
+///
+/// If `out` has not exactly room for the rows, or a row is not inside of `source`.
+pub fn gather(source: &View, starts: &[usize], row_bytes: usize, out: &mut [u8]) {
+    assert_eq!(out.len(), starts.len() * row_bytes, "rows and room differ");
+    match row_bytes {
+        0 => {}
+        1 => fixed::<1>(source, starts, out),
+        2 => fixed::<2>(source, starts, out),
+        4 => fixed::<4>(source, starts, out),
+        8 => fixed::<8>(source, starts, out),
+        16 => fixed::<16>(source, starts, out),
+        _ => any(source, starts, row_bytes, out),
+    }
+}
+
+fn fixed<const N: usize>(source: &View, starts: &[usize], out: &mut [u8]) {
+    for (at, row) in out.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+        if let Some(&ahead) = starts.get(at + AHEAD) {
+            prefetch(source.bytes(ahead, N));
+        }
+        row.copy_from_slice(source.bytes(starts[at], N));
+    }
+}
+
+fn any(source: &View, starts: &[usize], row_bytes: usize, mut out: &mut [u8]) {
+    let mut at = 0;
+    while at < starts.len() {
+        // A run of neighbours is one copy.
+        let mut end = at + 1;
+        while end < starts.len() && starts[end] == starts[end - 1] + row_bytes {
+            end += 1;
+        }
+        if let Some(&ahead) = starts.get(at + AHEAD) {
+            prefetch(source.bytes(ahead, row_bytes.min(PREFETCH_BYTES)));
+        }
+        let (run, rest) = out.split_at_mut((end - at) * row_bytes);
+        run.copy_from_slice(source.bytes(starts[at], run.len()));
+        out = rest;
+        at = end;
+    }
+}
+
+#[inline]
+fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program can see, from an address that is valid.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, LINE);
+}

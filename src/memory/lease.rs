@@ -1,0 +1,94 @@
+//! The exclusive use of some bytes of the slab pool, until dropped.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::slice;
+
+use super::block::Block;
+use super::slab;
+use crate::fork;
+
+/// Exactly `len` initialised bytes, 64-byte aligned, that nobody else uses.
+///
+/// Their values are arbitrary: zeros, or what a former lease wrote. Dropping it returns the memory,
+/// from any thread; in a forked child, dropping an inherited lease does nothing.
+pub struct Lease {
+    block: ManuallyDrop<Block>,
+    len: usize,
+    birth: u64,
+}
+
+// SAFETY: shared, a lease gives out only `&[u8]`.
+unsafe impl Sync for Lease {}
+
+impl Lease {
+    /// Leases the first `len` bytes of `block`, made in generation `birth`.
+    pub(super) fn new(block: Block, len: usize, birth: u64) -> Self {
+        assert!(
+            len <= block.capacity(),
+            "a lease of {len} bytes of a smaller block"
+        );
+        Self {
+            block: ManuallyDrop::new(block),
+            len,
+            birth,
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the address of the first byte.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.block.start().as_ptr()
+    }
+
+    /// Returns the address of the first byte, to write through.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.block.start().as_ptr()
+    }
+}
+
+impl Deref for Lease {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the block owns at least `len` initialised bytes, and only `&mut self` writes.
+        unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Lease {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` excludes every other use.
+        unsafe { slice::from_raw_parts_mut(self.as_mut_ptr(), self.len) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if fork::inherited(self.birth) {
+            return; // the memory is the parent's as well, and so are the locks around it
+        }
+        // SAFETY: `block` is not used again: this is drop.
+        let block = unsafe { ManuallyDrop::take(&mut self.block) };
+        slab::give_back(block);
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

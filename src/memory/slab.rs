@@ -1,0 +1,312 @@
+//! The pool that batches are leased from: one per process, elastic, reusing.
+//!
+//! Owns the idle memory of the process and the thread that gives it back: `fastload-trim` lives
+//! only while something is idle, and unmaps what nobody wanted for two seconds. Refuses to bound
+//! anything: what users hold is theirs, what is prefetched is bounded where it is submitted.
+//! Invariant: no lock of the pool is ever taken in a forked child: the child has a pool of its own,
+//! and leaks what it inherited.
+#![allow(unsafe_code)]
+
+use std::io::ErrorKind;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::block::Block;
+use super::free_list::{FreeList, Put, Watch};
+use super::lease::Lease;
+use super::size_class;
+use crate::error::{Error, Result};
+use crate::fork;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+
+/// How long a block stays idle before it is given back.
+const LIFETIME: Duration = Duration::from_secs(2);
+
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
+
+struct Pool {
+    birth: u64,
+    idle: FreeList<Block>,
+    leased_bytes: AtomicUsize,
+    /// Held while the trimming thread is started or stopped; that thread never takes it.
+    trimmer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the pool holds, in bytes of address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// In leases now, rounded up to their size classes.
+    pub leased_bytes: usize,
+    /// Kept for reuse.
+    pub idle_bytes: usize,
+}
+
+/// Leases `bytes` bytes with arbitrary, initialised values.
+pub fn lease(bytes: usize) -> Result<Lease> {
+    let pool = pool();
+    let block = pool
+        .take(bytes)
+        .map_err(|source| Error::Memory { bytes, source })?;
+    Ok(Lease::new(block, bytes, pool.birth))
+}
+
+/// Takes back the block of a lease of this process.
+pub(super) fn give_back(block: Block) {
+    pool().give_back(block);
+}
+
+/// Gives everything idle back to the system, on the caller's thread; returns how many bytes.
+pub fn trim() -> usize {
+    pool().idle.drain().iter().map(Block::capacity).sum()
+}
+
+/// Returns what is leased and what is idle.
+pub fn stats() -> Stats {
+    let pool = pool();
+    Stats {
+        leased_bytes: pool.leased_bytes.load(Ordering::Relaxed),
+        idle_bytes: pool.idle.idle_bytes(),
+    }
+}
+
+/// Ends the trimming thread, waits until it is gone, and gives back what it was to watch.
+///
+/// For the quiet before a fork. The next block that becomes idle starts the thread again.
+pub fn stop_trimming() {
+    pool().stop_trimming();
+}
+
+/// Ends the trimming thread for good: from now on, memory is given back when it is dropped.
+///
+/// For the exit of the interpreter, after which tensors may still be freed but no thread started.
+pub fn retire() {
+    let pool = pool();
+    pool.idle.retire();
+    pool.stop_trimming();
+}
+
+/// Returns the pool of this process: a new one at first, and in every forked child.
+fn pool() -> &'static Pool {
+    let current = POOL.load(Ordering::Acquire);
+    // SAFETY: POOL is null or a pool that was leaked, and so lives for ever.
+    if let Some(pool) = unsafe { current.as_ref() }
+        && !fork::inherited(pool.birth)
+    {
+        return pool;
+    }
+    let made = Box::into_raw(Box::new(Pool::new(fork::generation())));
+    match POOL.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: leaked just now.
+        Ok(_) => unsafe { &*made },
+        Err(theirs) => {
+            // SAFETY: nobody else has seen `made`.
+            drop(unsafe { Box::from_raw(made) });
+            // SAFETY: another thread of this process has put it there, leaked; a fork makes the
+            // child's only thread, which fails at no exchange.
+            unsafe { &*theirs }
+        }
+    }
+}
+
+impl Pool {
+    fn new(birth: u64) -> Self {
+        Self {
+            birth,
+            idle: FreeList::new(),
+            leased_bytes: AtomicUsize::new(0),
+            trimmer: Mutex::new(None),
+        }
+    }
+
+    fn take(&self, bytes: usize) -> std::io::Result<Block> {
+        let block = if bytes < size_class::SMALLEST {
+            Block::heap(bytes)?
+        } else {
+            let class = size_class::round(bytes).ok_or(ErrorKind::OutOfMemory)?;
+            match self.idle.take(class) {
+                Some(block) => block,
+                None => self.map(class)?,
+            }
+        };
+        self.leased_bytes
+            .fetch_add(block.capacity(), Ordering::Relaxed);
+        Ok(block)
+    }
+
+    /// Maps a new block, if need be in place of what is idle.
+    fn map(&self, class: usize) -> std::io::Result<Block> {
+        Block::map(class).or_else(|_| {
+            drop(self.idle.drain());
+            Block::map(class)
+        })
+    }
+
+    fn give_back(&'static self, block: Block) {
+        self.leased_bytes
+            .fetch_sub(block.capacity(), Ordering::Relaxed);
+        if !block.is_mapped() {
+            return;
+        }
+        match self.idle.put(block.capacity(), block, Instant::now()) {
+            Put::Kept => {}
+            Put::Unwatched => self.start_trimming(),
+            Put::Refused(block) => drop(block),
+        }
+    }
+
+    fn start_trimming(&'static self) {
+        let mut trimmer = lock(&self.trimmer);
+        if !self.idle.watch() {
+            return;
+        }
+        let thread = thread::Builder::new().name("fastload-trim".to_owned());
+        match thread.spawn(|| self.keep_trimming()) {
+            // the handle of a thread that ended by itself is dropped here
+            Ok(handle) => *trimmer = Some(handle),
+            // no thread to be had: the next block that becomes idle tries again
+            Err(_) => self.idle.unwatch(),
+        }
+    }
+
+    fn keep_trimming(&self) {
+        loop {
+            match self.idle.step(Instant::now(), LIFETIME) {
+                Watch::Expired(blocks) => drop(blocks),
+                Watch::Rest(time) => self.idle.rest(time),
+                Watch::Over => return,
+            }
+        }
+    }
+
+    fn stop_trimming(&self) {
+        let mut trimmer = lock(&self.trimmer);
+        self.idle.stop();
+        if let Some(thread) = trimmer.take() {
+            // its closure cannot panic; if it did, there is nobody to tell
+            let _ = thread.join();
+        }
+        self.idle.resume();
+        drop(self.idle.drain());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn new_pool() -> &'static Pool {
+        Box::leak(Box::new(Pool::new(fork::generation())))
+    }
+
+    #[test]
+    fn a_block_is_reused_within_its_class() {
+        let pool = new_pool();
+        let block = pool.take(100_000).unwrap();
+        let (start, class) = (block.start(), block.capacity());
+        assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), class);
+        pool.give_back(block);
+        assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(pool.idle.idle_bytes(), class);
+        let larger = pool.take(2 * class).unwrap();
+        assert_eq!(pool.idle.idle_bytes(), class);
+        let again = pool.take(class).unwrap();
+        assert_eq!(again.start(), start);
+        pool.give_back(larger);
+        pool.give_back(again);
+        pool.stop_trimming();
+        assert_eq!(pool.idle.idle_bytes(), 0);
+    }
+
+    #[test]
+    fn the_trimming_thread_lives_while_something_is_idle() {
+        let pool = new_pool();
+        let is_running = || {
+            lock(&pool.trimmer)
+                .as_ref()
+                .is_some_and(|t| !t.is_finished())
+        };
+        pool.give_back(pool.take(10).unwrap());
+        assert!(!is_running());
+        pool.give_back(pool.take(100_000).unwrap());
+        assert!(is_running());
+        pool.stop_trimming();
+        assert!(!is_running());
+        pool.give_back(pool.take(100_000).unwrap());
+        assert!(is_running());
+        pool.idle.retire();
+        pool.stop_trimming();
+        pool.give_back(pool.take(100_000).unwrap());
+        assert!(!is_running());
+        assert_eq!(pool.idle.idle_bytes(), 0);
+    }
+
+    #[test]
+    fn a_lease_is_aligned_and_of_the_size_asked_for() {
+        for bytes in [0, 1, 63, 65_535, 65_536, 65_537, (2 << 20) + 1] {
+            let mut lease = lease(bytes).unwrap();
+            assert_eq!(lease.len(), bytes);
+            assert_eq!(lease.as_ptr().addr() % 64, 0);
+            lease.fill(7);
+            assert!(lease.first().is_none_or(|&byte| byte == 7));
+            assert!(lease.last().is_none_or(|&byte| byte == 7));
+        }
+    }
+
+    #[test]
+    fn large_blocks_start_at_a_huge_page() {
+        let block = lease(3 << 20).unwrap();
+        assert_eq!(block.as_ptr().addr() % (2 << 20), 0);
+    }
+
+    #[cfg(not(miri))] // whose own memory ends first
+    #[test]
+    fn what_cannot_be_had_is_an_error() {
+        for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
+            assert!(
+                matches!(lease(bytes), Err(Error::Memory { bytes: asked, .. }) if asked == bytes)
+            );
+        }
+    }
+
+    #[test]
+    fn leases_are_dropped_on_any_thread() {
+        let leases: Vec<_> = (0..8).map(|_| lease(100_000).unwrap()).collect();
+        std::thread::scope(|scope| {
+            for mut lease in leases {
+                scope.spawn(move || lease[99_999] = 1);
+            }
+        });
+    }
+
+    #[cfg(all(unix, not(miri)))]
+    #[test]
+    fn a_child_leaks_what_it_inherited_and_leases_its_own() {
+        let inherited = lease(100_000).unwrap();
+        // SAFETY: the child uses only what must work there, and leaves.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            drop(inherited);
+            let fresh = stats()
+                == Stats {
+                    leased_bytes: 0,
+                    idle_bytes: 0,
+                };
+            drop(lease(100_000));
+            let reused = stats()
+                == Stats {
+                    leased_bytes: 0,
+                    idle_bytes: 106_496,
+                };
+            // SAFETY: ends the child without running what belongs to the parent.
+            unsafe { libc::_exit(i32::from(fresh) + 2 * i32::from(reused)) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is a live int, `pid` our child.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert!(libc::WIFEXITED(status));
+        assert_eq!(libc::WEXITSTATUS(status), 3);
+    }
+}

@@ -1,0 +1,118 @@
+//! The bytes of somebody else's array, shared to be read.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::fmt;
+use std::slice;
+
+/// `len` bytes that live as long as their owner, which is dropped with the view.
+pub struct View {
+    ptr: *const u8,
+    len: usize,
+    /// Held to keep the memory alive.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the bytes are only read, from wherever; the owner is Send itself.
+unsafe impl Send for View {}
+// SAFETY: as above, and a shared view gives no access to the owner.
+unsafe impl Sync for View {}
+
+impl View {
+    /// Shares the `len` bytes at `ptr`; `ptr` may be anything when `len` is 0.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised, and stay where they are until `owner` is dropped. Nobody writes
+    /// them while they are read: a user who changes an array while it is loaded from gets torn
+    /// values, as with every loader that reads in the background.
+    pub unsafe fn new(ptr: *const u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self {
+            ptr,
+            len,
+            _owner: owner,
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns `len` bytes from `offset` on.
+    ///
+    /// # Panics
+    ///
+    /// When they do not lie within the view.
+    pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        let end = offset.checked_add(len);
+        assert!(
+            end.is_some_and(|end| end <= self.len),
+            "{len} bytes at {offset} of a view of {} bytes",
+            self.len
+        );
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: offset < self.len, so that the result lies within the array of `new`.
+        let start = unsafe { self.ptr.add(offset) };
+        // SAFETY: offset + len <= self.len: initialised, alive and unwritten by the promise of
+        // `new`.
+        unsafe { slice::from_raw_parts(start, len) }
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn view_of(bytes: &Arc<Vec<u8>>) -> View {
+        // SAFETY: the vector is not changed, and lives as long as the clone.
+        unsafe { View::new(bytes.as_ptr(), bytes.len(), Box::new(Arc::clone(bytes))) }
+    }
+
+    #[test]
+    fn reads_what_is_there_and_frees_the_owner() {
+        let bytes = Arc::new(vec![1, 2, 3, 4, 5]);
+        let view = view_of(&bytes);
+        assert_eq!(view.bytes(1, 3), [2, 3, 4]);
+        assert!(view.bytes(5, 0).is_empty());
+        assert_eq!(Arc::strong_count(&bytes), 2);
+        drop(view);
+        assert_eq!(Arc::strong_count(&bytes), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 bytes at 4 of a view of 5 bytes")]
+    fn refuses_bytes_past_the_end() {
+        view_of(&Arc::new(vec![0; 5])).bytes(4, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "of a view of 5 bytes")]
+    fn refuses_an_end_that_overflows() {
+        view_of(&Arc::new(vec![0; 5])).bytes(usize::MAX, 2);
+    }
+
+    #[test]
+    fn nothing_may_be_anywhere() {
+        // SAFETY: there are no bytes.
+        let view = unsafe { View::new(std::ptr::null(), 0, Box::new(())) };
+        assert!(view.is_empty());
+        assert!(view.bytes(0, 0).is_empty());
+    }
+}

@@ -1,0 +1,125 @@
+//! One picture of 500x375 pixels, stage by stage, on one thread. `FASTLOAD_BENCH_JPEG` names
+//! another file to take in place of the one made here.
+#![allow(missing_docs, unsafe_code)]
+#![allow(clippy::multiple_unsafe_ops_per_block)] // one picture, made once
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::unnecessary_cast
+)] // C enums
+
+use std::hint::black_box;
+use std::ptr;
+
+use _lib::image::{Filter, Op, PassOrder, Pipeline, Scratch, Size};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+const HEIGHT: usize = 375;
+const WIDTH: usize = 500;
+
+/// Waves and noise as a JPEG of quality 90 with halved chroma, about 60 kB.
+fn picture() -> Vec<u8> {
+    if let Some(path) = std::env::var_os("FASTLOAD_BENCH_JPEG") {
+        return std::fs::read(path).expect("a file that can be read");
+    }
+    let mut noise = 1_u32;
+    let pixels: Vec<u8> = (0..HEIGHT * WIDTH * 3)
+        .map(|at| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (row, column) = (at / 3 / WIDTH, at / 3 % WIDTH);
+            let wave = (column as f32 / 17.0 + row as f32 / 31.0 + (at % 3) as f32).sin();
+            (128.0 + 90.0 * wave + (noise >> 28) as f32) as u8
+        })
+        .collect();
+    let (mut encoded, mut size) = (ptr::null_mut(), 0);
+    // SAFETY: `pixels` has the size that is claimed, libjpeg allocates `encoded`, and both it and
+    // the compressor are freed here, once, after the copy.
+    unsafe {
+        let compressor = turbojpeg_sys::tj3Init(turbojpeg_sys::TJINIT_TJINIT_COMPRESS as i32);
+        turbojpeg_sys::tj3Set(
+            compressor,
+            turbojpeg_sys::TJPARAM_TJPARAM_QUALITY as i32,
+            90,
+        );
+        let subsampling = turbojpeg_sys::TJSAMP_TJSAMP_420 as i32;
+        turbojpeg_sys::tj3Set(
+            compressor,
+            turbojpeg_sys::TJPARAM_TJPARAM_SUBSAMP as i32,
+            subsampling,
+        );
+        let (width, height) = (WIDTH as i32, HEIGHT as i32);
+        let format = turbojpeg_sys::TJPF_TJPF_RGB as i32;
+        turbojpeg_sys::tj3Compress8(
+            compressor,
+            pixels.as_ptr(),
+            width,
+            0,
+            height,
+            format,
+            &raw mut encoded,
+            &raw mut size,
+        );
+        let copy = std::slice::from_raw_parts(encoded, size as usize).to_vec();
+        turbojpeg_sys::tj3Free(encoded.cast());
+        turbojpeg_sys::tj3Destroy(compressor);
+        copy
+    }
+}
+
+fn stages(criterion: &mut Criterion) {
+    let resize = |filter| Op::Resize {
+        size: Size::Shorter(256),
+        filter,
+        order: PassOrder::Pillow13,
+    };
+    let crop = Op::CenterCrop {
+        height: 224,
+        width: 224,
+    };
+    let normalize = Op::Normalize {
+        mean: [0.485, 0.456, 0.406],
+        std: [0.229, 0.224, 0.225],
+    };
+    let chains = [
+        ("resize", vec![resize(Filter::Bilinear)]),
+        ("resize, crop", vec![resize(Filter::Bilinear), crop.clone()]),
+        (
+            "resize by lanczos, crop",
+            vec![resize(Filter::Lanczos), crop.clone()],
+        ),
+        (
+            "to tensor, normalize",
+            vec![Op::ToTensor, normalize.clone()],
+        ),
+        (
+            "all",
+            vec![resize(Filter::Bilinear), crop, Op::ToTensor, normalize],
+        ),
+    ];
+    let picture = picture();
+    let mut scratch = Scratch::default();
+    criterion.bench_function("decode", |bencher| {
+        let pipeline = Pipeline::new(Vec::new()).expect("no operation to refuse");
+        bencher.iter(|| {
+            pipeline
+                .decode(black_box(&picture), &mut scratch)
+                .expect("a JPEG")
+        });
+    });
+    for (name, ops) in chains {
+        let pipeline = Pipeline::new(ops).expect("operations that fit");
+        let (height, width) = pipeline.decode(&picture, &mut scratch).expect("a JPEG");
+        let count: usize = pipeline.shape_of(height, width).iter().product();
+        let mut out = vec![0; count * pipeline.dtype().itemsize()];
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                pipeline
+                    .apply(&mut scratch, black_box(&mut out))
+                    .expect("room");
+            });
+        });
+    }
+}
+
+criterion_group!(benches, stages);
+criterion_main!(benches);

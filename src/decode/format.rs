@@ -1,0 +1,70 @@
+//! The kind of an encoded image, told from its first bytes.
+
+use std::fmt;
+
+/// A kind of file that people keep images in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it
+pub enum Format {
+    Jpeg,
+    Png,
+    Gif,
+    WebP,
+    Bmp,
+    Tiff,
+    Avif,
+    Heic,
+    Jpeg2000,
+    JpegXl,
+}
+
+/// Format, where its signature is, and the signature.
+const SIGNATURES: [(Format, usize, &[u8]); 15] = [
+    (Format::Jpeg, 0, b"\xff\xd8\xff"), // as Pillow: two bytes alone are not a JPEG
+    (Format::Png, 0, b"\x89PNG\r\n\x1a\n"),
+    (Format::Gif, 0, b"GIF8"),
+    (Format::WebP, 8, b"WEBP"),
+    (Format::Bmp, 0, b"BM"),
+    (Format::Tiff, 0, b"II*\0"),
+    (Format::Tiff, 0, b"MM\0*"),
+    (Format::Avif, 4, b"ftypavif"),
+    (Format::Avif, 4, b"ftypavis"),
+    (Format::Heic, 4, b"ftypheic"),
+    (Format::Heic, 4, b"ftypmif1"),
+    (Format::Jpeg2000, 0, b"\0\0\0\x0cjP  "),
+    (Format::Jpeg2000, 0, b"\xff\x4f\xff\x51"),
+    (Format::JpegXl, 0, b"\0\0\0\x0cJXL "),
+    (Format::JpegXl, 0, b"\xff\x0a"),
+];
+
+impl Format {
+    /// Tells what `encoded` is; `None` when it is nothing known.
+    pub fn of(encoded: &[u8]) -> Option<Self> {
+        let found = |&(_, at, signature): &(Self, usize, &[u8])| {
+            encoded
+                .get(at..)
+                .is_some_and(|rest| rest.starts_with(signature))
+        };
+        SIGNATURES
+            .into_iter()
+            .find(found)
+            .map(|(format, _, _)| format)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Jpeg => "a JPEG",
+            Self::Png => "a PNG",
+            Self::Gif => "a GIF",
+            Self::WebP => "a WebP",
+            Self::Bmp => "a BMP",
+            Self::Tiff => "a TIFF",
+            Self::Avif => "an AVIF",
+            Self::Heic => "an HEIC",
+            Self::Jpeg2000 => "a JPEG 2000",
+            Self::JpegXl => "a JPEG XL",
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! Both passes of a resize in plain arithmetic: what the vector versions must equal, and what runs
+//! where there are none.
+
+use super::taps::{PRECISION_BITS, Taps};
+
+const HALF: i32 = 1 << (PRECISION_BITS - 1);
+
+/// Scales one row of pixels; `source` starts at its first pixel.
+pub(super) fn across(source: &[u8], taps: &Taps, target: &mut [u8]) {
+    for (output, (pixel, span)) in target.chunks_exact_mut(3).zip(taps.spans()).enumerate() {
+        let mut sums = [HALF; 3];
+        let pixels = source[span.start * 3..].chunks_exact(3);
+        for (&weight, from) in taps.weights(output).iter().zip(pixels) {
+            for (sum, &value) in sums.iter_mut().zip(from) {
+                *sum = sum.wrapping_add(weight.wrapping_mul(i32::from(value)));
+            }
+        }
+        for (value, sum) in pixel.iter_mut().zip(sums) {
+            *value = clip(sum);
+        }
+    }
+}
+
+/// Makes one row, `output`, of weighted rows. `source` starts at the first of them; rows begin
+/// every `stride` bytes.
+pub(super) fn down(source: &[u8], stride: usize, taps: &Taps, output: usize, target: &mut [u8]) {
+    for (at, value) in target.iter_mut().enumerate() {
+        let mut sum = HALF;
+        for (row, &weight) in taps.weights(output).iter().enumerate() {
+            sum = sum.wrapping_add(weight.wrapping_mul(i32::from(source[row * stride + at])));
+        }
+        *value = clip(sum);
+    }
+}
+
+#[allow(clippy::cast_sign_loss)] // clamped
+fn clip(sum: i32) -> u8 {
+    (sum >> PRECISION_BITS).clamp(0, 255) as u8
+}

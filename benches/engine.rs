@@ -1,0 +1,159 @@
+//! What the engine costs: the hand-over of a batch of no work, and one `next` over rows in memory.
+//!
+//! `cargo bench --no-default-features --bench engine`
+
+#![allow(clippy::cast_possible_wrap)] // small constants
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use _lib::column::Rows;
+use _lib::error::{Error, Result};
+use _lib::memory::{Dtype, View};
+use _lib::order::Indices;
+use _lib::program::{Leaf, Program, Task};
+use _lib::stats::Stages;
+use _lib::stream::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+const ROWS: usize = 1_000_000;
+const ROW_FLOATS: usize = 32;
+
+/// Batches of no samples.
+struct Nothing;
+
+impl Work for Nothing {
+    type Task = ();
+    type Batch = ();
+    type Fetched = ();
+    type Output = ();
+
+    fn samples(&self, _task: &()) -> usize {
+        0
+    }
+    fn fetches(&self) -> bool {
+        false
+    }
+    fn cost_ns(&self) -> f64 {
+        1.0
+    }
+    fn begin(&self, _task: ()) -> Result<()> {
+        Ok(())
+    }
+    fn index(&self, _batch: &(), _position: usize) -> i64 {
+        0
+    }
+    fn fetch(
+        &self,
+        _batch: &Arc<()>,
+        _position: usize,
+        _later: &dyn Fn() -> Completion<Self>,
+        _stages: &mut Stages,
+    ) -> Result<Fetch<()>> {
+        Ok(Fetch::Ready(()))
+    }
+    fn fetched_bytes(&self, _fetched: &()) -> usize {
+        0
+    }
+    fn compute(
+        &self,
+        _batch: &(),
+        _chunk: Chunk<()>,
+        _failures: &mut Vec<(usize, Error)>,
+        _stages: &mut Stages,
+    ) {
+    }
+    fn finish(&self, _batch: (), _stages: &mut Stages) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn limits(threads: usize) -> Limits {
+    Limits {
+        depth: 2 * threads,
+        budget_bytes: usize::MAX,
+        threads,
+        fetch: threads,
+        compute: threads,
+        max_chunk: usize::MAX,
+        in_order: true,
+    }
+}
+
+fn take<W: Work>(stream: &Stream<W>) -> W::Output {
+    match stream.take(Duration::from_secs(10)) {
+        Taken::Ready(ready) => ready.output.expect("no sample fails"),
+        _ => panic!("no batch"),
+    }
+}
+
+fn hand_over(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("hand-over");
+    for threads in [1, 2] {
+        let stream = Stream::open(Nothing, limits(threads), 0).expect("threads");
+        for _ in 1..2 * threads {
+            stream.submit((), 0, None);
+        }
+        group.bench_function(BenchmarkId::new("threads", threads), |bencher| {
+            bencher.iter(|| {
+                stream.submit((), 0, None);
+                take(&stream);
+            });
+        });
+    }
+}
+
+fn next_over_rows(criterion: &mut Criterion) {
+    let array = vec![1_u8; ROWS * ROW_FLOATS * 4];
+    let (pointer, len) = (array.as_ptr(), array.len());
+    // SAFETY: the array is the view's owner, and neither moves nor is written to.
+    #[allow(unsafe_code)]
+    let view = unsafe { View::new(pointer, len, Box::new(array)) };
+    let row_bytes = (ROW_FLOATS * 4) as isize;
+    let rows = Rows::new(
+        view,
+        0,
+        &[ROWS, ROW_FLOATS],
+        &[row_bytes, 4],
+        Dtype::Float32,
+    );
+    let leaf = Arc::new(Leaf::Rows(rows.expect("a dense array")));
+    let program = Arc::new(Program::new(vec![leaf]).expect("one leaf"));
+    // A walk that visits every row once, in no order that a prefetcher knows.
+    let order: Arc<[i64]> = (0..ROWS as i64)
+        .map(|i| i * 982_451_653 % ROWS as i64)
+        .collect();
+
+    let mut group = criterion.benchmark_group("next");
+    for batch in [32, 1024] {
+        group.throughput(Throughput::Elements(batch as u64));
+        let stream = Stream::open(program.clone(), limits(2), 0).expect("threads");
+        let mut at = 0;
+        let mut submit = || {
+            at = (at + batch) % (ROWS - batch);
+            let indices = Indices::List(order.clone(), at..at + batch);
+            stream.submit(
+                Task {
+                    indices,
+                    batched: true,
+                    destinations: Vec::new(),
+                },
+                0,
+                None,
+            );
+        };
+        for _ in 0..3 {
+            submit();
+        }
+        group.bench_function(BenchmarkId::new("rows of 128 B", batch), |bencher| {
+            bencher.iter(|| {
+                submit();
+                black_box(take(&stream));
+            });
+        });
+    }
+}
+
+criterion_group!(benches, hand_over, next_over_rows);
+criterion_main!(benches);

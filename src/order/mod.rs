@@ -1,0 +1,169 @@
+//! The order in which samples are visited: what a sampler drew, cut into batches.
+//!
+//! Owns index arrays and their slices; draws nothing itself. Invariant: the batches of a
+//! [`Slicer`] are exactly those of torch's `BatchSampler` over the same indices.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The indices of one batch, or a stretch of an epoch: a span, or a slice of a shared list.
+#[derive(Clone, Debug)]
+pub enum Indices {
+    /// Consecutive indices.
+    Span(Range<i64>),
+    /// A slice of what a sampler drew.
+    List(Arc<[i64]>, Range<usize>),
+}
+
+impl Indices {
+    /// Takes a whole list.
+    pub fn list(list: impl Into<Arc<[i64]>>) -> Indices {
+        let list = list.into();
+        let all = 0..list.len();
+        Indices::List(list, all)
+    }
+
+    /// Number of indices.
+    pub fn len(&self) -> usize {
+        match self {
+            Indices::Span(span) => usize::try_from(span.end - span.start).unwrap_or(0),
+            Indices::List(_, range) => range.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the index at `position`, which must be below [`Indices::len`].
+    pub fn get(&self, position: usize) -> i64 {
+        match self {
+            Indices::Span(span) => span.start + position.cast_signed() as i64,
+            Indices::List(list, range) => list[range.start + position],
+        }
+    }
+
+    /// Removes the first `count` indices and returns them.
+    fn split(&mut self, count: usize) -> Indices {
+        match self {
+            Indices::Span(span) => {
+                let middle = span.start + count.cast_signed() as i64;
+                let first = span.start..middle;
+                span.start = middle;
+                Indices::Span(first)
+            }
+            Indices::List(list, range) => {
+                let middle = range.start + count;
+                let first = range.start..middle;
+                range.start = middle;
+                Indices::List(Arc::clone(list), first)
+            }
+        }
+    }
+}
+
+/// Cuts stretches of an epoch into batches.
+#[derive(Debug)]
+pub struct Slicer {
+    batch_size: usize,
+    drop_last: bool,
+    stretches: VecDeque<Indices>,
+    held: usize,
+    ended: bool,
+}
+
+impl Slicer {
+    /// Makes batches of `batch_size` (at least 1); a short last one is dropped if `drop_last`.
+    pub fn new(batch_size: usize, drop_last: bool) -> Slicer {
+        Slicer {
+            batch_size: batch_size.max(1),
+            drop_last,
+            stretches: VecDeque::new(),
+            held: 0,
+            ended: false,
+        }
+    }
+
+    /// Whether [`Slicer::next_batch`] needs another [`Slicer::push`] or [`Slicer::end`] first.
+    pub fn is_hungry(&self) -> bool {
+        !self.ended && self.held < self.batch_size
+    }
+
+    /// Adds the next stretch.
+    pub fn push(&mut self, stretch: Indices) {
+        self.held += stretch.len();
+        if !stretch.is_empty() {
+            self.stretches.push_back(stretch);
+        }
+    }
+
+    /// Says that no stretch follows.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Returns the next batch; None at the end, or while hungry.
+    pub fn next_batch(&mut self) -> Option<Indices> {
+        let count = self.held.min(self.batch_size);
+        if count == 0 || (count < self.batch_size && (!self.ended || self.drop_last)) {
+            return None;
+        }
+        self.held -= count;
+        let first = self.stretches.front_mut()?;
+        if first.len() >= count {
+            let batch = first.split(count);
+            if first.is_empty() {
+                self.stretches.pop_front();
+            }
+            return Some(batch);
+        }
+        let mut joined = Vec::with_capacity(count);
+        while joined.len() < count {
+            let stretch = self.stretches.front_mut()?;
+            let part = stretch.split(stretch.len().min(count - joined.len()));
+            joined.extend((0..part.len()).map(|at| part.get(at)));
+            if stretch.is_empty() {
+                self.stretches.pop_front();
+            }
+        }
+        Some(Indices::list(joined))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Indices, Slicer};
+
+    proptest! {
+        #[test]
+        fn batches_are_those_of_the_joined_stretches(
+            stretches in prop::collection::vec(prop::collection::vec(-5_i64..100, 0..9), 0..6),
+            batch_size in 1_usize..7,
+            drop_last: bool,
+        ) {
+            let all: Vec<i64> = stretches.concat();
+            let mut slicer = Slicer::new(batch_size, drop_last);
+            let mut coming = stretches.into_iter();
+            let mut batches = Vec::new();
+            loop {
+                while slicer.is_hungry() {
+                    match coming.next() {
+                        Some(stretch) => slicer.push(Indices::list(stretch)),
+                        None => slicer.end(),
+                    }
+                }
+                let Some(batch) = slicer.next_batch() else { break };
+                batches.push((0..batch.len()).map(|at| batch.get(at)).collect::<Vec<_>>());
+            }
+            let mut expected: Vec<Vec<i64>> = all.chunks(batch_size).map(<[i64]>::to_vec).collect();
+            if drop_last && expected.last().is_some_and(|last| last.len() < batch_size) {
+                expected.pop();
+            }
+            prop_assert_eq!(batches, expected);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The process-wide pool of native threads.
+//!
+//! Owns the threads: starts them when there is work, parks them when there is none, ends them after
+//! [`LINGER`]. Refuses to know what they work on: a [`Source`] is asked for one turn after the
+//! other, and sources are visited in rotation, so that live streams share the threads fairly.
+//!
+//! Invariant: a thread parks only if no [`Crew::notify`] came since it began to look for work, so a
+//! wake-up cannot be lost. Threads never attach to an interpreter. A forked child inherits no
+//! threads: [`Pool::global`] notices and builds a new pool there; the old one is leaked untouched.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicPtr;
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::fork;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+
+/// How long a thread without work stays before it ends.
+pub const LINGER: Duration = Duration::from_secs(3);
+
+/// How often who waits for threads to end looks whether it is still worth it.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Something that has work for threads of the pool.
+pub trait Source: Send + Sync {
+    /// Does one piece of work; returns whether there was one.
+    fn turn(&self) -> bool;
+    /// Most threads that may work for this source at once.
+    fn threads(&self) -> usize;
+    /// How many do now.
+    fn active(&self) -> usize;
+}
+
+/// Who is told that there is work: the pool, or a test.
+pub trait Crew: Send + Sync {
+    /// Announces that up to `pieces` pieces of work can be begun now.
+    fn notify(&self, pieces: usize);
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    ended: Condvar,
+    birth: u64,
+}
+
+#[derive(Default)]
+struct State {
+    sources: Vec<Arc<dyn Source>>,
+    next: usize,
+    signals: u64,
+    threads: usize,
+    idle: usize,
+    started: usize,
+    handles: HashMap<ThreadId, JoinHandle<()>>,
+    /// Why the last thread could not be started.
+    refused: Option<std::io::Error>,
+    /// Threads whose last act this was.
+    over: Vec<ThreadId>,
+    /// Idle threads end at once instead of lingering.
+    leaving: bool,
+    /// No thread is started any more.
+    closed: bool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("sources", &self.sources.len())
+            .field("threads", &self.threads)
+            .field("idle", &self.idle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Takes the handles of threads that are over.
+    fn reap(&mut self) -> Vec<JoinHandle<()>> {
+        let over = std::mem::take(&mut self.over);
+        over.iter()
+            .filter_map(|id| self.handles.remove(id))
+            .collect()
+    }
+}
+
+static GLOBAL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+impl Pool {
+    fn new() -> Pool {
+        Pool {
+            state: Mutex::new(State::default()),
+            work: Condvar::new(),
+            ended: Condvar::new(),
+            birth: fork::generation(),
+        }
+    }
+
+    /// Returns the pool of this process; makes it on first use, and anew in a forked child.
+    #[allow(unsafe_code)]
+    pub fn global() -> &'static Pool {
+        loop {
+            let current = GLOBAL.load(Ordering::Acquire);
+            // SAFETY: a non-null pointer comes from `Box::leak` below and is never freed.
+            if let Some(pool) = unsafe { current.as_ref() }
+                && !fork::inherited(pool.birth)
+            {
+                return pool;
+            }
+            let fresh = Box::into_raw(Box::new(Pool::new()));
+            let swapped =
+                GLOBAL.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire);
+            if swapped.is_err() {
+                // SAFETY: `fresh` was made above, and nobody else has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+            }
+        }
+    }
+
+    /// Adds a source. Its work is announced by [`Crew::notify`].
+    pub fn register(&self, source: Arc<dyn Source>) -> Result<()> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        state.sources.push(source);
+        Ok(())
+    }
+
+    /// Removes a source; threads in the middle of a turn finish that turn.
+    pub fn unregister(&self, source: &Arc<dyn Source>) {
+        let mut state = lock(&self.state);
+        let removed = state
+            .sources
+            .iter()
+            .position(|s| std::ptr::addr_eq(Arc::as_ptr(s), Arc::as_ptr(source)))
+            .map(|at| state.sources.swap_remove(at));
+        drop(state);
+        drop(removed);
+    }
+
+    /// Returns how many threads are alive.
+    pub fn threads(&self) -> usize {
+        lock(&self.state).threads
+    }
+
+    /// Whether the threads were ended for good.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// Tells why nobody works: threads were ended for good, or none can be started.
+    pub fn check(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        match state.refused.take() {
+            Some(source) if state.threads == 0 => Err(Error::Threads { source }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the threads that have nothing to do, and waits up to `limit` until they are gone.
+    pub fn park(&self, limit: Duration) {
+        self.end(lock(&self.state), limit, |state| {
+            state.threads <= state.sources.iter().map(|source| source.active()).sum()
+        });
+    }
+
+    /// Ends all threads for good as soon as their turn is over, and waits for that up to `limit`.
+    /// Returns whether some source was left.
+    pub fn shutdown(&self, limit: Duration) -> bool {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let sources = std::mem::take(&mut state.sources);
+        self.end(state, limit, |state| state.threads == 0);
+        !sources.is_empty()
+    }
+
+    /// Has threads end until there is nobody left to wait for, then joins those that ended: the
+    /// system counts a thread until then.
+    fn end(&self, mut state: MutexGuard<'_, State>, limit: Duration, over: fn(&State) -> bool) {
+        let deadline = Instant::now() + limit;
+        state.leaving = true;
+        self.work.notify_all();
+        while !over(&state) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            // A thread that finds work again says nothing, so this looks by itself, too.
+            state = self
+                .ended
+                .wait_timeout(state, left.min(LOOK))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        state.leaving = state.closed;
+        let ended = state.reap();
+        drop(state);
+        for handle in ended {
+            // Its panics were caught.
+            let _ = handle.join();
+        }
+    }
+
+    /// Starts threads for the pieces that no idle one can take: as many as the largest source
+    /// permits, and one for each further source, so that none waits for readers of another.
+    fn hire(&'static self, state: &mut State, pieces: usize) {
+        let largest = state
+            .sources
+            .iter()
+            .map(|source| source.threads())
+            .max()
+            .unwrap_or(0);
+        let permitted = largest + state.sources.len().saturating_sub(1);
+        let mut missing = pieces.saturating_sub(state.idle);
+        drop(state.reap());
+        while missing > 0 && state.threads < permitted && !state.closed {
+            state.started += 1;
+            let thread = std::thread::Builder::new()
+                .name(format!("fastload-{}", state.started))
+                .spawn(move || self.run());
+            match thread {
+                Ok(thread) => state.handles.insert(thread.thread().id(), thread),
+                Err(error) => {
+                    state.refused = Some(error); // if there are some, fewer do the same work
+                    break;
+                }
+            };
+            state.threads += 1;
+            missing -= 1;
+        }
+    }
+
+    /// The life of one thread.
+    fn run(&'static self) {
+        let mut state = lock(&self.state);
+        loop {
+            let seen = state.signals;
+            let mut worked = false;
+            for _ in 0..state.sources.len() {
+                if state.sources.is_empty() || state.closed {
+                    break;
+                }
+                state.next = (state.next + 1) % state.sources.len();
+                let source = Arc::clone(&state.sources[state.next]);
+                drop(state);
+                // What samples do is caught where it happens; this keeps the thread through the rest.
+                worked |= catch_unwind(AssertUnwindSafe(|| source.turn())).unwrap_or(true);
+                drop(source);
+                state = lock(&self.state);
+            }
+            if state.closed {
+                break;
+            }
+            if worked || state.signals != seen {
+                continue;
+            }
+            state.idle += 1;
+            let deadline = Instant::now() + LINGER;
+            let mut left = LINGER;
+            while state.signals == seen && !state.leaving && !left.is_zero() {
+                state = self
+                    .work
+                    .wait_timeout(state, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+                left = deadline.saturating_duration_since(Instant::now());
+            }
+            state.idle -= 1;
+            if state.signals == seen || state.closed {
+                break;
+            }
+        }
+        state.threads -= 1;
+        state.over.push(std::thread::current().id());
+        drop(state);
+        self.ended.notify_all();
+    }
+}
+
+impl Crew for &'static Pool {
+    fn notify(&self, pieces: usize) {
+        if pieces == 0 {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state.signals += 1;
+        let idle = state.idle;
+        self.hire(&mut state, pieces);
+        drop(state);
+        for _ in 0..pieces.min(idle) {
+            self.work.notify_one();
+        }
+    }
+}

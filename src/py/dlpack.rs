@@ -1,0 +1,283 @@
+//! torch tensors that own memory of ours, made through DLPack.
+//!
+//! Owns the C structures of DLPack (dlpack.h 1.3) and the way into torch: the C exchange table of
+//! `torch.Tensor` where there is one, else a capsule for `torch.utils.dlpack.from_dlpack`. Refuses
+//! memory that torch owns already. Invariant: a lease is dropped exactly once, when the last alias
+//! of its tensor is gone; that happens on any thread, with or without the interpreter.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyCapsule;
+use pyo3::{ffi, intern};
+
+use crate::memory::{Dtype, Lease};
+
+/// Major version of DLPack whose structures are below.
+const MAJOR: u32 = 1;
+/// Minor version: 1.1 has the codes of the float8 kinds.
+const MINOR: u32 = 1;
+/// `kDLCPU`.
+const CPU: i32 = 1;
+/// Name of a capsule with a `DLManagedTensor` that nobody has taken yet.
+const UNUSED: &CStr = c"dltensor";
+
+#[repr(C)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+/// `DLTensor`, with its device and data type in place.
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+/// `DLManagedTensorVersioned`.
+#[repr(C)]
+struct Versioned {
+    version: Version,
+    context: *mut c_void,
+    deleter: unsafe extern "C" fn(*mut Versioned),
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// `DLManagedTensor`, from before version 1.0.
+#[repr(C)]
+struct Legacy {
+    tensor: Tensor,
+    context: *mut c_void,
+    deleter: unsafe extern "C" fn(*mut Legacy),
+}
+
+/// `DLPackExchangeAPI`; of its functions, only the one called has its type.
+#[repr(C)]
+struct ExchangeTable {
+    version: Version,
+    previous: *const ExchangeTable,
+    _allocate: *const c_void,
+    _from_object: *const c_void,
+    to_object: ToObject,
+}
+
+/// `DLPackManagedTensorToPyObjectNoSync`: takes the tensor over; 0, or -1 with an exception set.
+type ToObject = unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> c_int;
+
+/// A managed tensor `M` with what it points to. Both have one address: torch holds the first.
+#[repr(C)]
+struct Export<M> {
+    managed: M,
+    /// Shape, then strides in elements.
+    _extents: Vec<i64>,
+    _lease: Lease,
+}
+
+/// How torch takes tensors over.
+enum Import {
+    Table(ToObject),
+    Capsule(Py<PyAny>),
+}
+
+/// Makes a tensor of `shape` that owns `lease`; its storage has the lease's size.
+///
+/// # Errors
+///
+/// `ValueError` when the lease has not exactly the size of `shape`, and what torch raises.
+pub(super) fn tensor(
+    py: Python<'_>,
+    lease: Lease,
+    shape: &[usize],
+    dtype: Dtype,
+) -> PyResult<Py<PyAny>> {
+    static IMPORT: PyOnceLock<Import> = PyOnceLock::new();
+    let bytes = shape
+        .iter()
+        .try_fold(dtype.itemsize(), |bytes, &size| bytes.checked_mul(size));
+    if bytes != Some(lease.len()) {
+        let message = format!(
+            "cannot make a {} tensor of shape {shape:?} of {} bytes",
+            dtype.name(),
+            lease.len()
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    match IMPORT.get_or_try_init(py, || find_import(py))? {
+        Import::Table(to_object) => through_table(py, *to_object, lease, shape, dtype),
+        Import::Capsule(from_dlpack) => through_capsule(from_dlpack.bind(py), lease, shape, dtype),
+    }
+}
+
+fn find_import(py: Python<'_>) -> PyResult<Import> {
+    let torch = py.import("torch")?;
+    if let Some(to_object) = find_table(&torch)? {
+        return Ok(Import::Table(to_object));
+    }
+    let from_dlpack = py.import("torch.utils.dlpack")?.getattr("from_dlpack")?;
+    Ok(Import::Capsule(from_dlpack.unbind()))
+}
+
+/// Finds the function of torch's exchange table; `None` before torch 2.10.
+fn find_table(torch: &Bound<'_, PyModule>) -> PyResult<Option<ToObject>> {
+    const NAME: &CStr = c"dlpack_exchange_api";
+    let class = torch.getattr("Tensor")?;
+    let Some(found) = class.getattr_opt("__dlpack_c_exchange_api__")? else {
+        return Ok(None);
+    };
+    let Ok(capsule) = found.cast::<PyCapsule>() else {
+        return Ok(None);
+    };
+    let Ok(table) = capsule.pointer_checked(Some(NAME)) else {
+        return Ok(None);
+    };
+    let mut table: *const ExchangeTable = table.as_ptr().cast_const().cast();
+    // SAFETY: a capsule of this name points to a table that lives as long as the process, and so
+    // do the older ones that it leads to. Their first two fields are the same in all versions.
+    while let Some(header) = unsafe { table.as_ref() } {
+        if header.version.major == MAJOR {
+            return Ok(Some(header.to_object));
+        }
+        table = header.previous;
+    }
+    Ok(None)
+}
+
+fn through_table(
+    py: Python<'_>,
+    to_object: ToObject,
+    lease: Lease,
+    shape: &[usize],
+    dtype: Dtype,
+) -> PyResult<Py<PyAny>> {
+    let managed = export(lease, shape, dtype, |tensor| Versioned {
+        version: Version {
+            major: MAJOR,
+            minor: MINOR,
+        },
+        context: ptr::null_mut(),
+        deleter: delete::<Versioned>,
+        flags: 0,
+        tensor,
+    });
+    let mut object: *mut c_void = ptr::null_mut();
+    // SAFETY: the function is torch's, called attached, and takes the tensor over, even if it fails.
+    let status = unsafe { to_object(managed.as_ptr(), &raw mut object) };
+    if status != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    // SAFETY: on success the function has stored a new reference.
+    unsafe { Bound::from_owned_ptr_or_err(py, object.cast()) }.map(Bound::unbind)
+}
+
+fn through_capsule(
+    from_dlpack: &Bound<'_, PyAny>,
+    lease: Lease,
+    shape: &[usize],
+    dtype: Dtype,
+) -> PyResult<Py<PyAny>> {
+    let py = from_dlpack.py();
+    // torch that has no exchange table may not know the codes of the float8 kinds
+    let carried = if dtype.is_float8() {
+        Dtype::UInt8
+    } else {
+        dtype
+    };
+    let managed = export(lease, shape, carried, |tensor| Legacy {
+        tensor,
+        context: ptr::null_mut(),
+        deleter: delete::<Legacy>,
+    });
+    // SAFETY: a managed tensor under the name that says so, and a destructor that frees it unless
+    // its consumer, who renames the capsule, has taken it over.
+    let capsule = unsafe {
+        PyCapsule::new_with_pointer_and_destructor(py, managed.cast(), UNUSED, Some(drop_unused))
+    }?;
+    let tensor = from_dlpack.call1((capsule,))?;
+    if carried == dtype {
+        return Ok(tensor.unbind());
+    }
+    let dtype = py.import(intern!(py, "torch"))?.getattr(dtype.name())?;
+    tensor
+        .call_method1(intern!(py, "view"), (dtype,))
+        .map(Bound::unbind)
+}
+
+/// Puts a managed tensor made by `manage` on the heap, for [`delete`] to free.
+#[allow(clippy::cast_possible_wrap)] // the number of dimensions
+fn export<M>(
+    mut lease: Lease,
+    shape: &[usize],
+    dtype: Dtype,
+    manage: impl FnOnce(Tensor) -> M,
+) -> NonNull<M> {
+    let ndim = shape.len();
+    let mut extents = vec![1; 2 * ndim];
+    for (extent, &size) in extents.iter_mut().zip(shape) {
+        *extent = size.cast_signed() as i64;
+    }
+    for dim in (1..ndim).rev() {
+        extents[ndim + dim - 1] = extents[ndim + dim] * extents[dim].max(1);
+    }
+    let (code, bits, lanes) = dtype.dlpack();
+    let (sizes, strides) = extents.split_at_mut(ndim);
+    let tensor = Tensor {
+        data: if lease.is_empty() {
+            ptr::null_mut()
+        } else {
+            lease.as_mut_ptr().cast()
+        },
+        device_type: CPU,
+        device_id: 0,
+        ndim: ndim as i32,
+        code,
+        bits,
+        lanes,
+        shape: sizes.as_mut_ptr(),
+        strides: strides.as_mut_ptr(),
+        byte_offset: 0,
+    };
+    let export = Export {
+        managed: manage(tensor),
+        _extents: extents,
+        _lease: lease,
+    };
+    NonNull::from(Box::leak(Box::new(export))).cast()
+}
+
+/// Frees an export: torch calls it when the last alias of the tensor is gone.
+unsafe extern "C" fn delete<M>(managed: *mut M) {
+    let freed = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: `managed` is the first field of an `Export<M>` that `export` leaked, and DLPack
+        // calls a deleter once.
+        drop(unsafe { Box::from_raw(managed.cast::<Export<M>>()) });
+    }));
+    // a panic must not cross into torch, and here nobody can handle it
+    drop(freed);
+}
+
+/// Frees the tensor of a capsule that nobody has consumed.
+unsafe extern "C" fn drop_unused(capsule: *mut ffi::PyObject) {
+    // SAFETY: called with the capsule that is about to go.
+    if unsafe { ffi::PyCapsule_IsValid(capsule, UNUSED.as_ptr()) } == 0 {
+        return;
+    }
+    // SAFETY: the capsule is valid under this name.
+    let managed = unsafe { ffi::PyCapsule_GetPointer(capsule, UNUSED.as_ptr()) };
+    // SAFETY: it holds what `through_capsule` put there, and its name says that it is unconsumed.
+    unsafe { delete::<Legacy>(managed.cast()) };
+}

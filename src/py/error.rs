@@ -1,0 +1,58 @@
+//! Which exception each error becomes. The words are [`Error`]'s own.
+
+use pyo3::exceptions::{
+    PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+
+use crate::Error;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let message = error.to_string();
+        match error {
+            Error::Index { .. } | Error::Empty => PyIndexError::new_err(message),
+            // OSError finds its subclass (FileNotFoundError, …) from the number.
+            Error::Read { path, source } => match source.raw_os_error() {
+                Some(number) => {
+                    let text = system_text(&source);
+                    PyOSError::new_err((number, text, path.to_string_lossy().into_owned()))
+                }
+                None => PyOSError::new_err(message),
+            },
+            Error::Decode { .. } => PyOSError::new_err(message),
+            Error::Dtype { .. } => PyTypeError::new_err(message),
+            Error::Transform { .. } | Error::Layout { .. } => PyValueError::new_err(message),
+            Error::Memory { .. } => PyMemoryError::new_err(message),
+            Error::Unequal { .. }
+            | Error::Panic { .. }
+            | Error::Abandoned
+            | Error::Twice { .. }
+            | Error::Closed
+            | Error::Threads { .. }
+            | Error::Inherited
+            | Error::Moved
+            | Error::Timeout { .. } => PyRuntimeError::new_err(message),
+            Error::Sample {
+                index, seq, source, ..
+            } => {
+                let inner = PyErr::from(*source);
+                let note = format!("while loading sample {index} (batch {seq})");
+                Python::try_attach(|py| {
+                    // Without its note the exception is still the right one.
+                    let _ = inner.value(py).call_method1("add_note", (note,));
+                });
+                inner
+            }
+        }
+    }
+}
+
+/// What the system calls the error, without Rust's suffix `(os error N)`.
+fn system_text(source: &std::io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}

@@ -1,0 +1,35 @@
+//! The boundary: converts, detaches, wraps. The only module that names PyO3.
+//!
+//! Python decides (defaults, warnings, seeds, environment); this executes. Every class is frozen,
+//! every method takes `&self`, no lock is held while Python runs.
+
+mod column;
+mod dlpack;
+mod enter;
+mod error;
+mod feed;
+mod process;
+mod program;
+mod stream;
+mod template;
+mod tensor;
+mod transform;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule(gil_used = false)]
+fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::fork::generation(); // from now on, forks are counted
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<column::Rows>()?;
+    module.add_class::<column::Image>()?;
+    module.add_class::<program::Program>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(process::park, module)?)?;
+    module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;
+    module.add_function(wrap_pyfunction!(process::memory_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(process::trim_memory, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! What concerns the whole process: its threads and its memory.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::memory;
+use crate::pool::Pool;
+
+/// Longest wait for threads that are asked to end.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// Time for daemon threads that iterate to come by and end: frozen later, in the middle of torch's own
+/// code, they would abort the process.
+const DAEMON_GRACE: Duration = Duration::from_millis(20);
+
+/// Returns how many native threads are alive now.
+#[pyfunction]
+pub(super) fn pool_threads() -> usize {
+    Pool::global().threads()
+}
+
+/// Ends idle native threads now and waits until they are gone (before a fork).
+#[pyfunction]
+pub(super) fn park(py: Python<'_>) {
+    py.detach(|| {
+        Pool::global().park(END_LIMIT);
+        memory::stop_trimming();
+    });
+}
+
+/// Stops the native threads for good, with a time limit; for interpreter exit.
+#[pyfunction]
+pub(super) fn shutdown(py: Python<'_>) {
+    py.detach(|| {
+        let iterated = Pool::global().shutdown(END_LIMIT);
+        memory::retire();
+        if iterated {
+            std::thread::sleep(DAEMON_GRACE);
+        }
+    });
+}
+
+/// Returns bytes leased to tensors (`leased_bytes`) and kept for reuse (`idle_bytes`).
+#[pyfunction]
+pub(super) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let stats = memory::stats();
+    let dict = PyDict::new(py);
+    dict.set_item("leased_bytes", stats.leased_bytes)?;
+    dict.set_item("idle_bytes", stats.idle_bytes)?;
+    Ok(dict)
+}
+
+/// Gives memory kept for reuse back to the system; returns how many bytes.
+#[pyfunction]
+pub(super) fn trim_memory(py: Python<'_>) -> usize {
+    py.detach(memory::trim)
+}

@@ -1,0 +1,377 @@
+//! The batches of one iterator, as Python takes them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyStopIteration, PySystemExit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use super::feed::{Feed, Pulled, Source};
+use super::program::Program;
+use super::template::Form;
+use super::tensor;
+use crate::collate::Field;
+use crate::memory::Destination;
+use crate::order::{Indices, Slicer};
+use crate::program::Task;
+use crate::stream::{self, Limits, Taken};
+use crate::sync::{Arc, Mutex, lock};
+use crate::{Error, fork, program};
+
+/// Longest time between two looks for signals while waiting.
+const SLICE: Duration = Duration::from_millis(50);
+
+type Core = stream::Stream<Arc<program::Program>>;
+
+/// See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Stream {
+    /// None only while being dropped.
+    core: Option<Core>,
+    program: Py<Program>,
+    batched: bool,
+    allocate: Option<Py<PyAny>>,
+    feed: Feed,
+    /// Errors of tasks that could not be begun, by seq; they take the place of the batch.
+    failed: Mutex<HashMap<u64, PyErr>>,
+    state: Mutex<Option<Box<[u8]>>>,
+    budget_bytes: usize,
+    /// Bytes of the largest batch so far.
+    largest_bytes: AtomicU64,
+    batch_bytes: AtomicU64,
+    birth: u64,
+}
+
+#[pymethods]
+impl Stream {
+    #[new]
+    #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
+                        in_order=true, first_seq=0, max_chunk=0, allocate=None))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
+    fn new(
+        py: Python<'_>,
+        program: Py<Program>,
+        batched: bool,
+        depth: usize,
+        budget_bytes: usize,
+        threads: usize,
+        fetch: usize,
+        compute: usize,
+        in_order: bool,
+        first_seq: u64,
+        max_chunk: usize,
+        allocate: Option<Py<PyAny>>,
+    ) -> PyResult<Stream> {
+        let limits = Limits {
+            depth: depth.max(1),
+            budget_bytes,
+            threads: threads.max(1),
+            fetch: fetch.max(1),
+            compute: compute.max(1),
+            max_chunk: if max_chunk == 0 {
+                usize::MAX
+            } else {
+                max_chunk
+            },
+            in_order,
+        };
+        program.get().check(py)?;
+        let core = Core::open(program.get().core.clone(), limits, first_seq)
+            .map_err(|error| quietly(py, error))?;
+        Ok(Stream {
+            core: Some(core),
+            program,
+            batched,
+            allocate,
+            feed: Feed::default(),
+            failed: Mutex::default(),
+            state: Mutex::new(None),
+            budget_bytes,
+            largest_bytes: AtomicU64::new(0),
+            batch_bytes: AtomicU64::new(0),
+            birth: fork::generation(),
+        })
+    }
+
+    fn feed(
+        &self,
+        py: Python<'_>,
+        chunks: Py<PyAny>,
+        batch_size: Option<usize>,
+        drop_last: bool,
+        ahead: usize,
+    ) -> PyResult<()> {
+        let slicer = Slicer::new(batch_size.unwrap_or(1), drop_last);
+        self.feed.set(Source::Order { chunks, slicer });
+        self.pull(py, ahead)
+    }
+
+    fn feed_batches(&self, py: Python<'_>, batches: Py<PyAny>, ahead: usize) -> PyResult<()> {
+        let batched = self.batched;
+        self.feed.set(Source::Batches { batches, batched });
+        self.pull(py, ahead)
+    }
+
+    #[pyo3(signature = (indices, state=None))]
+    fn submit(&self, py: Python<'_>, indices: Vec<i64>, state: Option<&[u8]>) -> PyResult<()> {
+        self.core()?;
+        self.feed.push(Pulled {
+            indices: Indices::list(indices),
+            state: state.map(Box::from),
+            error: None,
+        });
+        self.admit(py)
+    }
+
+    fn take<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
+        let core = self.core()?;
+        if core.is_orphaned() {
+            return Err(quietly(py, Error::Closed));
+        }
+        self.program.get().check(py)?;
+        let ready = match core.take(Duration::ZERO) {
+            Taken::Ready(ready) => ready,
+            Taken::Exhausted => return Err(PyStopIteration::new_err(())),
+            Taken::Waiting => match wait(py, core, timeout_s)? {
+                Some(ready) => ready,
+                None => return Err(PyStopIteration::new_err(())),
+            },
+        };
+        let old = std::mem::replace(&mut *lock(&self.state), ready.state);
+        drop(old);
+        self.pull(py, 1)?;
+        let fields = match ready.output {
+            Ok(fields) => fields,
+            Err(error) => {
+                let failed = lock(&self.failed).remove(&ready.seq);
+                return Err(failed.unwrap_or_else(|| error.into()));
+            }
+        };
+        let bytes: usize = fields.iter().map(|field| field.memory.len()).sum();
+        self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.largest_bytes
+            .fetch_max(bytes as u64, Ordering::Relaxed);
+        let leaves = fields.into_iter().map(|field| self.leaf(py, field));
+        let leaves = leaves.collect::<PyResult<Vec<_>>>()?;
+        self.program.get().template.fill(py, &leaves, Form::Batch)
+    }
+
+    fn set_permits(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        fetch: usize,
+        compute: usize,
+    ) -> PyResult<()> {
+        let core = self.core()?;
+        py.detach(|| {
+            core.adjust(|limits| {
+                limits.threads = threads.max(1);
+                limits.fetch = fetch.max(1);
+                limits.compute = compute.max(1);
+            });
+        });
+        Ok(())
+    }
+
+    fn set_depth(&self, py: Python<'_>, depth: usize) -> PyResult<()> {
+        self.core()?.adjust(|limits| limits.depth = depth.max(1));
+        self.admit(py)
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let state = lock(&self.state).clone();
+        state.map(|state| PyBytes::new(py, &state))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.core()?.stats();
+        let dict = PyDict::new(py);
+        for (name, duration) in [
+            ("read_s", stats.stages.read),
+            ("decode_s", stats.stages.decode),
+            ("transform_s", stats.stages.transform),
+            ("collate_s", stats.stages.collate),
+            ("wait_s", stats.wait),
+            ("busy_s", stats.busy),
+            ("idle_s", stats.idle),
+        ] {
+            dict.set_item(name, duration.as_secs_f64())?;
+        }
+        for (name, count) in [
+            ("batches", stats.batches),
+            ("samples", stats.samples),
+            ("read_bytes", stats.stages.read_bytes),
+            ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
+        ] {
+            dict.set_item(name, count)?;
+        }
+        Ok(dict)
+    }
+
+    fn close(&self) {
+        if let Ok(core) = self.core() {
+            core.cancel();
+            self.feed.clear();
+        }
+    }
+}
+
+impl Stream {
+    /// The engine's stream; an error in a forked child, where its threads do not exist.
+    fn core(&self) -> crate::Result<&Core> {
+        let core = self.core.as_ref().filter(|_| !fork::inherited(self.birth));
+        core.ok_or(Error::Inherited)
+    }
+
+    /// Pulls tasks one by one, so that the first batches are made while later indices are drawn.
+    fn pull(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+        self.core()?;
+        for _ in 0..count {
+            self.feed.pull(py)?;
+            self.admit(py)?;
+        }
+        Ok(())
+    }
+
+    /// Puts pulled tasks in flight while there is room.
+    fn admit(&self, py: Python<'_>) -> PyResult<()> {
+        let core = self.core()?;
+        let program = &self.program.get().core;
+        loop {
+            let mut bytes = 0;
+            let pulled = self.feed.next_if(|samples| {
+                bytes = self.planned_bytes(program, samples);
+                core.has_room(bytes)
+            });
+            let Some(Pulled {
+                mut indices,
+                state,
+                mut error,
+            }) = pulled
+            else {
+                return Ok(());
+            };
+            let mut destinations = Vec::new();
+            if let (Some(allocate), None) = (&self.allocate, &error) {
+                match self.destinations(allocate.bind(py), indices.len()) {
+                    Ok(made) => destinations = made,
+                    Err(refused) => (indices, error) = (Indices::list([]), Some(refused)),
+                }
+            }
+            let task = Task {
+                indices,
+                batched: self.batched,
+                destinations,
+            };
+            let mut failed = lock(&self.failed);
+            let seq = core.submit(task, bytes, state);
+            failed.extend(error.map(|error| (seq, error)));
+        }
+    }
+
+    /// What a batch is planned to take. Of unknown shape: half of the budget until one was seen, so
+    /// that two are made at first; then twice the largest so far, for its samples are joined at the end.
+    fn planned_bytes(&self, program: &program::Program, samples: usize) -> usize {
+        let known = program.planned_bytes(samples);
+        if program.is_planned() {
+            return known;
+        }
+        match self.largest_bytes.load(Ordering::Relaxed) as usize {
+            0 => known.max(self.budget_bytes / 2),
+            largest => known.max(largest.saturating_mul(2)),
+        }
+    }
+
+    /// Has the tensors made that the fields of known shape are written to.
+    fn destinations(
+        &self,
+        allocate: &Bound<'_, PyAny>,
+        samples: usize,
+    ) -> PyResult<Vec<Option<Destination>>> {
+        let columns = self.program.get().core.leaves().iter();
+        let destinations = columns.map(|column| {
+            let Some(mut shape) = column.fixed_shape() else {
+                return Ok(None);
+            };
+            if self.batched {
+                shape.insert(0, samples);
+            }
+            let bytes = shape.iter().product::<usize>() * column.dtype().itemsize();
+            let shape = PyTuple::new(allocate.py(), shape)?;
+            let tensor = allocate.call1((shape, column.dtype().name()))?;
+            tensor::destination(&tensor, bytes).map(Some)
+        });
+        destinations.collect()
+    }
+
+    /// Makes the tensor of a field.
+    fn leaf(&self, py: Python<'_>, field: Field) -> PyResult<Py<PyAny>> {
+        let (Some(allocate), Destination::Lease(lease)) = (&self.allocate, &field.memory) else {
+            return tensor::of_field(py, field);
+        };
+        // A shape that was not known before: copied once, now that it is.
+        let shape = PyTuple::new(py, &field.shape)?;
+        let tensor = allocate.bind(py).call1((shape, field.dtype.name()))?;
+        let mut destination = tensor::destination(&tensor, lease.len())?;
+        py.detach(|| destination.bytes_mut().copy_from_slice(lease));
+        Ok(tensor.unbind())
+    }
+}
+
+/// Waits for a batch, detached, with a look for signals in between; None if none is in flight.
+fn wait(
+    py: Python<'_>,
+    core: &Core,
+    timeout_s: f64,
+) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
+    let begun = Instant::now();
+    loop {
+        let mut slice = SLICE;
+        if timeout_s > 0.0 {
+            let left = timeout_s - begun.elapsed().as_secs_f64();
+            if left <= 0.0 {
+                let (fetching, computing) = core.activity();
+                return Err(Error::Timeout {
+                    timeout_s,
+                    fetching,
+                    computing,
+                }
+                .into());
+            }
+            slice = Duration::from_secs_f64(left.min(SLICE.as_secs_f64()));
+        }
+        match py.detach(|| core.take(slice)) {
+            Taken::Ready(ready) => return Ok(Some(ready)),
+            Taken::Exhausted => return Ok(None),
+            Taken::Waiting => {
+                py.check_signals()?;
+                core.check().map_err(|error| quietly(py, error))?;
+            }
+        }
+    }
+}
+
+/// Converts an error. That the threads are gone ends a daemon thread without a word: the interpreter
+/// is about to freeze it anyway, and would print the exception over the program's own output.
+fn quietly(py: Python<'_>, error: Error) -> PyErr {
+    let is_daemon = || -> PyResult<bool> {
+        let thread = py.import("threading")?.call_method0("current_thread")?;
+        thread.getattr("daemon")?.extract()
+    };
+    match error {
+        Error::Closed if is_daemon().unwrap_or(false) => PySystemExit::new_err(()),
+        other => other.into(),
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // A forked child must not touch the locks of what it inherited.
+        if fork::inherited(self.birth) {
+            std::mem::forget(self.core.take());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! torch tensors: made from fields of batches, filled as destinations, read as indices.
+#![allow(unsafe_code)]
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::dlpack;
+use crate::collate::Field;
+use crate::memory::{Destination, Foreign, View};
+
+/// Makes the tensor of a field; of memory that torch owns, hands back the tensor that owns it.
+pub(super) fn of_field(py: Python<'_>, field: Field) -> PyResult<Py<PyAny>> {
+    match field.memory {
+        Destination::Lease(lease) => dlpack::tensor(py, lease, &field.shape, field.dtype),
+        Destination::Foreign(foreign) => {
+            let owner = foreign.into_owner().downcast::<Py<PyAny>>();
+            owner.map(|tensor| *tensor).map_err(|_| {
+                PyTypeError::new_err("internal error, please report it: a foreign destination")
+            })
+        }
+    }
+}
+
+/// Takes the memory of a dense CPU tensor of `bytes` bytes to write to; keeps the tensor alive.
+pub(super) fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<Destination> {
+    let (pointer, len) = memory(tensor)?;
+    if len != bytes {
+        let message = format!("the tensor for a field has {len} bytes, not {bytes}");
+        return Err(PyValueError::new_err(message));
+    }
+    let owner = Box::new(tensor.clone().unbind());
+    // SAFETY: `memory` checked that the tensor is one block of `len` bytes; `owner` keeps it. That it is
+    // fresh, so that nobody else reads or writes it, is what `allocate` is asked for; that every byte
+    // is written before one is read is the slot's doing: a field is handed out only when all of its
+    // samples are there.
+    Ok(Destination::Foreign(unsafe {
+        Foreign::new(pointer as *mut u8, len, owner)
+    }))
+}
+
+/// Reads a one-dimensional int64 tensor.
+pub(super) fn indices(tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let (pointer, len) = memory(tensor)?;
+    if tensor.getattr("dtype")?.str()?.to_string_lossy() != "torch.int64" {
+        return Err(PyTypeError::new_err("indices must be an int64 tensor"));
+    }
+    let owner = Box::new(tensor.clone().unbind());
+    // SAFETY: `memory` checked that the tensor is one block of `len` bytes, and `owner` keeps it.
+    let view = unsafe { View::new(pointer as *const u8, len, owner) };
+    let (numbers, _) = view.bytes(0, len).as_chunks::<8>();
+    Ok(numbers
+        .iter()
+        .map(|bytes| i64::from_ne_bytes(*bytes))
+        .collect())
+}
+
+/// Address and bytes of a dense CPU tensor in C order.
+fn memory(tensor: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
+    let on_cpu: bool = tensor.getattr("is_cpu")?.extract()?;
+    let dense: bool = tensor.call_method0("is_contiguous")?.extract()?;
+    if !on_cpu || !dense {
+        return Err(PyTypeError::new_err("a contiguous CPU tensor is needed"));
+    }
+    let pointer = tensor.call_method0("data_ptr")?.extract()?;
+    Ok((pointer, tensor.getattr("nbytes")?.extract()?))
+}

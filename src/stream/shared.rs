@@ -1,0 +1,188 @@
+//! What a stream's consumer and the threads that work for it share: the state, and one turn of work.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::pool::{Crew, Source};
+use crate::stats::Stages;
+use crate::sync::{Arc, Condvar, Mutex, lock};
+
+use super::Completion;
+use super::flight::{Claim, Next};
+use super::state::State;
+use super::work::{Chunk, Fetch, Work};
+
+/// See the module's documentation.
+pub(super) struct Shared<W: Work> {
+    pub(super) work: W,
+    pub(super) state: Mutex<State<W>>,
+    pub(super) ready: Condvar,
+    pub(super) crew: Box<dyn Crew>,
+    /// Itself, for [`Completion`]s.
+    pub(super) this: std::sync::Weak<Shared<W>>,
+}
+
+/// Runs `body`; a panic becomes an error.
+fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        Err(Error::Panic { message })
+    })
+}
+
+impl<W: Work> Shared<W> {
+    fn begin(&self, seq: u64, task: W::Task) {
+        let samples = self.work.samples(&task);
+        let batch = guarded(|| self.work.begin(task));
+        let mut state = lock(&self.state);
+        let next = state.begun(seq, batch);
+        state.leave(false);
+        // This thread goes on with the batch; others that passed it by meanwhile are called back.
+        let others = state.pieces(samples).saturating_sub(1);
+        drop(state);
+        self.follow(seq, next, Stages::default());
+        self.crew.notify(others);
+    }
+
+    fn fetch(&self, seq: u64, batch: Arc<W::Batch>, range: std::ops::Range<usize>) {
+        let mut stages = Stages::default();
+        let mut failures = Vec::new();
+        let mut fetched = Vec::with_capacity(range.len());
+        for position in range {
+            let left = Cell::new(false);
+            let later = || {
+                left.set(true);
+                // A thread in a turn holds the stream, so that the reference is alive.
+                let shared = self.this.upgrade();
+                let shared = shared.unwrap_or_else(|| unreachable!("a turn holds its stream"));
+                Completion::new(shared, batch.clone(), seq, position)
+            };
+            let fetch = guarded(|| self.work.fetch(&batch, position, &later, &mut stages));
+            match fetch {
+                _ if left.get() => {} // whoever has the completion has the last word
+                Ok(Fetch::Ready(bytes)) => fetched.push((position, bytes)),
+                Ok(Fetch::Later) => failures.push((position, Error::Abandoned)),
+                Err(error) => failures.push((position, error)),
+            }
+        }
+        let mut state = lock(&self.state);
+        if state.fetched_to_compute(!fetched.is_empty()) {
+            let waiting = usize::from(state.has_tight_stages());
+            drop(state);
+            self.crew.notify(waiting);
+            self.compute(seq, batch, Chunk::Fetched(fetched), 1, failures, stages);
+            return;
+        }
+        drop(batch);
+        state.stats.add(&stages);
+        let left = !fetched.is_empty();
+        state.keep_fetched(&self.work, seq, fetched);
+        let next = state.completed(&self.work, seq, failures.len(), 1, failures);
+        state.leave(false);
+        drop(state);
+        self.follow(seq, next, Stages::default());
+        if left {
+            self.crew.notify(1);
+        }
+    }
+
+    fn compute(
+        &self,
+        seq: u64,
+        batch: Arc<W::Batch>,
+        chunk: Chunk<W::Fetched>,
+        turns: usize,
+        mut failures: Vec<(usize, Error)>,
+        mut stages: Stages,
+    ) {
+        let count = chunk.len();
+        let over = count + failures.len();
+        let positions = chunk.positions();
+        let begun = Instant::now();
+        let run = guarded(|| {
+            self.work.compute(&batch, chunk, &mut failures, &mut stages);
+            Ok(())
+        });
+        let elapsed_ns = begun.elapsed().as_nanos() as f64;
+        if let Err(error) = run {
+            // Which of them panicked is not known; the first stands for all.
+            failures.extend(positions.first().map(|position| (*position, error)));
+        }
+        drop(batch);
+        let mut state = lock(&self.state);
+        state.observe(count, elapsed_ns);
+        let next = state.completed(&self.work, seq, over, turns, failures);
+        if let Next::Finish(_) = next {
+            drop(state);
+            self.follow(seq, next, stages);
+            lock(&self.state).leave(true);
+        } else {
+            state.stats.add(&stages);
+            state.leave(true);
+            let waiting = usize::from(state.has_tight_stages());
+            drop(state);
+            self.crew.notify(waiting);
+            self.follow(seq, next, Stages::default());
+        }
+    }
+
+    /// Does what the end of a sample brings with it.
+    fn follow(&self, seq: u64, next: Next<W>, mut stages: Stages) {
+        match next {
+            Next::Nothing => return,
+            Next::Arrived => {}
+            Next::Finish(batch) => {
+                let result = guarded(|| self.work.finish(batch, &mut stages));
+                let mut state = lock(&self.state);
+                state.stats.add(&stages);
+                state.arrived(seq, result);
+            }
+        }
+        let state = lock(&self.state);
+        if state.waiting > 0 && state.is_ready() {
+            drop(state);
+            self.ready.notify_all();
+        }
+    }
+
+    /// Samples were fetched by another executor.
+    pub(super) fn fetched(&self, seq: u64, samples: Vec<(usize, W::Fetched)>) {
+        lock(&self.state).keep_fetched(&self.work, seq, samples);
+        self.crew.notify(1);
+    }
+
+    /// Samples were completed by another executor.
+    pub(super) fn completed(&self, seq: u64, count: usize, failures: Vec<(usize, Error)>) {
+        let next = lock(&self.state).completed(&self.work, seq, count, 0, failures);
+        self.follow(seq, next, Stages::default());
+    }
+}
+
+impl<W: Work> Source for Shared<W> {
+    fn turn(&self) -> bool {
+        let claim = lock(&self.state).claim(&self.work);
+        match claim {
+            None => return false,
+            Some(Claim::Begin(seq, task)) => self.begin(seq, task),
+            Some(Claim::Fetch(seq, batch, range)) => self.fetch(seq, batch, range),
+            Some(Claim::Compute(seq, batch, chunk)) => {
+                self.compute(seq, batch, chunk, 0, Vec::new(), Stages::default());
+            }
+        }
+        true
+    }
+
+    fn threads(&self) -> usize {
+        lock(&self.state).limits.threads
+    }
+
+    fn active(&self) -> usize {
+        lock(&self.state).activity().2
+    }
+}

@@ -1,0 +1,400 @@
+//! The tasks in flight of one stream, and who may work on which sample next.
+//!
+//! Owns the schedule; runs nothing. Everything here happens under the stream's lock.
+//!
+//! Invariants: positions of a flight are claimed in ascending order, so what is unclaimed lies
+//! behind every claimed one; `open` counts the samples that are neither computed nor failed, and the
+//! turns that fetch; a flight whose `open` reaches 0 is finished by exactly one thread.
+
+use std::collections::VecDeque;
+
+use crate::error::{Error, Result};
+use crate::stats::Stats;
+use crate::sync::Arc;
+
+use super::flight::{Body, Claim, Flight, Next};
+use super::work::{Chunk, Work};
+use super::{Limits, Ready};
+
+/// A chunk is sized to cost about this much, in nanoseconds: far above what a claim costs, far
+/// below what a consumer would notice.
+const CHUNK_NS: f64 = 100_000.0;
+
+/// A batch that costs less than this, in nanoseconds, is made by the consumer if it has to wait for it,
+/// and no thread is woken for one while half of what may be in flight is ready: the thread that is
+/// woken later makes several. Waking one costs some microseconds, and so does being woken by it.
+const CHEAP_NS: f64 = 50_000.0;
+
+/// No thread is woken for a batch that costs less than this, in nanoseconds.
+const TINY_NS: f64 = 5_000.0;
+
+/// Weight of the newest measurement in the estimate of a sample's cost.
+const COST_WEIGHT: f64 = 0.1;
+
+/// See the module's documentation.
+pub(super) struct State<W: Work> {
+    flights: VecDeque<Flight<W>>,
+    pub(super) limits: Limits,
+    pub(super) stats: Stats,
+    pub(super) cancelled: bool,
+    /// Consumers that wait.
+    pub(super) waiting: usize,
+    next_seq: u64,
+    planned_bytes: usize,
+    /// Bytes of samples that are fetched and wait to be computed.
+    fetched_bytes: usize,
+    threads: usize,
+    fetching: usize,
+    computing: usize,
+    cost_ns: f64,
+}
+
+impl<W: Work> State<W> {
+    pub(super) fn new(limits: Limits, first_seq: u64, cost_ns: f64) -> State<W> {
+        State {
+            flights: VecDeque::new(),
+            stats: Stats::new(limits.threads),
+            limits,
+            cancelled: false,
+            waiting: 0,
+            next_seq: first_seq,
+            planned_bytes: 0,
+            fetched_bytes: 0,
+            threads: 0,
+            fetching: 0,
+            computing: 0,
+            cost_ns,
+        }
+    }
+
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.flights.is_empty()
+            || (self.flights.len() < self.limits.depth
+                && self.planned_bytes.saturating_add(bytes) <= self.limits.budget_bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Adds a task; returns its number, and for how many threads it is worth calling.
+    pub(super) fn submit(
+        &mut self,
+        task: W::Task,
+        samples: usize,
+        bytes: usize,
+        state: Option<Box<[u8]>>,
+    ) -> (u64, usize) {
+        let seq = self.next_seq;
+        if self.cancelled {
+            return (seq, 0);
+        }
+        self.planned_bytes = self.planned_bytes.saturating_add(bytes);
+        self.flights.push_back(Flight {
+            seq,
+            body: Body::Waiting(task),
+            state,
+            bytes,
+            samples,
+            unclaimed: 0,
+            fetched: Vec::new(),
+            open: samples,
+            failures: Vec::new(),
+            result: None,
+        });
+        self.next_seq += 1;
+        if self.flights.len() == 1 {
+            self.note_threads();
+        }
+        let cost_ns = self.cost_ns * samples as f64;
+        let ready = self
+            .flights
+            .iter()
+            .filter(|flight| flight.result.is_some())
+            .count();
+        let worthless = cost_ns < TINY_NS || cost_ns < CHEAP_NS && 2 * ready >= self.limits.depth;
+        (seq, if worthless { 0 } else { self.pieces(samples) })
+    }
+
+    /// Whether the consumer had better make the batch that it waits for than sleep meanwhile. Never
+    /// where samples are fetched: a file can keep one waiting for ever.
+    pub(super) fn is_cheap(&self, work: &W) -> bool {
+        if work.fetches() || self.is_ready() {
+            return false;
+        }
+        let awaited = self.flights.iter().find(|flight| flight.result.is_none());
+        awaited.is_some_and(|flight| self.cost_ns * (flight.samples as f64) < CHEAP_NS)
+    }
+
+    /// Whether nobody works although there is work: who waits must call for somebody.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.threads == 0 && !self.is_ready()
+    }
+
+    /// In how many pieces free threads can work on this many samples at once.
+    pub(super) fn pieces(&self, samples: usize) -> usize {
+        let free = self.limits.threads.saturating_sub(self.threads);
+        samples.div_ceil(self.chunk()).max(1).min(free)
+    }
+
+    /// Samples per claim, from the running estimate of what one costs.
+    #[allow(clippy::cast_sign_loss)] // neither is negative
+    fn chunk(&self) -> usize {
+        let affordable = (CHUNK_NS / self.cost_ns.max(1.0)) as usize;
+        affordable.clamp(1, self.limits.max_chunk.max(1))
+    }
+
+    /// Lets a thread in, if permits allow, and gives it work.
+    pub(super) fn claim(&mut self, work: &W) -> Option<Claim<W>> {
+        if self.cancelled || self.threads >= self.limits.threads {
+            return None;
+        }
+        let claim = self.find(work)?;
+        match claim {
+            Claim::Begin(..) => {}
+            Claim::Fetch(..) => self.fetching += 1,
+            Claim::Compute(..) => self.computing += 1,
+        }
+        self.threads += 1;
+        self.note_threads();
+        Some(claim)
+    }
+
+    fn find(&mut self, work: &W) -> Option<Claim<W>> {
+        let (chunk, fetches) = (self.chunk(), work.fetches());
+        let may_fetch = self.fetching < self.limits.fetch;
+        // The oldest batch is always fetched for: it is what the consumer waits for.
+        let within = self.is_within_budget();
+        let oldest = self.flights.front().map(|flight| flight.seq);
+        let may_compute = self.computing < self.limits.compute;
+        for flight in &mut self.flights {
+            let batch = match &flight.body {
+                Body::Waiting(_) => match std::mem::replace(&mut flight.body, Body::Beginning) {
+                    Body::Waiting(task) => return Some(Claim::Begin(flight.seq, task)),
+                    other => {
+                        flight.body = other;
+                        continue;
+                    }
+                },
+                Body::Begun(batch) => batch,
+                Body::Beginning | Body::Over => continue,
+            };
+            if may_compute && !flight.fetched.is_empty() {
+                let first = flight.fetched.len().saturating_sub(chunk);
+                let samples = flight.fetched.split_off(first);
+                let bytes = samples
+                    .iter()
+                    .map(|(_, fetched)| work.fetched_bytes(fetched));
+                self.fetched_bytes -= bytes.sum::<usize>();
+                return Some(Claim::Compute(
+                    flight.seq,
+                    batch.clone(),
+                    Chunk::Fetched(samples),
+                ));
+            }
+            let range = flight.unclaimed..flight.samples.min(flight.unclaimed + chunk);
+            if range.is_empty() {
+                continue;
+            }
+            if fetches && may_fetch && (within || oldest == Some(flight.seq)) {
+                flight.unclaimed = range.end;
+                flight.open += 1; // the turn itself, which holds the batch until its end
+                return Some(Claim::Fetch(flight.seq, batch.clone(), range));
+            }
+            if !fetches && may_compute {
+                flight.unclaimed = range.end;
+                return Some(Claim::Compute(
+                    flight.seq,
+                    batch.clone(),
+                    Chunk::Range(range),
+                ));
+            }
+        }
+        None
+    }
+
+    /// Whether what is planned and fetched leaves room to fetch ahead.
+    pub(super) fn is_within_budget(&self) -> bool {
+        self.planned_bytes.saturating_add(self.fetched_bytes) <= self.limits.budget_bytes
+    }
+
+    /// Whether a permit of one stage can hold up threads that another stage has work for.
+    pub(super) fn has_tight_stages(&self) -> bool {
+        self.limits.fetch.min(self.limits.compute) < self.limits.threads
+    }
+
+    /// A thread that fetched goes on to compute, if it has something to and a permit is free.
+    pub(super) fn fetched_to_compute(&mut self, wanted: bool) -> bool {
+        self.fetching -= 1;
+        let may = wanted && self.computing < self.limits.compute;
+        self.computing += usize::from(may);
+        may
+    }
+
+    /// A thread leaves.
+    pub(super) fn leave(&mut self, computing: bool) {
+        self.computing -= usize::from(computing);
+        self.threads -= 1;
+        self.note_threads();
+    }
+
+    /// Counts time from now on by how many threads work, and may while there is something in flight.
+    pub(super) fn note_threads(&mut self) {
+        let permitted = if self.flights.is_empty() {
+            0
+        } else {
+            self.limits.threads
+        };
+        self.stats.threads(self.threads, permitted);
+    }
+
+    /// Learns what computing a sample cost.
+    pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
+        if samples > 0 {
+            let cost = elapsed_ns / samples as f64;
+            self.cost_ns += COST_WEIGHT * (cost - self.cost_ns);
+        }
+    }
+
+    fn at(&self, seq: u64) -> Option<usize> {
+        self.flights
+            .binary_search_by_key(&seq, |flight| flight.seq)
+            .ok()
+    }
+
+    /// Puts the begun batch in its place. A batch of no samples is over at once.
+    pub(super) fn begun(&mut self, seq: u64, batch: Result<W::Batch>) -> Next<W> {
+        let Some(at) = self.at(seq) else {
+            return Next::Nothing;
+        };
+        let flight = &mut self.flights[at];
+        match batch {
+            Ok(batch) if flight.samples == 0 => {
+                flight.body = Body::Over;
+                Next::Finish(batch)
+            }
+            Ok(batch) => {
+                flight.body = Body::Begun(Arc::new(batch));
+                Next::Nothing
+            }
+            Err(error) => {
+                flight.body = Body::Over;
+                flight.result = Some(Err(error));
+                Next::Arrived
+            }
+        }
+    }
+
+    /// Keeps fetched samples until a thread computes them.
+    pub(super) fn keep_fetched(
+        &mut self,
+        work: &W,
+        seq: u64,
+        mut samples: Vec<(usize, W::Fetched)>,
+    ) {
+        if let Some(at) = self.at(seq) {
+            let bytes = samples
+                .iter()
+                .map(|(_, fetched)| work.fetched_bytes(fetched));
+            self.fetched_bytes += bytes.sum::<usize>();
+            self.flights[at].fetched.append(&mut samples);
+        }
+    }
+
+    /// Notes that `count` samples are over, `failures` of them without success, and so are `turns`
+    /// that fetched.
+    pub(super) fn completed(
+        &mut self,
+        work: &W,
+        seq: u64,
+        count: usize,
+        turns: usize,
+        mut failures: Vec<(usize, Error)>,
+    ) -> Next<W> {
+        self.stats.samples += count as u64;
+        let Some(at) = self.at(seq) else {
+            return Next::Nothing;
+        };
+        let flight = &mut self.flights[at];
+        flight.open -= count + turns;
+        if !failures.is_empty() {
+            flight.failures.append(&mut failures);
+            // What is unclaimed lies behind the failure and cannot be the first by position.
+            flight.open -= flight.samples - flight.unclaimed;
+            flight.unclaimed = flight.samples;
+        }
+        if flight.open > 0 {
+            return Next::Nothing;
+        }
+        let Body::Begun(batch) = std::mem::replace(&mut flight.body, Body::Over) else {
+            return Next::Nothing;
+        };
+        let failures = std::mem::take(&mut flight.failures);
+        if let Some((position, error)) = failures.into_iter().min_by_key(|(p, _)| *p) {
+            let index = work.index(&batch, position);
+            let source = Box::new(error);
+            flight.result = Some(Err(Error::Sample {
+                index,
+                position,
+                seq,
+                source,
+            }));
+            return Next::Arrived;
+        }
+        // Every executor gives its reference up before it completes its last sample.
+        if let Some(batch) = Arc::into_inner(batch) {
+            return Next::Finish(batch);
+        }
+        flight.result = Some(Err(Error::Abandoned));
+        Next::Arrived
+    }
+
+    /// Keeps the result until the consumer takes it; returns whether it can be taken now.
+    pub(super) fn arrived(&mut self, seq: u64, result: Result<W::Output>) {
+        if let Some(at) = self.at(seq) {
+            self.flights[at].result = Some(result);
+        }
+    }
+
+    /// Takes the next result in order, or any if order does not matter.
+    pub(super) fn take(&mut self) -> Option<Ready<W::Output>> {
+        let at = self.next_ready()?;
+        let flight = self.flights.remove(at)?;
+        self.planned_bytes = self.planned_bytes.saturating_sub(flight.bytes);
+        self.stats.batches += 1;
+        if self.flights.is_empty() {
+            self.note_threads();
+        }
+        Some(Ready {
+            seq: flight.seq,
+            state: flight.state,
+            output: flight.result?,
+        })
+    }
+
+    /// Whether [`State::take`] would return a result.
+    pub(super) fn is_ready(&self) -> bool {
+        self.next_ready().is_some()
+    }
+
+    fn next_ready(&self) -> Option<usize> {
+        let all = self.flights.len();
+        let reach = if self.limits.in_order { 1 } else { all };
+        let mut flights = self.flights.iter().take(reach);
+        flights.position(|flight| flight.result.is_some())
+    }
+
+    /// Gives up everything in flight; the caller drops it outside of the lock.
+    pub(super) fn cancel(&mut self) -> VecDeque<Flight<W>> {
+        self.cancelled = true;
+        (self.planned_bytes, self.fetched_bytes) = (0, 0);
+        let flights = std::mem::take(&mut self.flights);
+        self.note_threads();
+        flights
+    }
+
+    /// What the threads are doing, for a time-out's message.
+    pub(super) fn activity(&self) -> (usize, usize, usize) {
+        (self.fetching, self.computing, self.threads)
+    }
+}

@@ -1,0 +1,139 @@
+//! The engine with work that only tests can see: other executors, panics, degenerate sizes.
+
+#[cfg(loom)]
+mod with_loom;
+#[cfg(not(loom))]
+mod with_threads;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
+use crate::error::{Error, Result};
+use crate::stats::Stages;
+use crate::sync::{Arc, Mutex, lock};
+
+/// A number, and the duty to complete its sample.
+type Foreign = (i64, Completion<Doubling>);
+
+/// Doubles numbers; what happens on the way is in the number.
+#[derive(Default)]
+struct Doubling {
+    fetches: bool,
+    /// Where samples go whose fetch is left to another executor.
+    foreign: Option<Mutex<mpsc::Sender<Foreign>>>,
+    /// Opens for [`GATE`].
+    gate: Option<Mutex<mpsc::Receiver<()>>>,
+    /// Samples fetched so far.
+    fetched: AtomicUsize,
+}
+
+/// What a fetched number weighs.
+const BYTES: usize = 10;
+
+const PANIC: i64 = -1;
+const FAIL: i64 = -2;
+const FAIL_SLOWLY: i64 = -3;
+/// Is computed when the gate opens.
+const GATE: i64 = -4;
+
+struct Batch {
+    numbers: Vec<i64>,
+    doubled: Mutex<Vec<Option<i64>>>,
+}
+
+impl Work for Doubling {
+    type Task = Vec<i64>;
+    type Batch = Batch;
+    type Fetched = i64;
+    type Output = Vec<i64>;
+
+    fn samples(&self, task: &Vec<i64>) -> usize {
+        task.len()
+    }
+
+    fn fetches(&self) -> bool {
+        self.fetches
+    }
+
+    fn cost_ns(&self) -> f64 {
+        10_000.0
+    }
+
+    fn begin(&self, numbers: Vec<i64>) -> Result<Batch> {
+        let doubled = Mutex::new(vec![None; numbers.len()]);
+        Ok(Batch { numbers, doubled })
+    }
+
+    fn index(&self, batch: &Batch, position: usize) -> i64 {
+        batch.numbers[position]
+    }
+
+    fn fetch(
+        &self,
+        batch: &Arc<Batch>,
+        position: usize,
+        later: &dyn Fn() -> Completion<Self>,
+        _stages: &mut Stages,
+    ) -> Result<Fetch<i64>> {
+        let number = batch.numbers[position];
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        match &self.foreign {
+            Some(foreign) if number % 2 == 1 => {
+                let sent = lock(foreign).send((number, later()));
+                sent.map(|()| Fetch::Later).map_err(|_| Error::Abandoned)
+            }
+            _ => Ok(Fetch::Ready(number)),
+        }
+    }
+
+    fn fetched_bytes(&self, _fetched: &i64) -> usize {
+        BYTES
+    }
+
+    fn compute(
+        &self,
+        batch: &Batch,
+        chunk: Chunk<i64>,
+        failures: &mut Vec<(usize, Error)>,
+        _stages: &mut Stages,
+    ) {
+        for position in chunk.positions() {
+            match batch.numbers[position] {
+                PANIC => panic!("asked to"),
+                GATE => {
+                    let gate = self.gate.as_ref().map(lock);
+                    gate.and_then(|gate| gate.recv().ok());
+                    lock(&batch.doubled)[position] = Some(2 * GATE);
+                }
+                FAIL => failures.push((position, Error::Abandoned)),
+                FAIL_SLOWLY => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    failures.push((position, Error::Abandoned));
+                }
+                number => lock(&batch.doubled)[position] = Some(2 * number),
+            }
+        }
+    }
+
+    fn finish(&self, batch: Batch, _stages: &mut Stages) -> Result<Vec<i64>> {
+        let doubled = std::mem::take(&mut *lock(&batch.doubled));
+        doubled
+            .into_iter()
+            .collect::<Option<_>>()
+            .ok_or(Error::Abandoned)
+    }
+}
+
+fn limits(threads: usize) -> Limits {
+    Limits {
+        depth: 2 * threads,
+        budget_bytes: usize::MAX,
+        threads,
+        fetch: threads,
+        compute: threads,
+        max_chunk: usize::MAX,
+        in_order: true,
+    }
+}

@@ -1,0 +1,91 @@
+//! Every interleaving of two threads and a consumer, over a hand-over of two batches.
+
+use super::*;
+use crate::pool::{Crew, Source};
+
+/// Threads are the model's own: nobody has to be woken.
+struct Nobody;
+
+impl Crew for Nobody {
+    fn notify(&self, _pieces: usize) {}
+}
+
+fn handed_over(fetches: bool, threads: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(move || {
+        let work = Doubling {
+            fetches,
+            ..Doubling::default()
+        };
+        let limits = Limits {
+            max_chunk: 1,
+            ..limits(threads)
+        };
+        let stream = Stream::with_crew(work, limits, 0, Box::new(Nobody));
+        stream.submit(vec![1, 2], 1, None);
+        stream.submit(vec![3], 1, None);
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                let source = stream.source.clone();
+                loom::thread::spawn(move || while source.turn() {})
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        // A thread that found a batch being begun may have gone: what is left is done here.
+        while stream.source.turn() {}
+        for expected in [vec![2, 4], vec![6]] {
+            match stream.take(Duration::ZERO) {
+                Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), expected),
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn loom_samples_are_made_once_and_handed_over() {
+    handed_over(false, 2);
+}
+
+#[test]
+fn loom_fetched_samples_are_made_once_and_handed_over() {
+    handed_over(true, 2);
+}
+
+#[test]
+fn loom_a_waiting_consumer_is_woken() {
+    loom::model(|| {
+        let work = Doubling {
+            fetches: false,
+            ..Doubling::default()
+        };
+        let stream = Stream::with_crew(work, limits(1), 0, Box::new(Nobody));
+        stream.submit(vec![1], 1, None);
+        let source = stream.source.clone();
+        let thread = loom::thread::spawn(move || while source.turn() {});
+        match stream.take(Duration::from_secs(1000)) {
+            Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), [2]),
+            other => panic!("{other:?}"),
+        }
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_cancelling_meets_work_in_any_state() {
+    loom::model(|| {
+        let work = Doubling {
+            fetches: true,
+            ..Doubling::default()
+        };
+        let stream = Stream::with_crew(work, limits(1), 0, Box::new(Nobody));
+        stream.submit(vec![1, 2], 1, None);
+        let source = stream.source.clone();
+        let thread = loom::thread::spawn(move || while source.turn() {});
+        drop(stream);
+        thread.join().unwrap();
+    });
+}

@@ -1,0 +1,247 @@
+//! The engine on the threads of the pool.
+#![allow(clippy::cast_possible_wrap)] // small counts
+
+use std::time::Instant;
+
+use super::*;
+
+fn doubling(fetches: bool) -> Doubling {
+    Doubling {
+        fetches,
+        ..Doubling::default()
+    }
+}
+
+/// Sizes that stress what ordinary ones hide.
+fn sizes() -> impl Iterator<Item = (usize, Limits)> {
+    [(1, 1), (1, 3), (2, 1), (8, 1), (8, 64)]
+        .into_iter()
+        .flat_map(|(threads, max_chunk)| {
+            [1, 7, 64].map(|batch| {
+                (
+                    batch,
+                    Limits {
+                        max_chunk,
+                        ..limits(threads)
+                    },
+                )
+            })
+        })
+}
+
+fn next(stream: &Stream<Doubling>) -> super::super::Ready<Vec<i64>> {
+    match stream.take(Duration::from_secs(20)) {
+        Taken::Ready(ready) => ready,
+        other => panic!("no batch: {other:?}"),
+    }
+}
+
+#[test]
+fn batches_come_in_order() {
+    for fetches in [false, true] {
+        for (batch, limits) in sizes() {
+            let stream = Stream::open(doubling(fetches), limits, 5).unwrap();
+            let task = |seq: i64| {
+                (0..batch as i64)
+                    .map(|n| seq * 1000 + n)
+                    .collect::<Vec<_>>()
+            };
+            let mut submitted = 0_u8;
+            for seq in 0..40_u8 {
+                while submitted < 40 && stream.has_room(1) {
+                    let state = Some(vec![submitted].into_boxed_slice());
+                    stream.submit(task(i64::from(submitted)), 1, state);
+                    submitted += 1;
+                }
+                let ready = next(&stream);
+                assert_eq!(ready.seq, 5 + u64::from(seq));
+                assert_eq!(ready.state.as_deref(), Some(&[seq][..]));
+                let doubled: Vec<i64> = task(i64::from(seq)).iter().map(|n| 2 * n).collect();
+                assert_eq!(ready.output.unwrap(), doubled);
+            }
+            assert!(matches!(stream.take(Duration::ZERO), Taken::Exhausted));
+            assert_eq!(stream.stats().samples, 40 * batch as u64);
+        }
+    }
+}
+
+#[test]
+fn an_empty_batch_is_a_batch() {
+    let stream = Stream::open(doubling(true), limits(2), 0).unwrap();
+    stream.submit(Vec::new(), 0, None);
+    assert_eq!(next(&stream).output.unwrap(), Vec::<i64>::new());
+}
+
+#[test]
+fn the_first_failure_by_position_is_the_batchs() {
+    for fetches in [false, true] {
+        for (_, limits) in sizes() {
+            let stream = Stream::open(doubling(fetches), limits, 0).unwrap();
+            stream.submit(vec![1, FAIL_SLOWLY, FAIL, 4], 0, None);
+            stream.submit(vec![1, 2], 0, None);
+            match next(&stream).output {
+                Err(Error::Sample {
+                    position,
+                    index,
+                    seq,
+                    ..
+                }) => {
+                    assert_eq!((position, index, seq), (1, FAIL_SLOWLY, 0));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(next(&stream).output.unwrap(), [2, 4]);
+        }
+    }
+}
+
+#[test]
+fn a_panic_takes_the_place_of_its_batch() {
+    let stream = Stream::open(doubling(false), limits(1), 0).unwrap();
+    stream.submit(vec![PANIC], 0, None);
+    stream.submit(vec![3], 0, None);
+    let error = next(&stream).output.unwrap_err().to_string();
+    assert!(error.contains("asked to"), "{error}");
+    assert_eq!(next(&stream).output.unwrap(), [6]);
+}
+
+#[test]
+fn another_executor_completes_samples() {
+    let (sender, receiver) = mpsc::channel();
+    let work = Doubling {
+        fetches: true,
+        foreign: Some(Mutex::new(sender)),
+        ..doubling(true)
+    };
+    let stream = Stream::open(work, limits(2), 0).unwrap();
+    for seq in 0..50 {
+        stream.submit((seq..seq + 5).collect(), 0, None);
+    }
+    let executor = std::thread::spawn(move || {
+        for (number, completion) in receiver.into_iter().take(125) {
+            match number {
+                9 => drop(completion),
+                11 => completion.done(Err(Error::Closed)),
+                13 => {
+                    let at = completion.position();
+                    let batch = completion.batch().unwrap();
+                    lock(&batch.doubled)[at] = Some(0);
+                    completion.done(Ok(()));
+                }
+                _ => completion.fetched(number),
+            }
+        }
+    });
+    for seq in 0..50 {
+        let output = next(&stream).output;
+        let numbers: Vec<i64> = (seq..seq + 5).collect();
+        if numbers.contains(&9) || numbers.contains(&11) {
+            assert!(output.is_err());
+        } else {
+            let expected = numbers.iter().map(|&n| if n == 13 { 0 } else { 2 * n });
+            assert_eq!(output.unwrap(), expected.collect::<Vec<_>>());
+        }
+    }
+    executor.join().unwrap();
+}
+
+#[test]
+fn order_can_be_that_of_arrival() {
+    let limits = Limits {
+        in_order: false,
+        ..limits(2)
+    };
+    let (sender, receiver) = mpsc::channel();
+    let work = Doubling {
+        fetches: true,
+        foreign: Some(Mutex::new(sender)),
+        ..doubling(true)
+    };
+    let stream = Stream::open(work, limits, 0).unwrap();
+    stream.submit(vec![1], 0, None);
+    stream.submit(vec![2], 0, None);
+    let held = receiver.recv().unwrap();
+    assert_eq!(next(&stream).seq, 1);
+    held.1.fetched(held.0);
+    assert_eq!(next(&stream).seq, 0);
+}
+
+#[test]
+fn the_bounds_hold_at_submission() {
+    let limits = Limits {
+        depth: 3,
+        budget_bytes: 100,
+        ..limits(1)
+    };
+    let stream = Stream::open(doubling(false), limits, 0).unwrap();
+    assert!(stream.has_room(1000));
+    stream.submit(vec![1], 1000, None);
+    assert!(!stream.has_room(1));
+    next(&stream);
+    for _ in 0..3 {
+        assert!(stream.has_room(30));
+        stream.submit(vec![1], 30, None);
+    }
+    assert!(!stream.has_room(0));
+}
+
+#[test]
+fn permits_change_while_running() {
+    let stream = Stream::open(doubling(true), limits(1), 0).unwrap();
+    for round in 0..200 {
+        let threads = [1, 4, 2][round % 3];
+        stream.adjust(|limits| {
+            (limits.threads, limits.fetch, limits.compute) = (threads, 1, threads);
+        });
+        stream.submit((0..9).collect(), 0, None);
+        assert_eq!(next(&stream).output.unwrap().len(), 9);
+    }
+}
+
+#[test]
+fn fetching_runs_ahead_of_computing_within_the_budget() {
+    let ahead = |budget_bytes: usize, wanted: usize| {
+        let (open, gate) = mpsc::channel();
+        let work = Doubling {
+            gate: Some(Mutex::new(gate)),
+            ..doubling(true)
+        };
+        let limits = Limits {
+            depth: 10,
+            budget_bytes,
+            fetch: 1,
+            compute: 1,
+            ..limits(2)
+        };
+        let stream = Stream::open(work, limits, 0).unwrap();
+        stream.submit(vec![GATE], 0, None);
+        for _ in 0..9 {
+            stream.submit((0..10).collect(), 0, None);
+        }
+        let deadline =
+            Instant::now() + Duration::from_millis(if wanted > 20 { 10_000 } else { 100 });
+        let fetched = || stream.work().fetched.load(Ordering::Relaxed);
+        while fetched() < wanted && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let seen = fetched();
+        open.send(()).unwrap();
+        for _ in 0..10 {
+            assert!(next(&stream).output.is_ok());
+        }
+        seen
+    };
+    assert_eq!(ahead(usize::MAX, 91), 91);
+    // Those within the budget, the claim that passes it, and the one that waits at the gate.
+    assert!(ahead(4 * BYTES, 20) <= 4 + 10 + 1);
+}
+
+#[test]
+fn dropping_a_stream_in_mid_work_is_clean() {
+    for _ in 0..50 {
+        let stream = Stream::open(doubling(true), limits(4), 0).unwrap();
+        for _ in 0..8 {
+            stream.submit((0..64).collect(), 0, None);
+        }
+    }
+}

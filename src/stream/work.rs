@@ -1,0 +1,102 @@
+//! What a stream runs: the engine knows tasks, samples by position, and outcomes, nothing else.
+
+use crate::error::{Error, Result};
+use crate::stats::Stages;
+use crate::sync::Arc;
+
+use super::Completion;
+
+/// The making of batches, as the engine sees it.
+///
+/// Every sample is a small state machine: to fetch, fetched, computed; or failed at any point. All
+/// methods are called from several threads at once.
+pub trait Work: Send + Sync + Sized + 'static {
+    /// What a batch is made from.
+    type Task: Send + 'static;
+    /// A batch in the making.
+    type Batch: Send + Sync + 'static;
+    /// What fetching a sample yields.
+    type Fetched: Send + 'static;
+    /// A finished batch.
+    type Output: Send + 'static;
+
+    /// Number of samples of a task.
+    fn samples(&self, task: &Self::Task) -> usize;
+
+    /// Whether samples are fetched before they are computed.
+    fn fetches(&self) -> bool;
+
+    /// A first guess of what computing one sample costs, in nanoseconds.
+    fn cost_ns(&self) -> f64;
+
+    /// Makes room for a batch; called once, by the first thread that works on it.
+    fn begin(&self, task: Self::Task) -> Result<Self::Batch>;
+
+    /// The dataset index of a sample, for messages.
+    fn index(&self, batch: &Self::Batch, position: usize) -> i64;
+
+    /// Fetches one sample, or takes a [`Completion`] from `later` and leaves it to another executor.
+    fn fetch(
+        &self,
+        batch: &Arc<Self::Batch>,
+        position: usize,
+        later: &dyn Fn() -> Completion<Self>,
+        stages: &mut Stages,
+    ) -> Result<Fetch<Self::Fetched>>;
+
+    /// Bytes that a fetched sample holds until it is computed.
+    fn fetched_bytes(&self, fetched: &Self::Fetched) -> usize;
+
+    /// Computes samples into the batch; those that fail are added to `failures` by position.
+    fn compute(
+        &self,
+        batch: &Self::Batch,
+        chunk: Chunk<Self::Fetched>,
+        failures: &mut Vec<(usize, Error)>,
+        stages: &mut Stages,
+    );
+
+    /// Joins the samples; called once, when all of them are computed.
+    fn finish(&self, batch: Self::Batch, stages: &mut Stages) -> Result<Self::Output>;
+}
+
+/// What became of a fetch.
+#[derive(Debug)]
+pub enum Fetch<F> {
+    /// The sample can be computed.
+    Ready(F),
+    /// Another executor holds the sample's [`Completion`].
+    Later,
+}
+
+/// Samples to compute in one go.
+#[derive(Debug)]
+pub enum Chunk<F> {
+    /// Consecutive positions that need no fetching.
+    Range(std::ops::Range<usize>),
+    /// Fetched samples by position.
+    Fetched(Vec<(usize, F)>),
+}
+
+impl<F> Chunk<F> {
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        match self {
+            Chunk::Range(range) => range.len(),
+            Chunk::Fetched(samples) => samples.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The positions.
+    pub fn positions(&self) -> Vec<usize> {
+        match self {
+            Chunk::Range(range) => range.clone().collect(),
+            Chunk::Fetched(samples) => samples.iter().map(|(position, _)| *position).collect(),
+        }
+    }
+}

@@ -1,1 +1,9 @@
 """A data loader for PyTorch: native threads, exact pixels, one import changed."""
+
+from fastload import columns, transforms
+from fastload._lib import __version__
+from fastload.auto import AUTO
+from fastload.dataset import Dataset
+from fastload.loader import Loader
+
+__all__ = ["AUTO", "Dataset", "Loader", "__version__", "columns", "transforms"]

@@ -7,6 +7,21 @@ immutable from Python's side and safe to use from several threads.
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+__all__ = [
+    "Image",
+    "Program",
+    "Rows",
+    "Stream",
+    "__version__",
+    "memory_stats",
+    "park",
+    "pool_threads",
+    "shutdown",
+    "trim_memory",
+]
+
+__version__: str
+
 @final
 class Rows:
     """Fixed-size rows of one array, shared without a copy.
@@ -28,6 +43,8 @@ class Rows:
         owner: object,
     ) -> Rows: ...
     def __len__(self) -> int: ...
+    def moved(self) -> bool:
+        """Returns whether the owner, a tensor, has its memory elsewhere by now."""
 
 @final
 class Image:
@@ -67,6 +84,8 @@ class Program:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
             OSError: A file cannot be read or decoded.
         """
+    def moved(self) -> bool:
+        """Returns whether one of the columns has moved, so that a new program is needed."""
     def layout(self) -> list[tuple[tuple[int, ...] | None, str]]:
         """Returns (shape, dtype name) of one sample's leaves; None for shapes known only later."""
 
@@ -85,6 +104,7 @@ class Stream:
         compute: Most of them that decode, transform and copy at once.
         in_order: Whether batches come in the order of their tasks, or as they are finished.
         first_seq: Number of the first batch.
+        max_chunk: Most samples that a thread claims at once; 0 leaves it to their cost.
         allocate: Makes the tensor that a field is written into, from (shape, dtype name): called
             on the consumer's thread, for page-locked memory. None: memory of our own.
     """
@@ -101,6 +121,7 @@ class Stream:
         compute: int,
         in_order: bool = True,
         first_seq: int = 0,
+        max_chunk: int = 0,
         allocate: Callable[[tuple[int, ...], str], Any] | None = None,
     ) -> Stream: ...
     def feed(
@@ -112,8 +133,15 @@ class Stream:
         `range`s (step 1); it is asked for the next one, on the consumer's thread, only when the
         last is used up. `batch_size=None`: one index per task.
         """
+    def feed_batches(self, batches: Iterator[Any], ahead: int) -> None:
+        """Takes an iterator of tasks, and pulls the first `ahead` from it, then as `feed` does.
+
+        A task is an iterable of indices, or one index where the stream is not batched. One that
+        cannot be read is an error in the place of its batch; an error of the iterator itself is
+        raised at once.
+        """
     def submit(self, indices: list[int], state: bytes | None = None) -> None:
-        """Adds a task by hand: one batch of these indices, in place of `feed`."""
+        """Adds a task by hand: one batch of these indices."""
     def take(self, timeout_s: float) -> Any:
         """Returns the next batch; waits for it detached from the interpreter.
 

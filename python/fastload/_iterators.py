@@ -1,0 +1,124 @@
+"""The iterators of the lanes that are not torch's own.
+
+Each derives from torch's base iterator, which draws `base_seed` and decides about pinned
+memory. Owns the epoch: which indices are asked for and when, exactly as torch's multi-process
+iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per batch taken.
+"""
+
+import atexit
+import weakref
+from typing import Any
+
+import torch
+from torch._C._autograd import _profiler_enabled
+from torch.utils.data.dataloader import (
+    _BaseDataLoaderIter,
+    _DatasetKind,
+    _SingleProcessDataLoaderIter,
+)
+
+from fastload import _lib, sampler
+from fastload.budget import budget_bytes
+
+
+class NativeIter(_BaseDataLoaderIter):
+    """Batches of a dataset of columns, made by native threads.
+
+    Args:
+        loader: The loader.
+        program: What makes its samples.
+    """
+
+    _stream: _lib.Stream
+
+    def __init__(self, loader: Any, program: _lib.Program) -> None:
+        super().__init__(loader)
+        if loader.prefetch_factor <= 0:
+            msg = (
+                "prefetch_factor must be greater than 0 where batches are made ahead, "
+                f"but got {loader.prefetch_factor}"
+            )
+            raise AssertionError(msg)
+        workers = int(loader.num_workers)
+        self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
+        self._program = program
+        self._ahead = loader.prefetch_factor * workers
+        self._settings = {
+            "batched": self._auto_collation,
+            "depth": self._ahead,
+            "budget_bytes": budget_bytes(loader.memory_budget),
+            "threads": workers,
+            "fetch": workers,
+            "compute": workers,
+            "in_order": bool(loader.in_order),
+            "allocate": _pinned if self._pin_memory else None,
+        }
+        self._start(loader, first_iter=True)
+
+    def _start(self, loader: Any, *, first_iter: bool) -> None:
+        """Opens a stream for an epoch and asks for its first batches."""
+        order = sampler.recognise(self._index_sampler, batched=self._auto_collation)
+        if order is None or not first_iter:
+            super()._reset(loader, first_iter)
+        self._stream = _lib.Stream(self._program, **self._settings)
+        self._closing = weakref.finalize(self, self._stream.close)
+        self._closing.atexit = False  # the threads are stopped by then
+        loader._counters = self._stream.stats
+        if order is not None:
+            self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
+        else:
+            self._stream.feed_batches(self._sampler_iter, self._ahead)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        self._shutdown_workers()
+        self._start(loader, first_iter=first_iter)
+
+    def _shutdown_workers(self) -> None:
+        """Cancels what is in flight; the iterator is at its end then."""
+        self._closing()
+
+    def _next_data(self) -> Any:
+        return self._stream.take(self._timeout)
+
+    def __next__(self) -> Any:
+        """Returns the next batch.
+
+        Torch's own `__next__` costs more than a small batch, for the sake of profilers; it runs
+        only while one does.
+        """
+        if _profiler_enabled():
+            return super().__next__()
+        batch = self._next_data()
+        self._num_yielded += 1
+        return batch
+
+
+class FallbackIter(_SingleProcessDataLoaderIter):
+    """Inline iteration for a loader with workers, where processes cannot be started.
+
+    Torch never iterates inline twice with one iterator; a persistent loader does.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        inline = object.__new__(type(loader))
+        inline.__dict__.update(loader.__dict__, num_workers=0, timeout=0)
+        super().__init__(inline)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        super()._reset(loader, first_iter)
+        self._dataset_fetcher = _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
+            self._dataset_kind,
+            self._dataset,
+            self._auto_collation,
+            self._collate_fn,
+            self._drop_last,
+        )
+
+
+def _pinned(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    """Makes the page-locked tensor that a field of a batch is written into."""
+    return torch.empty(shape, dtype=getattr(torch, dtype), device="cpu", pin_memory=True)
+
+
+# After threads that the interpreter waits for are done, before it takes itself apart.
+atexit.register(_lib.shutdown)

@@ -1,0 +1,121 @@
+"""What the control groups of this process allow: processor time, processors, memory.
+
+Reads version 1, version 2 and both side by side, from the process's own group up to the
+root of the mount, because each level may be the one that binds. Never writes. A limit that
+cannot be read is no limit. Formats: proc(5), cgroups(7), and `admin-guide/cgroup-v1` and
+`cgroup-v2` of the kernel's documentation.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+_PROC = Path("/proc")
+
+
+def cpu_quota(proc: Path = _PROC) -> float | None:
+    """Returns how many processors' worth of time the groups allow, or None for no limit."""
+    quotas = []
+    for group in _groups("cpu", proc):
+        limit = _words(group / "cpu.max") or (
+            _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
+        )
+        match limit:
+            case [quota, period] if quota.isdecimal() and period.isdecimal() and int(period):
+                quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
+
+
+def cpuset(proc: Path = _PROC) -> int | None:
+    """Returns how many processors the process's own group may run on, or None if unknown."""
+    for group in _groups("cpuset", proc):
+        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
+            if words := _words(group / name):
+                return sum(_span(part) for part in words[0].split(","))
+    return None
+
+
+def memory_available_bytes(proc: Path = _PROC) -> int | None:
+    """Returns how many bytes the groups still allow, or None for no limit.
+
+    What the page cache holds and the kernel would give back counts as available.
+    """
+    rooms = []
+    for group in _groups("memory", proc):
+        limit = _integer(group / "memory.max", group / "memory.limit_in_bytes")
+        used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
+        if limit is None or used is None:
+            continue
+        rooms.append(max(0, limit - used + _reclaimable(group / "memory.stat")))
+    return min(rooms, default=None)
+
+
+def _groups(controller: str, proc: Path) -> Iterator[Path]:
+    """Yields the directories of the process's groups for a controller, the innermost first."""
+    for version, path in _memberships(controller, proc):
+        for root, mount in _mounts(version, controller, proc):
+            with contextlib.suppress(ValueError):
+                inside = PurePosixPath(path).relative_to(root)
+                yield from _ascend(mount, mount / inside)
+                break
+
+
+def _ascend(mount: Path, leaf: Path) -> Iterator[Path]:
+    """Yields existing directories from `leaf` up to and including `mount`."""
+    while True:
+        if leaf.is_dir():
+            yield leaf
+        if leaf == mount:
+            return
+        leaf = leaf.parent
+
+
+def _memberships(controller: str, proc: Path) -> Iterator[tuple[str, str]]:
+    """Yields (file system type, group) from lines `id:controllers:group`."""
+    for line in _lines(proc / "self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            yield "cgroup2", path
+        elif controller in controllers.split(","):
+            yield "cgroup", path
+
+
+def _mounts(kind: str, controller: str, proc: Path) -> Iterator[tuple[str, Path]]:
+    """Yields (root, mount point) of the hierarchy's mounts, from proc's `mountinfo`."""
+    for line in _lines(proc / "self/mountinfo"):
+        place, _, source = line.partition(" - ")
+        fields, mounted = place.split(), source.split()
+        if len(fields) < 5 or not mounted or mounted[0] != kind:
+            continue
+        if kind == "cgroup2" or controller in mounted[-1].split(","):
+            yield fields[3], Path(fields[4])
+
+
+def _reclaimable(stat: Path) -> int:
+    names = ("total_inactive_file", "inactive_file")
+    counts = dict(line.split(maxsplit=1) for line in _lines(stat))
+    return next((int(counts[name]) for name in names if name in counts), 0)
+
+
+def _span(part: str) -> int:
+    first, _, last = part.partition("-")
+    return int(last or first) - int(first) + 1
+
+
+def _integer(*files: Path) -> int | None:
+    for file in files:
+        match _words(file):
+            case [number] if number.isdecimal():
+                return int(number)
+    return None
+
+
+def _words(file: Path) -> list[str]:
+    return [word for line in _lines(file) for word in line.split()]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text().splitlines()
+    except OSError:
+        return []

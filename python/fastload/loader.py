@@ -1,0 +1,226 @@
+"""`Loader`: torch's DataLoader, with batches made natively where the dataset allows it.
+
+Owns the arguments and their attributes. Everything that a DataLoader promises is left to
+torch's own code; only the choice of the iterator is made here. Invariant: the public instance
+attributes are torch's and the extra arguments, each under its own name, for frameworks build
+loaders anew from them.
+"""
+
+import logging
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Self, TypeVar
+
+import torch
+from torch.utils.data import DataLoader, Sampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from fastload import _lib, lanes
+from fastload._iterators import FallbackIter, NativeIter
+from fastload.auto import AUTO, Auto, resolve
+from fastload.budget import budget_bytes
+from fastload.convert import arguments_of
+from fastload.cpu import affinity
+from fastload.explain import explain
+
+__all__ = ["Loader"]
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+_log = logging.getLogger("fastload")
+
+
+class Loader(DataLoader[_T_co]):
+    """Loads batches of a dataset; takes the place of `torch.utils.data.DataLoader`.
+
+    The arguments, their order and their meaning are torch's, except that `num_workers` defaults
+    to `AUTO`. A `fastload.Dataset` with default collation is loaded by native threads; any other
+    dataset as torch loads it.
+
+    Args:
+        dataset: Map-style or iterable dataset.
+        batch_size: Samples per batch; None for samples one by one.
+        shuffle: Whether the order is drawn anew each epoch.
+        sampler: Order of the indices, in place of `shuffle`.
+        batch_sampler: Order of whole batches of indices.
+        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset); a number for exactly
+            so many threads or processes; 0 to load in the thread that asks.
+        collate_fn: Makes a batch of samples, in Python.
+        pin_memory: Whether batches lie in page-locked memory.
+        drop_last: Whether a last batch that is too short is dropped.
+        timeout: Longest wait for a batch, in seconds; 0 waits for ever.
+        worker_init_fn: Called in each worker process with its number.
+        multiprocessing_context: How worker processes are started.
+        generator: Source of `base_seed` and of the order.
+        prefetch_factor: Batches ahead per worker; 2 unless given.
+        persistent_workers: Whether one iterator, with its workers, serves all epochs.
+        pin_memory_device: Ignored, as torch ignores it.
+        in_order: Whether batches come in the order of their indices, or as they are finished.
+        workers: `"auto"`, or `"native"` or `"process"` to insist on a lane.
+        memory_budget: Most bytes of batches made ahead, as a number or as `"2GiB"`; None for the
+            smaller of 2 GiB and a tenth of the memory available to this rank.
+
+    Raises:
+        ValueError: Arguments that exclude each other, or a lane that the loader cannot take.
+
+    Examples:
+        >>> loader = Loader(dataset, batch_size=64, shuffle=True)
+        >>> for images, labels in loader:
+        ...     train(images, labels)
+    """
+
+    workers: str
+    memory_budget: int | str | None
+    _counters: Callable[[], Mapping[str, float]] | None
+    _told: bool
+
+    def __init__(
+        self,
+        dataset: torch.utils.data.Dataset[_T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,  # noqa: FBT001 (torch's signature)
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = AUTO,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,  # noqa: FBT001
+        drop_last: bool = False,  # noqa: FBT001
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        workers: Literal["auto", "native", "process"] = "auto",
+        memory_budget: int | str | None = None,
+    ) -> None:
+        self.workers = workers  # before torch warns about num_workers in the words of the lane
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            resolve(num_workers, dataset),
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+            pin_memory_device=pin_memory_device,
+            in_order=in_order,
+        )
+        self.memory_budget = memory_budget
+        self._counters = None
+        self._told = False
+        if memory_budget is not None:
+            budget_bytes(memory_budget)
+        if workers != "auto":
+            lanes.choose(self)
+
+    @classmethod
+    def from_torch(cls, dataloader: DataLoader[_T_co], **changes: Any) -> Self:
+        """Returns a loader of the same batches as a torch DataLoader's.
+
+        Samplers, generator and dataset are shared, not copied. Torch's default of
+        `num_workers=0` becomes `AUTO`; a number of workers is kept.
+
+        Args:
+            dataloader: A loader whose iteration is torch's own.
+            **changes: Arguments of `Loader` that take the place of the loader's.
+
+        Raises:
+            TypeError: No DataLoader, or one of a class that iterates in its own way.
+            ValueError: Changes that exclude what the loader has.
+        """
+        return cls(**arguments_of(dataloader, changes))
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        choice = lanes.choose(self)
+        if choice.lane == "native":
+            self.check_worker_number_rationality()
+            made = lanes.program(self.dataset)
+            assert made is not None
+            return NativeIter(self, made)
+        if choice.fallback:
+            if not self._told:
+                self._told = True
+                _log.warning("loading without worker processes: %s", choice.why)
+            iterator: _BaseDataLoaderIter = FallbackIter(self)
+        else:
+            if choice.lane == "process":
+                _lib.park()  # a fork then copies a process without idle threads
+            iterator = super()._get_iterator()
+        self._counters = _counters_of(iterator)
+        return iterator
+
+    def check_worker_number_rationality(self) -> None:
+        """Warns, as torch does, of more workers than this process has processors."""
+        processors = affinity()
+        if self.num_workers <= processors:
+            return
+        choice = lanes.choose(self)
+        if choice.lane == "process":
+            super().check_worker_number_rationality()
+        elif choice.lane == "native":
+            msg = (
+                f"This DataLoader will use up to {int(self.num_workers)} native threads at once, "
+                f"more than the {processors} processors that this process may run on. "
+                "They share those; lower num_workers unless they mostly wait for storage."
+            )
+            warnings.warn(msg, stacklevel=4)  # who makes or iterates the loader
+
+    def stats(self) -> dict[str, float]:
+        """Returns counters of the iterator that was started last, units in the names.
+
+        The native lane counts, also after the iterator is gone:
+
+        - `read_s`, `decode_s`, `transform_s`, `collate_s`: seconds in each stage, summed over
+          the threads.
+        - `busy_s`, `idle_s`: thread-seconds at work, and permitted but unused for want of work.
+        - `wait_s`: seconds that the consumer waited for batches.
+        - `batches`: handed over; `samples`: finished.
+        - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
+
+        The process and inline lanes count `batches`, as long as their iterator lives. Empty
+        before the first iterator, and in a forked child until it starts one of its own.
+        """
+        if self._counters is None:
+            return {}
+        try:
+            return dict(self._counters())
+        except RuntimeError:  # a stream of the parent process, whose threads are not here
+            return {}
+
+    def explain(self) -> str:
+        """Returns, in words, which lane the loader takes, why, and what would make it native."""
+        return explain(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the attributes; iterators and counters stay behind."""
+        return {**self.__dict__, "_iterator": None, "_counters": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes the attributes; AUTO takes the number of this machine."""
+        self.__dict__.update(state)
+        if isinstance(self.num_workers, Auto):
+            self.num_workers = resolve(self.num_workers, self.dataset)
+
+
+def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, float]]:
+    """Returns what reads a torch iterator's counters, without keeping it alive."""
+    alive = weakref.ref(iterator)
+
+    def counters() -> Mapping[str, float]:
+        counted = alive()
+        return {} if counted is None else {"batches": counted._num_yielded}
+
+    return counters

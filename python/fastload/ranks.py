@@ -1,0 +1,82 @@
+"""How many training processes share this host.
+
+Read from what launchers leave in the environment, else from the process group of
+`torch.distributed` if there is one. Initialises nothing.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+
+import torch
+import torch.distributed
+
+# "2(x3),1" reads: two tasks on each of the first three nodes, one on the fourth.
+_SLURM_GROUP = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+
+# The local sizes of launchers that do not set torchrun's LOCAL_WORLD_SIZE: Open MPI, MPICH and
+# Intel MPI, PMI.
+_LOCAL_SIZES = (
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "PMI_LOCAL_SIZE",
+)
+
+
+def ranks_on_host(
+    environ: Mapping[str, str] = os.environ,
+    accelerators: Callable[[], int] = torch.accelerator.device_count,
+    group_size: Callable[[], int] | None = None,
+) -> int:
+    """Returns how many ranks of this job run on this host; at least 1.
+
+    Args:
+        environ: Where launchers say so.
+        accelerators: Counts this host's accelerators; asked only when no launcher gave the
+            number for this host and the job has more than one rank.
+        group_size: Gives the number of ranks of the job where no launcher did; the size of
+            torch's process group unless given.
+    """
+    local = _number(environ, "LOCAL_WORLD_SIZE") or _slurm(environ)
+    if local is not None:
+        return local
+    for name in _LOCAL_SIZES:
+        if (local := _number(environ, name)) is not None:
+            return local
+    world = _number(environ, "WORLD_SIZE") or (group_size or _group_size)()
+    return 1 if world == 1 else max(1, min(world, accelerators()))
+
+
+def _group_size() -> int:
+    """Returns how many ranks torch's process group has; 1 where there is none."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_world_size()
+    return 1
+
+
+def _number(environ: Mapping[str, str], name: str) -> int | None:
+    """Returns a positive number, or None for what is absent or none."""
+    text = environ.get(name, "").strip()
+    return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+def _slurm(environ: Mapping[str, str]) -> int | None:
+    """Returns how many tasks Slurm runs on this node.
+
+    Only inside of a step: an allocation alone (`salloc`, a batch script that starts one
+    process) sets the counts of tasks that were never started.
+    """
+    if _number(environ, "SLURM_STEP_NUM_TASKS") in (None, 1):
+        return None
+    for name in ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"):
+        counts = [
+            int(count)
+            for count, times in _SLURM_GROUP.findall(environ.get(name, ""))
+            for _ in range(int(times or 1))
+        ]
+        if counts:
+            node = environ.get("SLURM_NODEID", "0")
+            index = int(node) if node.isdecimal() else 0
+            return max(1, counts[min(index, len(counts) - 1)])
+    return None

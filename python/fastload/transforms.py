@@ -1,0 +1,178 @@
+"""Image operations that run natively, with the pixels of Pillow and torchvision.
+
+The names, arguments and results are those of `torchvision.transforms` on a Pillow image opened
+with `convert("RGB")`. A transform holds its arguments and nothing else; it is compared by them,
+can be pickled, and is handed to `fastload.columns.Image`.
+"""
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, final
+
+__all__ = ["CenterCrop", "Normalize", "Resize", "ToTensor"]
+
+_INTERPOLATIONS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False, slots=True)
+class Resize:
+    """Scales an image, as `PIL.Image.Image.resize` does.
+
+    Pillow 13 changed which of its two passes comes first for images whose height shrinks much
+    more than their width, and with it the last bit of some pixels. The order is that of the Pillow
+    that is installed; without one, that of Pillow 13.
+
+    Args:
+        size: Pixels of the shorter side, the longer one following in proportion; or
+            `(height, width)`.
+        interpolation: `"nearest"`, `"box"`, `"bilinear"`, `"hamming"`, `"bicubic"` or
+            `"lanczos"`; or the `torchvision.transforms.InterpolationMode` of that name.
+
+    Raises:
+        TypeError: A size of something else than integers.
+        ValueError: A size below 1, or an unknown interpolation.
+    """
+
+    size: int | tuple[int, int]
+    interpolation: str
+
+    def __init__(self, size: int | Sequence[int], interpolation: Any = "bilinear") -> None:
+        sizes = _sizes("Resize", size)
+        object.__setattr__(self, "size", sizes[0] if len(sizes) == 1 else sizes)
+        name = getattr(interpolation, "value", interpolation)
+        if name not in _INTERPOLATIONS:
+            msg = f"Resize: interpolation is one of {', '.join(_INTERPOLATIONS)}, not {name!r}"
+            raise ValueError(msg)
+        object.__setattr__(self, "interpolation", name)
+
+    def __repr__(self) -> str:
+        return f"Resize({self.size!r}, interpolation={self.interpolation!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments."""
+        return Resize, (self.size, self.interpolation)
+
+    def _op(self) -> tuple[Any, ...]:
+        return "resize", self.size, self.interpolation, _tall_first()
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False, slots=True)
+class CenterCrop:
+    """Cuts the middle out of an image; what lies outside of the image is black.
+
+    Args:
+        size: Pixels of both sides, or `(height, width)`.
+
+    Raises:
+        TypeError: A size of something else than integers.
+        ValueError: A size below 1.
+    """
+
+    size: tuple[int, int]
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        sizes = _sizes("CenterCrop", size)
+        object.__setattr__(self, "size", (sizes[0], sizes[-1]))
+
+    def __repr__(self) -> str:
+        return f"CenterCrop({self.size!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments."""
+        return CenterCrop, (self.size,)
+
+    def _op(self) -> tuple[Any, ...]:
+        return "center_crop", *self.size
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ToTensor:
+    """Makes uint8 `(H, W, 3)` float32 `(3, H, W)`, divided by 255."""
+
+    def _op(self) -> tuple[Any, ...]:
+        return ("to_tensor",)
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False, slots=True)
+class Normalize:
+    """Subtracts a mean from each channel of a tensor, then divides by a standard deviation.
+
+    Args:
+        mean: A number for red, green and blue each; or one for all.
+        std: The same; none is zero.
+
+    Raises:
+        TypeError: Something else than sequences of numbers.
+        ValueError: Neither one number nor three; not finite; or a deviation of zero.
+    """
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        object.__setattr__(self, "mean", _channels("mean", mean))
+        object.__setattr__(self, "std", _channels("std", std))
+        if 0 in self.std:
+            msg = f"Normalize: std {self.std} would divide by zero"
+            raise ValueError(msg)
+
+    def __repr__(self) -> str:
+        return f"Normalize({self.mean!r}, {self.std!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments."""
+        return Normalize, (self.mean, self.std)
+
+    def _op(self) -> tuple[Any, ...]:
+        return "normalize", self.mean, self.std
+
+
+@functools.cache
+def _tall_first() -> bool:
+    """Tells whether Pillow here scales tall images downwards first, as it does since 13.0."""
+    try:
+        version = metadata.version("pillow")
+    except metadata.PackageNotFoundError:
+        return True
+    return int(version.partition(".")[0]) >= 13
+
+
+def _sizes(name: str, size: int | Sequence[int]) -> tuple[int, ...]:
+    """Returns the one or two integers of `size`."""
+    several = tuple(size) if isinstance(size, Sequence) and not isinstance(size, str) else (size,)
+    try:
+        sizes = tuple(map(operator.index, several))
+    except TypeError:
+        msg = f"{name}: size is an int or (height, width), not {size!r}"
+        raise TypeError(msg) from None
+    if len(sizes) not in (1, 2):
+        msg = f"{name}: size has one or two values, not {len(sizes)}"
+        raise ValueError(msg)
+    if min(sizes) < 1 or max(sizes) >= 2**31:
+        msg = f"{name}: size is between 1 and 2**31 - 1 pixels, not {size!r}"
+        raise ValueError(msg)
+    return sizes
+
+
+def _channels(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    """Returns the value of each of three channels."""
+    try:
+        floats = tuple(map(float, values))
+    except (TypeError, ValueError):
+        msg = f"Normalize: {name} is a sequence of numbers, not {values!r}"
+        raise TypeError(msg) from None
+    if len(floats) not in (1, 3):
+        msg = f"Normalize: {name} has one value or one per channel, 3, not {len(floats)}"
+        raise ValueError(msg)
+    if not all(map(math.isfinite, floats)):
+        msg = f"Normalize: {name} is finite, not {values!r}"
+        raise ValueError(msg)
+    return floats * 3 if len(floats) == 1 else floats

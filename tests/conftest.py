@@ -1,0 +1,68 @@
+"""Settings of the whole suite: hypothesis, and the sizes of `make test-tiny`.
+
+`FASTLOAD_TEST_THREADS`, `FASTLOAD_TEST_DEPTH` and `FASTLOAD_TEST_CHUNK` force every native stream
+to that many threads, batches in flight and samples per claim, whatever the loader asks for. A test
+that is about those sizes is marked `own_sizes` and runs with its own, as do programs that tests start.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+
+from fastload import _lib
+
+hypothesis.settings.register_profile(
+    "fastload",
+    deadline=None,  # timings are benches
+    derandomize=bool(os.environ.get("CI")),
+    max_examples=50,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("fastload")
+
+
+def forced_sizes() -> dict[str, int]:
+    """Returns the keyword arguments of `Stream` that the environment forces."""
+    sizes = {}
+    if threads := os.environ.get("FASTLOAD_TEST_THREADS"):
+        sizes |= dict.fromkeys(("threads", "fetch", "compute"), int(threads))
+    if depth := os.environ.get("FASTLOAD_TEST_DEPTH"):
+        sizes["depth"] = int(depth)
+    if chunk := os.environ.get("FASTLOAD_TEST_CHUNK"):
+        sizes["max_chunk"] = int(chunk)
+    return sizes
+
+
+@pytest.fixture(autouse=True)
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Applies the forced sizes to every stream that is made through `_lib.Stream`."""
+    if request.node.get_closest_marker("own_sizes"):
+        return
+    if forced := forced_sizes():
+        stream = _lib.Stream
+
+        def sized(*arguments: Any, **keywords: Any) -> _lib.Stream:
+            return stream(*arguments, **keywords | forced)
+
+        monkeypatch.setattr(_lib, "Stream", sized)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> Iterator[None]:
+    """Seeds torch's global generator, so that a failure repeats; puts the old state back."""
+    state = torch.random.get_rng_state()
+    torch.manual_seed(0)
+    yield
+    torch.random.set_rng_state(state)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what needs a CUDA device where there is none."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="no CUDA device"))

@@ -1,0 +1,60 @@
+"""The examples of the README and of `docs/`: each page runs from top to bottom."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+
+
+def examples(page: Path) -> str:
+    """Returns the page's Python, every other line blank: line numbers are the page's own."""
+    text = page.read_text(encoding="utf-8")
+    lines = [""] * text.count("\n")
+    for block in BLOCK.finditer(text):
+        first = text.count("\n", 0, block.start(1))
+        code = block.group(1).splitlines()
+        lines[first : first + len(code)] = code
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> list[str]:
+    """Writes what the pages call `paths`: ten JPEG files of different sizes."""
+    random = np.random.default_rng(0)
+    paths = []
+    for number in range(10):
+        height, width = random.integers(260, 400, size=2)
+        coarse = random.integers(0, 256, size=(8, 8, 3), dtype=np.uint8)
+        image = Image.fromarray(coarse).resize((int(width), int(height)))
+        paths.append(str(tmp_path / f"{number}.jpg"))
+        image.save(paths[-1], quality=90)
+    return paths
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page).strip()], ids=lambda p: p.name
+)
+def test_examples_run(
+    page: Path, photographs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page", "paths": photographs, "labels": torch.arange(10) % 3}
+    exec(compile(examples(page), page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = [
+        target
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []

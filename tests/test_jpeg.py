@@ -1,0 +1,203 @@
+"""JPEG files of every kind, sound and damaged; Pillow is the oracle, run in the test."""
+
+import io
+import random
+import warnings
+from collections import Counter
+
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastload.columns import Image
+
+KINDS = {
+    "4:4:4": {"subsampling": "4:4:4"},
+    "4:2:2": {"subsampling": "4:2:2"},
+    "4:2:0": {"subsampling": "4:2:0"},
+    "progressive": {"progressive": True},
+    "restart markers": {"restart_marker_blocks": 3},
+    "optimized": {"optimize": True, "quality": 30},
+    "best": {"quality": 100},
+    "RGB": {"keep_rgb": True},
+}
+
+
+def photograph(height, width, seed=0):
+    """Waves and noise: every coefficient of a block is used."""
+    y, x = np.mgrid[:height, :width]
+    waves = [np.sin(x / 17 + y / 31), np.cos(x / 7 - y / 13), np.sin(x * y / 977)]
+    noise = np.random.default_rng(seed).normal(0, 15, (height, width, 3))
+    return np.clip(np.stack(waves, -1) * 100 + 128 + noise, 0, 255).astype(np.uint8)
+
+
+def encode(pixels, mode=None, **options):
+    buffer = io.BytesIO()
+    image = PIL.Image.fromarray(pixels)
+    (image.convert(mode) if mode else image).save(buffer, "JPEG", **options)
+    return buffer.getvalue()
+
+
+def with_sampling(encoded, *factors):
+    """Claims other sampling factors of a 4:4:4 file whose components are one block large."""
+    start = encoded.index(b"\xff\xc0")
+    patched = bytearray(encoded)
+    for component, (across, down) in enumerate(factors):
+        patched[start + 11 + 3 * component] = across << 4 | down
+    return bytes(patched)
+
+
+@pytest.fixture
+def decode(tmp_path):
+    path = tmp_path / "image.jpg"
+    column = Image([path])
+
+    def decode(encoded):
+        path.write_bytes(encoded)
+        return column[0].numpy()
+
+    return decode
+
+
+def by_pillow(encoded):
+    with PIL.Image.open(io.BytesIO(encoded)) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 9), (8, 8), (17, 16), (101, 203)], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_pillow(decode, kind, size):
+    encoded = encode(photograph(*size), **KINDS[kind])
+    np.testing.assert_array_equal(decode(encoded), by_pillow(encoded))
+
+
+@given(
+    height=st.integers(1, 70),
+    width=st.integers(1, 70),
+    quality=st.integers(1, 100),
+    kind=st.sampled_from(sorted(KINDS)),
+    mode=st.sampled_from(["RGB", "L"]),
+)
+def test_equals_pillow_at_any_size_and_quality(decode, height, width, quality, kind, mode):
+    options = KINDS[kind] | {"quality": quality}
+    if mode == "L":
+        options = {key: value for key, value in options.items() if key != "keep_rgb"}
+    encoded = encode(photograph(height, width, quality), mode, **options)
+    np.testing.assert_array_equal(decode(encoded), by_pillow(encoded))
+
+
+@pytest.mark.parametrize("factors", [(4, 1), (1, 4), (1, 2), (2, 4), (3, 1)], ids=str)
+def test_unusual_sampling_equals_pillow(decode, factors):
+    encoded = with_sampling(encode(photograph(64, 64), subsampling=0), factors)
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            expected = by_pillow(encoded)
+        except OSError:
+            with pytest.raises(OSError, match=r"image\.jpg"):
+                decode(encoded)
+        else:
+            np.testing.assert_array_equal(decode(encoded), expected)
+
+
+@pytest.mark.parametrize("size", [(5000, 3), (2, 5000), (1500, 1100)], ids=str)
+def test_large_files_equal_pillow(decode, size):
+    encoded = encode(photograph(*size), quality=95)
+    np.testing.assert_array_equal(decode(encoded), by_pillow(encoded))
+
+
+def test_a_file_without_tables_does_not_use_those_of_the_file_before(decode):
+    whole = encode(photograph(16, 16))
+    tables = whole.index(b"\xff\xdb")
+    without = whole[:tables] + whole[whole.index(b"\xff\xc0") :]
+    decode(whole)
+    with pytest.raises(OSError, match=r"broken data stream.*uantization"):
+        decode(without)
+
+
+def outcome(decode, encoded):
+    """Says how our reading of `encoded` compares with Pillow's."""
+    try:
+        ours = decode(encoded)
+    except OSError:
+        ours = None
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            pillows = by_pillow(encoded)
+        except (OSError, SyntaxError, PIL.Image.DecompressionBombError):
+            return "refused by both" if ours is None else "read alone"
+    if ours is None:
+        return "refused alone"
+    return "equal" if np.array_equal(ours, pillows) else "different"
+
+
+DAMAGED = ["4:2:0", "4:4:4", "progressive", "restart markers"]
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_cut_anywhere_it_is_read_or_refused_as_pillow_does(decode, kind):
+    encoded = encode(photograph(40, 48), **KINDS[kind])
+    found = Counter(outcome(decode, encoded[:end]) for end in range(len(encoded) + 1))
+    assert set(found) == {"equal", "refused by both"}, found
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_anywhere_its_pixels_are_pillows(decode, kind):
+    encoded = encode(photograph(40, 48), **KINDS[kind])
+    draw = random.Random(kind)
+    found = Counter()
+    for _ in range(1000):
+        damaged = bytearray(encoded)
+        for _ in range(draw.choice([1, 1, 2, 5])):
+            damaged[draw.randrange(len(damaged))] = draw.choice(
+                [0, 0xD9, 0xFF, draw.randrange(256)]
+            )
+        if draw.random() < 0.3:
+            del damaged[draw.randrange(len(damaged)) :]
+        found[outcome(decode, bytes(damaged))] += 1
+    # Pillow parses headers by itself, more strictly in places: it may refuse what libjpeg reads.
+    assert found.keys() <= {"equal", "refused by both", "read alone"}, found
+    assert found["read alone"] <= 20, found
+
+
+def test_a_truncated_file_says_so_and_names_itself(decode):
+    encoded = encode(photograph(40, 48))
+    with pytest.raises(OSError, match=r"image\.jpg.*image file is truncated"):
+        decode(encoded[: len(encoded) // 2])
+
+
+def other(format, **options):
+    buffer = io.BytesIO()
+    PIL.Image.fromarray(photograph(8, 8)).save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("encoded", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"text", "no JPEG, nor any image format known here"),
+        (b"\xff\xd8", "no JPEG, nor any image format known here"),
+        (other("PNG"), "it is a PNG; only JPEG is decoded here"),
+        (other("WEBP"), "it is a WebP; only JPEG"),
+        (other("GIF"), "it is a GIF; only JPEG"),
+        (other("BMP"), "it is a BMP; only JPEG"),
+        (other("TIFF"), "it is a TIFF; only JPEG"),
+        (encode(photograph(8, 8), "CMYK"), "CMYK JPEG is not supported yet; convert it to RGB"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_not_decoded_is_named(decode, encoded, reason):
+    with pytest.raises(OSError, match=reason):
+        decode(encoded)
+
+
+def test_a_claim_of_enormous_size_is_refused_as_by_pillow(decode):
+    encoded = bytearray(encode(photograph(8, 8)))
+    size = encoded.index(b"\xff\xc0") + 5
+    encoded[size : size + 4] = b"\xea\x60\xea\x60"  # 60000 by 60000
+    with pytest.raises(PIL.Image.DecompressionBombError):
+        by_pillow(bytes(encoded))
+    with pytest.raises(OSError, match=r"3600000000 pixels.*178956970.*decompression bomb"):
+        decode(bytes(encoded))

@@ -1,0 +1,124 @@
+"""Start-up: from iter() to the first batch, and ten thousand iterators left after one batch.
+
+The first batch of 32 photographs, and of 32 rows of a table; every loader is new each time, both files
+and code are warm. An abandoned iterator is dropped as `next(iter(loader))` drops it.
+"""
+
+import functools
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import torch
+from _contest import Bench, interleave, isolated, median
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import fastload
+from demo.loaders import native_dataset, torch_dataset
+from demo.photographs import photographs
+
+FIRST, LEAVE = "first batch, ms", "leaving, ms"
+ITERATORS = {"rows, batches of 32": 10_000, "photographs, batches of 4": 1_000}
+
+
+def first_batch(loader: Callable[[], DataLoader]) -> dict[str, float]:
+    """Times `iter()` up to the first batch, then the end of the iterator."""
+    contestant = loader()
+    began_s = time.perf_counter()
+    batches = iter(contestant)
+    batch = next(batches)
+    first_s = time.perf_counter() - began_s
+    del batches
+    leave_s = time.perf_counter() - began_s - first_s
+    del batch
+    return {FIRST: 1e3 * first_s, LEAVE: 1e3 * leave_s}
+
+
+def contestants(theirs: Dataset, ours: Dataset) -> dict[str, Callable[[], dict[str, float]]]:
+    """Returns the loaders over one dataset in its two forms."""
+    loaders = {
+        "torch, num_workers=0": functools.partial(DataLoader, theirs, num_workers=0),
+        "torch, num_workers=2": functools.partial(DataLoader, theirs, num_workers=2),
+        "fastload, num_workers=1": functools.partial(fastload.Loader, ours, num_workers=1),
+        "fastload, num_workers=2": functools.partial(fastload.Loader, ours, num_workers=2),
+    }
+    return {
+        who: functools.partial(first_batch, functools.partial(loader, batch_size=32, shuffle=True))
+        for who, loader in loaders.items()
+    }
+
+
+def abandon(what: str, root: Path) -> dict[str, dict[str, float]]:
+    """Opens iterators and leaves each after one batch; returns what the process then holds."""
+    if what.startswith("rows"):
+        loader = fastload.Loader(
+            fastload.Dataset((fastload.columns.Rows(torch.zeros(10_000, 32)),)), 32, shuffle=True
+        )
+    else:
+        loader = fastload.Loader(native_dataset(root), 4, shuffle=True)
+    for _ in range(ITERATORS[what] // 20):
+        next(iter(loader))
+    before = held()
+    began_s = time.perf_counter()
+    for _ in range(ITERATORS[what]):
+        next(iter(loader))
+    each_us = 1e6 * (time.perf_counter() - began_s) / ITERATORS[what]
+    return {"before": before, "after": {**held(), "µs each": each_us}}
+
+
+def held() -> dict[str, float]:
+    """Returns the threads, descriptors and resident memory of this process."""
+    gc.collect()
+    return {
+        "threads": len(list(Path("/proc/self/task").iterdir())),
+        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+        "RSS, MB": psutil.Process().memory_info().rss / 1e6,
+    }
+
+
+def main() -> None:
+    """Runs the bench."""
+    bench = Bench(__doc__, rounds=7)
+    root = photographs()
+    table, labels = torch.rand(100_000, 32), torch.arange(100_000)
+    pairs = {
+        "photographs": (torch_dataset(root), native_dataset(root)),
+        "rows (100,000 x 32)": (
+            TensorDataset(table, labels),
+            fastload.Dataset((fastload.columns.Rows(table), fastload.columns.Rows(labels))),
+        ),
+    }
+    for what, (theirs, ours) in pairs.items():
+        figures = interleave(contestants(theirs, ours), bench.rounds)
+        bench.show(
+            f"First batch of 32, {what}",
+            figures,
+            digits=2,
+            ratio_of=FIRST,
+            rivals=["torch, num_workers=2"],
+        )
+        bench.claim(
+            f"first batch of {what}, fastload / torch with two workers",
+            median(figures, "fastload, num_workers=2", FIRST)
+            / median(figures, "torch, num_workers=2", FIRST),
+            0.25,
+        )
+    for what, count in ITERATORS.items():
+        account = isolated(abandon, what, root)
+        bench.show(
+            f"{count:,} iterators left after one batch, {what}",
+            {
+                when: {measure: [value] for measure, value in values.items()}
+                for when, values in account.items()
+            },
+        )
+        for measure, limit in {"threads": 0, "descriptors": 0, "RSS, MB": 5}.items():
+            growth = account["after"][measure] - account["before"][measure]
+            bench.claim(f"growth of {measure} over {count:,} iterators", growth, limit)
+    bench.close()
+
+
+if __name__ == "__main__":
+    main()

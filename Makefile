@@ -1,0 +1,128 @@
+# The menu: `make help`. Every target works on a fresh machine and is quick the second time.
+#
+# Machine needed: Rust's stable toolchain, CPython >= 3.11 with venv, gcc, make. The rest is
+# installed into .venv (and nasm by apt-get, when that is allowed).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := check
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= $(shell sh tools/find_python.sh)
+VENV := .venv
+BIN := $(VENV)/bin
+# cmake and maturin come from .venv; rustup's directory is not on every PATH.
+export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONPATH PYTHONHOME CONDA_PREFIX
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+
+# SIMD in libjpeg-turbo is required as soon as it is possible, so that it is never lost unseen.
+# Evaluated when used: setup may have installed nasm by then.
+SIMD = $(shell sh tools/simd_feature.sh)
+CORE = --locked --no-default-features --features "$(SIMD)"
+EXTENSION = --locked --features "abi3 $(SIMD)"
+TEST = $(BIN)/python tools/test.py --features "$(SIMD)"
+LOUD = @[ -n "$(SIMD)" ] || sh tools/warn_without_simd.sh
+
+SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolchain.toml
+STAMPS := $(VENV)/.stamps
+
+.PHONY: check setup build release demo test test-tiny lint fix bench docs docs-serve size audit \
+        test-wheels clean help always
+
+check: lint ## Lint, then the fast tests: the default
+	@$(TEST) core python-fast
+
+setup: $(STAMPS)/setup ## Make .venv and install every tool
+
+$(STAMPS)/setup: pyproject.toml tools/native_tools.sh
+	@sh tools/native_tools.sh
+	@[ -n "$(PYTHON)" ]
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@rm -rf $(STAMPS)
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --group dev "torch>=2.6" numpy psutil
+	@mkdir -p $(STAMPS) && touch $@
+
+build: $(STAMPS)/debug ## Build the extension into .venv, with debug assertions
+	$(LOUD)
+
+release: $(STAMPS)/release ## Build the extension into .venv, optimised
+	$(LOUD)
+
+# Looked at each time, written when the answer is another: an assembler that came later is used.
+$(STAMPS)/simd: $(STAMPS)/setup always
+	@echo "$(SIMD)" | cmp -s - $@ || echo "$(SIMD)" > $@
+
+# One extension module lies in python/fastload; each build replaces the other.
+$(STAMPS)/debug: $(SOURCES) $(STAMPS)/setup $(STAMPS)/simd
+	$(BIN)/maturin develop $(EXTENSION)
+	@rm -f $(STAMPS)/release && touch $@
+
+$(STAMPS)/release: $(SOURCES) $(STAMPS)/setup $(STAMPS)/simd
+	$(BIN)/maturin develop --release $(EXTENSION)
+	@rm -f $(STAMPS)/debug && touch $@
+
+demo: release ## Train on photographs with torch's loader and with fastload; table and picture
+	@$(BIN)/python -m demo
+
+# The debug build is tested: overflow checks and debug assertions find what an optimised build
+# hides, and it takes a third of the time. `make test-wheels` tests the optimised one.
+test: build ## All tests: Rust, loom, Python, Python at degenerate sizes
+	@$(TEST) core loom python tiny large
+
+test-tiny: build ## The Python tests at 1 thread, depth 1, chunk 1; then at 8, 8, 64
+	@$(TEST) tiny large
+
+lint: build ## Formatting, clippy, ruff, mypy, the stub against the binary
+	@sh tools/rust_component.sh fmt rustfmt
+	@sh tools/rust_component.sh clippy clippy
+	cargo fmt --check
+	cargo check -q $(CORE)
+	cargo clippy -q --all-targets $(CORE) -- -D warnings
+	cargo clippy -q --all-targets $(EXTENSION) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc -q --no-deps $(CORE)
+	$(BIN)/ruff check -q
+	$(BIN)/ruff format -q --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest fastload._lib
+	@$(BIN)/python tools/size.py --quiet
+
+fix: $(STAMPS)/setup ## Format, and apply what linters can repair
+	cargo fmt
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: release ## Every bench, rivals beside us, interleaved
+	cargo bench $(CORE)
+	@for file in benches/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+docs: $(STAMPS)/docs ## Build the documentation into site/, warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(STAMPS)/docs ## Serve the documentation while it is written
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+$(STAMPS)/docs: $(STAMPS)/setup
+	$(BIN)/python -m pip install -q --group docs
+	@touch $@
+
+size: ## Lines per file; fails for a file above 400
+	@$(or $(wildcard $(BIN)/python),$(PYTHON)) tools/size.py
+
+audit: ## Licences, advisories, sources of the crates (installs cargo-deny when missing)
+	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny check
+
+test-wheels: $(STAMPS)/setup ## The wheel and the sdist in fresh environments, CPython 3.11 to 3.13
+	@$(BIN)/python tools/test_wheels.py --features "abi3 $(SIMD)"
+
+clean: ## Remove what was built; .venv stays
+	cargo clean
+	rm -rf dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis $(STAMPS)/debug $(STAMPS)/release
+	rm -f python/fastload/_lib*.so
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

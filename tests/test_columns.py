@@ -4,6 +4,7 @@ import copy
 import os
 import pathlib
 import pickle
+import time
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -253,6 +254,9 @@ def test_a_tensor_that_torch_moves_is_found_again(how):
     loader = fastload.Loader(dataset, batch_size=4, num_workers=1, prefetch_factor=1)
     iterator = iter(loader)
     next(iterator)
+    deadline = time.monotonic() + 5
+    while loader.stats()["samples"] < 8 and time.monotonic() < deadline:
+        time.sleep(0.001)  # nothing may be reading the memory when it goes
     move(tensor, how)
     with pytest.raises(RuntimeError, match="moved in memory"):
         next(iterator)
@@ -260,3 +264,15 @@ def test_a_tensor_that_torch_moves_is_found_again(how):
     assert torch.equal(dataset[-1][0], want[-1])
     assert torch.equal(torch.cat([rows for rows, _ in loader]), want)
     assert torch.equal(torch.cat(list(fastload.Loader(column, batch_size=4))), want)
+
+
+def test_pickling_for_a_process_leaves_the_memory_where_it_is():
+    tensor = torch.arange(40.0).reshape(8, 5)[1:, ::2]
+    dataset = fastload.Dataset(Rows(tensor))
+    place = tensor.data_ptr()
+    copy_made = pickle.loads(ForkingPickler.dumps(dataset))
+    assert tensor.data_ptr() == place
+    assert not tensor.is_shared()
+    same(copy_made, tensor)
+    tensor += 1
+    assert torch.equal(copy_made[0], tensor[0] - 1)

@@ -62,6 +62,9 @@ class Column(Dataset[torch.Tensor]):
 class Rows(Column):
     """Fixed-size rows of one array, shared without a copy.
 
+    The memory must stay where it is while batches are made: no `resize_` or `share_memory_` of the
+    tensor during an epoch. Between epochs a tensor that has moved is found again.
+
     Args:
         data: A tensor on the CPU; a NumPy array, also read-only or memory-mapped; or what
             `numpy.asarray` makes an array of numbers from. Its first dimension counts samples.
@@ -95,8 +98,15 @@ class Rows(Column):
         return self._native
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the array, or the name of the file that it maps."""
-        return (Rows, (self._data,)) if self._file is None else (_reopen, (self._file,))
+        """Pickles the array, or the name of the file that it maps.
+
+        A tensor is pickled as a copy: torch moves the memory of one that it hands to another
+        process, and native threads may be reading it.
+        """
+        if self._file is not None:
+            return _reopen, (self._file,)
+        data = self._data
+        return Rows, (_copy(data) if isinstance(data, torch.Tensor) else data,)
 
     def __repr__(self) -> str:
         return f"Rows({len(self)} of {self._describe()})"
@@ -132,6 +142,15 @@ class Image(Column):
     def __repr__(self) -> str:
         steps = ", ".join(map(repr, self._transforms))
         return f"Image({len(self)} files{f', [{steps}]' if steps else ''})"
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the same view of a copy of a tensor's memory, unless that is shared already."""
+    if tensor.is_shared():  # type: ignore[no-untyped-call]
+        return tensor
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
+    place = tensor.storage_offset(), tensor.size(), tensor.stride()
+    return torch.empty(0, dtype=tensor.dtype).set_(storage, *place)
 
 
 def _reopen(file: _arrays.MappedFile) -> Rows:

@@ -39,6 +39,24 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     return condition()
 
 
+def failures_in_threads(body: Callable[[], None]) -> list[BaseException]:
+    """Runs `body` in four threads at once; returns what they raised."""
+    failures = []
+
+    def run() -> None:
+        try:
+            body()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
 def test_iterators_of_one_loader_are_independent():
     it = loader(shuffle=True)
     first, second = iter(it), iter(it)
@@ -92,41 +110,25 @@ def test_many_live_iterators_share_the_pool():
 
 
 def test_iterators_in_several_threads():
-    it, failures = loader(count=200), []
+    it = loader(count=200)
     want = numbers(it)
 
     def run() -> None:
-        try:
-            for _ in range(5):
-                assert numbers(it) == want
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(5):
+            assert numbers(it) == want
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert failures_in_threads(run) == []
 
 
 def test_one_iterator_taken_from_by_several_threads():
     """Every batch comes once, to one of them."""
-    iterator, taken, failures = iter(loader(count=800)), [], []
+    iterator, taken = iter(loader(count=800)), []
 
     def run() -> None:
-        try:
-            for batch in iterator:
-                taken.extend(batch[0].tolist())
-        except BaseException as error:
-            failures.append(error)
+        for batch in iterator:
+            taken.extend(batch[0].tolist())
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert failures_in_threads(run) == []
     assert sorted(taken) == list(range(800))
 
 

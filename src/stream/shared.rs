@@ -103,7 +103,7 @@ impl<W: Work> Shared<W> {
     ) {
         let count = chunk.len();
         let over = count + failures.len();
-        let positions = chunk.positions();
+        let first = chunk.positions().next();
         let begun = Instant::now();
         let run = guarded(|| {
             self.work.compute(&batch, chunk, &mut failures, &mut stages);
@@ -112,7 +112,7 @@ impl<W: Work> Shared<W> {
         let elapsed_ns = begun.elapsed().as_nanos() as f64;
         if let Err(error) = run {
             // Which of them panicked is not known; the first stands for all.
-            failures.extend(positions.first().map(|position| (*position, error)));
+            failures.extend(first.map(|position| (position, error)));
         }
         drop(batch);
         let mut state = lock(&self.state);

@@ -92,11 +92,12 @@ impl<F> Chunk<F> {
         self.len() == 0
     }
 
-    /// The positions.
-    pub fn positions(&self) -> Vec<usize> {
-        match self {
-            Chunk::Range(range) => range.clone().collect(),
-            Chunk::Fetched(samples) => samples.iter().map(|(position, _)| *position).collect(),
-        }
+    /// The positions, in the order of the samples.
+    pub fn positions(&self) -> impl Iterator<Item = usize> {
+        let (range, fetched) = match self {
+            Chunk::Range(range) => (range.clone(), [].as_slice()),
+            Chunk::Fetched(samples) => (0..0, samples.as_slice()),
+        };
+        range.chain(fetched.iter().map(|(position, _)| *position))
     }
 }

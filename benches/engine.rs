@@ -12,7 +12,7 @@ use _lib::column::Rows;
 use _lib::error::{Error, Result};
 use _lib::memory::{Dtype, View};
 use _lib::order::Indices;
-use _lib::program::{Leaf, Program, Task};
+use _lib::program::{Leaf, Options, Program, Run, Task};
 use _lib::stats::Stages;
 use _lib::stream::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -119,7 +119,10 @@ fn next_over_rows(criterion: &mut Criterion) {
         Dtype::Float32,
     );
     let leaf = Arc::new(Leaf::Rows(rows.expect("a dense array")));
-    let program = Arc::new(Program::new(vec![leaf]).expect("one leaf"));
+    let run = Run {
+        program: Arc::new(Program::new(vec![leaf]).expect("one leaf")),
+        options: Options::default(),
+    };
     // A walk that visits every row once, in no order that a prefetcher knows.
     let order: Arc<[i64]> = (0..ROWS as i64)
         .map(|i| i * 982_451_653 % ROWS as i64)
@@ -128,7 +131,7 @@ fn next_over_rows(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("next");
     for batch in [32, 1024] {
         group.throughput(Throughput::Elements(batch as u64));
-        let stream = Stream::open(program.clone(), limits(2), 0).expect("threads");
+        let stream = Stream::open(run.clone(), limits(2), 0).expect("threads");
         let mut at = 0;
         let mut submit = || {
             at = (at + batch) % (ROWS - batch);
@@ -136,6 +139,7 @@ fn next_over_rows(criterion: &mut Criterion) {
             stream.submit(
                 Task {
                     indices,
+                    first: 0,
                     batched: true,
                     destinations: Vec::new(),
                 },

@@ -11,7 +11,11 @@
 use std::hint::black_box;
 use std::ptr;
 
-use _lib::image::{Filter, Op, PassOrder, Pipeline, Scratch, Size};
+use _lib::decode::{Encoded, Mode, Switches};
+use _lib::image::{
+    Filter, Kernel, Key, Layout, Op, Output, PassOrder, Pipeline, Region, Scratch, Size, Table,
+};
+use _lib::memory::Dtype;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const HEIGHT: usize = 375;
@@ -67,54 +71,62 @@ fn picture() -> Vec<u8> {
 }
 
 fn stages(criterion: &mut Criterion) {
-    let resize = |filter| Op::Resize {
-        size: Size::Shorter(256),
-        filter,
-        order: PassOrder::Pillow13,
+    let resize = |filter| {
+        let size = Size::Shorter {
+            size: 256,
+            longest: None,
+        };
+        Op::Resize(size, Kernel::Pillow(filter, PassOrder::Pillow13))
     };
     let crop = Op::CenterCrop {
         height: 224,
         width: 224,
     };
-    let normalize = Op::Normalize {
-        mean: [0.485, 0.456, 0.406],
-        std: [0.229, 0.224, 0.225],
+    let bytes = || Output::Bytes(Layout::Hwc);
+    let floats = || {
+        let entries = (0..256_u16).flat_map(|byte| (f32::from(byte) / 255.0).to_ne_bytes());
+        let table = Table::new(Dtype::Float32, 1, entries.collect()).expect("256 floats");
+        Output::Table(table, Layout::Chw)
     };
     let chains = [
-        ("resize", vec![resize(Filter::Bilinear)]),
-        ("resize, crop", vec![resize(Filter::Bilinear), crop.clone()]),
+        ("resize", vec![resize(Filter::Bilinear)], bytes()),
+        (
+            "resize, crop",
+            vec![resize(Filter::Bilinear), crop.clone()],
+            bytes(),
+        ),
         (
             "resize by lanczos, crop",
             vec![resize(Filter::Lanczos), crop.clone()],
+            bytes(),
         ),
-        (
-            "to tensor, normalize",
-            vec![Op::ToTensor, normalize.clone()],
-        ),
-        (
-            "all",
-            vec![resize(Filter::Bilinear), crop, Op::ToTensor, normalize],
-        ),
+        ("to tensor", Vec::new(), floats()),
+        ("all", vec![resize(Filter::Bilinear), crop], floats()),
     ];
     let picture = picture();
+    let encoded = Encoded::open(&picture, Mode::Rgb, Switches::default()).expect("a JPEG");
+    let shape = encoded.shape();
     let mut scratch = Scratch::default();
     criterion.bench_function("decode", |bencher| {
-        let pipeline = Pipeline::new(Vec::new()).expect("no operation to refuse");
         bencher.iter(|| {
-            pipeline
-                .decode(black_box(&picture), &mut scratch)
+            let encoded = Encoded::open(black_box(&picture), Mode::Rgb, Switches::default());
+            encoded
+                .and_then(|encoded| encoded.decode(Region::whole(shape), &mut scratch.decoded))
                 .expect("a JPEG")
         });
     });
-    for (name, ops) in chains {
-        let pipeline = Pipeline::new(ops).expect("operations that fit");
-        let (height, width) = pipeline.decode(&picture, &mut scratch).expect("a JPEG");
-        let count: usize = pipeline.shape_of(height, width).iter().product();
+    for (name, ops, output) in chains {
+        let pipeline = Pipeline::new(ops, output, (None, Some(3))).expect("operations that fit");
+        let plan = pipeline
+            .plan(shape, Key::default())
+            .expect("a size that fits");
+        let count: usize = pipeline.sample_shape(&plan).iter().product();
         let mut out = vec![0; count * pipeline.dtype().itemsize()];
+        let held = Region::whole(shape);
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
                 pipeline
-                    .apply(&mut scratch, black_box(&mut out))
+                    .apply(&plan, shape, held, &mut scratch, black_box(&mut out))
                     .expect("room");
             });
         });

@@ -217,7 +217,7 @@ def test_permits_and_depth_change_from_another_thread():
 def test_raised_permits_pass_a_blocked_reader(tmp_path: Path):
     """One permit waits for a file; with a second one the later batches are made."""
     paths = [str(path) for path in write_photographs(tmp_path, 4)]
-    made = _lib.Program([_lib.Image(paths, [])], 0)
+    made = _lib.Program([_lib.Image(paths, "RGB", [], ("bytes", "hwc"))], 0)
     with fifo(Path(paths[0])) as pipe:
         source = stream(made, depth=4, threads=1, fetch=1, compute=1, in_order=False)
         for number in range(4):
@@ -277,7 +277,7 @@ def test_close_twice_and_use_after_close():
 
 def test_close_wakes_who_waits(tmp_path: Path):
     [path] = write_photographs(tmp_path, 1)
-    made = _lib.Program([_lib.Image([str(path)], [])], 0)
+    made = _lib.Program([_lib.Image([str(path)], "RGB", [], ("bytes", "hwc"))], 0)
     with fifo(path):
         source, woken = stream(made), threading.Event()
         source.submit([0])
@@ -316,7 +316,7 @@ def test_a_dropped_stream_gives_its_memory_back():
 
 def test_a_wait_lets_other_threads_run(tmp_path: Path):
     [path] = write_photographs(tmp_path, 1)
-    made = _lib.Program([_lib.Image([str(path)], [])], 0)
+    made = _lib.Program([_lib.Image([str(path)], "RGB", [], ("bytes", "hwc"))], 0)
     with fifo(path):
         source, turns, stop = stream(made), [0], threading.Event()
         source.submit([0])

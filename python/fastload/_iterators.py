@@ -17,7 +17,7 @@ from torch.utils.data.dataloader import (
     _SingleProcessDataLoaderIter,
 )
 
-from fastload import _lib, sampler
+from fastload import _lib, pillow, sampler
 from fastload.budget import budget_bytes
 
 
@@ -52,7 +52,9 @@ class NativeIter(_BaseDataLoaderIter):
             "compute": workers,
             "in_order": bool(loader.in_order),
             "allocate": _pinned if self._pin_memory else None,
+            "seed": self._base_seed,
         }
+        self._epoch = -1
         self._start(loader, first_iter=True)
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
@@ -60,7 +62,14 @@ class NativeIter(_BaseDataLoaderIter):
         order = sampler.recognise(self._index_sampler, batched=self._auto_collation)
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
-        self._stream = _lib.Stream(self._program, **self._settings)
+        self._epoch += 1
+        self._stream = _lib.Stream(
+            self._program,
+            **self._settings,
+            **pillow.switches(),
+            epoch=self._epoch,
+            repeats=order is None or order.repeats,
+        )
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats

@@ -48,17 +48,32 @@ class Rows:
 
 @final
 class Image:
-    """Encoded images, one file each, with the operations that each goes through.
+    """Images, with the operations that each goes through.
 
     Args:
-        paths: Files, as the operating system names them.
-        ops: Operations in order, each a tuple as `fastload.transforms` writes them.
+        source: Encoded files, as the operating system names them; or rows of shape `(H, W)`,
+            `(H, W, 1)` or `(H, W, 3)` and dtype uint8.
+        mode: What files are decoded to: `"RGB"`.
+        ops: Operations in order, each a tuple of its name and its arguments:
+            `("resize", size | (height, width), longest | None, kernel)`,
+            `("center_crop", height, width)`, `("flip", p, vertical)`,
+            `("random_resized_crop", (height, width), scale, ratio, kernel)`. A kernel is
+            `("pillow" | "pillow13", filter)`.
+        output: What is written in the end, `("bytes", layout)` or `("table", layout, dtype, channels,
+            elements)`: the element of each of 256 bytes, for one channel after the other, or one
+            channel for all. A layout is `"hwc"` or `"chw"`.
 
     Raises:
         ValueError: Operations that do not fit together.
     """
 
-    def __new__(cls, paths: list[str], ops: list[tuple[Any, ...]]) -> Image: ...
+    def __new__(
+        cls,
+        source: list[str] | Rows,
+        mode: str,
+        ops: list[tuple[Any, ...]],
+        output: tuple[Any, ...],
+    ) -> Image: ...
     def __len__(self) -> int: ...
 
 @final
@@ -77,13 +92,28 @@ class Program:
 
     def __new__(cls, columns: list[Rows | Image], template: object) -> Program: ...
     def __len__(self) -> int: ...
-    def sample(self, index: int) -> Any:
+    def sample(
+        self,
+        index: int,
+        *,
+        seed: int = 0,
+        truncated: bool = False,
+        max_pixels: int | None = None,
+    ) -> Any:
         """Returns one sample: each leaf a tensor without a batch dimension.
+
+        Args:
+            index: Which; negative ones count from the end.
+            seed: Of random operations.
+            truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
+            max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
 
         Raises:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
             OSError: A file cannot be read or decoded.
         """
+    def is_random(self) -> bool:
+        """Returns whether samples depend on the seed."""
     def moved(self) -> bool:
         """Returns whether one of the columns has moved, so that a new program is needed."""
     def layout(self) -> list[tuple[tuple[int, ...] | None, str]]:
@@ -107,6 +137,11 @@ class Stream:
         max_chunk: Most samples that a thread claims at once; 0 leaves it to their cost.
         allocate: Makes the tensor that a field is written into, from (shape, dtype name): called
             on the consumer's thread, for page-locked memory. None: memory of our own.
+        seed: Of random operations.
+        epoch: How often the iterator was reset; part of the seed.
+        repeats: Whether an index may come several times, each with draws of its own.
+        truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
+        max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
     """
 
     def __new__(
@@ -123,6 +158,11 @@ class Stream:
         first_seq: int = 0,
         max_chunk: int = 0,
         allocate: Callable[[tuple[int, ...], str], Any] | None = None,
+        seed: int = 0,
+        epoch: int = 0,
+        repeats: bool = False,
+        truncated: bool = False,
+        max_pixels: int | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int

@@ -9,22 +9,15 @@ import glob
 import operator
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, final
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from fastload import _arrays, _lib
+from fastload import _arrays, _lib, pillow, transforms
 
 __all__ = ["Column", "Image", "Rows"]
-
-
-@runtime_checkable
-class _Transform(Protocol):
-    """What `fastload.transforms` offers: an operation as the native core writes it."""
-
-    def _op(self) -> tuple[Any, ...]: ...
 
 
 class Column(Dataset[torch.Tensor]):
@@ -43,7 +36,7 @@ class Column(Dataset[torch.Tensor]):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         """Returns one sample, without a batch dimension."""
-        sample: torch.Tensor = self._program.sample(operator.index(index))
+        sample: torch.Tensor = draw_sample(self._program, operator.index(index))
         return sample
 
     @property
@@ -129,11 +122,11 @@ class Image(Column):
     def __init__(
         self,
         paths: str | Iterable[str | os.PathLike[str]],
-        transform: _Transform | Sequence[_Transform] | None = None,
+        transform: transforms.Transform | Sequence[transforms.Transform] | None = None,
     ) -> None:
         self._paths = _paths(paths)
         self._transforms = _transforms(transform)
-        self._native = _lib.Image(self._paths, [each._op() for each in self._transforms])
+        self._native = _lib.Image(self._paths, "RGB", *transforms.chain(self._transforms))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and the transforms."""
@@ -142,6 +135,12 @@ class Image(Column):
     def __repr__(self) -> str:
         steps = ", ".join(map(repr, self._transforms))
         return f"Image({len(self)} files{f', [{steps}]' if steps else ''})"
+
+
+def draw_sample(program: _lib.Program, index: int) -> Any:
+    """Returns one sample; random operations take one draw of torch's global generator."""
+    seed = int(torch.empty((), dtype=torch.int64).random_().item()) if program.is_random() else 0
+    return program.sample(index, seed=seed, **pillow.switches())
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -180,12 +179,12 @@ def _path(place: int, path: Any) -> str:
     return str(text)
 
 
-def _transforms(transform: Any) -> list[_Transform]:
+def _transforms(transform: Any) -> list[transforms.Transform]:
     if transform is None:
         return []
     several = list(transform) if isinstance(transform, list | tuple) else [transform]
     for each in several:
-        if isinstance(each, type) or not isinstance(each, _Transform):
+        if not isinstance(each, transforms.Transform):
             raise TypeError(_no_transform(each))
     return several
 
@@ -193,7 +192,7 @@ def _transforms(transform: Any) -> list[_Transform]:
 def _no_transform(found: Any) -> str:
     """Returns what to say of a transform that is none of ours."""
     kind = found if isinstance(found, type) else type(found)
-    if isinstance(found, _Transform):  # a class of ours
+    if found in transforms.KINDS:
         name = kind.__qualname__
         return f"transform takes an instance, found the class {name}; write {name}()"
     return (

@@ -12,7 +12,7 @@ from typing import Any
 import torch.utils.data
 
 from fastload import _lib
-from fastload.columns import Column, Image, Rows
+from fastload.columns import Column, Image, Rows, draw_sample
 
 __all__ = ["Dataset"]
 
@@ -66,7 +66,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
             IndexError: `index` is outside of `-len(self) .. len(self)`.
             OSError: A file cannot be read or decoded.
         """
-        return self._program.sample(operator.index(index))
+        return draw_sample(self._program, operator.index(index))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the structure, and what a subclass added; columns open again."""

@@ -39,6 +39,19 @@ class Order(NamedTuple):
     batch_size: int | None
     drop_last: bool
 
+    @property
+    def repeats(self) -> bool:
+        """Whether an index may come several times in an epoch."""
+        if isinstance(self.sampler, RandomSampler):
+            return self.sampler.replacement or self.sampler.num_samples > len(
+                self.sampler.data_source
+            )
+        if isinstance(self.sampler, DistributedSampler):
+            return self.sampler.num_samples * self.sampler.num_replicas > 2 * len(
+                self.sampler.dataset  # type: ignore[arg-type]
+            )
+        return False
+
     def chunks(self) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
         return (chunk for chunk in _CHUNKS[type(self.sampler)](self.sampler) if len(chunk))

@@ -5,13 +5,15 @@ with `convert("RGB")`. A transform holds its arguments and nothing else; it is c
 can be pickled, and is handed to `fastload.columns.Image`.
 """
 
-import functools
 import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, final
+
+import torch
+
+from fastload import pillow
 
 __all__ = ["CenterCrop", "Normalize", "Resize", "ToTensor"]
 
@@ -58,7 +60,7 @@ class Resize:
         return Resize, (self.size, self.interpolation)
 
     def _op(self) -> tuple[Any, ...]:
-        return "resize", self.size, self.interpolation, _tall_first()
+        return "resize", self.size, None, pillow.kernel(self.interpolation)
 
 
 @final
@@ -96,8 +98,8 @@ class CenterCrop:
 class ToTensor:
     """Makes uint8 `(H, W, 3)` float32 `(3, H, W)`, divided by 255."""
 
-    def _op(self) -> tuple[Any, ...]:
-        return ("to_tensor",)
+    def _apply(self, values: torch.Tensor) -> torch.Tensor:
+        return values.to(torch.float32).div(255)
 
 
 @final
@@ -131,18 +133,55 @@ class Normalize:
         """Pickles the arguments."""
         return Normalize, (self.mean, self.std)
 
-    def _op(self) -> tuple[Any, ...]:
-        return "normalize", self.mean, self.std
+    def _apply(self, values: torch.Tensor) -> torch.Tensor:
+        mean, std = (torch.tensor(each)[:, None] for each in (self.mean, self.std))
+        if (std == 0).any():
+            msg = "cannot divide by a std that is 0 in single precision: give a larger one"
+            raise ValueError(msg)
+        return (values - mean) / std
 
 
-@functools.cache
-def _tall_first() -> bool:
-    """Tells whether Pillow here scales tall images downwards first, as it does since 13.0."""
-    try:
-        version = metadata.version("pillow")
-    except metadata.PackageNotFoundError:
-        return True
-    return int(version.partition(".")[0]) >= 13
+Transform = CenterCrop | Normalize | Resize | ToTensor
+KINDS = (CenterCrop, Normalize, Resize, ToTensor)
+
+
+def chain(transforms: Sequence[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+    """Returns the operations and the output of `_lib.Image` that transforms stand for.
+
+    Raises:
+        ValueError: Transforms in an order that means nothing.
+    """
+    ops: list[tuple[Any, ...]] = []
+    values: torch.Tensor | None = None  # of the 256 bytes, per channel
+    for each in transforms:
+        name = type(each).__name__
+        if isinstance(each, ToTensor):
+            if values is not None:
+                msg = "cannot apply ToTensor twice: leave the second one out"
+                raise ValueError(msg)
+            values = each._apply(torch.arange(256, dtype=torch.uint8).expand(3, -1))
+        elif isinstance(each, Normalize):
+            if values is None:
+                msg = "cannot normalize bytes: put ToTensor() before Normalize"
+                raise ValueError(msg)
+            values = each._apply(values)
+        elif values is not None:
+            does = "resize" if isinstance(each, Resize) else "crop"
+            msg = f"cannot {does} a tensor: put {name} before ToTensor()"
+            raise ValueError(msg)
+        else:
+            ops.append(each._op())
+    return ops, ("bytes", "hwc") if values is None else table(values)
+
+
+def table(values: torch.Tensor) -> tuple[Any, ...]:
+    """Returns the output of `_lib.Image` that writes `(C, H, W)` of an element for each byte.
+
+    Args:
+        values: The elements, of shape `(C, 256)`.
+    """
+    elements = values.contiguous().view(torch.uint8).numpy().tobytes()
+    return "table", "chw", str(values.dtype).removeprefix("torch."), len(values), elements
 
 
 def _sizes(name: str, size: int | Sequence[int]) -> tuple[int, ...]:

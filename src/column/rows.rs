@@ -1,11 +1,13 @@
 //! Rows of fixed size: one array, shared with whoever made it, never copied as a whole.
 
+use std::sync::Arc;
+
 use crate::memory::{Dtype, View, gather};
 
 /// The rows of an array of shape `(N, ...)`; a sample is one of them, without the first dimension.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Rows {
-    view: View,
+    view: Arc<View>,
     dtype: Dtype,
     len: usize,
     row_shape: Vec<usize>,
@@ -59,7 +61,7 @@ impl Rows {
             packed *= n.cast_signed();
         }
         Some(Rows {
-            view,
+            view: Arc::new(view),
             dtype,
             len,
             row_shape: row_shape.to_vec(),
@@ -110,6 +112,17 @@ impl Rows {
                     self.copy_strided(start, &self.row_shape, strides, row);
                 }
             }
+        }
+    }
+
+    /// Copies the row at `index`, which must be below [`Rows::len`].
+    pub fn copy(&self, index: usize, out: &mut [u8]) {
+        let start = self
+            .first
+            .wrapping_add_signed(self.step.wrapping_mul(index.cast_signed()));
+        match &self.strides {
+            None => out.copy_from_slice(self.view.bytes(start, self.row_bytes)),
+            Some(strides) => self.copy_strided(start, &self.row_shape, strides, out),
         }
     }
 

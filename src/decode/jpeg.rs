@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use turbojpeg_sys as _; // links libjpeg-turbo
 
 use super::Format;
-use crate::image::Frame;
+use crate::image::{Frame, Shape};
 use crate::{Error, Result};
 
 /// Most pixels of an image: twice `PIL.Image.MAX_IMAGE_PIXELS`, where Pillow raises
@@ -27,6 +27,16 @@ struct Header {
     width: c_uint,
     height: c_uint,
     components: c_uint,
+}
+
+impl Header {
+    fn shape(&self) -> Shape {
+        Shape {
+            height: self.height as usize,
+            width: self.width as usize,
+            channels: 3,
+        }
+    }
 }
 
 /// What became of an image.
@@ -52,9 +62,29 @@ unsafe extern "C" {
 ///
 /// # Errors
 ///
-/// [`Error::Decode`] without a path: not a JPEG, not grey or three colours, too large, cut short,
-/// or broken beyond what Pillow tolerates.
-pub fn decode(encoded: &[u8], frame: &mut Frame) -> Result<()> {
+/// [`Error::Decode`] without a path: cut short, or broken beyond what Pillow tolerates.
+pub(super) fn decode(encoded: &[u8], frame: &mut Frame) -> Result<()> {
+    let mut header = Header::default();
+    let mut status = call(encoded, frame.room(), &mut header);
+    if matches!(status, Status::Stopped) {
+        check(&header)?;
+        frame.reset(header.shape())?;
+        status = call(encoded, frame.room(), &mut header);
+    }
+    match status {
+        Status::Decoded => frame.reset(header.shape()),
+        Status::Truncated => Err(error("image file is truncated".into())),
+        Status::Broken(message) => Err(error(format!("broken data stream: {message}"))),
+        Status::Stopped => Err(error("its header changed while it was read".into())),
+    }
+}
+
+/// Returns the size of the image, in RGB.
+///
+/// # Errors
+///
+/// [`Error::Decode`] without a path: not a JPEG, not grey or three colours, too large, or broken.
+pub(super) fn shape(encoded: &[u8]) -> Result<Shape> {
     match Format::of(encoded) {
         Some(Format::Jpeg) => {}
         Some(other) => return Err(error(format!("it is {other}; only JPEG is decoded here"))),
@@ -66,17 +96,10 @@ pub fn decode(encoded: &[u8], frame: &mut Frame) -> Result<()> {
         }
     }
     let mut header = Header::default();
-    let mut status = call(encoded, frame.room(), &mut header);
-    if matches!(status, Status::Stopped) {
-        check(&header)?;
-        frame.reset(header.height as usize, header.width as usize)?;
-        status = call(encoded, frame.room(), &mut header);
-    }
-    match status {
-        Status::Decoded => frame.reset(header.height as usize, header.width as usize),
+    match call(encoded, &mut [], &mut header) {
         Status::Truncated => Err(error("image file is truncated".into())),
         Status::Broken(message) => Err(error(format!("broken data stream: {message}"))),
-        Status::Stopped => Err(error("its header changed while it was read".into())),
+        Status::Decoded | Status::Stopped => check(&header).map(|()| header.shape()),
     }
 }
 

@@ -35,11 +35,17 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// Scales [`ROWS`] rows; else as [`scalar::across`]. Each source reaches beyond its row's last
+    /// Scales [`ROWS`] rows of RGB; else as [`scalar::across`]. Each source reaches beyond its row's last
     /// pixel by [`SLACK_BYTES`](super::frame::SLACK_BYTES) at least.
-    pub(super) fn across(self, sources: [&[u8]; ROWS], taps: &Taps, targets: [&mut [u8]; ROWS]) {
+    pub(super) fn across(
+        self,
+        sources: [&[u8]; ROWS],
+        left: usize,
+        taps: &Taps,
+        targets: [&mut [u8]; ROWS],
+    ) {
         // SAFETY: an `Avx2` exists only where `detect` found the instructions.
-        unsafe { across(sources, taps, targets) }
+        unsafe { across(sources, left, taps, targets) }
     }
 
     /// Makes one row of weighted rows; as [`scalar::down`].
@@ -60,7 +66,7 @@ impl Avx2 {
 }
 
 #[target_feature(enable = "avx2")]
-fn across(sources: [&[u8]; ROWS], taps: &Taps, targets: [&mut [u8]; ROWS]) {
+fn across(sources: [&[u8]; ROWS], left: usize, taps: &Taps, targets: [&mut [u8]; ROWS]) {
     // Two neighbouring pixels per half register, each channel's pair as 16-bit values.
     let pair_channels = _mm256_setr_epi8(
         0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, //
@@ -72,7 +78,7 @@ fn across(sources: [&[u8]; ROWS], taps: &Taps, targets: [&mut [u8]; ROWS]) {
         let (low, high) = taps.pairs(output);
         let mut low_sums = [_mm256_setzero_si256(); ROWS];
         let mut high_sums = [_mm256_setzero_si256(); ROWS];
-        let mut at = span.start * 3;
+        let mut at = (span.start - left) * 3;
         for (low, high) in low
             .chunks_exact(GROUP / 2)
             .zip(high.chunks_exact(GROUP / 2))

@@ -1,5 +1,6 @@
 //! A decoded image whose memory is used again for the next one.
 
+use super::{Pixels, Region, Shape};
 use crate::{Error, Result};
 
 /// Bytes that may be read beyond the last pixel: vector loads take whole registers.
@@ -8,13 +9,25 @@ pub(super) const SLACK_BYTES: usize = 32;
 /// Memory up to this size is kept, however small the next image is.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// Rows of RGB, 8 bits each, without padding between rows.
-#[derive(Debug, Default)]
+/// Rows of grey or RGB pixels, 8 bits per channel, without padding between rows.
+#[derive(Debug)]
 pub struct Frame {
-    height: usize,
-    width: usize,
-    /// At least `height * width * 3 + SLACK_BYTES` bytes once reset.
+    shape: Shape,
+    /// At least `height * width * channels + SLACK_BYTES` bytes once reset.
     bytes: Vec<u8>,
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self {
+            shape: Shape {
+                height: 0,
+                width: 0,
+                channels: 3,
+            },
+            bytes: Vec::new(),
+        }
+    }
 }
 
 impl Frame {
@@ -23,14 +36,19 @@ impl Frame {
     /// # Errors
     ///
     /// [`Error::Transform`] when there is no memory for it.
-    pub fn reset(&mut self, height: usize, width: usize) -> Result<()> {
+    pub fn reset(&mut self, shape: Shape) -> Result<()> {
+        let Shape {
+            height,
+            width,
+            channels,
+        } = shape;
         let too_large = || Error::Transform {
             what: format!("make an image of {height}x{width} pixels"),
             reason: "there is not enough memory for it".into(),
         };
         let needed = height
             .checked_mul(width)
-            .and_then(|pixels| pixels.checked_mul(3)?.checked_add(SLACK_BYTES))
+            .and_then(|pixels| pixels.checked_mul(channels)?.checked_add(SLACK_BYTES))
             .ok_or_else(too_large)?;
         if self.bytes.len() > KEPT_BYTES && needed < self.bytes.len() / 4 {
             self.bytes = Vec::new(); // one huge image is no reason to hold its memory for ever
@@ -41,39 +59,60 @@ impl Frame {
                 .map_err(|_| too_large())?;
             self.bytes.resize(needed, 0);
         }
-        (self.height, self.width) = (height, width);
+        self.shape = shape;
         Ok(())
+    }
+
+    /// Returns the size of the image.
+    pub fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// Returns the number of rows.
     pub fn height(&self) -> usize {
-        self.height
+        self.shape.height
     }
 
     /// Returns the number of columns.
     pub fn width(&self) -> usize {
-        self.width
+        self.shape.width
+    }
+
+    /// Returns the bytes of a pixel.
+    pub fn channels(&self) -> usize {
+        self.shape.channels
     }
 
     /// Returns the bytes of one row.
     pub fn stride(&self) -> usize {
-        self.width * 3
+        self.shape.width * self.shape.channels
+    }
+
+    /// Looks at the whole image; the slack follows its last pixel.
+    pub fn view(&self) -> Pixels<'_> {
+        Pixels::new(&self.bytes, self.shape, self.stride()).expect("a frame holds its pixels")
+    }
+
+    /// Looks at a part of the image, which must lie inside.
+    pub fn part(&self, region: Region) -> Pixels<'_> {
+        self.view().part(region)
     }
 
     /// Returns the pixels, row after row.
     pub fn pixels(&self) -> &[u8] {
-        &self.bytes[..self.height * self.stride()]
+        &self.bytes[..self.shape.height * self.stride()]
     }
 
     /// Returns the pixels, to be written.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
-        let len = self.height * self.stride();
+        let len = self.shape.height * self.stride();
         &mut self.bytes[..len]
     }
 
-    /// Returns the pixels and the slack behind them.
-    pub(super) fn with_slack(&self) -> &[u8] {
-        &self.bytes
+    /// Returns the rows' pixels, to be written.
+    pub fn rows_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
+        let stride = self.stride().max(1);
+        self.pixels_mut().chunks_exact_mut(stride)
     }
 
     /// Returns all room for pixels that there is without growing.

@@ -19,9 +19,9 @@ pub(super) fn positions(from: usize, to: usize, window: Range<usize>, positions:
     }
 }
 
-/// Copies the pixels of one row from `columns`.
-pub(super) fn row(source: &[u8], columns: &[usize], target: &mut [u8]) {
-    for (pixel, &column) in target.chunks_exact_mut(3).zip(columns) {
-        pixel.copy_from_slice(&source[column * 3..column * 3 + 3]);
+/// Copies the pixels of one row from `columns`, `channels` bytes each.
+pub(super) fn row(source: &[u8], columns: &[usize], channels: usize, target: &mut [u8]) {
+    for (pixel, &column) in target.chunks_exact_mut(channels).zip(columns) {
+        pixel.copy_from_slice(&source[column * channels..][..channels]);
     }
 }

@@ -1,19 +1,20 @@
-//! The operations that a user can ask for.
+//! The operations that a user can ask for; names and meanings are torchvision's.
+//!
+//! Owns how an operation becomes actions on an image of a known size. Adding one is a variant here
+//! with an arm in each `match`; those that draw have a file of their own under `random`.
 
-use super::{Filter, PassOrder};
+use super::action::Kernel;
+use super::random::{RandomFlip, RandomResizedCrop};
+use super::{Action, Draws, Key, Shape, center_crop};
+use crate::Result;
 
-/// One operation of an image pipeline; names and meanings are torchvision's.
+/// One operation of an image pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
+    /// What is done to every image alike.
+    Action(Action),
     /// Scales the image.
-    Resize {
-        /// To which size.
-        size: Size,
-        /// How pixels are weighted.
-        filter: Filter,
-        /// Which dimension is scaled first; it shows in the last bit.
-        order: PassOrder,
-    },
+    Resize(Size, Kernel),
     /// Cuts the middle out; what lies outside of the image is black.
     CenterCrop {
         /// Rows of the result.
@@ -21,22 +22,22 @@ pub enum Op {
         /// Columns of the result.
         width: usize,
     },
-    /// Makes uint8 `(H, W, 3)` float32 `(3, H, W)` between 0 and 1.
-    ToTensor,
-    /// Subtracts a mean from each channel, then divides by a standard deviation.
-    Normalize {
-        /// Per channel.
-        mean: [f32; 3],
-        /// Per channel; none is zero.
-        std: [f32; 3],
-    },
+    /// Mirrors some images.
+    RandomFlip(RandomFlip),
+    /// Scales a random part of the image.
+    RandomResizedCrop(RandomResizedCrop),
 }
 
 /// The size that an image is scaled to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// Pixels of the shorter side; the longer one follows in proportion, rounded down.
-    Shorter(usize),
+    Shorter {
+        /// Pixels of the shorter side.
+        size: usize,
+        /// Most pixels of the longer side, which the shorter one then follows.
+        longest: Option<usize>,
+    },
     /// Both sides, whatever the proportion was.
     Exact {
         /// Rows.
@@ -46,16 +47,128 @@ pub enum Size {
     },
 }
 
+/// The actions of one image, with the image's size behind the last of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub(super) actions: Vec<Action>,
+    /// Size of what the actions make.
+    pub(super) shape: Shape,
+}
+
+impl Plan {
+    /// Plans nothing for an image of `shape`.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            actions: Vec::new(),
+            shape,
+        }
+    }
+
+    /// Adds an action.
+    pub fn push(&mut self, action: Action) {
+        self.shape = action.shape(self.shape);
+        self.actions.push(action);
+    }
+
+    /// Returns the size of what the actions make.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Returns the actions.
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+}
+
+impl Op {
+    /// Adds to `plan` what the operation is for the image at its end. `place` numbers the operation
+    /// within the pipeline, for its draws.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`](crate::Error::Transform): the operation cannot take an image of this size.
+    pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
+        let shape = plan.shape();
+        match self {
+            Self::Action(action) => plan.push(action.clone()),
+            Self::Resize(size, kernel) => {
+                let (height, width) = size.of(shape.height, shape.width);
+                plan.push(Action::Resize {
+                    height,
+                    width,
+                    kernel: *kernel,
+                });
+            }
+            Self::CenterCrop { height, width } => center_crop::plan(*height, *width, plan),
+            Self::RandomFlip(flip) => flip.plan(&mut Draws::new(key, place), plan),
+            Self::RandomResizedCrop(crop) => crop.plan(&mut Draws::new(key, place), plan),
+        }
+        Ok(())
+    }
+
+    /// Tells whether the operation draws.
+    pub fn is_random(&self) -> bool {
+        match self {
+            Self::Action(_) | Self::Resize(..) | Self::CenterCrop { .. } => false,
+            Self::RandomFlip(_) | Self::RandomResizedCrop(_) => true,
+        }
+    }
+
+    /// Returns the bytes of each result's pixels, if they are always as many; `before` is the same of
+    /// what the operation is given.
+    pub fn fixed_channels(&self, before: Option<usize>) -> Option<usize> {
+        match self {
+            Self::Action(_)
+            | Self::Resize(..)
+            | Self::CenterCrop { .. }
+            | Self::RandomFlip(_)
+            | Self::RandomResizedCrop(_) => before,
+        }
+    }
+
+    /// Returns (height, width) of every result if it does not depend on the image; `before` is the
+    /// same of what the operation is given.
+    pub fn fixed_size(&self, before: Option<(usize, usize)>) -> Option<(usize, usize)> {
+        let same_for = |(height, width)| {
+            let mut plan = Plan::new(Shape {
+                height,
+                width,
+                channels: 3,
+            });
+            self.plan(Key::default(), 0, &mut plan).ok()?;
+            Some((plan.shape().height, plan.shape().width))
+        };
+        match self {
+            Self::CenterCrop { height, width } | Self::Resize(Size::Exact { height, width }, _) => {
+                Some((*height, *width))
+            }
+            Self::RandomResizedCrop(crop) => Some(crop.size),
+            Self::Action(_) | Self::Resize(..) => same_for(before?),
+            Self::RandomFlip(_) => before,
+        }
+    }
+}
+
 impl Size {
     /// Returns (height, width) of an image of `height` by `width` pixels once scaled.
     ///
     /// As torchvision's `_compute_resized_output_size`: its `int(size * long / short)` divides in
     /// floating point, which for these magnitudes truncates to the same integer.
     pub fn of(self, height: usize, width: usize) -> (usize, usize) {
-        match self {
-            Self::Exact { height, width } => (height, width),
-            Self::Shorter(size) if width <= height => (size * height / width.max(1), size),
-            Self::Shorter(size) => (size, size * width / height.max(1)),
+        let (size, longest) = match self {
+            Self::Exact { height, width } => return (height, width),
+            Self::Shorter { size, longest } => (size, longest),
+        };
+        let (short, long) = (height.min(width).max(1), height.max(width));
+        let (mut short_to, mut long_to) = (size, size * long / short);
+        if let Some(longest) = longest.filter(|&longest| long_to > longest) {
+            (short_to, long_to) = (longest * short_to / long_to, longest);
+        }
+        if width <= height {
+            (long_to, short_to)
+        } else {
+            (short_to, long_to)
         }
     }
 }

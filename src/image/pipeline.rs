@@ -1,169 +1,145 @@
-//! What happens to one encoded image on its way into a batch.
+//! What happens to one image on its way into a batch.
 //!
-//! Owns the order of operations and the memory between them. Refuses operations in an order that
-//! means nothing. Invariant: a sample's shape follows from the image's size alone.
+//! Owns the order of operations and the memory between them. Invariant: a sample depends on the encoded
+//! bytes, the operations and the key of its draws alone.
 
-use super::center_crop::{Window, crop};
-use super::resample::{Resampler, Scaling};
-use super::write::Tables;
-use super::{Filter, Frame, Op, PassOrder, Size};
-use crate::decode::jpeg;
+use super::op::{Op, Plan};
+use super::output::Output;
+use super::resample::Resampler;
+use super::{Action, Frame, Key, Region, Shape};
 use crate::memory::Dtype;
 use crate::{Error, Result};
 
 /// Operations on one image, ready to run on any thread.
 #[derive(Debug)]
 pub struct Pipeline {
-    steps: Vec<Step>,
-    /// Present when samples are floats.
-    tables: Option<Box<Tables>>,
-}
-
-/// Operations on pixels, a resize and the crop after it being one.
-#[derive(Debug)]
-enum Step {
-    Resize {
-        size: Size,
-        filter: Filter,
-        order: PassOrder,
-        crop: Option<(usize, usize)>,
-    },
-    CenterCrop {
-        height: usize,
-        width: usize,
-    },
+    ops: Vec<Op>,
+    output: Output,
+    /// (rows, columns) of every sample, if they do not depend on the image.
+    size: Option<(usize, usize)>,
+    /// Bytes of a pixel, if it is the same for all.
+    channels: Option<usize>,
 }
 
 /// Memory that one thread uses for all its images.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    decoded: Frame,
+    /// Where an image is decoded to.
+    pub decoded: Frame,
     made: Frame,
     next: Frame,
     resampler: Resampler,
 }
 
 impl Pipeline {
-    /// Checks `ops` and puts them together.
+    /// Puts operations together. `source` is what is known of the images: (rows, columns) if all are
+    /// alike, and the bytes of a pixel.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation that cannot follow the one before, or an empty size.
-    pub fn new(ops: Vec<Op>) -> Result<Self> {
-        let (mut steps, mut tables) = (Vec::new(), None::<Box<Tables>>);
-        for op in ops {
-            match (op, &mut tables) {
-                (Op::ToTensor, None) => tables = Some(Tables::to_tensor()),
-                (Op::ToTensor, Some(_)) => {
-                    return Err(refuse("apply ToTensor twice", "leave the second one out"));
-                }
-                (Op::Normalize { .. }, None) => {
-                    return Err(refuse("normalize bytes", "put ToTensor() before Normalize"));
-                }
-                (Op::Normalize { mean, std }, Some(tables)) => {
-                    if std.contains(&0.0) {
-                        return Err(refuse(
-                            "divide by a std that is 0 in single precision",
-                            "give a larger one",
-                        ));
-                    }
-                    tables.normalize(mean, std);
-                }
-                (Op::Resize { .. }, Some(_)) => {
-                    return Err(refuse("resize a tensor", "put Resize before ToTensor()"));
-                }
-                (Op::CenterCrop { .. }, Some(_)) => {
-                    return Err(refuse("crop a tensor", "put CenterCrop before ToTensor()"));
-                }
-                (
-                    Op::Resize {
-                        size,
-                        filter,
-                        order,
-                    },
-                    None,
-                ) => {
-                    let (height, width) = size.of(1, 1);
-                    if height.min(width) == 0 {
-                        return Err(refuse("resize to no pixels", "give a size of 1 or more"));
-                    }
-                    steps.push(Step::Resize {
-                        size,
-                        filter,
-                        order,
-                        crop: None,
-                    });
-                }
-                (Op::CenterCrop { height: 0, .. } | Op::CenterCrop { width: 0, .. }, None) => {
-                    return Err(refuse("crop to no pixels", "give a size of 1 or more"));
-                }
-                (Op::CenterCrop { height, width }, None) => match steps.last_mut() {
-                    Some(Step::Resize {
-                        crop: crop @ None, ..
-                    }) => *crop = Some((height, width)),
-                    _ => steps.push(Step::CenterCrop { height, width }),
-                },
+    /// [`Error::Transform`]: an operation that makes images of no pixels.
+    pub fn new(
+        ops: Vec<Op>,
+        output: Output,
+        source: (Option<(usize, usize)>, Option<usize>),
+    ) -> Result<Self> {
+        let mut size = source.0;
+        for op in &ops {
+            size = op.fixed_size(size);
+            if size.is_some_and(|(height, width)| height.min(width) == 0) {
+                return Err(Error::Transform {
+                    what: "make images of no pixels".into(),
+                    reason: "give a size of 1 or more".into(),
+                });
             }
         }
-        Ok(Self { steps, tables })
+        let channels = ops
+            .iter()
+            .fold(source.1, |before, op| op.fixed_channels(before));
+        Ok(Self {
+            ops,
+            output,
+            size,
+            channels,
+        })
     }
 
-    /// Returns the type of a sample's elements: uint8, or float32 after `ToTensor`.
+    /// Tells whether samples depend on the key of their draws.
+    pub fn is_random(&self) -> bool {
+        self.ops.iter().any(Op::is_random)
+    }
+
+    /// Returns the type of a sample's elements.
     pub fn dtype(&self) -> Dtype {
-        if self.tables.is_some() {
-            Dtype::Float32
-        } else {
-            Dtype::UInt8
-        }
+        self.output.dtype()
     }
 
     /// Returns the shape of every sample, if it does not depend on the image.
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
-        let fixed = self.steps.iter().any(|step| match step {
-            Step::Resize { size, crop, .. } => crop.is_some() || matches!(size, Size::Exact { .. }),
-            Step::CenterCrop { .. } => true,
-        });
-        // A resize by the shorter side keeps what was fixed before it fixed.
-        fixed.then(|| self.shape_of(1, 1))
+        let ((height, width), channels) = (self.size?, self.channels?);
+        Some(self.output.sample_shape(Shape {
+            height,
+            width,
+            channels,
+        }))
     }
 
-    /// Returns the shape of the sample made of an image of `height` by `width` pixels: `(H, W, 3)`
-    /// of bytes, `(3, H, W)` of floats.
-    pub fn shape_of(&self, height: usize, width: usize) -> Vec<usize> {
-        let (height, width) = self
-            .steps
-            .iter()
-            .fold((height, width), |(height, width), step| {
-                step.size(height, width)
-            });
-        if self.tables.is_some() {
-            vec![3, height, width]
-        } else {
-            vec![height, width, 3]
+    /// Returns the shape of the sample that a plan makes.
+    pub fn sample_shape(&self, plan: &Plan) -> Vec<usize> {
+        self.output.sample_shape(plan.shape())
+    }
+
+    /// Draws what is done to an image of `shape`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`]: an operation cannot take the image.
+    pub fn plan(&self, shape: Shape, key: Key) -> Result<Plan> {
+        let mut plan = Plan::new(shape);
+        for (place, op) in self.ops.iter().enumerate() {
+            op.plan(key, place as u32, &mut plan)?;
         }
+        Ok(plan)
     }
 
-    /// Decodes an image into `scratch`; returns its (height, width).
+    /// Returns the part of an image of `shape` that the sample is made of.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`], without a path.
-    pub fn decode(&self, encoded: &[u8], scratch: &mut Scratch) -> Result<(usize, usize)> {
-        jpeg::decode(encoded, &mut scratch.decoded)?;
-        Ok((scratch.decoded.height(), scratch.decoded.width()))
+    /// [`Error::Transform`]: an operation cannot take the image.
+    pub fn wanted(&self, plan: &Plan, shape: Shape, scratch: &mut Scratch) -> Result<Region> {
+        let (rest, region) = take_crops(&plan.actions, shape);
+        let Some((action, after)) = rest.split_first() else {
+            return Ok(region);
+        };
+        let shape = shape.sized(region.height, region.width);
+        let (_, window) = take_crops(after, action.shape(shape));
+        Ok(match action.scaling(shape, window) {
+            Some(scaling) => region.inside(scratch.resampler.reach(&scaling)?),
+            None => region,
+        })
     }
 
-    /// Makes the sample of the image decoded last and writes it into `out`.
+    /// Makes the sample of an image of `shape` and writes it into `out`. `held` is the region that
+    /// [`Scratch::decoded`] holds of the image; what [`Pipeline::wanted`] told lies inside.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: `out` has another size than the sample, or there is no memory.
-    pub fn apply(&self, scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
-        let shape = self.shape_of(scratch.decoded.height(), scratch.decoded.width());
-        let bytes = shape.iter().product::<usize>() * self.dtype().itemsize();
+    /// [`Error::Transform`]: `out` has another size than the sample, an operation cannot take the
+    /// image, or there is no memory.
+    pub fn apply(
+        &self,
+        plan: &Plan,
+        shape: Shape,
+        held: Region,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let sample_shape = self.sample_shape(plan);
+        let bytes = sample_shape.iter().product::<usize>() * self.dtype().itemsize();
         if out.len() != bytes {
             return Err(Error::Transform {
-                what: format!("write a sample of shape {shape:?}"),
+                what: format!("write a sample of shape {sample_shape:?}"),
                 reason: format!("it has {bytes} bytes and its slot {}", out.len()),
             });
         }
@@ -173,66 +149,41 @@ impl Pipeline {
             next,
             resampler,
         } = scratch;
-        let mut source = &*decoded;
-        for step in &self.steps {
-            step.run(source, resampler, next)?;
+        let mut source = decoded.view();
+        let mut held = held;
+        let mut shape = shape;
+        let mut rest = &plan.actions[..];
+        loop {
+            let (actions, region) = take_crops(rest, shape);
+            let Some((action, after)) = actions.split_first() else {
+                self.output.write(source.part(region.within(held)), out);
+                return Ok(());
+            };
+            let before = shape.sized(region.height, region.width);
+            let (cropped, window) = take_crops(after, action.shape(before));
+            if let Some(scaling) = action.scaling(before, window) {
+                let reach = region.inside(resampler.reach(&scaling)?);
+                resampler.resize(source.part(reach.within(held)), &scaling, next)?;
+                rest = cropped;
+            } else {
+                action.run(source.part(region.within(held)), resampler, next)?;
+                rest = after;
+            }
             std::mem::swap(made, next);
-            source = made;
-        }
-        match &self.tables {
-            Some(tables) => tables.write(source, out),
-            None => out.copy_from_slice(source.pixels()),
-        }
-        Ok(())
-    }
-}
-
-impl Step {
-    fn size(&self, height: usize, width: usize) -> (usize, usize) {
-        match self {
-            Self::Resize { size, crop, .. } => crop.unwrap_or_else(|| size.of(height, width)),
-            Self::CenterCrop { height, width } => (*height, *width),
-        }
-    }
-
-    fn run(&self, source: &Frame, resampler: &mut Resampler, target: &mut Frame) -> Result<()> {
-        match *self {
-            Self::Resize {
-                size,
-                filter,
-                order,
-                crop,
-            } => {
-                let (height, width) = size.of(source.height(), source.width());
-                let (tall, wide) = crop.unwrap_or((height, width));
-                let rows = Window::center(height, tall);
-                let columns = Window::center(width, wide);
-                let scaling = Scaling {
-                    height,
-                    width,
-                    filter,
-                    order,
-                    rows,
-                    columns,
-                };
-                resampler.resize(source, &scaling, target)
-            }
-            Self::CenterCrop { height, width } => {
-                let rows = Window::center(source.height(), height);
-                crop(
-                    source,
-                    &rows,
-                    &Window::center(source.width(), width),
-                    target,
-                )
-            }
+            (shape, held) = (made.shape(), Region::whole(made.shape()));
+            source = made.view();
         }
     }
 }
 
-fn refuse(what: &str, remedy: &str) -> Error {
-    Error::Transform {
-        what: what.into(),
-        reason: remedy.into(),
+/// Splits the crops off the front of `actions`: returns what follows, and the region of an image of
+/// `shape` that they keep.
+fn take_crops(actions: &[Action], shape: Shape) -> (&[Action], Region) {
+    let mut region = Region::whole(shape);
+    let mut rest = actions;
+    while let Some((Action::Crop(inner), after)) = rest.split_first() {
+        region = region.inside(*inner);
+        rest = after;
     }
+    (rest, region)
 }

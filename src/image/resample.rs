@@ -2,15 +2,15 @@
 //!
 //! Owns the order of the passes and which of them run (`ImagingResampleInner` of `Resample.c`).
 //! Refuses empty images. Invariant: a pixel of the result depends on its place in the whole result,
-//! not on the window that is asked for; rows and columns outside of the window are not computed.
+//! not on the window that is asked for; rows and columns outside of the window are not computed,
+//! nor are pixels of the source looked at that the window does not need.
 
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{self, Avx2};
-use super::center_crop::{Window, blacken, crop};
 use super::taps::Taps;
-use super::{Filter, Frame, PassOrder, nearest, scalar};
+use super::{Filter, Frame, PassOrder, Pixels, Region, nearest, scalar};
 use crate::{Error, Result};
 
 /// Weights and rows of the last resize, kept for the next one.
@@ -24,62 +24,121 @@ pub(super) struct Resampler {
 }
 
 /// What to make of an image.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Scaling {
-    /// Rows of the whole result.
-    pub(super) height: usize,
-    /// Columns of the whole result.
-    pub(super) width: usize,
+    /// (rows, columns) of the whole source.
+    pub(super) from: (usize, usize),
+    /// (rows, columns) of the whole result.
+    pub(super) to: (usize, usize),
     /// How pixels are weighted.
     pub(super) filter: Filter,
     /// Which pass comes first.
     pub(super) order: PassOrder,
-    /// The rows that are wanted of the result.
-    pub(super) rows: Window,
-    /// The columns that are wanted of the result.
-    pub(super) columns: Window,
+    /// What is wanted of the result.
+    pub(super) window: Region,
 }
 
-/// Where a pass puts its first pixel: (row, column).
-type Place = (usize, usize);
+impl Scaling {
+    fn rows(&self) -> Range<usize> {
+        self.window.top..self.window.top + self.window.height
+    }
+
+    fn columns(&self) -> Range<usize> {
+        self.window.left..self.window.left + self.window.width
+    }
+}
 
 impl Resampler {
-    /// Scales `source` into `target`.
+    /// Returns the part of the source that the window of the result is made of.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`]: an empty image or size, or no memory.
+    pub(super) fn reach(&mut self, scaling: &Scaling) -> Result<Region> {
+        let Scaling {
+            from,
+            to,
+            filter,
+            window,
+            ..
+        } = *scaling;
+        if from.0.min(from.1).min(to.0).min(to.1) == 0 {
+            return Err(Error::Transform {
+                what: format!("resize to {}x{}", to.0, to.1),
+                reason: format!("the image has {}x{} pixels", from.0, from.1),
+            });
+        }
+        if from == to {
+            return Ok(window);
+        }
+        let (rows, columns) = if filter == Filter::Nearest {
+            nearest::positions(from.0, to.0, scaling.rows(), &mut self.rows);
+            nearest::positions(from.1, to.1, scaling.columns(), &mut self.columns);
+            (span(&self.rows), span(&self.columns))
+        } else {
+            self.down.prepare(from.0, to.0, filter, scaling.rows())?;
+            self.across
+                .prepare(from.1, to.1, filter, scaling.columns())?;
+            let rows = if from.0 == to.0 {
+                scaling.rows()
+            } else {
+                self.down.reach()
+            };
+            let columns = if from.1 == to.1 {
+                scaling.columns()
+            } else {
+                self.across.reach()
+            };
+            (rows, columns)
+        };
+        Ok(Region {
+            top: rows.start,
+            left: columns.start,
+            height: rows.len(),
+            width: columns.len(),
+        })
+    }
+
+    /// Scales into `target`. `source` is what [`Resampler::reach`] returned of the whole source.
     ///
     /// # Errors
     ///
     /// [`Error::Transform`]: an empty image or size, or no memory.
     pub(super) fn resize(
         &mut self,
-        source: &Frame,
+        source: Pixels<'_>,
         scaling: &Scaling,
         target: &mut Frame,
     ) -> Result<()> {
         let Scaling {
-            height,
-            width,
-            filter,
-            ref rows,
-            ref columns,
-            ..
+            from, to, window, ..
         } = *scaling;
-        if source.height().min(source.width()).min(height).min(width) == 0 {
-            return Err(Error::Transform {
-                what: format!("resize to {height}x{width}"),
-                reason: format!(
-                    "the image has {}x{} pixels",
-                    source.height(),
-                    source.width()
-                ),
-            });
+        let reach = self.reach(scaling)?;
+        assert_eq!(
+            (source.height(), source.width()),
+            (reach.height, reach.width),
+            "the part that was asked for"
+        );
+        target.reset(source.shape().sized(window.height, window.width))?;
+        if from == to {
+            for (row, into) in source.rows().zip(target.rows_mut()) {
+                into.copy_from_slice(row);
+            }
+            return Ok(());
         }
-        if (source.height(), source.width()) == (height, width) {
-            return crop(source, rows, columns, target);
-        }
-        let place = (rows.before, columns.before);
-        if filter == Filter::Nearest {
-            blacken(target, rows, columns)?;
-            self.nearest(source, scaling, target, place);
+        if scaling.filter == Filter::Nearest {
+            let (columns, left) = (&mut self.columns, reach.left);
+            for column in columns.iter_mut() {
+                *column -= left;
+            }
+            for (row, into) in self.rows.iter().zip(target.rows_mut()) {
+                nearest::row(
+                    source.row(row - reach.top),
+                    columns,
+                    source.channels(),
+                    into,
+                );
+            }
             return Ok(());
         }
         let Self {
@@ -88,111 +147,61 @@ impl Resampler {
             between,
             ..
         } = self;
-        down.prepare(source.height(), height, filter, rows.taken.clone())?;
-        across.prepare(source.width(), width, filter, columns.taken.clone())?;
-        blacken(target, rows, columns)?;
-        if source.width() == width {
-            pass_down(source, 0, columns.taken.clone(), down, target, place);
-        } else if source.height() == height {
-            pass_across(source, rows.taken.clone(), across, target, place);
-        } else if scaling
-            .order
-            .down_first((source.height(), height), (source.width(), width))
-        {
-            between.reset(rows.taken.len(), source.width())?;
-            let needed = across.reach();
-            pass_down(source, 0, needed.clone(), down, between, (0, needed.start));
-            pass_across(between, 0..rows.taken.len(), across, target, place);
+        if from.1 == to.1 {
+            pass_down(source, reach.top, down, target);
+        } else if from.0 == to.0 {
+            pass_across(source, reach.left, across, target);
+        } else if scaling.order.down_first((from.0, to.0), (from.1, to.1)) {
+            between.reset(source.shape().sized(window.height, reach.width))?;
+            pass_down(source, reach.top, down, between);
+            pass_across(between.view(), reach.left, across, target);
         } else {
-            let needed = down.reach();
-            between.reset(needed.len(), columns.taken.len())?;
-            pass_across(source, needed.clone(), across, between, (0, 0));
-            pass_down(
-                between,
-                needed.start,
-                0..columns.taken.len(),
-                down,
-                target,
-                place,
-            );
+            between.reset(source.shape().sized(reach.height, window.width))?;
+            pass_across(source, reach.left, across, between);
+            pass_down(between.view(), reach.top, down, target);
         }
         Ok(())
     }
+}
 
-    fn nearest(&mut self, source: &Frame, scaling: &Scaling, target: &mut Frame, place: Place) {
-        let Scaling {
-            height,
-            width,
-            ref rows,
-            ref columns,
-            ..
-        } = *scaling;
-        nearest::positions(
-            source.width(),
-            width,
-            columns.taken.clone(),
-            &mut self.columns,
-        );
-        nearest::positions(source.height(), height, rows.taken.clone(), &mut self.rows);
-        let targets = rows_from(target, place, self.columns.len());
-        for (row, into) in self.rows.iter().zip(targets) {
-            let from = &source.pixels()[row * source.stride()..];
-            nearest::row(from, &self.columns, into);
-        }
+/// Returns the range that ascending positions lie in.
+fn span(positions: &[usize]) -> Range<usize> {
+    match (positions.first(), positions.last()) {
+        (Some(&first), Some(&last)) => first..last + 1,
+        _ => 0..0,
     }
 }
 
-/// Returns the parts of `frame`'s rows that lie right of and below `place`, `width` pixels each.
-fn rows_from(
-    frame: &mut Frame,
-    place: Place,
-    width: usize,
-) -> impl Iterator<Item = &mut [u8]> + use<'_> {
-    let stride = frame.stride();
-    let bytes = place.1 * 3..(place.1 + width) * 3;
-    frame
-        .pixels_mut()
-        .chunks_exact_mut(stride)
-        .skip(place.0)
-        .map(move |row| &mut row[bytes.clone()])
-}
-
-/// Scales `rows` of `source` along their length.
-fn pass_across(source: &Frame, rows: Range<usize>, taps: &Taps, target: &mut Frame, place: Place) {
-    let stride = source.stride();
-    let mut targets = rows_from(target, place, taps.spans().len());
+/// Scales every row of `source` along its length. The weights count pixels from `left` pixels before
+/// the first of `source`.
+fn pass_across(source: Pixels<'_>, left: usize, taps: &Taps, target: &mut Frame) {
+    let channels = source.channels();
+    let mut rows = 0..source.height();
+    let mut targets = target.rows_mut();
     #[cfg(target_arch = "x86_64")]
-    let rows = match Avx2::detect() {
-        Some(avx2) => {
-            let whole = rows.len() / avx2::ROWS * avx2::ROWS;
-            for first in (rows.start..rows.start + whole).step_by(avx2::ROWS) {
-                let from = |row| &source.with_slack()[(first + row) * stride..];
-                let into = [(); avx2::ROWS].map(|()| targets.next().unwrap_or_default());
-                avx2.across(std::array::from_fn(from), taps, into);
-            }
-            rows.start + whole..rows.end
+    if channels == 3
+        && let Some(avx2) = Avx2::detect()
+    {
+        while rows.len() >= avx2::ROWS {
+            let from = [(); avx2::ROWS].map(|()| source.onward(rows.next().unwrap_or_default()));
+            let into = [(); avx2::ROWS].map(|()| targets.next().unwrap_or_default());
+            avx2.across(from, left, taps, into);
         }
-        None => rows,
-    };
+    }
     for (row, into) in rows.zip(targets) {
-        scalar::across(&source.pixels()[row * stride..], taps, into);
+        match channels {
+            3 => scalar::across::<3>(source.row(row), left, taps, into),
+            _ => scalar::across::<1>(source.row(row), left, taps, into),
+        }
     }
 }
 
-/// Makes rows of weighted rows of `source`, of the pixels in `columns`. The weights count rows from
-/// one `above` rows above the first of `source`.
-fn pass_down(
-    source: &Frame,
-    above: usize,
-    columns: Range<usize>,
-    taps: &Taps,
-    target: &mut Frame,
-    place: Place,
-) {
+/// Makes rows of weighted rows of `source`. The weights count rows from one `above` rows above the
+/// first of `source`.
+fn pass_down(source: Pixels<'_>, above: usize, taps: &Taps, target: &mut Frame) {
     let stride = source.stride();
-    let targets = rows_from(target, place, columns.len());
-    for (output, (span, into)) in taps.spans().iter().zip(targets).enumerate() {
-        let from = &source.pixels()[(span.start - above) * stride + columns.start * 3..];
+    for (output, (span, into)) in taps.spans().iter().zip(target.rows_mut()).enumerate() {
+        let from = source.onward(span.start - above);
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             avx2.down(from, stride, taps, output, into);
@@ -207,6 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::image::Shape;
 
     const FILTERS: [Filter; 5] = [
         Filter::Box,
@@ -245,14 +255,19 @@ mod tests {
             taps.prepare(from, to, filter, 0..to).unwrap();
 
             let mut wide = Frame::default();
-            wide.reset(avx2::ROWS, from).unwrap();
+            wide.reset(Shape {
+                height: avx2::ROWS,
+                width: from,
+                channels: 3,
+            })
+            .unwrap();
             noise(seed, wide.room());
-            let rows = std::array::from_fn(|row| &wide.with_slack()[row * from * 3..]);
+            let rows = std::array::from_fn(|row| wide.view().onward(row));
             let mut vector = [(); avx2::ROWS].map(|()| vec![0; to * 3]);
-            avx2.across(rows, &taps, vector.each_mut().map(Vec::as_mut_slice));
+            avx2.across(rows, 0, &taps, vector.each_mut().map(Vec::as_mut_slice));
             for (row, made) in rows.iter().zip(vector) {
                 let mut plain = vec![0; to * 3];
-                scalar::across(row, &taps, &mut plain);
+                scalar::across::<3>(row, 0, &taps, &mut plain);
                 prop_assert_eq!(made, plain);
             }
 

@@ -5,11 +5,12 @@ use super::taps::{PRECISION_BITS, Taps};
 
 const HALF: i32 = 1 << (PRECISION_BITS - 1);
 
-/// Scales one row of pixels; `source` starts at its first pixel.
-pub(super) fn across(source: &[u8], taps: &Taps, target: &mut [u8]) {
-    for (output, (pixel, span)) in target.chunks_exact_mut(3).zip(taps.spans()).enumerate() {
-        let mut sums = [HALF; 3];
-        let pixels = source[span.start * 3..].chunks_exact(3);
+/// Scales one row of pixels of `C` channels; `source` starts `left` pixels after the first that the
+/// weights count.
+pub(super) fn across<const C: usize>(source: &[u8], left: usize, taps: &Taps, target: &mut [u8]) {
+    for (output, (pixel, span)) in target.chunks_exact_mut(C).zip(taps.spans()).enumerate() {
+        let mut sums = [HALF; C];
+        let pixels = source[(span.start - left) * C..].chunks_exact(C);
         for (&weight, from) in taps.weights(output).iter().zip(pixels) {
             for (sum, &value) in sums.iter_mut().zip(from) {
                 *sum = sum.wrapping_add(weight.wrapping_mul(i32::from(value)));

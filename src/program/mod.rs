@@ -1,33 +1,34 @@
 //! What is done for one batch: fetch, decode, transform, collate, over the leaves of a sample.
 //!
-//! Owns the recipe; runs (indices) without Python. Knows neither threads nor order: a
-//! [`Stream`](crate::stream::Stream) calls it through [`Work`].
+//! Owns the recipe; makes samples of indices without Python. Knows neither threads nor order: a
+//! [`Stream`](crate::stream::Stream) calls it through a [`Run`].
 
+mod image;
 mod leaf;
+mod run;
 
-use std::cell::RefCell;
 use std::time::Instant;
 
-pub use leaf::{Image, Leaf};
+pub use image::{Image, Source};
+pub use leaf::Leaf;
+pub use run::{Making, Run, Task};
 
-use crate::collate::{Field, Loose, Slot};
-use crate::column::Blobs;
+use crate::collate::Field;
+use crate::decode::Switches;
 use crate::error::{Error, Result};
-use crate::memory::{Destination, lease};
+use crate::image::Key;
 use crate::order::Indices;
 use crate::stats::Stages;
-use crate::stream::{Chunk, Completion, Fetch, Work};
+use crate::stream::{Chunk, Work};
 use crate::sync::Arc;
 
 /// First guess of what a decoded sample costs, in nanoseconds.
 const DECODE_NS: f64 = 1_000_000.0;
+/// First guess of what transforming an image costs that needs no decoding.
+const IMAGE_NS: f64 = 5_000.0;
 /// First guess of what copying a row costs: a cache miss, and its bytes.
 const ROW_NS: f64 = 20.0;
 const ROW_BYTES_PER_NS: f64 = 8.0;
-
-thread_local! {
-    static INDICES: RefCell<(Vec<usize>, Vec<usize>)> = RefCell::default();
-}
 
 /// The leaves of a sample, over columns of one length.
 #[derive(Debug)]
@@ -35,30 +36,36 @@ pub struct Program {
     leaves: Vec<Arc<Leaf>>,
     len: usize,
     fetches: bool,
+    has_images: bool,
     /// Bytes of a sample's leaves of known shape.
     sample_bytes: usize,
     /// Whether that is all of them.
     planned: bool,
 }
 
-/// A batch to make.
-#[derive(Debug)]
-pub struct Task {
-    /// Its samples.
-    pub indices: Indices,
-    /// Whether fields get a leading batch dimension; otherwise there is exactly one index.
-    pub batched: bool,
-    /// Memory that fields must be written to; empty, or one entry per leaf, where None leaves it
-    /// to the program.
-    pub destinations: Vec<Option<Destination>>,
+/// How the samples of one iterator are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Seed of random operations.
+    pub seed: u64,
+    /// How often the iterator was reset.
+    pub epoch: u64,
+    /// Whether an index may come several times in an epoch, and then gets draws of its own.
+    pub repeats: bool,
+    /// What Pillow would tolerate.
+    pub switches: Switches,
 }
 
-/// A batch in the making.
-#[derive(Debug)]
-pub struct Making {
-    indices: Indices,
-    batched: bool,
-    slots: Vec<Slot>,
+impl Options {
+    /// The key of the sample of `index` at `place` in the iterator's stream.
+    fn key(&self, index: usize, place: u64) -> Key {
+        Key {
+            seed: self.seed,
+            epoch: self.epoch,
+            index: index as u64,
+            draw: if self.repeats { place } else { 0 },
+        }
+    }
 }
 
 /// The encoded bytes of a sample, one entry per leaf that has files.
@@ -79,6 +86,7 @@ impl Program {
         Some(Program {
             sample_bytes: leaves.iter().filter_map(sample_bytes).sum(),
             planned: leaves.iter().all(|leaf| leaf.fixed_shape().is_some()),
+            has_images: leaves.iter().any(|leaf| matches!(**leaf, Leaf::Image(_))),
             leaves,
             len,
             fetches,
@@ -110,12 +118,31 @@ impl Program {
         self.planned
     }
 
+    /// Whether samples depend on the seed.
+    pub fn is_random(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.is_random())
+    }
+
+    /// First guess of what one sample costs, in nanoseconds.
+    fn cost_ns(&self) -> f64 {
+        if self.fetches {
+            DECODE_NS
+        } else {
+            let each = if self.has_images { IMAGE_NS } else { ROW_NS };
+            each * self.leaves.len() as f64 + self.planned_bytes(1) as f64 / ROW_BYTES_PER_NS
+        }
+    }
+
     /// Makes one sample on the calling thread: the same code, and so the same bits, as in a batch.
-    pub fn sample(self: &Arc<Self>, index: i64) -> Result<Vec<Field>> {
-        let indices = Indices::list([index]);
-        let batch = self.begin(Task {
-            indices,
+    pub fn sample(self: &Arc<Self>, index: i64, options: Options) -> Result<Vec<Field>> {
+        let run = Run {
+            program: self.clone(),
+            options,
+        };
+        let batch = run.begin(Task {
+            indices: Indices::list([index]),
             batched: false,
+            first: 0,
             destinations: Vec::new(),
         })?;
         let mut stages = Stages::default();
@@ -125,10 +152,10 @@ impl Program {
         } else {
             Chunk::Range(0..1)
         };
-        self.compute(&batch, chunk, &mut failures, &mut stages);
+        run.compute(&batch, chunk, &mut failures, &mut stages);
         match failures.pop() {
             Some((_, error)) => Err(error),
-            None => self.finish(batch, &mut stages),
+            None => run.finish(batch, &mut stages),
         }
     }
 
@@ -160,176 +187,5 @@ impl Program {
         }
         stages.read += begun.elapsed();
         Ok(encoded)
-    }
-
-    /// Copies the rows of positions `first..first + indices.len()` of a batch.
-    fn copy_rows(
-        &self,
-        batch: &Making,
-        first: usize,
-        indices: &[usize],
-        starts: &mut Vec<usize>,
-    ) -> Result<()> {
-        for (leaf, slot) in self.leaves.iter().zip(&batch.slots) {
-            if let (Leaf::Rows(rows), Some(writer)) = (&**leaf, slot.writer()) {
-                let range = first..first + indices.len();
-                let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
-                rows.gather(indices, starts, &mut out);
-            }
-        }
-        Ok(())
-    }
-
-    fn decode(
-        &self,
-        batch: &Making,
-        position: usize,
-        index: usize,
-        encoded: Encoded,
-        stages: &mut Stages,
-    ) -> Result<()> {
-        let mut encoded = encoded.into_iter();
-        for (leaf, slot) in self.leaves.iter().zip(&batch.slots) {
-            let Leaf::Image(image) = &**leaf else {
-                continue;
-            };
-            let bytes = encoded.next().unwrap_or_default();
-            let begun = Instant::now();
-            image.decode(index, &bytes, |decoded| {
-                let decoded_at = Instant::now();
-                stages.decode += decoded_at - begun;
-                if let Some(writer) = slot.writer() {
-                    let row = writer.rows(position..position + 1);
-                    decoded.write(&mut row.ok_or(Error::Twice { position })?)?;
-                } else {
-                    let shape = decoded.shape().to_vec();
-                    let elements: usize = shape.iter().product();
-                    let mut memory = lease(elements * leaf.dtype().itemsize())?;
-                    decoded.write(&mut memory)?;
-                    slot.keep(position, Loose { memory, shape });
-                }
-                stages.transform += decoded_at.elapsed();
-                Ok(())
-            })?;
-            Blobs::recycle(bytes);
-        }
-        Ok(())
-    }
-}
-
-impl Work for Arc<Program> {
-    type Task = Task;
-    type Batch = Making;
-    type Fetched = Encoded;
-    type Output = Vec<Field>;
-
-    fn samples(&self, task: &Task) -> usize {
-        task.indices.len()
-    }
-
-    fn fetches(&self) -> bool {
-        self.fetches
-    }
-
-    fn cost_ns(&self) -> f64 {
-        if self.fetches {
-            DECODE_NS
-        } else {
-            ROW_NS * self.leaves.len() as f64 + self.planned_bytes(1) as f64 / ROW_BYTES_PER_NS
-        }
-    }
-
-    fn begin(&self, task: Task) -> Result<Making> {
-        let rows = task.indices.len();
-        if rows == 0 {
-            return Err(Error::Empty);
-        }
-        let mut destinations = task.destinations.into_iter();
-        let slots = self.leaves.iter().map(|leaf| {
-            let (dtype, given) = (leaf.dtype(), destinations.next().flatten());
-            let Some(shape) = leaf.fixed_shape() else {
-                return Ok(Slot::loose(rows, dtype));
-            };
-            let bytes = shape.iter().product::<usize>() * dtype.itemsize() * rows;
-            let memory = match given {
-                Some(memory) => memory,
-                None => Destination::Lease(lease(bytes)?),
-            };
-            Ok(Slot::fixed(memory, rows, shape, dtype))
-        });
-        let slots = slots.collect::<Result<_>>()?;
-        Ok(Making {
-            indices: task.indices,
-            batched: task.batched,
-            slots,
-        })
-    }
-
-    fn index(&self, batch: &Making, position: usize) -> i64 {
-        batch.indices.get(position)
-    }
-
-    fn fetch(
-        &self,
-        batch: &Arc<Making>,
-        position: usize,
-        _later: &dyn Fn() -> Completion<Self>,
-        stages: &mut Stages,
-    ) -> Result<Fetch<Encoded>> {
-        let index = self.resolve(batch.indices.get(position))?;
-        Ok(Fetch::Ready(self.read(index, stages)?))
-    }
-
-    fn fetched_bytes(&self, encoded: &Encoded) -> usize {
-        encoded.iter().map(Vec::len).sum()
-    }
-
-    fn compute(
-        &self,
-        batch: &Making,
-        chunk: Chunk<Encoded>,
-        failures: &mut Vec<(usize, Error)>,
-        stages: &mut Stages,
-    ) {
-        let begun = Instant::now();
-        match chunk {
-            Chunk::Range(range) => INDICES.with_borrow_mut(|(indices, starts)| {
-                indices.clear();
-                for position in range.clone() {
-                    match self.resolve(batch.indices.get(position)) {
-                        Ok(index) => indices.push(index),
-                        Err(error) => failures.push((position, error)),
-                    }
-                }
-                if failures.is_empty()
-                    && let Err(error) = self.copy_rows(batch, range.start, indices, starts)
-                {
-                    failures.push((range.start, error));
-                }
-                stages.transform += begun.elapsed();
-            }),
-            Chunk::Fetched(samples) => INDICES.with_borrow_mut(|(_, starts)| {
-                for (position, encoded) in samples {
-                    let made = self.resolve(batch.indices.get(position)).and_then(|index| {
-                        self.decode(batch, position, index, encoded, stages)?;
-                        self.copy_rows(batch, position, &[index], starts)
-                    });
-                    if let Err(error) = made {
-                        failures.push((position, error));
-                    }
-                }
-            }),
-        }
-    }
-
-    fn finish(&self, batch: Making, stages: &mut Stages) -> Result<Vec<Field>> {
-        let begun = Instant::now();
-        let fields = batch
-            .slots
-            .into_iter()
-            .map(|slot| slot.finish(batch.batched))
-            .collect();
-        stages.collate += begun.elapsed();
-        fields
     }
 }

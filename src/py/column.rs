@@ -1,13 +1,15 @@
 //! Columns, as Python makes them.
 #![allow(unsafe_code)]
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 
 use super::transform;
-use crate::column::{self, Blobs, Paths};
+use crate::column::{self, Blobs};
+use crate::decode::Mode;
 use crate::memory::{Dtype, View};
-use crate::program::{self, Leaf};
+use crate::program::{self, Leaf, Source};
 use crate::sync::Arc;
 use crate::{Error, Result};
 
@@ -105,21 +107,44 @@ fn rows(
     column::Rows::new(view, if empty { 0 } else { first }, shape, strides, dtype).ok_or_else(layout)
 }
 
-/// Encoded images, one file each, with the operations that each goes through.
+/// Images, with the operations that each goes through.
 #[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Image(pub(super) Arc<Leaf>);
+pub(super) struct Image {
+    pub(super) leaf: Arc<Leaf>,
+    /// Where the images are, unless they are encoded.
+    pub(super) rows: Option<Py<Rows>>,
+}
 
 #[pymethods]
 impl Image {
     #[new]
-    fn new(paths: Vec<String>, ops: &Bound<'_, PyList>) -> PyResult<Image> {
-        let pipeline = transform::pipeline(ops)?;
-        let paths: Paths = paths.into_iter().collect();
-        let image = program::Image::new(Blobs::new(paths), pipeline);
-        Ok(Image(Arc::new(Leaf::Image(image))))
+    fn new(
+        source: &Bound<'_, PyAny>,
+        mode: &str,
+        ops: &Bound<'_, PyList>,
+        output: &Bound<'_, PyTuple>,
+    ) -> PyResult<Image> {
+        let rows = source.cast::<Rows>().ok();
+        let source = if let Some(rows) = rows
+            && let Leaf::Rows(core) = &*rows.get().leaf
+        {
+            Source::Decoded(core.clone())
+        } else {
+            let Some(mode) = Mode::from_name(mode) else {
+                return Err(PyValueError::new_err(format!("unknown mode {mode:?}")));
+            };
+            let paths: Vec<String> = source.extract()?;
+            Source::Encoded(Blobs::new(paths.into_iter().collect()), mode)
+        };
+        let pipeline = transform::pipeline(ops, output, source.known())?;
+        let image = program::Image::new(source, pipeline)?;
+        Ok(Image {
+            leaf: Arc::new(Leaf::Image(image)),
+            rows: rows.map(|rows| rows.clone().unbind()),
+        })
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.leaf.len()
     }
 }

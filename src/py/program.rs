@@ -9,7 +9,8 @@ use super::enter::Enter;
 use super::template::{Form, Template};
 use super::tensor;
 use crate::Error;
-use crate::program;
+use crate::decode::Switches;
+use crate::program::{self, Options};
 use crate::sync::Arc;
 
 /// Shape and dtype of a leaf.
@@ -33,7 +34,7 @@ impl Program {
                 return Ok(rows.get().leaf.clone());
             }
             if let Ok(image) = column.cast::<Image>() {
-                return Ok(image.get().0.clone());
+                return Ok(image.get().leaf.clone());
             }
             let message = format!("not a native column: {}", column.get_type().name()?);
             Err(PyTypeError::new_err(message))
@@ -45,13 +46,13 @@ impl Program {
             let message = format!("columns must have one length; they have {lengths:?}");
             return Err(PyValueError::new_err(message));
         };
-        let rows = columns
-            .iter()
-            .filter_map(|column| column.cast_into::<Rows>().ok());
-        let movable = rows
-            .filter(|rows| rows.get().is_movable())
-            .map(Bound::unbind)
-            .collect();
+        let rows = columns.iter().filter_map(|column| {
+            let image = column.cast::<Image>().ok();
+            let rows = image.and_then(|image| image.get().rows.as_ref());
+            let rows = rows.map(|rows| rows.clone_ref(column.py()));
+            rows.or_else(|| column.cast_into::<Rows>().ok().map(Bound::unbind))
+        });
+        let movable = rows.filter(|rows| rows.get().is_movable()).collect();
         Ok(Program {
             core: Arc::new(core),
             template,
@@ -63,12 +64,32 @@ impl Program {
         self.core.len()
     }
 
-    fn sample<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (index, *, seed=0, truncated=false, max_pixels=None))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+        seed: u64,
+        truncated: bool,
+        max_pixels: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.check(py)?;
-        let fields = py.enter(|| self.core.sample(index))?;
+        let options = Options {
+            seed,
+            switches: Switches {
+                truncated,
+                max_pixels,
+            },
+            ..Options::default()
+        };
+        let fields = py.enter(|| self.core.sample(index, options))?;
         let leaves = fields.into_iter().map(|field| tensor::of_field(py, field));
         let leaves = leaves.collect::<PyResult<Vec<_>>>()?;
         self.template.fill(py, &leaves, Form::Sample)
+    }
+
+    fn is_random(&self) -> bool {
+        self.core.is_random()
     }
 
     fn moved(&self, py: Python<'_>) -> PyResult<bool> {

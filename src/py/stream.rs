@@ -13,17 +13,18 @@ use super::program::Program;
 use super::template::Form;
 use super::tensor;
 use crate::collate::Field;
+use crate::decode::Switches;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
-use crate::program::Task;
+use crate::program::{self, Options, Run, Task};
 use crate::stream::{self, Limits, Taken};
-use crate::sync::{Arc, Mutex, lock};
-use crate::{Error, fork, program};
+use crate::sync::{Mutex, lock};
+use crate::{Error, fork};
 
 /// Longest time between two looks for signals while waiting.
 const SLICE: Duration = Duration::from_millis(50);
 
-type Core = stream::Stream<Arc<program::Program>>;
+type Core = stream::Stream<Run>;
 
 /// See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
@@ -34,6 +35,8 @@ pub(super) struct Stream {
     batched: bool,
     allocate: Option<Py<PyAny>>,
     feed: Feed,
+    /// Samples of the tasks begun.
+    submitted: AtomicU64,
     /// Errors of tasks that could not be begun, by seq; they take the place of the batch.
     failed: Mutex<HashMap<u64, PyErr>>,
     state: Mutex<Option<Box<[u8]>>>,
@@ -48,7 +51,8 @@ pub(super) struct Stream {
 impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
-                        in_order=true, first_seq=0, max_chunk=0, allocate=None))]
+                        in_order=true, first_seq=0, max_chunk=0, allocate=None, seed=0, epoch=0,
+                        repeats=false, truncated=false, max_pixels=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         py: Python<'_>,
@@ -63,6 +67,11 @@ impl Stream {
         first_seq: u64,
         max_chunk: usize,
         allocate: Option<Py<PyAny>>,
+        seed: u64,
+        epoch: u64,
+        repeats: bool,
+        truncated: bool,
+        max_pixels: Option<u64>,
     ) -> PyResult<Stream> {
         let limits = Limits {
             depth: depth.max(1),
@@ -78,14 +87,26 @@ impl Stream {
             in_order,
         };
         program.get().check(py)?;
-        let core = Core::open(program.get().core.clone(), limits, first_seq)
-            .map_err(|error| quietly(py, error))?;
+        let run = Run {
+            program: program.get().core.clone(),
+            options: Options {
+                seed,
+                epoch,
+                repeats,
+                switches: Switches {
+                    truncated,
+                    max_pixels,
+                },
+            },
+        };
+        let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
         Ok(Stream {
             core: Some(core),
             program,
             batched,
             allocate,
             feed: Feed::default(),
+            submitted: AtomicU64::new(0),
             failed: Mutex::default(),
             state: Mutex::new(None),
             budget_bytes,
@@ -261,8 +282,10 @@ impl Stream {
                     Err(refused) => (indices, error) = (Indices::list([]), Some(refused)),
                 }
             }
+            let samples = indices.len() as u64;
             let task = Task {
                 indices,
+                first: self.submitted.fetch_add(samples, Ordering::Relaxed),
                 batched: self.batched,
                 destinations,
             };

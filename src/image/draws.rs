@@ -1,0 +1,148 @@
+//! Random numbers that depend on what they are for, and on nothing else.
+//!
+//! Owns the generator (Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+//! SC 2011) and its key. Invariant: a draw is a function of seed, epoch, sample, repetition, operation
+//! and place in the operation's own sequence; so the same for any number of threads, any order of
+//! completion, and after any resumption.
+
+/// What the draws of a sample are keyed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Key {
+    /// The iterator's seed.
+    pub seed: u64,
+    /// How often the iterator was reset.
+    pub epoch: u64,
+    /// The sample's index in the dataset.
+    pub index: u64,
+    /// Tells apart repetitions of an index within an epoch; 0 where there can be none.
+    pub draw: u64,
+}
+
+/// The draws of one operation for one sample.
+#[derive(Clone, Debug)]
+pub struct Draws {
+    key: [u32; 2],
+    sample: [u32; 2],
+    operation: u32,
+    block: u32,
+    ready: [u32; 4],
+    left: usize,
+}
+
+impl Draws {
+    /// Starts the sequence of one operation; `operation` is its place in the pipeline.
+    pub fn new(key: Key, operation: u32) -> Self {
+        let epoch = philox(halves(key.seed), quarters(key.epoch, u64::MAX));
+        let sample = philox([epoch[0], epoch[1]], quarters(key.index, key.draw));
+        Self {
+            key: [sample[0], sample[1]],
+            sample: [sample[2], sample[3]],
+            operation,
+            block: 0,
+            ready: [0; 4],
+            left: 0,
+        }
+    }
+
+    /// Returns 32 random bits.
+    pub fn bits(&mut self) -> u32 {
+        if self.left == 0 {
+            let counter = [self.sample[0], self.sample[1], self.operation, self.block];
+            self.ready = philox(self.key, counter);
+            self.block += 1;
+            self.left = self.ready.len();
+        }
+        self.left -= 1;
+        self.ready[self.left]
+    }
+
+    /// Draws from [0, 1), a multiple of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        let high = u64::from(self.bits()) << 32;
+        let bits = high | u64::from(self.bits());
+        (bits >> 11) as f64 * (-53_f64).exp2()
+    }
+
+    /// Draws from [low, high).
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Draws whether something of probability `p` happens.
+    pub fn happens(&mut self, p: f64) -> bool {
+        self.unit() < p
+    }
+
+    /// Draws an integer below `bound`, which is not 0; each is equally likely.
+    ///
+    /// Lemire, "Fast random integer generation in an interval", 2019.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        let mut product = u64::from(self.bits()) * u64::from(bound);
+        if (product as u32) < bound {
+            let reject = bound.wrapping_neg() % bound;
+            while (product as u32) < reject {
+                product = u64::from(self.bits()) * u64::from(bound);
+            }
+        }
+        (product >> 32) as u32
+    }
+}
+
+fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
+}
+
+fn quarters(low: u64, high: u64) -> [u32; 4] {
+    let ([a, b], [c, d]) = (halves(low), halves(high));
+    [a, b, c, d]
+}
+
+/// Ten rounds of Philox4x32.
+fn philox(mut key: [u32; 2], mut counter: [u32; 4]) -> [u32; 4] {
+    for _ in 0..10 {
+        let first = u64::from(counter[0]) * 0xd251_1f53;
+        let second = u64::from(counter[2]) * 0xcd9e_8d57;
+        counter = [
+            (second >> 32) as u32 ^ counter[1] ^ key[0],
+            second as u32,
+            (first >> 32) as u32 ^ counter[3] ^ key[1],
+            first as u32,
+        ];
+        key = [
+            key[0].wrapping_add(0x9e37_79b9),
+            key[1].wrapping_add(0xbb67_ae85),
+        ];
+    }
+    counter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known answers that come with Random123, `kat_vectors`.
+    #[test]
+    fn philox_gives_the_known_answers() {
+        let ones = u32::MAX;
+        let pi = [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344];
+        for (key, counter, answer) in [
+            (
+                [0; 2],
+                [0; 4],
+                [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8],
+            ),
+            (
+                [ones; 2],
+                [ones; 4],
+                [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd],
+            ),
+            (
+                [0xa409_3822, 0x299f_31d0],
+                pi,
+                [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
+            ),
+        ] {
+            assert_eq!(philox(key, counter), answer);
+        }
+    }
+}

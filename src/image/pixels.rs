@@ -1,0 +1,83 @@
+//! Pixels that are only looked at: an image, or a rectangle of one.
+
+use super::{Region, Shape};
+
+/// Rows of pixels, 8 bits per channel, `stride` bytes apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Pixels<'a> {
+    /// From the first pixel on, with whatever follows the last one in memory.
+    bytes: &'a [u8],
+    shape: Shape,
+    stride: usize,
+}
+
+impl<'a> Pixels<'a> {
+    /// Looks at rows that begin every `stride` bytes; None if `bytes` does not hold them.
+    pub fn new(bytes: &'a [u8], shape: Shape, stride: usize) -> Option<Self> {
+        let row = shape.width.checked_mul(shape.channels)?;
+        let needed = match shape.height {
+            0 => 0,
+            rows => stride.checked_mul(rows - 1)?.checked_add(row)?,
+        };
+        (stride >= row && needed <= bytes.len()).then_some(Self {
+            bytes,
+            shape,
+            stride,
+        })
+    }
+
+    /// Returns the size of the image.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Returns the number of rows.
+    pub fn height(&self) -> usize {
+        self.shape.height
+    }
+
+    /// Returns the number of columns.
+    pub fn width(&self) -> usize {
+        self.shape.width
+    }
+
+    /// Returns the bytes of a pixel.
+    pub fn channels(&self) -> usize {
+        self.shape.channels
+    }
+
+    /// Returns the bytes from the start of one row to the start of the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Returns a row's pixels.
+    pub fn row(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.stride..][..self.shape.width * self.shape.channels]
+    }
+
+    /// Returns the rows' pixels, from the first row on.
+    pub fn rows(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> + ExactSizeIterator + use<'a> {
+        let this = *self;
+        (0..this.shape.height).map(move |row| this.row(row))
+    }
+
+    /// Returns the bytes from a row's first pixel on, as far as the memory goes.
+    pub(super) fn onward(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.stride..]
+    }
+
+    /// Looks at a part, which must lie inside.
+    #[must_use]
+    pub fn part(&self, region: Region) -> Self {
+        let inside = region.top + region.height <= self.shape.height
+            && region.left + region.width <= self.shape.width;
+        assert!(inside, "{region:?} is not inside of {:?}", self.shape);
+        let first = region.top * self.stride + region.left * self.shape.channels;
+        Self {
+            bytes: &self.bytes[first.min(self.bytes.len())..],
+            shape: self.shape.sized(region.height, region.width),
+            stride: self.stride,
+        }
+    }
+}

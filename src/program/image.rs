@@ -1,0 +1,200 @@
+//! The leaf of images: encoded or not, decoded and transformed for each sample.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use crate::column::{Blobs, Rows};
+use crate::decode::{Encoded, Mode, Switches};
+use crate::error::{Error, Result};
+use crate::image::{Key, Pipeline, Plan, Region, Scratch, Shape};
+use crate::memory::Dtype;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Images, and the operations that each goes through.
+#[derive(Debug)]
+pub struct Image {
+    source: Source,
+    pipeline: Pipeline,
+}
+
+/// Where images come from.
+#[derive(Debug)]
+pub enum Source {
+    /// Encoded bytes, decoded to these channels.
+    Encoded(Blobs, Mode),
+    /// Rows of shape `(H, W)` or `(H, W, C)`, one byte per channel.
+    Decoded(Rows),
+}
+
+impl Source {
+    /// Returns (rows, columns) of every image if all are alike, and the bytes of a pixel if they are
+    /// always as many.
+    pub fn known(&self) -> (Option<(usize, usize)>, Option<usize>) {
+        match self {
+            Self::Encoded(_, mode) => (None, mode.channels()),
+            Self::Decoded(rows) => {
+                let shape = shape_of(rows);
+                (Some((shape.height, shape.width)), Some(shape.channels))
+            }
+        }
+    }
+}
+
+impl Image {
+    /// Makes the leaf.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`]: rows that are no images.
+    pub fn new(source: Source, pipeline: Pipeline) -> Result<Image> {
+        if let Source::Decoded(rows) = &source
+            && !is_image(rows)
+        {
+            return Err(Error::Transform {
+                what: format!(
+                    "take rows of shape {:?} and dtype {} for images",
+                    rows.row_shape(),
+                    rows.dtype().name()
+                ),
+                reason: "images are (H, W), (H, W, 1) or (H, W, 3) of uint8".into(),
+            });
+        }
+        Ok(Image { source, pipeline })
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        match &self.source {
+            Source::Encoded(blobs, _) => blobs.len(),
+            Source::Decoded(rows) => rows.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is done to each.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// The encoded bytes, unless images are decoded already.
+    pub fn blobs(&self) -> Option<&Blobs> {
+        match &self.source {
+            Source::Encoded(blobs, _) => Some(blobs),
+            Source::Decoded(_) => None,
+        }
+    }
+
+    /// Decodes the image at `index`, whose file holds `encoded`, and hands it to `then`.
+    pub(super) fn decode<T>(
+        &self,
+        index: usize,
+        encoded: &[u8],
+        key: Key,
+        switches: Switches,
+        then: impl FnOnce(Decoded<'_>) -> Result<T>,
+    ) -> Result<T> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let made = match &self.source {
+                Source::Encoded(_, mode) => {
+                    self.decode_file(encoded, *mode, key, switches, scratch)
+                }
+                Source::Decoded(rows) => self.copy(rows, index, key, scratch),
+            };
+            let (plan, shape, held) = made.map_err(|error| self.name(error, index))?;
+            let decoded = Decoded {
+                plan,
+                shape,
+                held,
+                pipeline: &self.pipeline,
+                scratch,
+            };
+            then(decoded).map_err(|error| self.name(error, index))
+        })
+    }
+
+    fn decode_file(
+        &self,
+        encoded: &[u8],
+        mode: Mode,
+        key: Key,
+        switches: Switches,
+        scratch: &mut Scratch,
+    ) -> Result<(Plan, Shape, Region)> {
+        let encoded = Encoded::open(encoded, mode, switches)?;
+        let shape = encoded.shape();
+        let plan = self.pipeline.plan(shape, key)?;
+        let wanted = self.pipeline.wanted(&plan, shape, scratch)?;
+        let held = encoded.decode(wanted, &mut scratch.decoded)?;
+        Ok((plan, shape, held))
+    }
+
+    fn copy(
+        &self,
+        rows: &Rows,
+        index: usize,
+        key: Key,
+        scratch: &mut Scratch,
+    ) -> Result<(Plan, Shape, Region)> {
+        let shape = shape_of(rows);
+        let plan = self.pipeline.plan(shape, key)?;
+        scratch.decoded.reset(shape)?;
+        rows.copy(index, scratch.decoded.pixels_mut());
+        Ok((plan, shape, Region::whole(shape)))
+    }
+
+    /// Adds the file to an error that has none.
+    fn name(&self, error: Error, index: usize) -> Error {
+        match (error, self.blobs()) {
+            (Error::Decode { path, reason }, Some(blobs)) if path == PathBuf::new() => {
+                Error::Decode {
+                    path: blobs.path(index).to_owned(),
+                    reason,
+                }
+            }
+            (other, _) => other,
+        }
+    }
+}
+
+fn is_image(rows: &Rows) -> bool {
+    rows.dtype() == Dtype::UInt8 && matches!(rows.row_shape(), [_, _] | [_, _, 1 | 3])
+}
+
+fn shape_of(rows: &Rows) -> Shape {
+    let side = |at| rows.row_shape().get(at).copied().unwrap_or(1);
+    Shape {
+        height: side(0),
+        width: side(1),
+        channels: side(2),
+    }
+}
+
+/// A decoded image that waits to be transformed.
+#[derive(Debug)]
+pub(super) struct Decoded<'a> {
+    plan: Plan,
+    shape: Shape,
+    held: Region,
+    pipeline: &'a Pipeline,
+    scratch: &'a mut Scratch,
+}
+
+impl Decoded<'_> {
+    /// Shape of the sample that it becomes.
+    pub(super) fn shape(&self) -> Vec<usize> {
+        self.pipeline.sample_shape(&self.plan)
+    }
+
+    /// Transforms it and writes the sample to `out`.
+    pub(super) fn write(self, out: &mut [u8]) -> Result<()> {
+        self.pipeline
+            .apply(&self.plan, self.shape, self.held, self.scratch, out)
+    }
+}

@@ -50,6 +50,22 @@ impl Format {
             .find(found)
             .map(|(format, _, _)| format)
     }
+
+    /// Returns its name in small letters, for counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpeg",
+            Self::Png => "png",
+            Self::Gif => "gif",
+            Self::WebP => "webp",
+            Self::Bmp => "bmp",
+            Self::Tiff => "tiff",
+            Self::Avif => "avif",
+            Self::Heic => "heic",
+            Self::Jpeg2000 => "jpeg2000",
+            Self::JpegXl => "jpegxl",
+        }
+    }
 }
 
 impl fmt::Display for Format {

@@ -1,4 +1,4 @@
-/* Decodes one JPEG held in memory to 8-bit RGB with libjpeg's own interface.
+/* Decodes one JPEG held in memory, or a window of it, with libjpeg's own interface.
  *
  * This is C because libjpeg reports fatal errors by a function that must not return, which only
  * setjmp leaves safely. The source is a suspending one that never has more data: libjpeg then says
@@ -18,17 +18,36 @@
 #define ROWS 16
 
 /* What became of an image; `Status` in jpeg.rs. */
-enum { DECODED, TRUNCATED, BROKEN, STOPPED };
+enum { DECODED, ENDLESS, TRUNCATED, BROKEN, STOPPED };
 
 /* What the file says of itself; `Header` in jpeg.rs. */
 struct fastload_jpeg_header {
   unsigned width, height, components;
+  unsigned block_width; /* of the smallest part that can be decoded alone, in pixels */
+  int arithmetic;
+};
+
+/* What is decoded, in pixels; `Window` in jpeg.rs. */
+struct fastload_jpeg_window {
+  unsigned top, left, height, width;
 };
 
 struct errors {
   struct jpeg_error_mgr manager; /* first: libjpeg holds a pointer to it */
   jmp_buf escape;
   char *message;
+};
+
+struct source {
+  struct jpeg_source_mgr manager; /* first: libjpeg holds a pointer to it */
+  int starved;                    /* whether more data was ever asked for */
+};
+
+/* All that belongs to one image. */
+struct decoder {
+  struct jpeg_decompress_struct image;
+  struct errors errors;
+  struct source source;
 };
 
 static void fail(j_common_ptr image) {
@@ -42,7 +61,7 @@ static void ignore_message(j_common_ptr image) { (void)image; }
 static void ignore_event(j_decompress_ptr image) { (void)image; }
 
 static boolean suspend(j_decompress_ptr image) {
-  (void)image;
+  ((struct source *)image->src)->starved = 1;
   return FALSE;
 }
 
@@ -54,71 +73,157 @@ static void skip(j_decompress_ptr image, long count) {
   source->bytes_in_buffer -= bytes;
 }
 
-static int decode(j_decompress_ptr image, unsigned char *pixels, size_t capacity,
-                  struct fastload_jpeg_header *header) {
+/* Makes ready to read `data`; what may fail is left to the caller's setjmp. */
+static void prepare(struct decoder *decoder, const unsigned char *data, size_t length,
+                    char *message) {
+  memset(decoder, 0, sizeof *decoder);
+  decoder->image.err = jpeg_std_error(&decoder->errors.manager);
+  decoder->errors.manager.error_exit = fail;
+  decoder->errors.manager.output_message = ignore_message;
+  decoder->errors.message = message;
+  decoder->source.manager.next_input_byte = data;
+  decoder->source.manager.bytes_in_buffer = length;
+  decoder->source.manager.init_source = ignore_event;
+  decoder->source.manager.fill_input_buffer = suspend;
+  decoder->source.manager.skip_input_data = skip;
+  decoder->source.manager.resync_to_restart = jpeg_resync_to_restart;
+  decoder->source.manager.term_source = ignore_event;
+}
+
+/* Reads up to the first scan. Returns whether the data reach that far. */
+static int read_header(struct decoder *decoder) {
+  jpeg_create_decompress(&decoder->image);
+  decoder->image.src = &decoder->source.manager;
   int status;
   do {
-    status = jpeg_read_header(image, FALSE);
+    status = jpeg_read_header(&decoder->image, FALSE);
   } while (status == JPEG_HEADER_TABLES_ONLY);
-  if (status == JPEG_SUSPENDED) return TRUNCATED;
+  return status != JPEG_SUSPENDED;
+}
 
-  header->width = image->image_width;
-  header->height = image->image_height;
-  header->components = (unsigned)image->num_components;
-  const size_t stride = (size_t)image->image_width * 3;
-  if (image->num_components != 1 && image->num_components != 3) return STOPPED;
-  if (image->image_height > capacity / stride) return STOPPED; /* stride is not 0 */
+/* Whether each coefficient of each component came in full precision. Where one did not, libjpeg
+ * smooths blocks by their neighbours, further than the margin of a window reaches. */
+static int is_precise(j_decompress_ptr image) {
+  if (!image->progressive_mode || !image->coef_bits) return 1;
+  for (int component = 0; component < image->num_components; component++) {
+    for (int place = 0; place < DCTSIZE2; place++) {
+      if (image->coef_bits[component][place] != 0) return 0;
+    }
+  }
+  return 1;
+}
 
-  image->out_color_space = JCS_RGB;
+/* Whether decoding the rest of a file of one scan would surely find the end of the image, and
+ * nothing else but rows. The decoder of a scan stops at each marker but those of restarts: when the
+ * first such marker is the end of the image, rows that lack their data are warned of, no more. */
+static int is_sound_to_the_end(j_decompress_ptr image) {
+  const unsigned char *at = image->src->next_input_byte;
+  const unsigned char *end = at + image->src->bytes_in_buffer;
+  if (image->unread_marker == JPEG_EOI) return 1;
+  if (image->unread_marker != 0 &&
+      (image->unread_marker < JPEG_RST0 || image->unread_marker > JPEG_RST0 + 7)) {
+    return 0;
+  }
+  while (at < end && (at = memchr(at, 0xFF, (size_t)(end - at))) != NULL) {
+    while (at < end && *at == 0xFF) at++;
+    if (at == end) return 0;
+    if (*at == JPEG_EOI) return 1;
+    if (*at != 0 && (*at < JPEG_RST0 || *at > JPEG_RST0 + 7)) return 0;
+  }
+  return 0;
+}
+
+static int decode(struct decoder *decoder, const struct fastload_jpeg_window *window,
+                  unsigned channels, unsigned char *pixels, size_t capacity) {
+  const j_decompress_ptr image = &decoder->image;
+  if (!read_header(decoder)) return TRUNCATED;
+  const int in_part = window->height < image->image_height || window->width < image->image_width;
+  const int inside = window->height <= image->image_height &&
+                     window->top <= image->image_height - window->height &&
+                     window->width <= image->image_width &&
+                     window->left <= image->image_width - window->width;
+  const size_t stride = (size_t)window->width * channels;
+  if (!inside || stride == 0 || window->height > capacity / stride) return STOPPED;
+
+  image->out_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   if (!jpeg_start_decompress(image)) return TRUNCATED;
-  while (image->output_scanline < image->output_height) {
+  if ((unsigned)image->output_components != channels) return STOPPED;
+  if (in_part) {
+    JDIMENSION left = window->left, width = window->width;
+    if (!is_precise(image)) return STOPPED;
+    jpeg_crop_scanline(image, &left, &width);
+    if (left != window->left || width != window->width) return STOPPED;
+    /* The function knows of no suspension, but what was missing once is missing for good. */
+    if (window->top > 0) (void)jpeg_skip_scanlines(image, window->top);
+  }
+  const unsigned bottom = window->top + window->height;
+  while (image->output_scanline < bottom && !decoder->source.starved) {
     JSAMPROW rows[ROWS];
-    const unsigned left = image->output_height - image->output_scanline;
+    const unsigned done = image->output_scanline - window->top;
+    const unsigned left = window->height - done;
     const unsigned wanted = left < ROWS ? left : ROWS;
     for (unsigned row = 0; row < wanted; row++) {
-      rows[row] = pixels + (image->output_scanline + row) * stride;
+      rows[row] = pixels + (done + row) * stride;
     }
     if (jpeg_read_scanlines(image, rows, wanted) == 0) return TRUNCATED;
   }
-  /* All rows are there: a missing end of image is no loss, a broken one is an error. */
-  (void)jpeg_finish_decompress(image);
+  if (decoder->source.starved) return TRUNCATED;
+  if (bottom < image->output_height) {
+    /* In a file of several scans, all of them were read before the first row. */
+    return jpeg_has_multiple_scans(image) || is_sound_to_the_end(image) ? DECODED : STOPPED;
+  }
+  /* All rows are there: a missing end of image is no loss for Pillow, a broken one is an error. */
+  return jpeg_finish_decompress(image) ? DECODED : ENDLESS;
+}
+
+static int describe(struct decoder *decoder, struct fastload_jpeg_header *header) {
+  const j_decompress_ptr image = &decoder->image;
+  if (!read_header(decoder)) return TRUNCATED;
+  int factor = 1;
+  for (int component = 0; component < image->num_components; component++) {
+    const int across = image->comp_info[component].h_samp_factor;
+    if (across > factor) factor = across;
+  }
+  header->width = image->image_width;
+  header->height = image->image_height;
+  header->components = (unsigned)image->num_components;
+  header->block_width = (unsigned)factor * DCTSIZE;
+  header->arithmetic = image->arith_code;
   return DECODED;
 }
 
-/* Decodes `data` into `pixels` as rows of RGB without padding, grey as equal red, green and blue.
- *
- * `header` is filled as soon as it is known, and `message` (JMSG_LENGTH_MAX bytes) when the result
- * is BROKEN. STOPPED: nothing was decoded, because `header` tells of neither grey nor three colours
- * or `capacity` bytes do not hold the image.
- */
-int fastload_jpeg_decode(const unsigned char *data, size_t length, unsigned char *pixels,
-                         size_t capacity, struct fastload_jpeg_header *header, char *message) {
-  struct jpeg_decompress_struct image;
-  struct jpeg_source_mgr source;
-  struct errors errors;
-
-  memset(&image, 0, sizeof image);
-  memset(&source, 0, sizeof source);
-  image.err = jpeg_std_error(&errors.manager);
-  errors.manager.error_exit = fail;
-  errors.manager.output_message = ignore_message;
-  errors.message = message;
-  if (setjmp(errors.escape)) {
-    jpeg_destroy_decompress(&image);
+/* Reads the header of `data`. `message` (JMSG_LENGTH_MAX bytes) is filled when it is BROKEN. */
+int fastload_jpeg_header(const unsigned char *data, size_t length,
+                         struct fastload_jpeg_header *header, char *message) {
+  struct decoder decoder;
+  prepare(&decoder, data, length, message);
+  if (setjmp(decoder.errors.escape)) {
+    jpeg_destroy_decompress(&decoder.image);
     return BROKEN;
   }
+  const int status = describe(&decoder, header);
+  jpeg_destroy_decompress(&decoder.image);
+  return status;
+}
 
-  jpeg_create_decompress(&image);
-  source.next_input_byte = data;
-  source.bytes_in_buffer = length;
-  source.init_source = ignore_event;
-  source.fill_input_buffer = suspend;
-  source.skip_input_data = skip;
-  source.resync_to_restart = jpeg_resync_to_restart;
-  source.term_source = ignore_event;
-  image.src = &source;
-
-  const int status = decode(&image, pixels, capacity, header);
-  jpeg_destroy_decompress(&image);
+/* Decodes a window of `data` into `pixels`, as rows of grey (1 channel), RGB (3) or CMYK (4) without
+ * padding; grey files become equal red, green and blue where RGB is asked for.
+ *
+ * A window less than the image begins at a multiple of the header's block width, and ends at one or
+ * at the image's edge. `message` is as above. ENDLESS: decoded, but no end of image follows. STOPPED:
+ * the window does not fit the image or `capacity`, or only decoding all of the image tells whether the
+ * file is sound.
+ */
+int fastload_jpeg_decode(const unsigned char *data, size_t length,
+                         const struct fastload_jpeg_window *window, unsigned channels,
+                         unsigned char *pixels, size_t capacity, char *message) {
+  struct decoder decoder;
+  prepare(&decoder, data, length, message);
+  if (setjmp(decoder.errors.escape)) {
+    jpeg_destroy_decompress(&decoder.image);
+    return BROKEN;
+  }
+  const int status = decode(&decoder, window, channels, pixels, capacity);
+  jpeg_destroy_decompress(&decoder.image);
   return status;
 }

@@ -1,156 +1,243 @@
-//! JPEG to RGB through libjpeg-turbo: accurate integer transform, smooth chroma, as Pillow.
+//! JPEG through libjpeg-turbo: accurate integer transform, smooth chroma, as Pillow.
 //!
-//! Owns the calls into `jpeg.c`. Refuses four-channel images and sizes beyond Pillow's limit.
-//! Invariant: nothing of one image, nor of an error, is left for the next.
+//! Owns the calls into `jpeg.c`, and which part of an image is decoded for a window of it. Refuses
+//! arithmetic coding, two components and five or more.
+//!
+//! Invariant: nothing of one image, nor of an error, is left for the next; and the pixels of a window
+//! are those of the whole image. Smooth chroma looks one sample to each side, so a window is decoded
+//! with a margin, from one block's edge to another. What follows the window is not decoded, only
+//! searched for the end of the image: a decoder of one scan stops at each marker, so when the first
+//! one is that end, decoding everything would have found no truncation and no error. A file for which
+//! that is not so, and any trouble on the way, is decoded as a whole, and that decides.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint};
-use std::path::PathBuf;
 
 use turbojpeg_sys as _; // links libjpeg-turbo
 
-use super::Format;
-use crate::image::{Frame, Shape};
-use crate::{Error, Result};
-
-/// Most pixels of an image: twice `PIL.Image.MAX_IMAGE_PIXELS`, where Pillow raises
-/// `DecompressionBombError`.
-const MAX_PIXELS: u64 = 178_956_970;
+use super::{Mode, Switches, colour, refuse};
+use crate::Result;
+use crate::image::{Frame, Region, Shape};
 
 /// Size of libjpeg's messages, in bytes: `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
 
-/// `struct fastload_jpeg_header`.
+/// Pixels to each side of a window that its own pixels may depend on.
+const MARGIN: usize = 2;
+
+/// What a file says of itself: `struct fastload_jpeg_header`.
 #[repr(C)]
-#[derive(Default)]
-struct Header {
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Header {
     width: c_uint,
     height: c_uint,
     components: c_uint,
+    block_width: c_uint,
+    arithmetic: c_int,
 }
 
-impl Header {
-    fn shape(&self) -> Shape {
-        Shape {
-            height: self.height as usize,
-            width: self.width as usize,
-            channels: 3,
+/// `struct fastload_jpeg_window`.
+#[repr(C)]
+struct Window {
+    top: c_uint,
+    left: c_uint,
+    height: c_uint,
+    width: c_uint,
+}
+
+impl From<Region> for Window {
+    fn from(region: Region) -> Self {
+        Self {
+            top: region.top as c_uint,
+            left: region.left as c_uint,
+            height: region.height as c_uint,
+            width: region.width as c_uint,
         }
     }
 }
 
 /// What became of an image.
+#[derive(Debug, PartialEq, Eq)]
 enum Status {
     Decoded,
+    Endless,
     Truncated,
     Broken(String),
     Stopped,
 }
 
 unsafe extern "C" {
+    fn fastload_jpeg_header(
+        data: *const c_uchar,
+        length: usize,
+        header: *mut Header,
+        message: *mut c_char,
+    ) -> c_int;
+
     fn fastload_jpeg_decode(
         data: *const c_uchar,
         length: usize,
+        window: *const Window,
+        channels: c_uint,
         pixels: *mut c_uchar,
         capacity: usize,
-        header: *mut Header,
         message: *mut c_char,
     ) -> c_int;
 }
 
-/// Decodes `encoded` into `frame`, as rows of RGB; grey becomes equal red, green and blue.
-///
-/// # Errors
-///
-/// [`Error::Decode`] without a path: cut short, or broken beyond what Pillow tolerates.
-pub(super) fn decode(encoded: &[u8], frame: &mut Frame) -> Result<()> {
-    let mut header = Header::default();
-    let mut status = call(encoded, frame.room(), &mut header);
-    if matches!(status, Status::Stopped) {
-        check(&header)?;
-        frame.reset(header.shape())?;
-        status = call(encoded, frame.room(), &mut header);
-    }
-    match status {
-        Status::Decoded => frame.reset(header.shape()),
-        Status::Truncated => Err(error("image file is truncated".into())),
-        Status::Broken(message) => Err(error(format!("broken data stream: {message}"))),
-        Status::Stopped => Err(error("its header changed while it was read".into())),
-    }
-}
-
-/// Returns the size of the image, in RGB.
-///
-/// # Errors
-///
-/// [`Error::Decode`] without a path: not a JPEG, not grey or three colours, too large, or broken.
-pub(super) fn shape(encoded: &[u8]) -> Result<Shape> {
-    match Format::of(encoded) {
-        Some(Format::Jpeg) => {}
-        Some(other) => return Err(error(format!("it is {other}; only JPEG is decoded here"))),
-        None if encoded.is_empty() => return Err(error("the file is empty".into())),
-        None => {
-            return Err(error(
-                "it is no JPEG, nor any image format known here".into(),
-            ));
+impl Header {
+    /// Reads the header of `encoded`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`](crate::Error::Decode) without a path: refused, too large, or broken.
+    pub(super) fn read(encoded: &[u8], mode: Mode, switches: Switches) -> Result<Self> {
+        let mut header = Self::default();
+        let status = with_message(|message| {
+            // SAFETY: the slice outlives the call and comes with its length; `header` has the layout
+            // of the C struct; `message` has libjpeg's size of a message. The function keeps no
+            // pointer, uses no state of other calls, and leaves fatal errors by its own setjmp: it
+            // does not unwind.
+            unsafe {
+                fastload_jpeg_header(encoded.as_ptr(), encoded.len(), &raw mut header, message)
+            }
+        });
+        if status != Status::Decoded {
+            return Err(status.refusal());
+        }
+        let size = (u64::from(header.height), u64::from(header.width));
+        switches.admit(size, encoded.len())?;
+        if header.arithmetic != 0 {
+            return Err(refuse("a JPEG with arithmetic coding is not decoded here"));
+        }
+        match (header.components, mode) {
+            (1 | 3, _) | (4, Mode::Rgb | Mode::Grey) => Ok(header),
+            (several, _) => Err(refuse(format!(
+                "a JPEG of {several} components is not decoded here"
+            ))),
         }
     }
-    let mut header = Header::default();
-    match call(encoded, &mut [], &mut header) {
-        Status::Truncated => Err(error("image file is truncated".into())),
-        Status::Broken(message) => Err(error(format!("broken data stream: {message}"))),
-        Status::Decoded | Status::Stopped => check(&header).map(|()| header.shape()),
+
+    /// Returns the size of the image once decoded.
+    pub(super) fn shape(&self, mode: Mode) -> Shape {
+        Shape {
+            height: self.height as usize,
+            width: self.width as usize,
+            channels: match mode {
+                Mode::Rgb => 3,
+                Mode::Grey => 1,
+                Mode::Unchanged => self.components as usize,
+            },
+        }
+    }
+
+    /// Decodes at least `wanted` into `frame`; returns the region that it holds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`](crate::Error::Decode) without a path: cut short, or broken beyond what Pillow
+    /// tolerates.
+    pub(super) fn decode(
+        &self,
+        encoded: &[u8],
+        mode: Mode,
+        wanted: Region,
+        frame: &mut Frame,
+    ) -> Result<Region> {
+        let whole = Region::whole(self.shape(mode));
+        let mut held = self.around(wanted);
+        let mut status = self.call(encoded, mode, held, frame)?;
+        if status != Status::Decoded && held != whole {
+            held = whole;
+            status = self.call(encoded, mode, held, frame)?;
+        }
+        match status {
+            Status::Decoded => {}
+            Status::Endless if mode != Mode::Unchanged => {}
+            other => return Err(other.refusal()),
+        }
+        if self.components == 4 {
+            colour::inverted_cmyk_to_rgb(frame);
+        }
+        if mode == Mode::Grey && self.components != 1 {
+            colour::rgb_to_grey(frame);
+        }
+        Ok(held)
+    }
+
+    /// Returns what is decoded for the sake of `wanted`.
+    fn around(&self, wanted: Region) -> Region {
+        let (image_width, unit) = (self.width as usize, self.block_width as usize);
+        let right = (wanted.left + wanted.width + MARGIN).next_multiple_of(unit);
+        let right = right.min(image_width);
+        let mut left = wanted.left.saturating_sub(MARGIN) / unit * unit;
+        if right - left < unit {
+            // libjpeg chooses another way of scaling chroma for one or two samples.
+            left = left.saturating_sub(unit);
+        }
+        Region {
+            left,
+            width: right - left,
+            ..wanted
+        }
+    }
+
+    /// Decodes `held` as far as libjpeg converts colours.
+    fn call(&self, encoded: &[u8], mode: Mode, held: Region, frame: &mut Frame) -> Result<Status> {
+        let channels = match (self.components, mode) {
+            (1, Mode::Grey | Mode::Unchanged) => 1,
+            (4, _) => 4,
+            _ => 3,
+        };
+        frame.reset(Shape {
+            height: held.height,
+            width: held.width,
+            channels,
+        })?;
+        let pixels = frame.pixels_mut();
+        let window = Window::from(held);
+        Ok(with_message(|message| {
+            // SAFETY: as in `read`; `window` has the layout of the C struct, and `pixels` comes with
+            // its length, which is not exceeded.
+            unsafe {
+                fastload_jpeg_decode(
+                    encoded.as_ptr(),
+                    encoded.len(),
+                    &raw const window,
+                    channels as c_uint,
+                    pixels.as_mut_ptr(),
+                    pixels.len(),
+                    message,
+                )
+            }
+        }))
     }
 }
 
-/// Refuses what is not to be decoded.
-fn check(header: &Header) -> Result<()> {
-    let pixels = u64::from(header.width) * u64::from(header.height);
-    match header.components {
-        1 | 3 if pixels <= MAX_PIXELS => Ok(()),
-        1 | 3 => Err(error(format!(
-            "image size ({pixels} pixels) exceeds the limit of {MAX_PIXELS} pixels, could be a \
-             decompression bomb"
-        ))),
-        4 => Err(error(
-            "CMYK JPEG is not supported yet; convert it to RGB".into(),
-        )),
-        several => Err(error(format!(
-            "a JPEG of {several} channels is not supported"
-        ))),
+impl Status {
+    fn refusal(self) -> crate::Error {
+        match self {
+            Self::Truncated | Self::Endless => refuse("image file is truncated"),
+            Self::Broken(message) => refuse(format!("broken data stream: {message}")),
+            Self::Decoded | Self::Stopped => refuse("its header changed while it was read"),
+        }
     }
 }
 
-fn error(reason: String) -> Error {
-    Error::Decode {
-        path: PathBuf::new(),
-        reason,
-    }
-}
-
-/// Decodes into `pixels` as far as they reach.
-fn call(encoded: &[u8], pixels: &mut [u8], header: &mut Header) -> Status {
+/// Calls into C with room for a message, which belongs to [`Status::Broken`].
+fn with_message(call: impl FnOnce(*mut c_char) -> c_int) -> Status {
     let mut message = [0_u8; MESSAGE_BYTES];
-    // SAFETY: both slices outlive the call and come with their lengths; `header` has the layout of
-    // the C struct; `message` has libjpeg's size of a message. The function keeps no pointer, uses
-    // no state of other calls, and leaves fatal errors by its own setjmp: it does not unwind.
-    let status = unsafe {
-        fastload_jpeg_decode(
-            encoded.as_ptr(),
-            encoded.len(),
-            pixels.as_mut_ptr(),
-            pixels.len(),
-            header,
-            message.as_mut_ptr().cast(),
-        )
-    };
-    match status {
+    match call(message.as_mut_ptr().cast()) {
         0 => Status::Decoded,
-        1 => Status::Truncated,
-        2 => Status::Broken(CStr::from_bytes_until_nul(&message).map_or_else(
+        1 => Status::Endless,
+        2 => Status::Truncated,
+        3 => Status::Broken(CStr::from_bytes_until_nul(&message).map_or_else(
             |_| "libjpeg gave no message".into(),
             |text| text.to_string_lossy().into_owned(),
         )),
         _ => Status::Stopped,
     }
 }
+
+#[cfg(test)]
+mod tests;

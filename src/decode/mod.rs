@@ -3,36 +3,42 @@
 //! Owns the choice of a decoder, made from the bytes and never from a file's name. Refuses to open
 //! files. Invariant: what is decoded equals Pillow's pixels; what Pillow refuses is refused.
 
+mod colour;
 mod format;
 mod jpeg;
+mod orientation;
+mod png;
+mod reading;
 mod switches;
+mod webp;
 
 pub use format::Format;
+pub use reading::Reading;
 pub use switches::Switches;
 
-use crate::Result;
+use std::path::PathBuf;
+
 use crate::image::{Frame, Region, Shape};
+use crate::{Error, Result};
 
 /// Which channels an image is decoded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Red, green and blue: Pillow's `convert("RGB")`.
     Rgb,
+    /// One channel: Pillow's `convert("L")`.
+    Grey,
+    /// The file's own, grey or RGB: torchvision's `decode_image` unless told otherwise.
+    Unchanged,
 }
 
 impl Mode {
-    /// Finds the mode that Pillow calls `name`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "RGB" => Self::Rgb,
-            _ => return None,
-        })
-    }
-
     /// Returns the bytes of a pixel, if it is the same for all files.
     pub fn channels(self) -> Option<usize> {
         match self {
             Self::Rgb => Some(3),
+            Self::Grey => Some(1),
+            Self::Unchanged => None,
         }
     }
 }
@@ -41,7 +47,16 @@ impl Mode {
 #[derive(Debug)]
 pub struct Encoded<'a> {
     bytes: &'a [u8],
-    shape: Shape,
+    mode: Mode,
+    header: Header,
+}
+
+/// What a file says of itself.
+#[derive(Debug)]
+enum Header {
+    Jpeg(jpeg::Header),
+    Png(png::Header),
+    WebP(webp::Header),
 }
 
 impl<'a> Encoded<'a> {
@@ -49,24 +64,72 @@ impl<'a> Encoded<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode), without a path.
-    pub fn open(bytes: &'a [u8], _mode: Mode, _switches: Switches) -> Result<Self> {
-        let shape = jpeg::shape(bytes)?;
-        Ok(Self { bytes, shape })
+    /// [`Error::Decode`], without a path: what is not decoded here, and why.
+    pub fn open(bytes: &'a [u8], mode: Mode, switches: Switches) -> Result<Self> {
+        let header = match Format::of(bytes) {
+            Some(Format::Jpeg) => Header::Jpeg(jpeg::Header::read(bytes, mode, switches)?),
+            Some(Format::Png) => Header::Png(png::Header::read(bytes, mode, switches)?),
+            Some(Format::WebP) => Header::WebP(webp::Header::read(bytes, mode, switches)?),
+            Some(other) => return Err(refuse(format!("{other} is not decoded here"))),
+            None if bytes.is_empty() => return Err(refuse("the file is empty")),
+            None => return Err(refuse("it is no image format known here")),
+        };
+        Ok(Self {
+            bytes,
+            mode,
+            header,
+        })
     }
 
     /// Returns the size of the whole image, once decoded.
     pub fn shape(&self) -> Shape {
-        self.shape
+        match &self.header {
+            Header::Jpeg(header) => header.shape(self.mode),
+            Header::Png(header) => header.shape(self.mode),
+            Header::WebP(header) => header.shape(self.mode),
+        }
     }
 
-    /// Decodes at least `wanted` into `frame`; returns the region that the frame holds.
+    /// Checks that the file does not say that its image is to be turned.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode), without a path.
-    pub fn decode(&self, _wanted: Region, frame: &mut Frame) -> Result<Region> {
-        jpeg::decode(self.bytes, frame)?;
-        Ok(Region::whole(self.shape))
+    /// [`Error::Decode`], without a path: it does, or in a way that is not understood here.
+    pub fn expect_upright(&self) -> Result<()> {
+        let format = match &self.header {
+            Header::Jpeg(_) => Format::Jpeg,
+            Header::Png(_) => Format::Png,
+            Header::WebP(_) => Format::WebP,
+        };
+        if orientation::is_upright(self.bytes, format) {
+            return Ok(());
+        }
+        Err(refuse("its EXIF or XMP may say that it is to be turned"))
+    }
+
+    /// Decodes at least `wanted`, which lies inside, into `frame`; returns the region that the frame
+    /// holds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`], without a path: damaged, or cut short.
+    pub fn decode(&self, wanted: Region, frame: &mut Frame) -> Result<Region> {
+        let wanted = match wanted.height.min(wanted.width) {
+            0 => Region::whole(self.shape()), // no pixel is wanted, but damage is to be noticed
+            _ => wanted,
+        };
+        match &self.header {
+            Header::Jpeg(header) => header.decode(self.bytes, self.mode, wanted, frame),
+            Header::Png(header) => header.decode(self.bytes, self.mode, frame),
+            Header::WebP(header) => header.decode(self.bytes, self.mode, frame),
+        }
+    }
+}
+
+/// Makes the error of an image that is not decoded here, whose file the caller names.
+fn refuse(reason: impl Into<String>) -> Error {
+    Error::Decode {
+        path: PathBuf::new(),
+        reason: reason.into(),
     }
 }

@@ -1,0 +1,50 @@
+//! What every decoder must hold to, whatever it is fed.
+
+use _lib::decode::{Encoded, Format, Mode, Switches};
+use _lib::image::{Frame, Region};
+
+/// No input may take longer than this many pixels do.
+const SWITCHES: Switches = Switches {
+    truncated: false,
+    max_pixels: Some(1 << 20),
+};
+
+/// Decodes `encoded`, if it is of `format`, in every mode: as a whole, and a window of it, which must be
+/// refused alike or have the same pixels.
+pub fn check(format: Format, encoded: &[u8]) {
+    if Format::of(encoded) != Some(format) {
+        return;
+    }
+    for mode in [Mode::Rgb, Mode::Grey, Mode::Unchanged] {
+        let Ok(image) = Encoded::open(encoded, mode, SWITCHES) else {
+            continue;
+        };
+        let _ = image.expect_upright();
+        let shape = image.shape();
+        let window = window(encoded, shape.height, shape.width);
+        let (mut whole, mut part) = (Frame::default(), Frame::default());
+        let all = image.decode(Region::whole(shape), &mut whole);
+        let some = image.decode(window, &mut part);
+        match (all, some) {
+            (Ok(all), Ok(some)) => {
+                let expected = whole.part(window.within(all));
+                assert!(part.part(window.within(some)).rows().eq(expected.rows()));
+                assert_eq!(whole.shape(), shape);
+            }
+            (Err(_), Err(_)) => {}
+            (all, some) => panic!("the whole is {all:?}, a window of it {some:?}"),
+        }
+    }
+}
+
+/// Chooses a window by the last bytes, which formats care for least.
+fn window(encoded: &[u8], height: usize, width: usize) -> Region {
+    let byte = |back: usize| usize::from(encoded[encoded.len().saturating_sub(back + 1)]);
+    let (top, left) = (byte(0) * height / 256, byte(1) * width / 256);
+    Region {
+        top,
+        left,
+        height: 1 + byte(2) * (height - top - 1) / 255,
+        width: 1 + byte(3) * (width - left - 1) / 255,
+    }
+}

@@ -12,6 +12,7 @@ use std::hint::black_box;
 use std::ptr;
 
 use _lib::decode::{Encoded, Mode, Switches};
+use _lib::image::torch::Interpolation;
 use _lib::image::{
     Filter, Kernel, Key, Layout, Op, Output, PassOrder, Pipeline, Region, Scratch, Size, Table,
 };
@@ -71,12 +72,21 @@ fn picture() -> Vec<u8> {
 }
 
 fn stages(criterion: &mut Criterion) {
-    let resize = |filter| {
+    let resize = |kernel| {
         let size = Size::Shorter {
             size: 256,
             longest: None,
         };
-        Op::Resize(size, Kernel::Pillow(filter, PassOrder::Pillow13))
+        Op::Resize(size, kernel)
+    };
+    let pillow = |filter| Kernel::Pillow(filter, PassOrder::Pillow13);
+    let bilinear = pillow(Filter::Bilinear);
+    let square = |kernel| {
+        let size = Size::Exact {
+            height: 224,
+            width: 224,
+        };
+        Op::Resize(size, kernel)
     };
     let crop = Op::CenterCrop {
         height: 224,
@@ -89,19 +99,35 @@ fn stages(criterion: &mut Criterion) {
         Output::Table(table, Layout::Chw)
     };
     let chains = [
-        ("resize", vec![resize(Filter::Bilinear)], bytes()),
+        ("resize", vec![resize(bilinear)], bytes()),
         (
             "resize, crop",
-            vec![resize(Filter::Bilinear), crop.clone()],
+            vec![resize(bilinear), crop.clone()],
             bytes(),
         ),
         (
             "resize by lanczos, crop",
-            vec![resize(Filter::Lanczos), crop.clone()],
+            vec![resize(pillow(Filter::Lanczos)), crop.clone()],
+            bytes(),
+        ),
+        (
+            "resize as torch, crop",
+            vec![resize(Kernel::Torch(Interpolation::Bilinear)), crop.clone()],
+            bytes(),
+        ),
+        (
+            "resize by bicubic as torch, crop",
+            vec![resize(Kernel::Torch(Interpolation::Bicubic)), crop.clone()],
+            bytes(),
+        ),
+        ("resize to 224", vec![square(bilinear)], bytes()),
+        (
+            "resize to 224 as torch",
+            vec![square(Kernel::Torch(Interpolation::Bilinear))],
             bytes(),
         ),
         ("to tensor", Vec::new(), floats()),
-        ("all", vec![resize(Filter::Bilinear), crop], floats()),
+        ("all", vec![resize(bilinear), crop], floats()),
     ];
     let picture = picture();
     let encoded = Encoded::open(&picture, Mode::Rgb, Switches::default()).expect("a JPEG");
@@ -115,6 +141,9 @@ fn stages(criterion: &mut Criterion) {
                 .expect("a JPEG")
         });
     });
+    encoded
+        .decode(Region::whole(shape), &mut scratch.decoded)
+        .expect("a JPEG");
     for (name, ops, output) in chains {
         let pipeline = Pipeline::new(ops, output, (None, Some(3))).expect("operations that fit");
         let plan = pipeline

@@ -3,7 +3,10 @@
 //! Adding one is a file with its pixels, a variant here and an arm in each `match`.
 
 use super::resample::{Resampler, Scaling};
-use super::{Filter, Frame, Pad, PassOrder, Pixels, Region, Shape, flip};
+use super::{
+    Affine, Filter, Frame, GaussianBlur, Luma, Pad, PassOrder, Pixels, Region, Shape, Turn, colour,
+    flip, luma_torch, torch,
+};
 use crate::Result;
 
 /// One operation on one image. What an [`Op`](super::Op) becomes when its random parameters are drawn.
@@ -26,6 +29,39 @@ pub enum Action {
     FlipVertical,
     /// Adds pixels around the image.
     Pad(Pad),
+    /// Blends black with the image, of which there is this much.
+    Brightness(f64),
+    /// Blends the mean grey with the image.
+    Contrast(f64),
+    /// Blends the grey image with the image.
+    Saturation(f64),
+    /// Turns the hue by a part of the wheel, between -0.5 and 0.5.
+    Hue(f64),
+    /// Blends the smoothed image with the image.
+    Sharpness(f64),
+    /// Makes colours grey.
+    Grayscale {
+        /// Of the result: 1, or 3 alike.
+        channels: usize,
+        /// How colours are weighed.
+        luma: Luma,
+    },
+    /// Makes the negative.
+    Invert,
+    /// Keeps this many bits of each value, between 1 and 8.
+    Posterize(u8),
+    /// Inverts values of this and more.
+    Solarize(f64),
+    /// Stretches each channel to the whole range.
+    Autocontrast,
+    /// Spreads each channel evenly over the whole range.
+    Equalize,
+    /// Turns the image by quarters.
+    Turn(Turn),
+    /// Maps the image.
+    Affine(Affine),
+    /// Blurs with weights that fall off in all directions.
+    GaussianBlur(GaussianBlur),
 }
 
 /// Whose arithmetic scales an image.
@@ -33,6 +69,8 @@ pub enum Action {
 pub enum Kernel {
     /// Pillow's, for images.
     Pillow(Filter, PassOrder),
+    /// torch's, for tensors of bytes.
+    Torch(torch::Interpolation),
 }
 
 impl Action {
@@ -45,7 +83,34 @@ impl Action {
                 let (height, width) = pad.size(shape.height, shape.width);
                 shape.sized(height, width)
             }
-            Self::FlipHorizontal | Self::FlipVertical => shape,
+            Self::Turn(turn) => turn.shape(shape),
+            Self::Affine(affine) => shape.sized(affine.size.0, affine.size.1),
+            Self::Grayscale { channels, .. } => Shape {
+                channels: *channels,
+                ..shape
+            },
+            Self::FlipHorizontal
+            | Self::FlipVertical
+            | Self::Brightness(_)
+            | Self::Contrast(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Sharpness(_)
+            | Self::Invert
+            | Self::Posterize(_)
+            | Self::Solarize(_)
+            | Self::Autocontrast
+            | Self::Equalize
+            | Self::GaussianBlur(_) => shape,
+        }
+    }
+
+    /// Returns the bytes of a result's pixel, if the action decides them; otherwise they stay as
+    /// they were.
+    pub(super) fn channels(&self) -> Option<usize> {
+        match self {
+            Self::Grayscale { channels, .. } => Some(*channels),
+            _ => None,
         }
     }
 
@@ -64,6 +129,8 @@ impl Action {
         match self {
             Self::Crop(region) => copy(source.part(*region), target),
             Self::Pad(pad) => pad.run(source, target),
+            Self::Turn(turn) => turn.run(source, target),
+            Self::Affine(affine) => affine.run(source, target),
             Self::Resize { .. } => {
                 let window = Region::whole(self.shape(source.shape()));
                 match self.scaling(source.shape(), window) {
@@ -73,6 +140,21 @@ impl Action {
             }
             Self::FlipHorizontal => flip::horizontal(source, target),
             Self::FlipVertical => flip::vertical(source, target),
+            Self::Brightness(factor) => colour::brightness(*factor, source, target),
+            Self::Contrast(factor) => colour::contrast(*factor, source, target),
+            Self::Saturation(factor) => colour::saturation(*factor, source, target),
+            Self::Hue(factor) => colour::hue(*factor, source, target),
+            Self::Sharpness(factor) => colour::sharpness(*factor, source, target),
+            Self::Grayscale { channels, luma } => match luma {
+                Luma::Pillow => colour::grayscale(*channels, source, target),
+                Luma::Torch(sum) => luma_torch::grayscale(source, *channels, *sum, target),
+            },
+            Self::Invert => colour::invert(source, target),
+            Self::Posterize(bits) => colour::posterize(*bits, source, target),
+            Self::Solarize(threshold) => colour::solarize(*threshold, source, target),
+            Self::Autocontrast => colour::autocontrast(source, target),
+            Self::Equalize => colour::equalize(source, target),
+            Self::GaussianBlur(blur) => blur.run(source, target),
         }
     }
 
@@ -81,7 +163,7 @@ impl Action {
         let Self::Resize {
             height,
             width,
-            kernel: Kernel::Pillow(filter, order),
+            kernel,
         } = *self
         else {
             return None;
@@ -89,8 +171,7 @@ impl Action {
         Some(Scaling {
             from: (shape.height, shape.width),
             to: (height, width),
-            filter,
-            order,
+            kernel,
             window,
         })
     }

@@ -1,6 +1,6 @@
 //! The middle of an image: torchvision's `center_crop`.
 
-use super::{Action, Pad, Plan, Region};
+use super::{Action, Pad, Padding, Plan, Region};
 
 /// Adds to `plan` what makes the middle `height` by `width` pixels of the image at its end. What lies
 /// outside of the image is black.
@@ -16,6 +16,7 @@ pub(super) fn plan(height: usize, width: usize, plan: &mut Plan) {
             top: down / 2,
             right: across.div_ceil(2),
             bottom: down.div_ceil(2),
+            mode: Padding::Constant,
             fill: [0; 3],
         }));
     }

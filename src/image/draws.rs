@@ -1,9 +1,9 @@
 //! Random numbers that depend on what they are for, and on nothing else.
 //!
 //! Owns the generator (Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-//! SC 2011) and its key. Invariant: a draw is a function of seed, epoch, sample, repetition, operation
-//! and place in the operation's own sequence; so the same for any number of threads, any order of
-//! completion, and after any resumption.
+//! SC 2011) and its key. Invariant: a draw is a function of seed, epoch, sample, repetition, leaf,
+//! operation and place in the operation's own sequence; so the same for any number of threads, any order
+//! of completion, and after any resumption.
 
 /// What the draws of a sample are keyed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,10 +16,12 @@ pub struct Key {
     pub index: u64,
     /// Tells apart repetitions of an index within an epoch; 0 where there can be none.
     pub draw: u64,
+    /// Which leaf of the sample draws.
+    pub leaf: u64,
 }
 
 /// The draws of one operation for one sample.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Draws {
     key: [u32; 2],
     sample: [u32; 2],
@@ -32,7 +34,7 @@ pub struct Draws {
 impl Draws {
     /// Starts the sequence of one operation; `operation` is its place in the pipeline.
     pub fn new(key: Key, operation: u32) -> Self {
-        let epoch = philox(halves(key.seed), quarters(key.epoch, u64::MAX));
+        let epoch = philox(halves(key.seed), quarters(key.epoch, !key.leaf));
         let sample = philox([epoch[0], epoch[1]], quarters(key.index, key.draw));
         Self {
             key: [sample[0], sample[1]],
@@ -63,9 +65,22 @@ impl Draws {
         (bits >> 11) as f64 * (-53_f64).exp2()
     }
 
-    /// Draws from [low, high).
+    /// Draws from [low, high] a number that single precision holds, with the arithmetic of
+    /// `torch.empty(1).uniform_(low, high)`: where both ends are one, so is what is drawn.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.unit()
+        let (low, high) = (low as f32, high as f32);
+        let unit = (self.bits() >> 8) as f32 * (-24_f32).exp2();
+        f64::from(unit * (high - low) + low)
+    }
+
+    /// Draws two numbers from the standard normal distribution, independent of each other.
+    ///
+    /// Box and Muller, "A note on the generation of random normal deviates", 1958. In double
+    /// precision, which hides what machines disagree on in a logarithm's last bit.
+    pub fn normals(&mut self) -> [f32; 2] {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        let (sine, cosine) = (std::f64::consts::TAU * self.unit()).sin_cos();
+        [(radius * cosine) as f32, (radius * sine) as f32]
     }
 
     /// Draws whether something of probability `p` happens.
@@ -85,6 +100,29 @@ impl Draws {
             }
         }
         (product >> 32) as u32
+    }
+
+    /// Draws one of `items`, of which there is at least one; each is equally likely.
+    pub fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u32) as usize]
+    }
+
+    /// Draws a place in `weights`, each as likely as its weight is of their sum, which is above 0.
+    pub fn weighted(&mut self, weights: &[f64]) -> usize {
+        let mut left = self.unit() * weights.iter().sum::<f64>();
+        let chosen = weights.iter().position(|weight| {
+            left -= weight;
+            left < 0.0
+        });
+        let last = weights.iter().rposition(|&weight| weight > 0.0);
+        chosen.or(last).unwrap_or_default() // the last, if rounding left something of the sum
+    }
+
+    /// Puts `items` into an order, each equally likely (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            items.swap(end, self.below(end as u32 + 1) as usize);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A decoded image whose memory is used again for the next one.
 
 use super::{Pixels, Region, Shape};
-use crate::{Error, Result};
+use crate::Result;
 
 /// Bytes that may be read beyond the last pixel: vector loads take whole registers.
 pub(super) const SLACK_BYTES: usize = 32;
@@ -9,7 +9,7 @@ pub(super) const SLACK_BYTES: usize = 32;
 /// Memory up to this size is kept, however small the next image is.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// Rows of grey or RGB pixels, 8 bits per channel, without padding between rows.
+/// Rows of pixels, grey and RGB if anything is to be done with them, 8 bits per channel, without padding between rows.
 #[derive(Debug)]
 pub struct Frame {
     shape: Shape,
@@ -35,28 +35,17 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`] when there is no memory for it.
+    /// [`Error::Transform`](crate::Error::Transform) when there is no memory for it.
     pub fn reset(&mut self, shape: Shape) -> Result<()> {
-        let Shape {
-            height,
-            width,
-            channels,
-        } = shape;
-        let too_large = || Error::Transform {
-            what: format!("make an image of {height}x{width} pixels"),
-            reason: "there is not enough memory for it".into(),
-        };
-        let needed = height
-            .checked_mul(width)
-            .and_then(|pixels| pixels.checked_mul(channels)?.checked_add(SLACK_BYTES))
-            .ok_or_else(too_large)?;
+        let pixels = shape.bytes().ok_or_else(|| shape.too_large())?;
+        let needed = pixels + SLACK_BYTES;
         if self.bytes.len() > KEPT_BYTES && needed < self.bytes.len() / 4 {
             self.bytes = Vec::new(); // one huge image is no reason to hold its memory for ever
         }
         if let Some(more) = needed.checked_sub(self.bytes.len()) {
             self.bytes
                 .try_reserve_exact(more)
-                .map_err(|_| too_large())?;
+                .map_err(|_| shape.too_large())?;
             self.bytes.resize(needed, 0);
         }
         self.shape = shape;
@@ -115,9 +104,9 @@ impl Frame {
         self.pixels_mut().chunks_exact_mut(stride)
     }
 
-    /// Returns all room for pixels that there is without growing.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        let len = self.bytes.len().saturating_sub(SLACK_BYTES);
-        &mut self.bytes[..len]
+    /// Says that only the first `channels` bytes of each pixel's share are pixels from now on, packed
+    /// by the caller; there are no more of them than before, and the memory stays as it is.
+    pub(crate) fn narrow(&mut self, channels: usize) {
+        self.shape.channels = self.shape.channels.min(channels);
     }
 }

@@ -1,27 +1,79 @@
-//! Scaling without weights: each pixel is the source's at its centre.
+//! Scaling without weights: each pixel is one of the source's.
 
 use std::ops::Range;
 
-/// Fills `positions` with the source's index for each output in `window`.
-///
-/// Pillow's `ImagingScaleAffine`: the position is advanced by repeated addition, and rounding
-/// errors with it, so all before the window are stepped through too.
-#[allow(clippy::cast_sign_loss)] // positions are sums of positive steps
-pub(super) fn positions(from: usize, to: usize, window: Range<usize>, positions: &mut Vec<usize>) {
-    let step = from as f64 / to as f64;
-    let mut at = step * 0.5;
-    positions.clear();
-    for output in 0..window.end {
-        if output >= window.start {
-            positions.push((at as usize).min(from - 1));
+use super::resample::Scaling;
+use super::{Frame, Pixels, Region};
+use crate::{Error, Result};
+
+/// Fills a list with the source's index for each output of a range, when so many pixels are scaled to
+/// so many.
+pub(super) type Positions = fn(usize, usize, Range<usize>, &mut Vec<usize>);
+
+/// Where the rows and columns of a window come from.
+#[derive(Debug, Default)]
+pub(super) struct Nearest {
+    rows: Vec<usize>,
+    columns: Vec<usize>,
+}
+
+impl Nearest {
+    /// Finds the rows and columns; returns the ranges that they lie in.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`]: no memory for them.
+    pub(super) fn prepare(
+        &mut self,
+        scaling: &Scaling,
+        positions: Positions,
+    ) -> Result<(Range<usize>, Range<usize>)> {
+        let (from, to) = (scaling.from, scaling.to);
+        reserve(&mut self.rows, scaling.rows())?;
+        reserve(&mut self.columns, scaling.columns())?;
+        positions(from.0, to.0, scaling.rows(), &mut self.rows);
+        positions(from.1, to.1, scaling.columns(), &mut self.columns);
+        Ok((span(&self.rows), span(&self.columns)))
+    }
+
+    /// Copies the pixels into `target`; `source` is the part `reach` of the image.
+    pub(super) fn run(&mut self, source: Pixels<'_>, reach: Region, target: &mut Frame) {
+        for column in &mut self.columns {
+            *column -= reach.left;
         }
-        at += step;
+        for (row, into) in self.rows.iter().zip(target.rows_mut()) {
+            let from = source.row(row - reach.top);
+            match source.channels() {
+                3 => pick::<3>(from, &self.columns, into),
+                _ => pick::<1>(from, &self.columns, into),
+            }
+        }
     }
 }
 
-/// Copies the pixels of one row from `columns`, `channels` bytes each.
-pub(super) fn row(source: &[u8], columns: &[usize], channels: usize, target: &mut [u8]) {
-    for (pixel, &column) in target.chunks_exact_mut(channels).zip(columns) {
-        pixel.copy_from_slice(&source[column * channels..][..channels]);
+/// Copies the pixels of `C` bytes at `columns`.
+fn pick<const C: usize>(source: &[u8], columns: &[usize], target: &mut [u8]) {
+    let pixels = source.as_chunks::<C>().0;
+    for (into, &column) in target.as_chunks_mut::<C>().0.iter_mut().zip(columns) {
+        *into = pixels[column];
+    }
+}
+
+/// Makes room for the positions of `window`.
+fn reserve(positions: &mut Vec<usize>, window: Range<usize>) -> Result<()> {
+    positions.clear();
+    positions
+        .try_reserve(window.len())
+        .map_err(|_| Error::Transform {
+            what: format!("scale to {} pixels", window.len()),
+            reason: "there is not enough memory for their places".into(),
+        })
+}
+
+/// Returns the range that ascending positions lie in.
+fn span(positions: &[usize]) -> Range<usize> {
+    match (positions.first(), positions.last()) {
+        (Some(&first), Some(&last)) => first..last + 1,
+        _ => 0..0,
     }
 }

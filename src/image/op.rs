@@ -1,11 +1,12 @@
 //! The operations that a user can ask for; names and meanings are torchvision's.
 //!
 //! Owns how an operation becomes actions on an image of a known size. Adding one is a variant here
-//! with an arm in each `match`; those that draw have a file of their own under `random`.
+//! with an arm in each `match`; those that draw are listed in `random`.
 
 use super::action::Kernel;
-use super::random::{RandomFlip, RandomResizedCrop};
-use super::{Action, Draws, Key, Shape, center_crop};
+use super::erasure::Erasure;
+use super::random::{Nested, Random};
+use super::{Action, Draws, Key, Movement, Rotation, Shape, center_crop};
 use crate::Result;
 
 /// One operation of an image pipeline.
@@ -22,10 +23,14 @@ pub enum Op {
         /// Columns of the result.
         width: usize,
     },
-    /// Mirrors some images.
-    RandomFlip(RandomFlip),
-    /// Scales a random part of the image.
-    RandomResizedCrop(RandomResizedCrop),
+    /// Moves, scales and shears the image within its size.
+    Movement(Movement),
+    /// Turns the image.
+    Rotation(Rotation),
+    /// What is done to each image with parameters of its own.
+    Random(Random),
+    /// Some of several operations.
+    Nested(Nested),
 }
 
 /// The size that an image is scaled to.
@@ -53,6 +58,8 @@ pub struct Plan {
     pub(super) actions: Vec<Action>,
     /// Size of what the actions make.
     pub(super) shape: Shape,
+    /// Parts of the sample that are overwritten in the end.
+    pub(super) erased: Vec<Erasure>,
 }
 
 impl Plan {
@@ -61,6 +68,7 @@ impl Plan {
         Self {
             actions: Vec::new(),
             shape,
+            erased: Vec::new(),
         }
     }
 
@@ -68,6 +76,11 @@ impl Plan {
     pub fn push(&mut self, action: Action) {
         self.shape = action.shape(self.shape);
         self.actions.push(action);
+    }
+
+    /// Adds a part that is overwritten when all actions are done.
+    pub fn erase(&mut self, erasure: Erasure) {
+        self.erased.push(erasure);
     }
 
     /// Returns the size of what the actions make.
@@ -79,6 +92,11 @@ impl Plan {
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
+
+    /// Returns the parts of the sample that are overwritten.
+    pub fn erased(&self) -> &[Erasure] {
+        &self.erased
+    }
 }
 
 impl Op {
@@ -87,7 +105,8 @@ impl Op {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`](crate::Error::Transform): the operation cannot take an image of this size.
+    /// [`Error::Transform`](crate::Error::Transform): the operation cannot take an image of this size, or
+    /// makes one that no memory can hold.
     pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let shape = plan.shape();
         match self {
@@ -101,29 +120,45 @@ impl Op {
                 });
             }
             Self::CenterCrop { height, width } => center_crop::plan(*height, *width, plan),
-            Self::RandomFlip(flip) => flip.plan(&mut Draws::new(key, place), plan),
-            Self::RandomResizedCrop(crop) => crop.plan(&mut Draws::new(key, place), plan),
+            Self::Movement(movement) => plan.push(Action::Affine(movement.of(shape))),
+            Self::Rotation(rotation) => rotation.plan(plan),
+            Self::Random(random) => random.plan(Draws::new(key, place), plan)?,
+            Self::Nested(nested) => nested.plan(key, place, plan)?,
         }
-        Ok(())
+        let shape = plan.shape();
+        shape.bytes().map(drop).ok_or_else(|| shape.too_large())
+    }
+
+    /// Returns how many places the operation takes: one, and those of the operations within.
+    pub fn places(&self) -> u32 {
+        match self {
+            Self::Nested(nested) => 1 + nested.ops().map(Self::places).sum::<u32>(),
+            _ => 1,
+        }
+    }
+
+    /// Tells whether `found` is true of the operation or of one within.
+    pub fn any(&self, found: &dyn Fn(&Self) -> bool) -> bool {
+        let within = |nested: &Nested| nested.ops().any(|op| op.any(found));
+        found(self) || matches!(self, Self::Nested(nested) if within(nested))
     }
 
     /// Tells whether the operation draws.
     pub fn is_random(&self) -> bool {
-        match self {
-            Self::Action(_) | Self::Resize(..) | Self::CenterCrop { .. } => false,
-            Self::RandomFlip(_) | Self::RandomResizedCrop(_) => true,
-        }
+        matches!(self, Self::Random(_) | Self::Nested(_))
     }
 
     /// Returns the bytes of each result's pixels, if they are always as many; `before` is the same of
     /// what the operation is given.
     pub fn fixed_channels(&self, before: Option<usize>) -> Option<usize> {
         match self {
-            Self::Action(_)
-            | Self::Resize(..)
+            Self::Action(action) => action.channels().or(before),
+            Self::Nested(nested) => nested.fixed(before, Self::fixed_channels),
+            Self::Resize(..)
             | Self::CenterCrop { .. }
-            | Self::RandomFlip(_)
-            | Self::RandomResizedCrop(_) => before,
+            | Self::Movement(_)
+            | Self::Rotation(_)
+            | Self::Random(_) => before,
         }
     }
 
@@ -143,9 +178,10 @@ impl Op {
             Self::CenterCrop { height, width } | Self::Resize(Size::Exact { height, width }, _) => {
                 Some((*height, *width))
             }
-            Self::RandomResizedCrop(crop) => Some(crop.size),
-            Self::Action(_) | Self::Resize(..) => same_for(before?),
-            Self::RandomFlip(_) => before,
+            Self::Action(_) | Self::Resize(..) | Self::Rotation(_) => same_for(before?),
+            Self::Movement(_) => before,
+            Self::Random(random) => random.fixed_size(before),
+            Self::Nested(nested) => nested.fixed(before, Self::fixed_size),
         }
     }
 }
@@ -161,9 +197,9 @@ impl Size {
             Self::Shorter { size, longest } => (size, longest),
         };
         let (short, long) = (height.min(width).max(1), height.max(width));
-        let (mut short_to, mut long_to) = (size, size * long / short);
+        let (mut short_to, mut long_to) = (size, in_proportion(size, long, short));
         if let Some(longest) = longest.filter(|&longest| long_to > longest) {
-            (short_to, long_to) = (longest * short_to / long_to, longest);
+            (short_to, long_to) = (in_proportion(longest, short_to, long_to), longest);
         }
         if width <= height {
             (long_to, short_to)
@@ -171,4 +207,10 @@ impl Size {
             (short_to, long_to)
         }
     }
+}
+
+/// Returns `value * by / of`, rounded down; `of` is not 0. What is too large for any image stays so.
+fn in_proportion(value: usize, by: usize, of: usize) -> usize {
+    let exact = value as u128 * by as u128 / of as u128;
+    usize::try_from(exact).unwrap_or(usize::MAX)
 }

@@ -3,6 +3,9 @@
 use super::{Pixels, Shape};
 use crate::memory::Dtype;
 
+/// Most bytes of a pixel.
+const MOST_CHANNELS: usize = 4;
+
 /// What the elements of a sample are made of.
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -19,6 +22,8 @@ pub enum Layout {
     Hwc,
     /// `(C, H, W)`.
     Chw,
+    /// `(H, W, C)`, and `(H, W)` of one channel: an array of a Pillow image.
+    Array,
 }
 
 /// The element that each byte of each channel becomes.
@@ -62,19 +67,31 @@ impl Output {
         }
     }
 
+    /// Returns the order of a sample's dimensions.
+    pub fn layout(&self) -> Layout {
+        let (Self::Bytes(layout) | Self::Table(_, layout)) = self;
+        *layout
+    }
+
     /// Returns the shape of the sample that an image of `shape` becomes.
     pub fn sample_shape(&self, shape: Shape) -> Vec<usize> {
-        let (Self::Bytes(layout) | Self::Table(_, layout)) = self;
-        match layout {
-            Layout::Hwc => vec![shape.height, shape.width, shape.channels],
+        match self.layout() {
+            Layout::Array if shape.channels == 1 => vec![shape.height, shape.width],
+            Layout::Hwc | Layout::Array => vec![shape.height, shape.width, shape.channels],
             Layout::Chw => vec![shape.channels, shape.height, shape.width],
         }
+    }
+
+    /// Returns how many bytes that sample takes; None where no memory can have as many.
+    pub(super) fn sample_bytes(&self, shape: Shape) -> Option<usize> {
+        let bytes = shape.bytes()?.checked_mul(self.dtype().itemsize())?;
+        isize::try_from(bytes).is_ok().then_some(bytes)
     }
 
     /// Writes an image to `out`, which has exactly its size.
     pub(super) fn write(&self, source: Pixels<'_>, out: &mut [u8]) {
         match self {
-            Self::Bytes(Layout::Hwc) => {
+            Self::Bytes(Layout::Hwc | Layout::Array) => {
                 let row_bytes = source.width() * source.channels();
                 for (row, into) in source.rows().zip(out.chunks_exact_mut(row_bytes.max(1))) {
                     into.copy_from_slice(row);
@@ -82,7 +99,7 @@ impl Output {
             }
             Self::Bytes(Layout::Chw) => {
                 let bytes = std::array::from_fn(|byte| [byte as u8]);
-                planes::<1>(source, [&bytes; 3], out);
+                planes::<1>(source, [&bytes; MOST_CHANNELS], out);
             }
             Self::Table(table, layout) => match table.dtype.itemsize() {
                 1 => look_up::<1>(table, *layout, source, out),
@@ -98,7 +115,7 @@ fn look_up<const N: usize>(table: &Table, layout: Layout, source: Pixels<'_>, ou
     let elements = std::array::from_fn(|channel| table.channel::<N>(channel));
     match layout {
         Layout::Chw => planes(source, elements, out),
-        Layout::Hwc => {
+        Layout::Hwc | Layout::Array => {
             let mut into = out.as_chunks_mut::<N>().0.iter_mut();
             for row in source.rows() {
                 for pixel in row.chunks_exact(source.channels()) {
@@ -112,7 +129,11 @@ fn look_up<const N: usize>(table: &Table, layout: Layout, source: Pixels<'_>, ou
 }
 
 /// Writes `(C, H, W)`, one plane per channel.
-fn planes<const N: usize>(source: Pixels<'_>, elements: [&[[u8; N]; 256]; 3], out: &mut [u8]) {
+fn planes<const N: usize>(
+    source: Pixels<'_>,
+    elements: [&[[u8; N]; 256]; MOST_CHANNELS],
+    out: &mut [u8],
+) {
     let plane = source.height() * source.width();
     let (out, _) = out.as_chunks_mut::<N>();
     if source.channels() == 1 {
@@ -122,7 +143,19 @@ fn planes<const N: usize>(source: Pixels<'_>, elements: [&[[u8; N]; 256]; 3], ou
         }
         return;
     }
-    let [reds, greens, blues] = elements;
+    if source.channels() != 3 {
+        let planes = out.chunks_exact_mut(plane.max(1));
+        for ((channel, out), elements) in planes.enumerate().zip(elements) {
+            let pixels = source
+                .rows()
+                .flat_map(|row| row.chunks_exact(source.channels()));
+            for (into, pixel) in out.iter_mut().zip(pixels) {
+                *into = elements[usize::from(pixel[channel])];
+            }
+        }
+        return;
+    }
+    let [reds, greens, blues, _] = elements;
     let (red, rest) = out.split_at_mut(plane);
     let (green, blue) = rest.split_at_mut(plane);
     let width = source.width().max(1);

@@ -1,7 +1,78 @@
 //! Pixels added around an image.
 
 use super::{Frame, Pixels};
-use crate::Result;
+use crate::{Error, Result};
+
+/// What is added around an image; the names are torchvision's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Padding {
+    /// One value for each channel.
+    #[default]
+    Constant,
+    /// The outermost pixels again.
+    Edge,
+    /// The image mirrored at its outermost pixels, which are not repeated.
+    Reflect,
+    /// The image mirrored at its sides.
+    Symmetric,
+}
+
+impl Padding {
+    /// Finds torchvision's `padding_mode`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "constant" => Self::Constant,
+            "edge" => Self::Edge,
+            "reflect" => Self::Reflect,
+            "symmetric" => Self::Symmetric,
+            _ => return None,
+        })
+    }
+
+    /// Returns torchvision's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Edge => "edge",
+            Self::Reflect => "reflect",
+            Self::Symmetric => "symmetric",
+        }
+    }
+
+    /// Returns the most pixels that can be added to a side of `len`. More would be mirrored twice, which
+    /// torchvision does with images and refuses with tensors.
+    fn most(self, len: usize) -> usize {
+        match self {
+            Self::Constant => usize::MAX,
+            Self::Edge if len > 0 => usize::MAX,
+            Self::Edge => 0,
+            Self::Reflect => len.saturating_sub(1),
+            Self::Symmetric => len,
+        }
+    }
+
+    /// Returns the pixel of a side of `len` that is repeated `distance` (1 or more) pixels before the
+    /// first.
+    fn before(self, distance: usize) -> usize {
+        match self {
+            Self::Constant | Self::Edge => 0,
+            Self::Reflect => distance,
+            Self::Symmetric => distance - 1,
+        }
+    }
+
+    /// Returns the pixel of a side of `len` that is the `at`th of the side with `before` pixels added
+    /// in front.
+    fn index(self, at: usize, before: usize, len: usize) -> usize {
+        if at < before {
+            self.before(before - at)
+        } else if at < before + len {
+            at - before
+        } else {
+            len - 1 - self.before(at - before - (len - 1))
+        }
+    }
+}
 
 /// How many pixels are added on each side, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +85,9 @@ pub struct Pad {
     pub right: usize,
     /// Rows behind the last.
     pub bottom: usize,
-    /// Value of each channel of the added pixels.
+    /// What is added.
+    pub mode: Padding,
+    /// Value of each channel of what is added, if it is constant.
     pub fill: [u8; 3],
 }
 
@@ -22,23 +95,63 @@ impl Pad {
     /// Returns (height, width) of an image of `height` by `width` pixels once padded.
     pub fn size(&self, height: usize, width: usize) -> (usize, usize) {
         (
-            self.top + height + self.bottom,
-            self.left + width + self.right,
+            height.saturating_add(self.top).saturating_add(self.bottom),
+            width.saturating_add(self.left).saturating_add(self.right),
         )
     }
 
     /// Pads `source` into `target`.
     pub(super) fn run(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+        self.check(source.height(), source.width())?;
         let (height, width) = self.size(source.height(), source.width());
-        let channels = source.channels();
         target.reset(source.shape().sized(height, width))?;
-        for pixel in target.pixels_mut().chunks_exact_mut(channels) {
-            pixel.copy_from_slice(&self.fill[..channels]);
-        }
-        let inner = target.rows_mut().skip(self.top);
-        for (row, into) in source.rows().zip(inner) {
-            into[self.left * channels..][..row.len()].copy_from_slice(row);
+        match source.channels() {
+            3 => self.pad::<3>(source, target, self.fill),
+            _ => self.pad::<1>(source, target, [self.fill[0]]),
         }
         Ok(())
+    }
+
+    fn pad<const C: usize>(&self, source: Pixels<'_>, target: &mut Frame, fill: [u8; C]) {
+        let inner = self.left..self.left + source.width();
+        if self.mode == Padding::Constant {
+            target.pixels_mut().as_chunks_mut().0.fill(fill);
+            for (row, into) in source.rows().zip(target.rows_mut().skip(self.top)) {
+                let into = into.as_chunks_mut::<C>().0;
+                into[inner.clone()].copy_from_slice(row.as_chunks().0);
+            }
+            return;
+        }
+        for (at, into) in target.rows_mut().enumerate() {
+            let row = source.row(self.mode.index(at, self.top, source.height()));
+            let (row, into) = (row.as_chunks::<C>().0, into.as_chunks_mut::<C>().0);
+            into[inner.clone()].copy_from_slice(row);
+            for at in (0..inner.start).chain(inner.end..into.len()) {
+                into[at] = row[self.mode.index(at, self.left, row.len())];
+            }
+        }
+    }
+
+    fn check(&self, height: usize, width: usize) -> Result<()> {
+        let fits = self.top.max(self.bottom) <= self.mode.most(height)
+            && self.left.max(self.right) <= self.mode.most(width);
+        if fits {
+            return Ok(());
+        }
+        let Self {
+            left,
+            top,
+            right,
+            bottom,
+            mode,
+            ..
+        } = self;
+        Err(Error::Transform {
+            what: format!(
+                "pad an image of {height}x{width} pixels by {:?} ({mode:?})",
+                (left, top, right, bottom)
+            ),
+            reason: "no more than the image itself can be mirrored".into(),
+        })
     }
 }

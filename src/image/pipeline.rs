@@ -4,9 +4,10 @@
 //! bytes, the operations and the key of its draws alone.
 
 use super::op::{Op, Plan};
-use super::output::Output;
+use super::output::{Layout, Output};
+use super::random::{Random, nested};
 use super::resample::Resampler;
-use super::{Action, Frame, Key, Region, Shape};
+use super::{Action, Frame, Key, Region, Shape, erasure};
 use crate::memory::Dtype;
 use crate::{Error, Result};
 
@@ -37,7 +38,8 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation that makes images of no pixels.
+    /// [`Error::Transform`]: an operation that makes images of no pixels; or parts that are to be
+    /// erased before the sample is finished, or with what it cannot hold.
     pub fn new(
         ops: Vec<Op>,
         output: Output,
@@ -53,6 +55,7 @@ impl Pipeline {
                 });
             }
         }
+        check_erasing(&ops, &output)?;
         let channels = ops
             .iter()
             .fold(source.1, |before, op| op.fixed_channels(before));
@@ -74,14 +77,28 @@ impl Pipeline {
         self.output.dtype()
     }
 
-    /// Returns the shape of every sample, if it does not depend on the image.
+    /// Tells whether samples are the pixels themselves: bytes, channels last.
+    pub fn makes_pixels(&self) -> bool {
+        matches!(self.output, Output::Bytes(Layout::Hwc))
+    }
+
+    /// Returns the shape of every sample, if it does not depend on the image; none of samples that no
+    /// memory can hold, each of which is refused when it is planned.
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         let ((height, width), channels) = (self.size?, self.channels?);
-        Some(self.output.sample_shape(Shape {
+        let shape = Shape {
             height,
             width,
             channels,
-        }))
+        };
+        self.check(shape).ok()?;
+        Some(self.output.sample_shape(shape))
+    }
+
+    /// Refuses samples, of images of `shape`, that no memory can hold.
+    fn check(&self, shape: Shape) -> Result<()> {
+        let bytes = self.output.sample_bytes(shape).map(drop);
+        bytes.ok_or_else(|| shape.too_large())
     }
 
     /// Returns the shape of the sample that a plan makes.
@@ -93,12 +110,18 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation cannot take the image.
+    /// [`Error::Transform`]: an operation cannot take the image, or makes one that no memory can hold.
     pub fn plan(&self, shape: Shape, key: Key) -> Result<Plan> {
-        let mut plan = Plan::new(shape);
-        for (place, op) in self.ops.iter().enumerate() {
-            op.plan(key, place as u32, &mut plan)?;
+        let is_copy = self.ops.is_empty() && matches!(self.output, Output::Bytes(_));
+        if !is_copy && !matches!(shape.channels, 1 | 3) {
+            return Err(Error::Transform {
+                what: format!("transform an image of {} channels", shape.channels),
+                reason: "only grey and RGB are transformed".into(),
+            });
         }
+        let mut plan = Plan::new(shape);
+        nested::run(&self.ops, key, 0, &mut plan)?;
+        self.check(plan.shape())?;
         Ok(plan)
     }
 
@@ -157,7 +180,9 @@ impl Pipeline {
             let (actions, region) = take_crops(rest, shape);
             let Some((action, after)) = actions.split_first() else {
                 self.output.write(source.part(region.within(held)), out);
-                return Ok(());
+                let itemsize = self.dtype().itemsize();
+                let mut erased = plan.erased.iter();
+                return erased.try_for_each(|part| part.run(plan.shape, itemsize, out));
             };
             let before = shape.sized(region.height, region.width);
             let (cropped, window) = take_crops(after, action.shape(before));
@@ -176,6 +201,28 @@ impl Pipeline {
     }
 }
 
+/// Refuses to erase what is not yet the sample, or with what it cannot hold.
+fn check_erasing(ops: &[Op], output: &Output) -> Result<()> {
+    let refuse = |reason: &str| Error::Transform {
+        what: "erase parts of a sample".into(),
+        reason: reason.into(),
+    };
+    let erases = |op: &&Op| matches!(op, Op::Random(Random::Erasing(_)));
+    let last = ops.iter().rev().take_while(erases).count();
+    let (before, erasing) = ops.split_at(ops.len() - last);
+    if before.iter().any(|op| op.any(&|op| erases(&op))) {
+        return Err(refuse("put RandomErasing behind all other operations"));
+    }
+    for op in erasing {
+        if let Op::Random(Random::Erasing(erasing)) = op
+            && let Some(reason) = erasure::refusal(erasing.value.as_deref(), output)
+        {
+            return Err(refuse(reason));
+        }
+    }
+    Ok(())
+}
+
 /// Splits the crops off the front of `actions`: returns what follows, and the region of an image of
 /// `shape` that they keep.
 fn take_crops(actions: &[Action], shape: Shape) -> (&[Action], Region) {
@@ -186,4 +233,85 @@ fn take_crops(actions: &[Action], shape: Shape) -> (&[Action], Region) {
         rest = after;
     }
     (rest, region)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::random::Nested;
+    use super::super::{Filter, Kernel, Pad, Padding, PassOrder, Size, Turn};
+    use super::*;
+
+    const BYTES: Output = Output::Bytes(Layout::Hwc);
+    const SOURCE: Shape = Shape {
+        height: 9,
+        width: 12,
+        channels: 3,
+    };
+
+    fn pad(by: usize) -> Op {
+        Op::Action(Action::Pad(Pad {
+            left: by,
+            top: by,
+            right: by,
+            bottom: by,
+            mode: Padding::Constant,
+            fill: [0; 3],
+        }))
+    }
+
+    fn resize(size: Size, filter: Filter) -> Op {
+        Op::Resize(size, Kernel::Pillow(filter, PassOrder::AcrossFirst))
+    }
+
+    /// Makes a sample of a black image into a slot of `bytes`.
+    fn sample(ops: Vec<Op>, bytes: usize) -> Result<()> {
+        let pipeline = Pipeline::new(ops, BYTES, (None, Some(SOURCE.channels)))?;
+        let mut scratch = Scratch::default();
+        scratch.decoded.reset(SOURCE)?;
+        let plan = pipeline.plan(SOURCE, Key::default())?;
+        pipeline.wanted(&plan, SOURCE, &mut scratch)?;
+        let whole = Region::whole(SOURCE);
+        pipeline.apply(&plan, SOURCE, whole, &mut scratch, &mut vec![0; bytes])
+    }
+
+    #[test]
+    fn what_no_memory_can_hold_is_refused() {
+        let exact = |height, width| Size::Exact { height, width };
+        let shorter = |size, longest| Size::Shorter { size, longest };
+        let turned = Op::Action(Action::Turn(Turn::Left));
+        for ops in [
+            vec![pad(1 << 62)],
+            vec![pad(usize::MAX), pad(usize::MAX)],
+            vec![pad(1 << 31), turned],
+            vec![Op::Nested(Nested::Apply(1.0, vec![pad(1 << 62)]))],
+            vec![resize(exact(1 << 40, 1 << 40), Filter::Nearest)],
+            vec![resize(exact(1 << 59, 1), Filter::Nearest)],
+            vec![resize(exact(1 << 59, 1), Filter::Bilinear)],
+            vec![resize(shorter(usize::MAX, None), Filter::Bilinear)],
+            vec![resize(shorter(1 << 62, Some(usize::MAX)), Filter::Box)],
+            vec![Op::CenterCrop {
+                height: 1 << 62,
+                width: 1 << 62,
+            }],
+        ] {
+            let what = format!("{ops:?}");
+            let made = sample(ops, 0);
+            assert!(matches!(made, Err(Error::Transform { .. })), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_no_memory_can_hold_has_no_shape() {
+        let crop = |height, width| vec![Op::CenterCrop { height, width }];
+        let made = |ops| Pipeline::new(ops, BYTES, (None, Some(3))).expect("pixels");
+        assert_eq!(made(crop(1 << 62, 1)).fixed_shape(), None);
+        assert_eq!(made(crop(4, 5)).fixed_shape(), Some(vec![4, 5, 3]));
+    }
+
+    #[test]
+    fn a_slot_of_another_size_is_refused() {
+        let made = sample(vec![pad(1)], 11 * 14 * 3 - 1);
+        assert!(matches!(made, Err(Error::Transform { .. })));
+        sample(vec![pad(1)], 11 * 14 * 3).expect("its own size");
+    }
 }

@@ -1,5 +1,7 @@
 //! How large images are, and parts of them.
 
+use crate::Error;
+
 /// Size of an image, in pixels, and the bytes of each pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -19,6 +21,21 @@ impl Shape {
             height,
             width,
             ..self
+        }
+    }
+
+    /// Returns how many bytes the pixels take; None where no memory can have as many.
+    pub(super) fn bytes(self) -> Option<usize> {
+        let pixels = self.height.checked_mul(self.width)?;
+        let bytes = pixels.checked_mul(self.channels)?;
+        isize::try_from(bytes).is_ok().then_some(bytes)
+    }
+
+    /// The error of an image of this size for which there is no memory.
+    pub(super) fn too_large(self) -> Error {
+        Error::Transform {
+            what: format!("make an image of {}x{} pixels", self.height, self.width),
+            reason: "there is not enough memory for it".into(),
         }
     }
 }

@@ -14,18 +14,26 @@ pub enum Filter {
     Lanczos,
 }
 
+/// The names are those of torchvision's `InterpolationMode`. In the order of the enum.
+const NAMES: [(&str, Filter); 6] = [
+    ("nearest", Filter::Nearest),
+    ("box", Filter::Box),
+    ("bilinear", Filter::Bilinear),
+    ("hamming", Filter::Hamming),
+    ("bicubic", Filter::Bicubic),
+    ("lanczos", Filter::Lanczos),
+];
+
 impl Filter {
     /// Finds the filter that torchvision's `InterpolationMode` calls `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "nearest" => Self::Nearest,
-            "box" => Self::Box,
-            "bilinear" => Self::Bilinear,
-            "hamming" => Self::Hamming,
-            "bicubic" => Self::Bicubic,
-            "lanczos" => Self::Lanczos,
-            _ => return None,
-        })
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, filter)| *filter)
+    }
+
+    /// Returns the name that torchvision's `InterpolationMode` gives the filter.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize].0
     }
 
     /// Returns the distance from the centre beyond which every weight is zero, in pixels of the

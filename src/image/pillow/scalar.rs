@@ -2,6 +2,7 @@
 //! where there are none.
 
 use super::taps::{PRECISION_BITS, Taps};
+use crate::image::weights::Weights;
 
 const HALF: i32 = 1 << (PRECISION_BITS - 1);
 

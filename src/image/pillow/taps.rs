@@ -5,7 +5,14 @@
 
 use std::ops::Range;
 
-use super::Filter;
+#[cfg(target_arch = "x86_64")]
+use super::avx2 as passes;
+#[cfg(target_arch = "aarch64")]
+use super::neon as passes;
+use super::{Filter, scalar};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::image::vector::{ROWS, Vector};
+use crate::image::weights::{Span, Weights};
 use crate::{Error, Result};
 
 /// Fraction bits of a weight: 32, less 8 for the pixel and 2 for sums beyond 1 and below 0.
@@ -17,15 +24,6 @@ pub(super) const LOW_BITS: u32 = 15;
 /// Weights are stored in groups of this many, the last one filled up with zeros.
 pub(super) const GROUP: usize = 4;
 
-/// The pixels that one output is made of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    /// The first.
-    pub(super) start: usize,
-    /// How many; at least one.
-    pub(super) len: usize,
-}
-
 #[derive(Debug, PartialEq, Eq)]
 struct Key {
     from: usize,
@@ -36,7 +34,7 @@ struct Key {
 
 /// Spans and weights for a window of outputs.
 #[derive(Debug, Default)]
-pub(super) struct Taps {
+pub(in crate::image) struct Taps {
     key: Option<Key>,
     /// Weights kept per output, a multiple of [`GROUP`].
     stride: usize,
@@ -49,15 +47,13 @@ pub(super) struct Taps {
     exact: Vec<f64>,
 }
 
-impl Taps {
-    /// Computes the weights for scaling `from` pixels to `to`, of the outputs in `window`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Transform`] where Pillow raises `MemoryError`: the weights of the whole result, in
-    /// double precision, would take 2 GiB.
+impl Weights for Taps {
+    type Filter = Filter;
+
+    /// Fails, too, where Pillow raises `MemoryError`: the weights of the whole result, in double
+    /// precision, would take 2 GiB.
     #[allow(clippy::cast_sign_loss)] // supports and centres are positive, starts clamped
-    pub(super) fn prepare(
+    fn prepare(
         &mut self,
         from: usize,
         to: usize,
@@ -74,21 +70,33 @@ impl Taps {
             return Ok(());
         }
         self.key = None; // until the arrays agree with another
+        let too_large = |reason: &str| Error::Transform {
+            what: format!("scale {from} pixels to {to}"),
+            reason: reason.into(),
+        };
         let scale = from as f64 / to as f64;
         let stretch = scale.max(1.0);
         let support = filter.support() * stretch;
         let most = support.ceil() as usize * 2 + 1;
         if to.saturating_mul(most * size_of::<f64>()) > i32::MAX as usize {
-            return Err(Error::Transform {
-                what: format!("scale {from} pixels to {to}"),
-                reason: "its weights do not fit into the memory that Pillow allows".into(),
-            });
+            return Err(too_large(
+                "its weights do not fit into the memory that Pillow allows",
+            ));
         }
         let most = most.min(from);
         self.stride = most.next_multiple_of(GROUP);
+        let count = key.window.len() * self.stride;
         self.spans.clear();
         self.weights.clear();
-        self.weights.resize(key.window.len() * self.stride, 0);
+        self.low.clear();
+        self.high.clear();
+        self.spans
+            .try_reserve(key.window.len())
+            .and_then(|()| self.weights.try_reserve(count))
+            .and_then(|()| self.low.try_reserve(count / 2))
+            .and_then(|()| self.high.try_reserve(count / 2))
+            .map_err(|_| too_large("there is not enough memory for its weights"))?;
+        self.weights.resize(count, 0);
         for (output, fixed) in key
             .window
             .clone()
@@ -118,17 +126,50 @@ impl Taps {
         Ok(())
     }
 
-    /// Returns the spans, one per output.
-    pub(super) fn spans(&self) -> &[Span] {
+    fn spans(&self) -> &[Span] {
         &self.spans
     }
 
+    fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]) {
+        scalar::across::<C>(source, left, self, target);
+    }
+
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn across_rows(
+        &self,
+        vector: Vector,
+        source: (&[u8], usize),
+        left: usize,
+        targets: [&mut [u8]; ROWS],
+    ) {
+        passes::across(vector, source, left, self, targets);
+    }
+
+    fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]) {
+        scalar::down(source, stride, self, output, target);
+    }
+
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn down_row_wide(
+        &self,
+        vector: Vector,
+        source: &[u8],
+        stride: usize,
+        output: usize,
+        target: &mut [u8],
+    ) {
+        passes::down(vector, source, stride, self, output, target);
+    }
+}
+
+impl Taps {
     /// Returns the weights of an output, as many as its span is long.
     pub(super) fn weights(&self, output: usize) -> &[i32] {
         &self.weights[output * self.stride..][..self.spans[output].len]
     }
 
     /// Returns the weights of an output as pairs of 16-bit parts, low and high, in whole groups.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn pairs(&self, output: usize) -> (&[i32], &[i32]) {
         let first = output * self.stride / 2;
         let len = self.spans[output].len.next_multiple_of(GROUP) / 2;
@@ -136,14 +177,6 @@ impl Taps {
             &self.low[first..first + len],
             &self.high[first..first + len],
         )
-    }
-
-    /// Returns the pixels of the source that any output needs.
-    pub(super) fn reach(&self) -> Range<usize> {
-        match (self.spans.first(), self.spans.last()) {
-            (Some(first), Some(last)) => first.start..last.start + last.len,
-            _ => 0..0,
-        }
     }
 }
 
@@ -153,8 +186,8 @@ fn to_fixed(weight: f64) -> i32 {
     (half + weight * f64::from(1 << PRECISION_BITS)) as i32
 }
 
+/// Puts a part of each weight, in pairs, behind `pairs`.
 fn split(weights: &[i32], pairs: &mut Vec<i32>, part: impl Fn(i32) -> i32) {
-    pairs.clear();
     pairs.extend(
         weights
             .chunks_exact(2)

@@ -12,7 +12,11 @@ pub enum PassOrder {
 
 impl PassOrder {
     /// Tells whether columns are scaled before rows; `height` and `width` are each (from, to).
-    pub(super) fn down_first(self, height: (usize, usize), width: (usize, usize)) -> bool {
+    pub(in crate::image) fn down_first(
+        self,
+        height: (usize, usize),
+        width: (usize, usize),
+    ) -> bool {
         let shrinks = height.1 < height.0;
         // height.0 - height.1 > 2 * (width.0 - width.1), without negative numbers
         let more = height.0 + 2 * width.1 > height.1 + 2 * width.0;

@@ -1,0 +1,79 @@
+//! Curves that follow from how often each value occurs: `PIL.ImageOps.autocontrast` and `equalize`.
+
+use super::curve::{Curve, apply_each};
+use crate::Result;
+use crate::image::wide::double_to_byte;
+use crate::image::{Frame, Pixels};
+
+/// How often each value occurs in one channel.
+type Counts = [u64; 256];
+
+/// Stretches each channel, so that its darkest value becomes black and its lightest white.
+pub(in crate::image) fn autocontrast(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+    apply_each(
+        &count(source).map(|counts| stretch(&counts)),
+        source,
+        target,
+    )
+}
+
+/// Spreads each channel's values, so that all ranges of values are about as frequent.
+pub(in crate::image) fn equalize(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+    apply_each(&count(source).map(|counts| spread(&counts)), source, target)
+}
+
+/// Counts the values of each channel; those of a grey image are given for all three.
+fn count(source: Pixels<'_>) -> [Counts; 3] {
+    // Neighbours are often alike, and to count one right after the other waits for the first: every
+    // byte of four pixels has counts of its own.
+    let mut counts = [[0_u32; 256]; 12];
+    for row in source.rows() {
+        let (groups, rest) = row.as_chunks::<12>();
+        for group in groups {
+            for at in 0..group.len() {
+                counts[at][usize::from(group[at])] += 1;
+            }
+        }
+        for (counts, &value) in counts.iter_mut().zip(rest) {
+            counts[usize::from(value)] += 1;
+        }
+    }
+    let channels = source.channels();
+    std::array::from_fn(|channel| {
+        let of_channel = counts.iter().skip(channel % channels).step_by(channels);
+        of_channel.fold([0; 256], |mut sums, counts| {
+            for (sum, &count) in sums.iter_mut().zip(counts) {
+                *sum += u64::from(count);
+            }
+            sums
+        })
+    })
+}
+
+fn stretch(counts: &Counts) -> Curve {
+    let used = |&value: &usize| counts[value] > 0;
+    let (low, high) = ((0..256).find(used), (0..256).rfind(used));
+    match (low, high) {
+        (Some(low), Some(high)) if low < high => {
+            let scale = 255.0 / (high - low) as f64;
+            let offset = -(low as f64) * scale;
+            Curve::new(|value| double_to_byte(f64::from(value) * scale + offset))
+        }
+        _ => Curve::new(|value| value),
+    }
+}
+
+fn spread(counts: &Counts) -> Curve {
+    let last = counts.iter().rfind(|&&count| count > 0);
+    let all = counts.iter().sum::<u64>();
+    let step = (all - last.copied().unwrap_or(0)) / 255;
+    if step == 0 {
+        return Curve::new(|value| value);
+    }
+    let mut below = step / 2;
+    Curve(counts.map(|count| {
+        let value = below / step;
+        below += count;
+        value.min(255) as u8
+    }))
+}

@@ -1,0 +1,21 @@
+//! Operations on colours: the pixels of `PIL.ImageEnhance`, `PIL.ImageOps` and of torchvision's functional
+//! on Pillow's images.
+//!
+//! Owns arithmetic on pixels that stay where they are. Refuses factors for which Pillow's result is not
+//! defined. Invariant: every byte is Pillow's, whose roundings are described where they matter.
+#![allow(clippy::inline_always)] // loops are compiled for the vectors of `wide` with all they call
+
+mod blend;
+mod curve;
+mod grey;
+mod histogram;
+mod hue;
+mod sharpness;
+
+pub(super) use blend::{brightness, contrast, saturation};
+pub(super) use curve::{invert, posterize, solarize};
+pub(super) use grey::grayscale;
+pub(crate) use grey::of as luma;
+pub(super) use histogram::{autocontrast, equalize};
+pub(super) use hue::hue;
+pub(super) use sharpness::sharpness;

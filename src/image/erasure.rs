@@ -1,0 +1,91 @@
+//! Parts of a finished sample that are overwritten.
+
+use super::{Draws, Layout, Output, Region, Shape};
+use crate::memory::Dtype;
+use crate::{Error, Result};
+
+/// A rectangle of a sample, and what takes its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Erasure {
+    /// Inside of the sample.
+    pub region: Region,
+    /// What is written.
+    pub value: Value,
+}
+
+/// What an erased rectangle is filled with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// The bytes of one element for each channel, or of one for all.
+    Elements(Box<[u8]>),
+    /// Draws from the standard normal distribution, for each element anew; of float32 alone.
+    Noise(Draws),
+}
+
+impl Erasure {
+    /// Overwrites the part of a sample `(C, H, W)` that an image of `shape` became, whose elements
+    /// have `itemsize` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`]: the elements are neither one nor one for each channel.
+    pub(super) fn run(&self, shape: Shape, itemsize: usize, out: &mut [u8]) -> Result<()> {
+        let elements = match &self.value {
+            Value::Elements(elements) => elements.len() / itemsize,
+            Value::Noise(_) => 1,
+        };
+        if elements != 1 && elements != shape.channels {
+            return Err(Error::Transform {
+                what: format!("erase with {elements} values"),
+                reason: format!(
+                    "If value is a sequence, it should have either a single value or {} (number of \
+                     input channels)",
+                    shape.channels
+                ),
+            });
+        }
+        let rows = (0..shape.channels).flat_map(|channel| {
+            let rows = self.region.top..self.region.top + self.region.height;
+            rows.map(move |row| (channel, (channel * shape.height + row) * shape.width))
+        });
+        let rows = rows.map(|(channel, first)| {
+            let first = (first + self.region.left) * itemsize;
+            (channel, first..first + self.region.width * itemsize)
+        });
+        match &self.value {
+            Value::Elements(bytes) => {
+                for (channel, row) in rows {
+                    let element = &bytes[channel.min(elements - 1) * itemsize..][..itemsize];
+                    for into in out[row].chunks_exact_mut(itemsize) {
+                        into.copy_from_slice(element);
+                    }
+                }
+            }
+            Value::Noise(draws) => {
+                let mut draws = draws.clone();
+                for (_, row) in rows {
+                    for pair in out[row].chunks_mut(2 * size_of::<f32>()) {
+                        let into = pair.as_chunks_mut().0.iter_mut();
+                        for (into, noise) in into.zip(draws.normals()) {
+                            *into = noise.to_ne_bytes();
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells why a value cannot be written into what `output` makes; None if it can.
+pub(super) fn refusal(value: Option<&[u8]>, output: &Output) -> Option<&'static str> {
+    let dtype = output.dtype();
+    let whole = |bytes: &[u8]| !bytes.is_empty() && bytes.len().is_multiple_of(dtype.itemsize());
+    if output.layout() != Layout::Chw {
+        Some("put what makes the tensor (C, H, W) before it")
+    } else if value.map_or(dtype == Dtype::Float32, whole) {
+        None
+    } else {
+        Some("give whole elements of the sample's dtype; random ones are float32 alone")
+    }
+}

@@ -1,0 +1,24 @@
+//! `AutoAugment`: pairs of augmentations that were learned on a dataset.
+
+use super::augmentation::Augmenter;
+use super::policy::Policy;
+use crate::image::{Draws, Plan};
+
+/// Carries out one pair of a policy, each of the two with a probability of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AutoAugment {
+    /// The pairs, each as likely as another.
+    pub policy: Policy,
+    /// How they are carried out, in ten bins.
+    pub augmenter: Augmenter,
+}
+
+impl AutoAugment {
+    pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) {
+        for step in draws.one_of(self.policy.pairs()) {
+            if draws.happens(f64::from(step.tenths) / 10.0) {
+                self.augmenter.plan(step.what, step.level, draws, plan);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `RandomCrop`: a part of one size from anywhere in an image, which may be padded before.
+
+use crate::image::{Action, Draws, Pad, Plan, Region, Shape};
+use crate::{Error, Result};
+
+/// Cuts a part of `size` out of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomCrop {
+    /// (rows, columns) of the result.
+    pub size: (usize, usize),
+    /// What is added to every image first.
+    pub padding: Option<Pad>,
+    /// How an image that is then too small is padded: on both sides, by what it lacks. Only what the
+    /// pixels are made of counts.
+    pub if_needed: Option<Pad>,
+}
+
+impl RandomCrop {
+    /// Pads and draws the part: torchvision's `RandomCrop.forward`.
+    pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) -> Result<()> {
+        if let Some(padding) = &self.padding {
+            plan.push(Action::Pad(padding.clone()));
+        }
+        if let Some(needed) = &self.if_needed {
+            let across = self.size.1.saturating_sub(plan.shape().width);
+            add(needed, 0, across, plan);
+            let down = self.size.0.saturating_sub(plan.shape().height);
+            add(needed, down, 0, plan);
+        }
+        let (height, width) = self.size;
+        let Shape {
+            height: rows,
+            width: columns,
+            ..
+        } = plan.shape();
+        if height > rows || width > columns {
+            return Err(Error::Transform {
+                what: format!("crop {height}x{width} pixels"),
+                reason: format!(
+                    "Required crop size ({height}, {width}) is larger than input image size \
+                     ({rows}, {columns})"
+                ),
+            });
+        }
+        if (height, width) != (rows, columns) {
+            plan.push(Action::Crop(Region {
+                top: draws.below((rows - height + 1) as u32) as usize,
+                left: draws.below((columns - width + 1) as u32) as usize,
+                height,
+                width,
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// Adds rows above and below, and columns on the left and right, made as those of `pad`.
+fn add(pad: &Pad, rows: usize, columns: usize, plan: &mut Plan) {
+    if (rows, columns) != (0, 0) {
+        plan.push(Action::Pad(Pad {
+            left: columns,
+            top: rows,
+            right: columns,
+            bottom: rows,
+            ..pad.clone()
+        }));
+    }
+}

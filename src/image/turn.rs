@@ -1,0 +1,62 @@
+//! Turns by quarters: pixels change their places and nothing else.
+
+use super::grid::Grid;
+use super::{Frame, Pixels, Shape};
+use crate::Result;
+
+/// By how many quarters an image is turned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// One, counter-clockwise.
+    Left,
+    /// Two.
+    Half,
+    /// One, clockwise.
+    Right,
+}
+
+impl Turn {
+    /// Returns the size of an image of `shape` once turned.
+    pub fn shape(self, shape: Shape) -> Shape {
+        match self {
+            Self::Half => shape,
+            Self::Left | Self::Right => shape.sized(shape.width, shape.height),
+        }
+    }
+
+    /// Turns `source` into `target`.
+    pub(super) fn run(self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
+        target.reset(self.shape(source.shape()))?;
+        match source.channels() {
+            3 => self.turn::<3>(source, target),
+            _ => self.turn::<1>(source, target),
+        }
+        Ok(())
+    }
+
+    fn turn<const C: usize>(self, source: Pixels<'_>, target: &mut Frame) {
+        let (height, width) = (source.height(), source.width());
+        let grid = Grid::<C>::new(source);
+        for (row, into) in target.rows_mut().enumerate() {
+            let into = into.as_chunks_mut::<C>().0;
+            match self {
+                Self::Half => {
+                    let from = source.row(height - 1 - row).as_chunks::<C>().0;
+                    for (pixel, &from) in into.iter_mut().zip(from.iter().rev()) {
+                        *pixel = from;
+                    }
+                }
+                Self::Left => {
+                    for (column, into) in into.iter_mut().enumerate() {
+                        *into = *grid.pixel(column, width - 1 - row);
+                    }
+                }
+                Self::Right => {
+                    for (column, into) in into.iter_mut().enumerate() {
+                        *into = *grid.pixel(height - 1 - column, row);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Vector instructions of this kind of processor, for the passes of a resize.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx2::*;
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::*;

@@ -1,0 +1,225 @@
+//! One pass of a resize: the weights of a dimension, and rows scaled with them.
+//!
+//! Owns how rows are dealt out to vector instructions and to plain arithmetic. Invariant: both give the
+//! same bytes.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::vector::{LANES, ROWS, Vector};
+use super::{Frame, Pixels};
+use crate::Result;
+
+/// The weights of one dimension, with the arithmetic of one library.
+pub(super) trait Weights: Debug + Default {
+    /// What the weights are computed from, besides sizes.
+    type Filter: Copy;
+
+    /// Computes the weights for scaling `from` pixels to `to`, of the outputs in `window`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Transform`](crate::Error::Transform): no memory for them.
+    fn prepare(
+        &mut self,
+        from: usize,
+        to: usize,
+        filter: Self::Filter,
+        window: Range<usize>,
+    ) -> Result<()>;
+
+    /// Returns the pixels of each output of the window.
+    fn spans(&self) -> &[Span];
+
+    /// Scales one row of pixels of `C` channels in plain arithmetic. The weights count pixels from
+    /// one `left` pixels before the first of `source`.
+    fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]);
+
+    /// Scales [`ROWS`] rows of RGB, which begin every `stride` bytes; else as [`Weights::across_row`].
+    /// `source` reaches beyond the last pixel by [`SLACK_BYTES`](super::frame::SLACK_BYTES) at least.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn across_rows(
+        &self,
+        vector: Vector,
+        source: (&[u8], usize),
+        left: usize,
+        targets: [&mut [u8]; ROWS],
+    );
+
+    /// Makes one row, `output`, of weighted rows. `source` starts at the first of them; rows begin
+    /// every `stride` bytes.
+    fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]);
+
+    /// The same with vectors, for rows of [`LANES`] bytes or more.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn down_row_wide(
+        &self,
+        vector: Vector,
+        source: &[u8],
+        stride: usize,
+        output: usize,
+        target: &mut [u8],
+    );
+
+    /// Scales every row of `source` along its length. The weights count pixels from one `left` pixels
+    /// before the first of `source`.
+    fn across(&self, source: Pixels<'_>, left: usize, target: &mut Frame) {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if source.channels() == 3
+            && source.height() >= ROWS
+            && let Some(vector) = Vector::detect()
+        {
+            return in_groups(target, |first, targets| {
+                let rows = (source.onward(first), source.stride());
+                self.across_rows(vector, rows, left, targets);
+            });
+        }
+        for (row, into) in source.rows().zip(target.rows_mut()) {
+            match source.channels() {
+                3 => self.across_row::<3>(row, left, into),
+                _ => self.across_row::<1>(row, left, into),
+            }
+        }
+    }
+
+    /// Makes rows of weighted rows of `source`. The weights count rows from one `above` rows above the
+    /// first of `source`.
+    fn down(&self, source: Pixels<'_>, above: usize, target: &mut Frame) {
+        for (output, (span, into)) in self.spans().iter().zip(target.rows_mut()).enumerate() {
+            let from = source.onward(span.start - above);
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            if into.len() >= LANES
+                && let Some(vector) = Vector::detect()
+            {
+                self.down_row_wide(vector, from, source.stride(), output, into);
+                continue;
+            }
+            self.down_row(from, source.stride(), output, into);
+        }
+    }
+}
+
+/// The pixels that one output is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The first.
+    pub(super) start: usize,
+    /// How many; at least one.
+    pub(super) len: usize,
+}
+
+/// Hands out the rows of `target` in groups, with the number of each group's first; where their number is
+/// not a multiple of a group's, the last group repeats rows of the one before.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn in_groups(target: &mut Frame, mut scale: impl FnMut(usize, [&mut [u8]; ROWS])) {
+    let last = target.height() - ROWS;
+    let mut first = 0;
+    loop {
+        let mut rows = target.rows_mut().skip(first);
+        scale(first, [(); ROWS].map(|()| rows.next().unwrap_or_default()));
+        if first == last {
+            break;
+        }
+        first = (first + ROWS).min(last);
+    }
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::image::torch::Interpolation;
+    use crate::image::{Filter, Shape, pillow, torch};
+
+    const PILLOW: [Filter; 5] = [
+        Filter::Box,
+        Filter::Bilinear,
+        Filter::Hamming,
+        Filter::Bicubic,
+        Filter::Lanczos,
+    ];
+    const TORCH: [Interpolation; 5] = [
+        Interpolation::Bilinear,
+        Interpolation::Bicubic,
+        Interpolation::Lanczos,
+        Interpolation::AliasedBilinear,
+        Interpolation::AliasedBicubic,
+    ];
+
+    fn noise(seed: u64, bytes: &mut [u8]) {
+        let mut state = seed | 1;
+        for byte in bytes {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            // Runs of extremes too: they reach the clip on both ends.
+            *byte = match state >> 62 {
+                0 => 0,
+                1 => 255,
+                _ => (state >> 40) as u8,
+            };
+        }
+    }
+
+    /// Compares the vector passes over `from` pixels with the plain ones; rows that are scaled downwards
+    /// have `wide` bytes.
+    fn passes_agree<W: Weights>(
+        (from, to): (usize, usize),
+        filter: W::Filter,
+        wide: usize,
+        seed: u64,
+    ) -> std::result::Result<(), TestCaseError> {
+        let Some(vector) = Vector::detect() else {
+            return Ok(());
+        };
+        let mut weights = W::default();
+        weights
+            .prepare(from, to, filter, 0..to)
+            .expect("room for weights");
+
+        let mut frame = Frame::default();
+        frame
+            .reset(Shape {
+                height: ROWS,
+                width: from,
+                channels: 3,
+            })
+            .expect("room for pixels");
+        noise(seed, frame.pixels_mut());
+        let mut made = [(); ROWS].map(|()| vec![0; to * 3]);
+        let source = (frame.view().onward(0), frame.stride());
+        weights.across_rows(vector, source, 0, made.each_mut().map(Vec::as_mut_slice));
+        for (row, made) in frame.view().rows().zip(made) {
+            let mut plain = vec![0; to * 3];
+            weights.across_row::<3>(row, 0, &mut plain);
+            prop_assert_eq!(made, plain);
+        }
+
+        let mut tall = vec![0; from * wide];
+        noise(seed, &mut tall);
+        for output in 0..to {
+            let source = &tall[weights.spans()[output].start * wide..];
+            let (mut made, mut plain) = (vec![0; wide], vec![0; wide]);
+            weights.down_row_wide(vector, source, wide, output, &mut made);
+            weights.down_row(source, wide, output, &mut plain);
+            prop_assert_eq!(made, plain);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn vector_and_plain_passes_agree(
+            sizes in (1_usize..300, 1_usize..300),
+            pillow in prop::sample::select(&PILLOW),
+            torch in prop::sample::select(&TORCH),
+            wide in LANES..180,
+            seed: u64,
+        ) {
+            passes_agree::<pillow::Taps>(sizes, pillow, wide, seed)?;
+            passes_agree::<torch::Taps>(sizes, torch, wide, seed)?;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Plain loops, compiled for the widest vectors of this processor.
+#![allow(unsafe_code)]
+#![allow(clippy::inline_always)] // what is called from other modules' loops
+#![allow(clippy::manual_clamp)] // `clamp` keeps what is not a number
+#![allow(clippy::cast_sign_loss)] // clipped
+
+/// Runs loops that the compiler can vectorise; the closure, and what it calls in its loops, must be
+/// `#[inline(always)]`.
+///
+/// The operations are the same with any instructions, and so are the results: the compiler fuses a
+/// multiplication with an addition only where `mul_add` asks for it.
+#[inline]
+pub(super) fn wide<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    if is_fused() {
+        #[target_feature(enable = "avx2,fma")]
+        fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        // SAFETY: the processor has both, as was found above.
+        return unsafe { with_avx2(work) };
+    }
+    work()
+}
+
+/// Tells whether this processor has AVX2 and multiplies and adds in one step.
+#[inline]
+pub(super) fn is_fused() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Drops the fraction and clips to bytes, as `as u8` does, but in vectors.
+#[inline(always)]
+pub(super) fn to_byte(value: f32) -> u8 {
+    let clipped = value.max(0.0).min(255.0);
+    // SAFETY: the value is a number from 0 to 255.
+    let whole: i32 = unsafe { clipped.to_int_unchecked() };
+    whole as u8
+}
+
+/// Drops the fraction and clips to bytes, from double precision; as [`to_byte`].
+#[inline(always)]
+pub(super) fn double_to_byte(value: f64) -> u8 {
+    let clipped = value.max(0.0).min(255.0);
+    // SAFETY: the value is a number from 0 to 255.
+    let whole: i32 = unsafe { clipped.to_int_unchecked() };
+    whole as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bytes_are_those_of_a_cast(bits: u32, near in -300.0_f32..600.0) {
+            for value in [f32::from_bits(bits), near] {
+                prop_assert_eq!(to_byte(value), value as u8);
+                prop_assert_eq!(double_to_byte(value.into()), value as u8);
+            }
+        }
+    }
+}

@@ -8,8 +8,8 @@ made. They never change once made, and pickle as what they were made from.
 import glob
 import operator
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, final
+from collections.abc import Iterable
+from typing import Any, Literal, final
 
 import numpy as np
 import torch
@@ -17,17 +17,25 @@ from torch.utils.data import Dataset
 
 from fastload import _arrays, _lib, pillow, transforms
 
-__all__ = ["Column", "Image", "Rows"]
+__all__ = ["Column", "Image", "Ragged", "Rows"]
+
+
+Form = Literal["tensor", "channels_last"]
 
 
 class Column(Dataset[torch.Tensor]):
     """One leaf of a dataset: samples of one kind, made natively."""
 
-    _native: _lib.Rows | _lib.Image
+    _native: _lib.Column
     _made: _lib.Program | None = None
 
     @property
-    def _core(self) -> _lib.Rows | _lib.Image:
+    def _form(self) -> Form:
+        """What `_lib.Leaf` calls the values."""
+        return "tensor"
+
+    @property
+    def _core(self) -> _lib.Column:
         return self._native
 
     def __len__(self) -> int:
@@ -42,7 +50,7 @@ class Column(Dataset[torch.Tensor]):
     @property
     def _program(self) -> _lib.Program:
         if self._made is None or self._made.moved():
-            self._made = _lib.Program([self._core], 0)
+            self._made = _lib.Program([self._core], _lib.Leaf(0, self._form))
         return self._made
 
     def _describe(self) -> str:
@@ -106,31 +114,91 @@ class Rows(Column):
 
 
 @final
+class Ragged(Column):
+    """Samples of different lengths, one after the other in one array, shared without a copy.
+
+    Sample i is `values[offsets[i] : offsets[i + 1]]`. A batch of samples of one length is stacked, as
+    torch's `default_collate` stacks them; samples of different lengths are the error that it raises.
+
+    Args:
+        values: All samples; a `Rows`, or what `Rows` takes.
+        offsets: One whole number more than there are samples; a `Rows`, or what `Rows` takes.
+
+    Raises:
+        TypeError: Not dense numbers or booleans in main memory.
+        ValueError: A sample does not lie within `values`, or offsets of a type other than int32 and
+            int64.
+
+    Examples:
+        >>> tokens = Ragged(torch.arange(10), [0, 3, 7, 10])
+        >>> tokens[1]
+        tensor([3, 4, 5, 6])
+    """
+
+    def __init__(self, values: Any, offsets: Any) -> None:
+        self._values = values if isinstance(values, Rows) else Rows(values)
+        self._offsets = offsets if isinstance(offsets, Rows) else Rows(offsets)
+        self._sources = self._values._core, self._offsets._core
+        self._native = _lib.Ragged(*self._sources)
+
+    @property
+    def _core(self) -> _lib.Column:
+        sources = self._values._core, self._offsets._core
+        if sources != self._sources:  # a tensor was moved
+            self._sources = sources
+            self._native = _lib.Ragged(*sources)
+        return self._native
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the values and the offsets, each as `Rows` do."""
+        return Ragged, (self._values, self._offsets)
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} of {self._describe()})"
+
+
+@final
 class Image(Column):
     """Encoded images, one file each.
 
     Args:
         paths: Files, or a pattern such as `"photos/**/*.jpg"`, whose matches are sorted.
-        transform: One of `fastload.transforms` or a sequence of them; None leaves
-            `(height, width, 3)` bytes.
+        transform: One of torchvision's transforms that run natively, or of `fastload.transforms`; or
+            a sequence of either. None leaves `(height, width, 3)` bytes.
+        layout: How a sample is written: `(C, H, W)`, `(H, W, C)`, or `(C, H, W)` in torch's memory
+            format `channels_last`. None: as the transforms have it.
 
     Raises:
-        TypeError: Paths that are neither text nor path objects, or a foreign transform.
-        ValueError: A pattern without matches, or transforms that do not fit together.
+        TypeError: Paths that are neither text nor path objects, or a transform that is Python code.
+        ValueError: A pattern without matches, transforms that do not fit together, or an unknown
+            layout.
     """
 
     def __init__(
         self,
         paths: str | Iterable[str | os.PathLike[str]],
-        transform: transforms.Transform | Sequence[transforms.Transform] | None = None,
+        transform: Any = None,
+        *,
+        layout: Literal["CHW", "HWC", "channels_last"] | None = None,
     ) -> None:
+        if layout not in (None, "CHW", "HWC", "channels_last"):
+            msg = f'layout is "CHW", "HWC", "channels_last" or None, not {layout!r}'
+            raise ValueError(msg)
         self._paths = _paths(paths)
         self._transforms = _transforms(transform)
-        self._native = _lib.Image(self._paths, "RGB", *transforms.chain(self._transforms))
+        self._layout = layout
+        ops, (kind, order, *table) = _chain(self._transforms)
+        if layout is not None:
+            order = "chw" if layout == "CHW" else "hwc"
+        self._native = _lib.Image(self._paths, "RGB", ops, (kind, order, *table))
+
+    @property
+    def _form(self) -> Form:
+        return "channels_last" if self._layout == "channels_last" else "tensor"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths and the transforms."""
-        return Image, (self._paths, self._transforms)
+        """Pickles the paths, the transforms and the layout."""
+        return _image, (self._paths, self._transforms, self._layout)
 
     def __repr__(self) -> str:
         steps = ", ".join(map(repr, self._transforms))
@@ -140,7 +208,7 @@ class Image(Column):
 def draw_sample(program: _lib.Program, index: int) -> Any:
     """Returns one sample; random operations take one draw of torch's global generator."""
     seed = int(torch.empty((), dtype=torch.int64).random_().item()) if program.is_random() else 0
-    return program.sample(index, seed=seed, **pillow.switches())
+    return program.sample(index, seed=seed, foreign=pillow.decoder(), **pillow.switches())
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -150,6 +218,10 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
     place = tensor.storage_offset(), tensor.size(), tensor.stride()
     return torch.empty(0, dtype=tensor.dtype).set_(storage, *place)
+
+
+def _image(paths: list[str], several: list[Any], layout: Any) -> Image:
+    return Image(paths, several, layout=layout)
 
 
 def _reopen(file: _arrays.MappedFile) -> Rows:
@@ -179,23 +251,25 @@ def _path(place: int, path: Any) -> str:
     return str(text)
 
 
-def _transforms(transform: Any) -> list[transforms.Transform]:
+def _transforms(transform: Any) -> list[Any]:
     if transform is None:
         return []
-    several = list(transform) if isinstance(transform, list | tuple) else [transform]
+    return list(transform) if isinstance(transform, list | tuple) else [transform]
+
+
+def _chain(several: list[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+    """Returns the operations and the output of `_lib.Image` that transforms stand for."""
     for each in several:
-        if not isinstance(each, transforms.Transform):
-            raise TypeError(_no_transform(each))
-    return several
+        if isinstance(each, type):
+            msg = f"transform takes an instance, found the class {each.__qualname__}; write {each.__qualname__}()"
+            raise TypeError(msg)
+    if all(isinstance(each, transforms.Transform) for each in several):
+        return transforms.chain(several)
+    from fastload.lowering.chain import Chain, follow  # lowering follows columns, too
 
-
-def _no_transform(found: Any) -> str:
-    """Returns what to say of a transform that is none of ours."""
-    kind = found if isinstance(found, type) else type(found)
-    if found in transforms.KINDS:
-        name = kind.__qualname__
-        return f"transform takes an instance, found the class {name}; write {name}()"
-    return (
-        f"transform takes what fastload.transforms offers, found {kind.__module__}."
-        f"{kind.__qualname__}; in torchvision's place use the transform of the same name"
-    )
+    chain = Chain(3, [])
+    _, stop = follow(chain, several)
+    if stop is not None:
+        msg = f"transform cannot be native: {stop}"
+        raise TypeError(msg)
+    return chain.ops, chain.output()

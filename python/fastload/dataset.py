@@ -12,7 +12,7 @@ from typing import Any
 import torch.utils.data
 
 from fastload import _lib
-from fastload.columns import Column, Image, Rows, draw_sample
+from fastload.columns import Column, Image, Ragged, Rows, draw_sample
 
 __all__ = ["Dataset"]
 
@@ -43,7 +43,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self._structure = _fill(structure, (column for _, column in leaves))  # not the caller's
         self._leaves = leaves
         self._containers = frozenset(_container_types(structure))
-        self._numbered = _fill(structure, iter(range(len(leaves))))
+        self._numbered = _fill(
+            structure, (_lib.Leaf(place, column._form) for place, (_, column) in enumerate(leaves))
+        )
         self._made = self._make()
 
     def _make(self) -> _lib.Program:
@@ -94,7 +96,7 @@ def _container_types(structure: Any) -> set[type]:
 
 def _leaves(structure: Any, path: str) -> Iterator[tuple[str, Column]]:
     """Yields each column with its path, in the order in which samples show them."""
-    if type(structure) in (Image, Rows):
+    if type(structure) in (Image, Ragged, Rows):
         yield path, structure
     elif type(structure) in (tuple, list, dict) or _is_named_tuple(structure):
         for step, part in _parts(structure):

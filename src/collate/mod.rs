@@ -4,18 +4,41 @@
 //! are written straight into the batch's memory; others are kept apart until all of them are there,
 //! then copied once. Stacks as torch's `default_collate` does: unequal shapes are an error.
 
+mod list;
+
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, Writer, lease};
 use crate::sync::{Mutex, lock};
 
-/// One field of a finished batch: dense, in C order.
+pub use list::by_place;
+
+/// One field of a finished batch.
 #[derive(Debug)]
-pub struct Field {
-    /// Its memory.
+pub enum Field {
+    /// Numbers.
+    Dense(Dense),
+    /// A text for each sample.
+    Texts(Vec<Box<str>>),
+}
+
+impl Field {
+    /// Bytes of its values.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Field::Dense(dense) => dense.memory.len(),
+            Field::Texts(texts) => texts.iter().map(|text| text.len()).sum(),
+        }
+    }
+}
+
+/// Numbers in C order.
+#[derive(Debug)]
+pub struct Dense {
+    /// Their memory.
     pub memory: Destination,
-    /// Its shape; `(B, ...)` for a batch.
+    /// Their shape; `(B, ...)` for a batch.
     pub shape: Vec<usize>,
-    /// Its element type.
+    /// Their type.
     pub dtype: Dtype,
 }
 
@@ -43,6 +66,8 @@ enum Kind {
         shape: Vec<usize>,
     },
     Loose(Mutex<Vec<Option<Loose>>>),
+    Texts(Mutex<Vec<Box<str>>>),
+    Refused(Error),
 }
 
 impl Slot {
@@ -68,11 +93,28 @@ impl Slot {
         }
     }
 
+    /// Makes a slot for `rows` texts.
+    pub fn texts(rows: usize) -> Slot {
+        let texts = vec![Box::default(); rows];
+        Slot {
+            dtype: Dtype::UInt8,
+            kind: Kind::Texts(Mutex::new(texts)),
+        }
+    }
+
+    /// Makes a slot of samples that do not fit together; the error comes once they are all made.
+    pub fn refused(error: Error) -> Slot {
+        Slot {
+            dtype: Dtype::UInt8,
+            kind: Kind::Refused(error),
+        }
+    }
+
     /// The writer of the batch's memory, if shapes are known.
     pub fn writer(&self) -> Option<&Writer> {
         match &self.kind {
             Kind::Fixed { writer, .. } => Some(writer),
-            Kind::Loose(_) => None,
+            _ => None,
         }
     }
 
@@ -80,6 +122,15 @@ impl Slot {
     pub fn keep(&self, position: usize, sample: Loose) {
         if let Kind::Loose(samples) = &self.kind {
             lock(samples)[position] = Some(sample);
+        }
+    }
+
+    /// Keeps texts, from `position` on.
+    pub fn keep_texts(&self, position: usize, texts: impl IntoIterator<Item = Box<str>>) {
+        if let Kind::Texts(kept) = &self.kind {
+            for (place, text) in lock(kept)[position..].iter_mut().zip(texts) {
+                *place = text;
+            }
         }
     }
 
@@ -95,24 +146,26 @@ impl Slot {
                 if batched {
                     shape.insert(0, rows);
                 }
-                Ok(Field {
+                Ok(Field::Dense(Dense {
                     memory: writer.finish(),
                     shape,
                     dtype,
-                })
+                }))
             }
             Kind::Loose(samples) => {
                 let samples = std::mem::take(&mut *lock(&samples));
                 let samples: Option<Vec<Loose>> = samples.into_iter().collect();
-                stack(samples.ok_or(Error::Abandoned)?, batched, dtype)
+                stack(samples.ok_or(Error::Abandoned)?, batched, dtype).map(Field::Dense)
             }
+            Kind::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
+            Kind::Refused(error) => Err(error),
         }
     }
 }
 
-fn stack(mut samples: Vec<Loose>, batched: bool, dtype: Dtype) -> Result<Field> {
+fn stack(mut samples: Vec<Loose>, batched: bool, dtype: Dtype) -> Result<Dense> {
     if !batched && let Some(Loose { memory, shape }) = samples.pop() {
-        return Ok(Field {
+        return Ok(Dense {
             memory: Destination::Lease(memory),
             shape,
             dtype,
@@ -139,7 +192,7 @@ fn stack(mut samples: Vec<Loose>, batched: bool, dtype: Dtype) -> Result<Field> 
         row.copy_from_slice(&sample.memory);
     }
     shape.insert(0, samples.len());
-    Ok(Field {
+    Ok(Dense {
         memory: Destination::Lease(memory),
         shape,
         dtype,

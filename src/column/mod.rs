@@ -4,9 +4,17 @@
 //! the [`program`](crate::program)'s. A new kind of storage is one file here.
 
 mod blobs;
+mod cast;
+mod numbers;
 mod paths;
+mod ragged;
 mod rows;
+mod text;
 
-pub use blobs::Blobs;
+pub use blobs::{Blobs, Place};
+pub use cast::Cast;
+pub use numbers::Numbers;
 pub use paths::Paths;
-pub use rows::Rows;
+pub use ragged::Ragged;
+pub use rows::{Rows, Scratch};
+pub use text::Text;

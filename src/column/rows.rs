@@ -1,16 +1,21 @@
 //! Rows of fixed size: one array, shared with whoever made it, never copied as a whole.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::{Dtype, View, gather};
+use super::Cast;
+use crate::memory::{Dtype, View, gather, prefetch};
 
 /// The rows of an array of shape `(N, ...)`; a sample is one of them, without the first dimension.
 #[derive(Clone, Debug)]
 pub struct Rows {
     view: Arc<View>,
+    /// Type of the array's elements.
     dtype: Dtype,
+    cast: Option<Cast>,
     len: usize,
     row_shape: Vec<usize>,
+    /// Bytes of a row of the array.
     row_bytes: usize,
     /// Byte offset of the first element in `view`.
     first: usize,
@@ -20,11 +25,19 @@ pub struct Rows {
     strides: Option<Vec<isize>>,
 }
 
+/// Memory that a thread keeps for its next copies.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    starts: Vec<usize>,
+    uncast: Vec<u8>,
+}
+
 impl Rows {
     /// Takes an array of `shape` `(N, ...)` whose first element is at byte `first` of `view`.
     ///
     /// `strides` are in bytes, one per dimension, and may be 0 or negative. None if an element of
-    /// the array would be outside of `view`, or the array has no first dimension.
+    /// the array would be outside of `view`, a row is larger than any memory, or the array has no
+    /// first dimension.
     pub fn new(
         view: View,
         first: usize,
@@ -34,7 +47,11 @@ impl Rows {
     ) -> Option<Rows> {
         let (&len, row_shape) = shape.split_first()?;
         let (&step, row_strides) = strides.split_first()?;
-        let elements: usize = row_shape.iter().product();
+        let elements = row_shape
+            .iter()
+            .try_fold(1, |all: usize, &n| all.checked_mul(n))?;
+        let row_bytes = elements.checked_mul(dtype.itemsize())?;
+        isize::try_from(row_bytes).ok()?;
         if elements > 0 && len > 0 {
             let reach = |positive: bool| -> Option<isize> {
                 shape
@@ -58,18 +75,32 @@ impl Rows {
         let mut is_packed = true;
         for (&n, &stride) in row_shape.iter().zip(row_strides).rev() {
             is_packed &= n == 1 || stride == packed;
-            packed *= n.cast_signed();
+            packed = packed.saturating_mul(n.cast_signed()); // too large only where another n is 0
         }
         Some(Rows {
             view: Arc::new(view),
             dtype,
+            cast: None,
             len,
             row_shape: row_shape.to_vec(),
-            row_bytes: elements * dtype.itemsize(),
+            row_bytes,
             first,
             step,
             strides: (!is_packed && elements > 0).then(|| row_strides.to_vec()),
         })
+    }
+
+    /// Has elements converted to `dtype` while they are copied; None if there is no such [`Cast`].
+    pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
+        if dtype != self.dtype {
+            self.cast = Some(Cast::new(self.dtype, dtype)?);
+        }
+        Some(self)
+    }
+
+    /// Whether elements are converted.
+    pub(super) fn is_cast(&self) -> bool {
+        self.cast.is_some()
     }
 
     /// Number of rows.
@@ -82,9 +113,9 @@ impl Rows {
         self.len == 0
     }
 
-    /// Element type.
+    /// Element type of a sample.
     pub fn dtype(&self) -> Dtype {
-        self.dtype
+        self.cast.map_or(self.dtype, Cast::to)
     }
 
     /// Shape of one row.
@@ -92,34 +123,85 @@ impl Rows {
         &self.row_shape
     }
 
-    /// Bytes of one row.
+    /// Bytes of one sample.
     pub fn row_bytes(&self) -> usize {
-        self.row_bytes
+        self.row_bytes / self.dtype.itemsize() * self.dtype().itemsize()
     }
 
     /// Copies the rows at `indices`, each below [`Rows::len`], to `out`, one after the other.
-    pub fn gather(&self, indices: &[usize], starts: &mut Vec<usize>, out: &mut [u8]) {
+    pub fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) {
+        self.copy_rows(indices.iter().copied(), scratch, out);
+    }
+
+    /// Copies the rows of `range`, which must end at [`Rows::len`] or before.
+    pub(super) fn copy_range(&self, range: Range<usize>, scratch: &mut Scratch, out: &mut [u8]) {
+        match (self.block(range.clone()), self.cast) {
+            (Some(bytes), None) => out.copy_from_slice(bytes),
+            (Some(bytes), Some(cast)) => cast.run(bytes, out),
+            (None, _) => self.copy_rows(range, scratch, out),
+        }
+    }
+
+    /// Asks for the memory of the rows of `range`, which are read soon.
+    pub fn prefetch(&self, range: Range<usize>) {
+        prefetch(self.block(range).unwrap_or_default());
+    }
+
+    /// Copies the row at `index`, which must be below [`Rows::len`], of rows without a cast.
+    pub fn copy(&self, index: usize, out: &mut [u8]) {
+        self.copy_one(self.start(index), out);
+    }
+
+    /// Returns the memory of the rows of `range` if they lie one after the other.
+    pub(super) fn block(&self, range: Range<usize>) -> Option<&[u8]> {
+        let is_block = self.strides.is_none()
+            && (range.len() <= 1 || self.step == self.row_bytes.cast_signed());
+        let bytes = range.len() * self.row_bytes;
+        is_block.then(|| match bytes {
+            0 => &[],
+            bytes => self.view.bytes(self.start(range.start), bytes),
+        })
+    }
+
+    /// Whether any range of rows is one block of their own elements.
+    pub(super) fn is_block(&self) -> bool {
+        self.cast.is_none() && self.block(0..self.len).is_some()
+    }
+
+    fn copy_rows(
+        &self,
+        indices: impl Iterator<Item = usize>,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) {
+        let Scratch { starts, uncast } = scratch;
         starts.clear();
-        starts.extend(indices.iter().map(|&index| {
-            debug_assert!(index < self.len);
-            self.first
-                .wrapping_add_signed(self.step.wrapping_mul(index.cast_signed()))
-        }));
-        match &self.strides {
-            None => gather(&self.view, starts, self.row_bytes, out),
-            Some(strides) => {
-                for (&start, row) in starts.iter().zip(out.chunks_exact_mut(self.row_bytes)) {
-                    self.copy_strided(start, &self.row_shape, strides, row);
-                }
+        starts.extend(indices.map(|index| self.start(index)));
+        let Some(cast) = self.cast else {
+            return self.copy_all(starts, out);
+        };
+        uncast.resize(starts.len() * self.row_bytes, 0);
+        self.copy_all(starts, uncast);
+        cast.run(uncast, out);
+    }
+
+    fn start(&self, index: usize) -> usize {
+        debug_assert!(index < self.len);
+        let offset = self.step.wrapping_mul(index.cast_signed());
+        self.first.wrapping_add_signed(offset)
+    }
+
+    fn copy_all(&self, starts: &[usize], out: &mut [u8]) {
+        if self.strides.is_none() {
+            gather(&self.view, starts, self.row_bytes, out);
+        } else {
+            for (&start, row) in starts.iter().zip(out.chunks_exact_mut(self.row_bytes)) {
+                self.copy_one(start, row);
             }
         }
     }
 
-    /// Copies the row at `index`, which must be below [`Rows::len`].
-    pub fn copy(&self, index: usize, out: &mut [u8]) {
-        let start = self
-            .first
-            .wrapping_add_signed(self.step.wrapping_mul(index.cast_signed()));
+    fn copy_one(&self, start: usize, out: &mut [u8]) {
         match &self.strides {
             None => out.copy_from_slice(self.view.bytes(start, self.row_bytes)),
             Some(strides) => self.copy_strided(start, &self.row_shape, strides, out),

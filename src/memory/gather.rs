@@ -4,6 +4,8 @@
 //! it is copied lets the memory system work on several at once.
 #![allow(unsafe_code)]
 
+use std::iter::repeat;
+
 use super::View;
 
 /// How many rows ahead memory is asked for.
@@ -26,16 +28,23 @@ pub fn gather(source: &View, starts: &[usize], row_bytes: usize, out: &mut [u8])
         4 => fixed::<4>(source, starts, out),
         8 => fixed::<8>(source, starts, out),
         16 => fixed::<16>(source, starts, out),
+        32 => fixed::<32>(source, starts, out),
+        64 => fixed::<64>(source, starts, out),
+        128 => fixed::<128>(source, starts, out),
+        256 => fixed::<256>(source, starts, out),
         _ => any(source, starts, row_bytes, out),
     }
 }
 
+/// Rows of a size that the compiler knows: a copy is some moves of registers, no call.
 fn fixed<const N: usize>(source: &View, starts: &[usize], out: &mut [u8]) {
-    for (at, row) in out.as_chunks_mut::<N>().0.iter_mut().enumerate() {
-        if let Some(&ahead) = starts.get(at + AHEAD) {
+    let (rows, _) = out.as_chunks_mut::<N>();
+    let ahead = starts.iter().skip(AHEAD).map(Some).chain(repeat(None));
+    for ((row, &start), ahead) in rows.iter_mut().zip(starts).zip(ahead) {
+        if let Some(&ahead) = ahead {
             prefetch(source.bytes(ahead, N));
         }
-        row.copy_from_slice(source.bytes(starts[at], N));
+        row.copy_from_slice(source.bytes(start, N));
     }
 }
 
@@ -48,7 +57,7 @@ fn any(source: &View, starts: &[usize], row_bytes: usize, mut out: &mut [u8]) {
             end += 1;
         }
         if let Some(&ahead) = starts.get(at + AHEAD) {
-            prefetch(source.bytes(ahead, row_bytes.min(PREFETCH_BYTES)));
+            prefetch(source.bytes(ahead, row_bytes));
         }
         let (run, rest) = out.split_at_mut((end - at) * row_bytes);
         run.copy_from_slice(source.bytes(starts[at], run.len()));
@@ -57,8 +66,10 @@ fn any(source: &View, starts: &[usize], row_bytes: usize, mut out: &mut [u8]) {
     }
 }
 
+/// Asks for bytes that are read soon.
 #[inline]
-fn prefetch(bytes: &[u8]) {
+pub fn prefetch(bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(PREFETCH_BYTES)];
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

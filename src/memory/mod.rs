@@ -18,7 +18,7 @@ pub mod writer;
 
 pub use destination::{Destination, Foreign};
 pub use dtype::Dtype;
-pub use gather::gather;
+pub use gather::{gather, prefetch};
 pub use lease::Lease;
 pub use slab::{lease, retire, stats, stop_trimming, trim};
 pub use view::View;

@@ -5,18 +5,56 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::transform;
-use crate::column::{self, Blobs};
-use crate::decode::Mode;
+use super::{action, transform};
+use crate::column::{self, Blobs, Numbers};
+use crate::decode::Reading;
+use crate::image::{Key, Shape};
 use crate::memory::{Dtype, View};
 use crate::program::{self, Leaf, Source};
 use crate::sync::Arc;
 use crate::{Error, Result};
 
-/// Fixed-size rows of one array, shared without a copy.
-#[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Rows {
+/// What a leaf of a sample is made of; its kinds are classes of their own.
+#[pyclass(frozen, subclass, module = "fastload._lib")]
+pub(super) struct Column {
     pub(super) leaf: Arc<Leaf>,
+    /// The rows behind the column whose owner may move them; of rows, not these themselves.
+    movable: Vec<Py<Rows>>,
+}
+
+#[pymethods]
+impl Column {
+    fn __len__(&self) -> usize {
+        self.leaf.len()
+    }
+}
+
+impl Column {
+    /// A column over others.
+    fn over<'a>(leaf: Leaf, others: impl IntoIterator<Item = &'a Bound<'a, Column>>) -> Column {
+        Column {
+            leaf: Arc::new(leaf),
+            movable: others.into_iter().flat_map(movable).collect(),
+        }
+    }
+}
+
+/// Returns the rows behind a column whose owner may move them.
+pub(super) fn movable(column: &Bound<'_, Column>) -> Vec<Py<Rows>> {
+    match column.cast::<Rows>() {
+        Ok(rows) if rows.get().tensor.is_some() => vec![rows.clone().unbind()],
+        Ok(_) => Vec::new(),
+        Err(_) => {
+            let rows = column.get().movable.iter();
+            rows.map(|rows| rows.clone_ref(column.py())).collect()
+        }
+    }
+}
+
+/// Fixed-size rows of one array, shared without a copy.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Rows {
+    core: column::Rows,
     pointer: usize,
     /// The owner, if it is a tensor: torch moves a tensor's memory when the tensor is shared with
     /// another process, or resized.
@@ -26,6 +64,7 @@ pub(super) struct Rows {
 #[pymethods]
 impl Rows {
     #[new]
+    #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, cast=None))]
     fn new(
         py: Python<'_>,
         pointer: usize,
@@ -33,25 +72,24 @@ impl Rows {
         strides_bytes: Vec<isize>,
         dtype: &str,
         owner: Py<PyAny>,
-    ) -> PyResult<Rows> {
-        let Some(dtype) = Dtype::from_name(dtype) else {
-            return Err(Error::Dtype {
-                name: dtype.to_owned(),
-            }
-            .into());
-        };
+        cast: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Rows>> {
+        let dtype = named(dtype)?;
         let is_tensor = owner.bind(py).hasattr("data_ptr")?;
         let tensor = is_tensor.then(|| owner.clone_ref(py));
         let rows = rows(pointer, &shape, &strides_bytes, dtype, Box::new(owner))?;
-        Ok(Rows {
-            leaf: Arc::new(Leaf::Rows(rows)),
+        let cast = cast.map_or(Ok(dtype), named)?;
+        let rows = rows.cast(cast).ok_or_else(|| {
+            let (from, to) = (dtype.name(), cast.name());
+            PyValueError::new_err(format!("cannot read elements of {from} as {to}"))
+        })?;
+        let column = Column::over(Leaf::Rows(rows.clone()), []);
+        let rows = Rows {
+            core: rows,
             pointer,
             tensor,
-        })
-    }
-
-    fn __len__(&self) -> usize {
-        self.leaf.len()
+        };
+        Ok(PyClassInitializer::from(column).add_subclass(rows))
     }
 
     pub(super) fn moved(&self, py: Python<'_>) -> PyResult<bool> {
@@ -63,11 +101,11 @@ impl Rows {
     }
 }
 
-impl Rows {
-    /// Whether the owner may move the memory.
-    pub(super) fn is_movable(&self) -> bool {
-        self.tensor.is_some()
-    }
+fn named(dtype: &str) -> Result<Dtype> {
+    let unknown = || Error::Dtype {
+        name: dtype.to_owned(),
+    };
+    Dtype::from_name(dtype).ok_or_else(unknown)
 }
 
 fn rows(
@@ -107,13 +145,48 @@ fn rows(
     column::Rows::new(view, if empty { 0 } else { first }, shape, strides, dtype).ok_or_else(layout)
 }
 
-/// Images, with the operations that each goes through.
-#[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Image {
-    pub(super) leaf: Arc<Leaf>,
-    /// Where the images are, unless they are encoded.
-    pub(super) rows: Option<Py<Rows>>,
+/// Rows of an array, more or fewer for each sample.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Ragged {
+    core: column::Ragged,
 }
+
+#[pymethods]
+impl Ragged {
+    #[new]
+    fn new(
+        values: &Bound<'_, Rows>,
+        offsets: &Bound<'_, Rows>,
+    ) -> PyResult<PyClassInitializer<Ragged>> {
+        let numbers = numbers(offsets, "offsets")?;
+        let core = column::Ragged::new(values.get().core.clone(), numbers)?;
+        let sources = [values.as_super(), offsets.as_super()];
+        let column = Column::over(Leaf::Ragged(core.clone()), sources);
+        Ok(PyClassInitializer::from(column).add_subclass(Ragged { core }))
+    }
+}
+
+/// Text: the letters of all samples one after the other.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Text;
+
+#[pymethods]
+impl Text {
+    #[new]
+    fn new(letters: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Text>> {
+        let text = column::Text::new(letters.get().core.clone()).ok_or_else(no_bytes)?;
+        let column = Column::over(Leaf::Text(text), [letters.as_super()]);
+        Ok(PyClassInitializer::from(column).add_subclass(Text))
+    }
+}
+
+fn no_bytes() -> PyErr {
+    PyValueError::new_err("text and encoded images are ragged rows of one uint8, without gaps")
+}
+
+/// Images, with the operations that each goes through.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Image;
 
 #[pymethods]
 impl Image {
@@ -123,28 +196,130 @@ impl Image {
         mode: &str,
         ops: &Bound<'_, PyList>,
         output: &Bound<'_, PyTuple>,
-    ) -> PyResult<Image> {
-        let rows = source.cast::<Rows>().ok();
-        let source = if let Some(rows) = rows
-            && let Leaf::Rows(core) = &*rows.get().leaf
-        {
-            Source::Decoded(core.clone())
+    ) -> PyResult<PyClassInitializer<Image>> {
+        let memory = source.cast::<Column>().ok();
+        let source = if let Ok(rows) = source.cast::<Rows>() {
+            Source::Decoded(rows.get().core.clone())
         } else {
-            let Some(mode) = Mode::from_name(mode) else {
+            let Some(reading) = Reading::from_name(mode) else {
                 return Err(PyValueError::new_err(format!("unknown mode {mode:?}")));
             };
-            let paths: Vec<String> = source.extract()?;
-            Source::Encoded(Blobs::new(paths.into_iter().collect()), mode)
+            let blobs = if let Ok(buffer) = source.cast::<Ragged>() {
+                Blobs::buffer(buffer.get().core.clone()).ok_or_else(no_bytes)?
+            } else {
+                let paths: Vec<String> = source.extract()?;
+                Blobs::new(paths.into_iter().collect())
+            };
+            Source::Encoded(blobs, reading)
         };
         let pipeline = transform::pipeline(ops, output, source.known())?;
         let image = program::Image::new(source, pipeline)?;
-        Ok(Image {
-            leaf: Arc::new(Leaf::Image(image)),
-            rows: rows.map(|rows| rows.clone().unbind()),
-        })
+        let column = Column::over(Leaf::Image(image), memory);
+        Ok(PyClassInitializer::from(column).add_subclass(Image))
     }
 
-    fn __len__(&self) -> usize {
-        self.leaf.len()
+    #[pyo3(signature = (height, width, channels=3, *, seed=0, epoch=0, index=0, draw=0))]
+    #[allow(clippy::too_many_arguments)] // the boundary's contract
+    fn plan<'py>(
+        slf: &Bound<'py, Self>,
+        height: usize,
+        width: usize,
+        channels: usize,
+        seed: u64,
+        epoch: u64,
+        index: u64,
+        draw: u64,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let key = Key {
+            seed,
+            epoch,
+            index,
+            draw,
+            leaf: 0,
+        };
+        planned(slf, [height, width, channels], key)
     }
+
+    #[pyo3(signature = (count, height, width, channels=3, *, seed=0, epoch=0))]
+    #[allow(clippy::too_many_arguments)] // the boundary's contract
+    fn plans<'py>(
+        slf: &Bound<'py, Self>,
+        count: u64,
+        height: usize,
+        width: usize,
+        channels: usize,
+        seed: u64,
+        epoch: u64,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyTuple>>>> {
+        let keys = (0..count).map(|index| Key {
+            seed,
+            epoch,
+            index,
+            draw: 0,
+            leaf: 0,
+        });
+        keys.map(|key| planned(slf, [height, width, channels], key))
+            .collect()
+    }
+}
+
+/// Returns what is done to an image of a given shape, as tuples.
+fn planned<'py>(
+    image: &Bound<'py, Image>,
+    [height, width, channels]: [usize; 3],
+    key: Key,
+) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    let shape = Shape {
+        height,
+        width,
+        channels,
+    };
+    match &*image.as_super().get().leaf {
+        Leaf::Image(each) => action::of_plan(image.py(), &each.pipeline().plan(shape, key)?),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Some samples of a column, in an order of their own.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Select;
+
+#[pymethods]
+impl Select {
+    #[new]
+    fn new(
+        column: &Bound<'_, Column>,
+        indices: &Bound<'_, Rows>,
+    ) -> PyResult<PyClassInitializer<Select>> {
+        let numbers = numbers(indices, "indices")?;
+        let select = program::Select::new(column.get().leaf.clone(), numbers)?;
+        let column = Column::over(Leaf::Select(select), [column, indices.as_super()]);
+        Ok(PyClassInitializer::from(column).add_subclass(Select))
+    }
+}
+
+/// Several columns, one after the other.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Concat;
+
+#[pymethods]
+impl Concat {
+    #[new]
+    fn new(columns: Vec<Bound<'_, Column>>) -> PyResult<PyClassInitializer<Concat>> {
+        let parts = columns.iter().map(|column| column.get().leaf.clone());
+        let concat = program::Concat::new(parts.collect())?;
+        let column = Column::over(Leaf::Concat(concat), &columns);
+        Ok(PyClassInitializer::from(column).add_subclass(Concat))
+    }
+}
+
+/// Takes rows for indices or offsets.
+fn numbers(rows: &Bound<'_, Rows>, what: &str) -> PyResult<Numbers> {
+    let core = &rows.get().core;
+    Numbers::new(core.clone()).ok_or_else(|| {
+        let (dtype, shape) = (core.dtype().name(), core.row_shape());
+        let message =
+            format!("{what} are one int64 or int32 per row, not {dtype} of row shape {shape:?}");
+        PyValueError::new_err(message)
+    })
 }

@@ -4,39 +4,33 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyTuple, PyType};
 
+use super::form::{self, Form, Unit};
+
 /// A structure whose leaves are numbers of columns.
 pub(super) enum Template {
-    Leaf(usize),
+    Leaf(usize, Form),
     Tuple(Vec<Template>),
     List(Vec<Template>),
     Dict(Vec<(Py<PyAny>, Template)>),
     Named(Py<PyType>, Vec<Template>),
 }
 
-/// For whom a structure is filled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// As the dataset returns it.
-    Sample,
-    /// As torch's `default_collate` and `default_convert` return it: tuples become lists.
-    Batch,
-}
-
 impl Template {
-    /// Reads a structure; `columns` is how many leaves there are.
-    pub(super) fn parse(value: &Bound<'_, PyAny>, columns: usize) -> PyResult<Template> {
-        let parts = |items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| {
+    /// Reads a structure; `forms` has a place for the form of each column.
+    pub(super) fn parse(
+        value: &Bound<'_, PyAny>,
+        forms: &mut [Option<Form>],
+    ) -> PyResult<Template> {
+        let mut parts = |items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| {
             items
-                .map(|item| Template::parse(&item, columns))
+                .map(|item| Template::parse(&item, forms))
                 .collect::<PyResult<Vec<_>>>()
         };
         if value.is_exact_instance_of::<PyInt>() {
-            let leaf = value.extract()?;
-            if leaf >= columns {
-                let message = format!("the structure names column {leaf} of {columns}");
-                return Err(PyValueError::new_err(message));
-            }
-            return Ok(Template::Leaf(leaf));
+            return Template::leaf(value.extract()?, Form::Tensor, forms);
+        }
+        if let Ok(leaf) = value.cast_exact::<form::Leaf>() {
+            return Template::leaf(leaf.get().column, leaf.get().form, forms);
         }
         if let Ok(tuple) = value.cast::<PyTuple>() {
             let fields = parts(&mut tuple.iter())?;
@@ -52,7 +46,7 @@ impl Template {
         if let Ok(dict) = value.cast_exact::<PyDict>() {
             let items = dict
                 .iter()
-                .map(|(key, item)| Ok((key.unbind(), Template::parse(&item, columns)?)));
+                .map(|(key, item)| Ok((key.unbind(), Template::parse(&item, forms)?)));
             return Ok(Template::Dict(items.collect::<PyResult<_>>()?));
         }
         let message = format!(
@@ -62,22 +56,46 @@ impl Template {
         Err(PyTypeError::new_err(message))
     }
 
-    /// Puts the leaves into the structure.
+    fn leaf(column: usize, form: Form, forms: &mut [Option<Form>]) -> PyResult<Template> {
+        let columns = forms.len();
+        let Some(place) = forms.get_mut(column) else {
+            let message = format!("the structure names column {column} of {columns}");
+            return Err(PyValueError::new_err(message));
+        };
+        if *place.get_or_insert(form) != form {
+            let message = format!("the structure shows column {column} in two forms");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(Template::Leaf(column, form))
+    }
+
+    /// Puts the leaves into the structure. In batches tuples become lists, as torch's `default_collate`
+    /// and `default_convert` have it.
     pub(super) fn fill<'py>(
         &self,
         py: Python<'py>,
         leaves: &[Py<PyAny>],
-        form: Form,
+        unit: Unit,
     ) -> PyResult<Bound<'py, PyAny>> {
+        // torch keeps the texts of a batch as it finds them: in the tuple that `zip` made of a sequence's
+        // samples, or in the list that it made of a dict's.
+        let fill_one = |part: &Template| match part {
+            Template::Leaf(leaf, Form::Text | Form::Array) if unit == Unit::Batch => {
+                let values = leaves[*leaf].bind(py);
+                Ok(match values.cast::<PyList>() {
+                    Ok(texts) => texts.to_tuple().into_any(),
+                    Err(_) => values.clone(),
+                })
+            }
+            part => part.fill(py, leaves, unit),
+        };
         let fill = |parts: &[Template]| {
-            parts
-                .iter()
-                .map(|part| part.fill(py, leaves, form))
-                .collect::<PyResult<Vec<_>>>()
+            let parts = parts.iter().map(fill_one);
+            parts.collect::<PyResult<Vec<_>>>()
         };
         match self {
-            Template::Leaf(leaf) => Ok(leaves[*leaf].bind(py).clone()),
-            Template::Tuple(parts) if form == Form::Sample => {
+            Template::Leaf(leaf, _) => Ok(leaves[*leaf].bind(py).clone()),
+            Template::Tuple(parts) if unit == Unit::Sample => {
                 Ok(PyTuple::new(py, fill(parts)?)?.into_any())
             }
             Template::Tuple(parts) | Template::List(parts) => {
@@ -87,7 +105,7 @@ impl Template {
             Template::Dict(items) => {
                 let dict = PyDict::new(py);
                 for (key, part) in items {
-                    dict.set_item(key, part.fill(py, leaves, form)?)?;
+                    dict.set_item(key, part.fill(py, leaves, unit)?)?;
                 }
                 Ok(dict.into_any())
             }

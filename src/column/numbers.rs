@@ -1,0 +1,39 @@
+//! Whole numbers of one array: indices, and offsets.
+
+use super::Rows;
+use crate::memory::Dtype;
+
+/// The numbers of a one-dimensional array, shared with whoever made it.
+///
+/// The owner may change them at any time, so that whoever takes one checks it again.
+#[derive(Clone, Debug)]
+pub struct Numbers(Rows);
+
+impl Numbers {
+    /// Takes an array; None unless its rows are single int32 or int64 numbers.
+    pub fn new(rows: Rows) -> Option<Numbers> {
+        let whole = matches!(rows.dtype(), Dtype::Int32 | Dtype::Int64) && !rows.is_cast();
+        (whole && rows.row_shape().is_empty()).then_some(Numbers(rows))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the number at `place`, which must be below [`Numbers::len`].
+    pub fn get(&self, place: usize) -> i64 {
+        debug_assert!(place < self.len());
+        let bytes = self.0.block(place..place + 1).unwrap_or_default();
+        match (bytes.first_chunk(), bytes.first_chunk()) {
+            (Some(long), _) => i64::from_ne_bytes(*long),
+            (None, Some(short)) => i64::from(i32::from_ne_bytes(*short)),
+            (None, None) => unreachable!("a number has 4 or 8 bytes, by `new`"),
+        }
+    }
+}

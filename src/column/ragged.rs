@@ -1,0 +1,129 @@
+//! Samples of different lengths, one after the other in one array.
+
+use std::ops::Range;
+
+use super::rows::Scratch;
+use super::{Numbers, Rows};
+use crate::error::{Error, Result};
+
+/// How many samples ahead memory is asked for.
+const AHEAD: usize = 8;
+
+/// One array of values, and where each sample begins and ends in it.
+#[derive(Clone, Debug)]
+pub struct Ragged {
+    values: Rows,
+    /// Sample i is made of the rows `offsets[i]..offsets[i + 1]`.
+    offsets: Numbers,
+}
+
+impl Ragged {
+    /// Takes values and offsets, one more than there are samples.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Offsets`]: no offset at all, or a sample that does not lie within the values.
+    pub fn new(values: Rows, offsets: Numbers) -> Result<Ragged> {
+        let ragged = Ragged { values, offsets };
+        if ragged.offsets.is_empty() {
+            let (index, start, end, len) = (0, 0, 0, ragged.values.len());
+            return Err(Error::Offsets {
+                index,
+                start,
+                end,
+                len,
+            });
+        }
+        (0..ragged.len()).try_for_each(|index| ragged.range(index).map(drop))?;
+        Ok(ragged)
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The rows that samples are made of.
+    pub fn values(&self) -> &Rows {
+        &self.values
+    }
+
+    /// Mean bytes of a sample.
+    pub fn mean_bytes(&self) -> usize {
+        self.values.len() / self.len().max(1) * self.values.row_bytes()
+    }
+
+    /// Returns the rows of the sample at `index`, which must be below [`Ragged::len`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Offsets`]: the owner of the offsets has changed them since.
+    pub fn range(&self, index: usize) -> Result<Range<usize>> {
+        let (start, end) = (self.offsets.get(index), self.offsets.get(index + 1));
+        let len = self.values.len();
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        match range {
+            Some((first, last)) if first <= last && last <= len => Ok(first..last),
+            _ => Err(Error::Offsets {
+                index,
+                start,
+                end,
+                len,
+            }),
+        }
+    }
+
+    /// Asks for the memory of the sample at `index`, which is read soon.
+    pub fn prefetch(&self, index: usize) {
+        if let Ok(range) = self.range(index) {
+            self.values.prefetch(range);
+        }
+    }
+
+    /// Copies the samples at `indices`, all of the length that makes `out` full.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Offsets`]: the owner of the offsets has changed them since.
+    pub fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
+        let bytes = out.len() / indices.len().max(1);
+        if bytes == 0 {
+            return Ok(());
+        }
+        for (at, (&index, sample)) in indices.iter().zip(out.chunks_exact_mut(bytes)).enumerate() {
+            if let Some(&ahead) = indices.get(at + AHEAD) {
+                self.prefetch(ahead);
+            }
+            let range = self.range(index)?;
+            if range.len() * self.values.row_bytes() != bytes {
+                let (start, end) = (self.offsets.get(index), self.offsets.get(index + 1));
+                let len = self.values.len();
+                return Err(Error::Offsets {
+                    index,
+                    start,
+                    end,
+                    len,
+                });
+            }
+            self.values.copy_range(range, scratch, sample);
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of the sample at `index`, of values that are single bytes in one block.
+    pub(super) fn bytes(&self, index: usize) -> Result<&[u8]> {
+        let block = self.values.block(self.range(index)?);
+        Ok(block.unwrap_or_else(|| unreachable!("one block, by `is_bytes`")))
+    }
+
+    /// Whether samples are bytes that lie one after the other.
+    pub(super) fn is_bytes(&self) -> bool {
+        let bytes = self.values.dtype() == crate::memory::Dtype::UInt8;
+        bytes && self.values.row_shape().is_empty() && self.values.is_block()
+    }
+}

@@ -1,0 +1,205 @@
+//! What a leaf's values look like to Python, alone and in a batch.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, intern};
+
+use crate::collate::{Dense, Field};
+use crate::memory::Dtype;
+use crate::program::{self, Kind};
+
+/// The form of a leaf in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A tensor.
+    Tensor,
+    /// A tensor `(..., C, H, W)` in torch's memory format `channels_last`.
+    ChannelsLast,
+    /// A NumPy array; a NumPy scalar where there are no dimensions.
+    Array,
+    /// A Python int, float or bool.
+    Number,
+    /// A list of Python numbers, or of such lists.
+    List,
+    /// A str.
+    Text,
+    /// A PIL image.
+    Pillow,
+}
+
+/// What is handed to Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A sample, as the dataset returns it.
+    Sample,
+    /// A sample, as torch's `default_convert` returns it.
+    Converted,
+    /// A batch, as torch's `default_collate` returns it.
+    Batch,
+}
+
+impl Unit {
+    /// What a stream hands over.
+    pub(super) fn of_stream(batched: bool) -> Unit {
+        if batched {
+            Unit::Batch
+        } else {
+            Unit::Converted
+        }
+    }
+}
+
+/// A column's place in the structure of a sample, and the form of its values.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Leaf {
+    pub(super) column: usize,
+    pub(super) form: Form,
+}
+
+#[pymethods]
+impl Leaf {
+    #[new]
+    fn new(column: usize, form: &str) -> PyResult<Leaf> {
+        let form = match form {
+            "tensor" => Form::Tensor,
+            "channels_last" => Form::ChannelsLast,
+            "array" => Form::Array,
+            "number" => Form::Number,
+            "list" => Form::List,
+            "text" => Form::Text,
+            "pillow" => Form::Pillow,
+            _ => return Err(PyValueError::new_err(format!("unknown form {form:?}"))),
+        };
+        Ok(Leaf { column, form })
+    }
+}
+
+impl Form {
+    /// Refuses a leaf whose values cannot have the form.
+    pub(super) fn check(self, leaf: &program::Leaf) -> PyResult<()> {
+        let kind = leaf.kind();
+        let is_python = matches!(leaf.dtype(), Dtype::Int64 | Dtype::Float64 | Dtype::Bool);
+        let (fits, needs) = match self {
+            Form::Tensor => (kind != Kind::Text, "numbers"),
+            Form::ChannelsLast => (kind == Kind::Image, "images written with channels last"),
+            Form::Array => return Ok(()),
+            Form::Number => (
+                kind == Kind::Rows && leaf.row_shape().is_empty() && is_python,
+                "rows of one int64, float64 or bool: what torch collates Python's numbers to",
+            ),
+            Form::List => (
+                is_python
+                    && (kind == Kind::Ragged || kind == Kind::Rows && !leaf.row_shape().is_empty()),
+                "rows of several int64, float64 or bool",
+            ),
+            Form::Text => (kind == Kind::Text, "text"),
+            Form::Pillow => (
+                leaf.makes_pixels(),
+                "images whose output is bytes, channels last",
+            ),
+        };
+        if fits {
+            return Ok(());
+        }
+        let message = format!("the form {self:?} needs {needs}; found {}", leaf.describe());
+        Err(PyValueError::new_err(message))
+    }
+
+    /// Makes the value of a field; `tensor` makes the tensor of it.
+    pub(super) fn value(
+        self,
+        py: Python<'_>,
+        field: Field,
+        unit: Unit,
+        tensor: impl FnOnce(Dense) -> PyResult<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let field = match field {
+            Field::Dense(dense) => dense,
+            Field::Texts(texts) => return self.text(py, &texts, unit),
+        };
+        match (self, unit) {
+            (Form::Number, Unit::Sample | Unit::Converted) => number(py, &field),
+            (Form::List, Unit::Sample | Unit::Converted) => {
+                tensor(field)?.call_method0(py, intern!(py, "tolist"))
+            }
+            (Form::List, Unit::Batch) => {
+                let levels = field.shape.len() - 1;
+                let places = tensor(field)?;
+                Ok(unbind(places.bind(py), levels)?.unbind())
+            }
+            (Form::Array, Unit::Sample) => {
+                let array = tensor(field)?.call_method0(py, intern!(py, "numpy"))?;
+                let whole = PyTuple::empty(py); // array[()] is the array, or a scalar without dimensions
+                Ok(array.bind(py).get_item(whole)?.unbind())
+            }
+            (Form::Pillow, Unit::Sample) => pillow(py, &field),
+            (Form::ChannelsLast, _) => {
+                tensor(field)?.call_method1(py, intern!(py, "movedim"), (-1, -3))
+            }
+            _ => tensor(field),
+        }
+    }
+
+    /// Makes the str of a sample, or a list of those of a batch; NumPy's kind of str for arrays.
+    fn text(self, py: Python<'_>, texts: &[Box<str>], unit: Unit) -> PyResult<Py<PyAny>> {
+        let array = match self {
+            Form::Array => Some(py.import(intern!(py, "numpy"))?.getattr("str_")?),
+            _ => None,
+        };
+        let one = |text: &str| match &array {
+            Some(kind) => kind.call1((text,)),
+            None => Ok(PyString::new(py, text).into_any()),
+        };
+        if let (Unit::Sample | Unit::Converted, [text]) = (unit, texts) {
+            return Ok(one(text)?.unbind());
+        }
+        let texts = texts.iter().map(|text| one(text));
+        let texts = texts.collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, texts)?.into_any().unbind())
+    }
+}
+
+/// Makes lists of a tensor's parts, `levels` deep.
+fn unbind<'py>(tensor: &Bound<'py, PyAny>, levels: usize) -> PyResult<Bound<'py, PyAny>> {
+    if levels == 0 {
+        return Ok(tensor.clone());
+    }
+    let parts = tensor.call_method0(intern!(tensor.py(), "unbind"))?;
+    let parts = parts.try_iter()?.map(|part| unbind(&part?, levels - 1));
+    let parts = parts.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(tensor.py(), parts)?.into_any())
+}
+
+/// Reads the one number of a field.
+fn number(py: Python<'_>, field: &Dense) -> PyResult<Py<PyAny>> {
+    let bytes = field.memory.bytes();
+    match (field.dtype, bytes.first_chunk(), bytes) {
+        (Dtype::Int64, Some(eight), _) => {
+            PyInt::new(py, i64::from_ne_bytes(*eight)).into_py_any(py)
+        }
+        (Dtype::Float64, Some(eight), _) => {
+            PyFloat::new(py, f64::from_ne_bytes(*eight)).into_py_any(py)
+        }
+        (Dtype::Bool, _, [byte]) => PyBool::new(py, *byte != 0).into_py_any(py),
+        _ => Err(PyValueError::new_err(
+            "internal error, please report it: no number",
+        )),
+    }
+}
+
+/// Makes a PIL image of an image's bytes.
+fn pillow(py: Python<'_>, field: &Dense) -> PyResult<Py<PyAny>> {
+    let (mode, height, width) = match field.shape[..] {
+        [height, width, 1] => ("L", height, width),
+        [height, width, 3] => ("RGB", height, width),
+        _ => {
+            return Err(PyValueError::new_err(
+                "internal error, please report it: no image",
+            ));
+        }
+    };
+    let bytes = PyBytes::new(py, field.memory.bytes());
+    let make = py.import(intern!(py, "PIL.Image"))?.getattr("frombytes")?;
+    Ok(make.call1((mode, (width, height), bytes))?.unbind())
+}

@@ -60,6 +60,7 @@ impl Work for Nothing {
         &self,
         _batch: &(),
         _chunk: Chunk<()>,
+        _later: &dyn Fn(usize) -> Completion<Self>,
         _failures: &mut Vec<(usize, Error)>,
         _stages: &mut Stages,
     ) {
@@ -120,8 +121,9 @@ fn next_over_rows(criterion: &mut Criterion) {
     );
     let leaf = Arc::new(Leaf::Rows(rows.expect("a dense array")));
     let run = Run {
-        program: Arc::new(Program::new(vec![leaf]).expect("one leaf")),
+        program: Arc::new(Program::new(vec![leaf], vec![false]).expect("one leaf")),
         options: Options::default(),
+        foreign: None,
     };
     // A walk that visits every row once, in no order that a prefetcher knows.
     let order: Arc<[i64]> = (0..ROWS as i64)

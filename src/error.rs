@@ -32,6 +32,12 @@ pub enum Error {
         /// What the decoder found, in words.
         reason: String,
     },
+    /// Whoever was asked in place of native code failed.
+    #[error("{source}")]
+    Foreign {
+        /// The failure, of a type that only the asker knows.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// An image of this pipeline cannot be transformed.
     #[error("cannot {what}: {reason}")]
     Transform {
@@ -56,11 +62,45 @@ pub enum Error {
         /// Its position in the batch.
         position: usize,
     },
+    /// Lists of one batch have different lengths. The words are torch's.
+    #[error("each element in list of batch should be of equal size")]
+    UnequalLists,
+    /// A sample that does not lie within its column.
+    #[error(
+        "sample {index} cannot be read: by its offsets it is {start}..{end} of {len} values (are \
+         they those of the column, or were they changed meanwhile?)"
+    )]
+    Offsets {
+        /// The sample.
+        index: usize,
+        /// Where it begins.
+        start: i64,
+        /// Where it ends.
+        end: i64,
+        /// How many values there are.
+        len: usize,
+    },
+    /// A text that is none.
+    #[error("text {index} cannot be read: {source}")]
+    Utf8 {
+        /// The sample.
+        index: usize,
+        /// What is wrong.
+        source: std::str::Utf8Error,
+    },
     /// A dtype that no column can have.
     #[error("a column cannot hold elements of dtype {name}")]
     Dtype {
         /// Its name.
         name: String,
+    },
+    /// Columns that cannot be put one after the other.
+    #[error("cannot put {other} after {first}: the samples of one column are alike")]
+    Parts {
+        /// The first column, in words.
+        first: String,
+        /// The first that differs.
+        other: String,
     },
     /// An array whose shape and strides do not describe its memory.
     #[error("an array of shape {shape:?} with byte strides {strides:?} cannot be a column")]

@@ -1,14 +1,27 @@
 """What depends on the Pillow that is installed, which need not be at all.
 
-Owns Pillow's process-wide switches and the arithmetic that differs between its versions.
+Owns Pillow's process-wide switches, the arithmetic that differs between its versions, and the thread in
+which Pillow itself decodes what native code refuses: a GIF, a truncated file.
 """
 
 import functools
+import io
+import logging
 import sys
-from importlib import metadata
-from typing import TypedDict
+import threading
+import weakref
+from collections.abc import Callable
+from importlib import metadata, util
+from typing import Any, TypedDict
+
+from fastload import _lib
+
+_log = logging.getLogger("fastload")
 
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
+
+_BYTES = ("L", "P", "LA", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+"""The modes of which NumPy makes arrays of bytes."""
 
 
 class Switches(TypedDict):
@@ -19,13 +32,114 @@ class Switches(TypedDict):
 
 
 def switches() -> Switches:
-    """Returns Pillow's switches as they are now; its defaults where nobody imported it."""
+    """Returns Pillow's switches as they are now; their defaults where nobody imported it."""
     image, file = sys.modules.get("PIL.Image"), sys.modules.get("PIL.ImageFile")
-    limit = getattr(image, "MAX_IMAGE_PIXELS", _DEFAULT_MAX_PIXELS)
+    # where nobody can warn of many pixels, they are refused as late as Pillow raises
+    default = _DEFAULT_MAX_PIXELS * (1 if _is_installed() else 2)
+    limit = getattr(image, "MAX_IMAGE_PIXELS", default)
     return {
         "truncated": bool(getattr(file, "LOAD_TRUNCATED_IMAGES", False)),
         "max_pixels": None if limit is None else max(0, int(limit)),
     }
+
+
+def decoder() -> Callable[[str | bytes, str], tuple[bytes, tuple[int, int, int]]] | None:
+    """Returns what decodes a file that native code refuses; None where Pillow is not installed."""
+    return decode if _is_installed() else None
+
+
+def decode(source: str | bytes, mode: str) -> tuple[bytes, tuple[int, int, int]]:
+    """Decodes a file as torchvision's loader of images does, or as `datasets`, in the same steps.
+
+    Args:
+        source: The path of the file, or its bytes.
+        mode: What Pillow's `convert` is asked for; behind `"upright"`, as `datasets` does it.
+
+    Returns:
+        The pixels, row after row, and (height, width, channels).
+
+    Raises:
+        Exception: Pillow's own, with a note that names the file.
+    """
+    from PIL import Image
+
+    kind, _, wanted = mode.partition(" ")
+    try:
+        if kind == "upright":
+            image = _upright(source, wanted)
+        else:
+            # opened as text, not as a Path: Pillow's messages quote the name of the file object
+            with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:  # noqa: PTH123
+                image = Image.open(file).convert(mode)
+    except Exception as error:
+        what = f"{len(source)} bytes" if isinstance(source, bytes) else repr(source)
+        error.add_note(f"while Pillow decoded {what}")
+        raise
+    return image.tobytes(), (image.height, image.width, len(image.getbands()))
+
+
+def _upright(source: str | bytes, mode: str) -> Any:
+    """Returns what the feature `Image` of `datasets` makes of a file; `mode` is empty if it has none."""
+    from PIL import ExifTags, Image, ImageOps
+
+    with Image.open(source if isinstance(source, str) else io.BytesIO(source)) as file:
+        image: Image.Image = file
+        image.load()
+        if image.getexif().get(ExifTags.Base.Orientation) is not None:
+            image = ImageOps.exif_transpose(image)
+        if mode and mode != image.mode:
+            image = image.convert(mode)
+    if image.mode not in _BYTES:
+        msg = (
+            f"an image of Pillow's mode {image.mode} is not of bytes, which are all that is decoded "
+            "natively; give the feature a mode, as Image(mode='RGB'), or the loader workers='process'"
+        )
+        raise ValueError(msg)
+    return image
+
+
+def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
+    """Returns what starts the thread that decodes for an iterator; None without Pillow.
+
+    The thread keeps neither the iterator nor the loader alive. It is a daemon, for nobody can be made
+    to wait for a file of any size when the interpreter exits.
+    """
+    return functools.partial(_start, weakref.ref(loader)) if _is_installed() else None
+
+
+_told: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> None:
+    thread = threading.Thread(target=_serve, args=(requests,), name="fastload-pillow", daemon=True)
+    thread.start()
+    alive = loader()
+    if alive is not None and alive not in _told:
+        _told.add(alive)
+        _log.info("Pillow decodes what native code does not, in a thread of its own: %s", why)
+
+
+def _serve(requests: _lib.Requests) -> None:
+    """Answers requests until their stream is closed."""
+    for request in requests:
+        try:
+            pixels, shape = decode(request.source, request.mode)
+        except BaseException as error:
+            request.fail(_from_decode(error))
+        else:
+            request.answer(pixels, shape)
+            del pixels
+
+
+def _from_decode(error: BaseException) -> BaseException:
+    """Takes the frame that waits for requests off a traceback."""
+    frames = error.__traceback__
+    return error.with_traceback(frames.tb_next if frames else None)
+
+
+@functools.cache
+def _is_installed() -> bool:
+    return util.find_spec("PIL") is not None
 
 
 def kernel(interpolation: str) -> tuple[str, str]:

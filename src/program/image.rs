@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
+use super::fetched::Blob;
 use crate::column::{Blobs, Rows};
-use crate::decode::{Encoded, Mode, Switches};
+use crate::decode::{Encoded, Reading, Switches};
 use crate::error::{Error, Result};
 use crate::image::{Key, Pipeline, Plan, Region, Scratch, Shape};
 use crate::memory::Dtype;
@@ -23,8 +24,8 @@ pub struct Image {
 /// Where images come from.
 #[derive(Debug)]
 pub enum Source {
-    /// Encoded bytes, decoded to these channels.
-    Encoded(Blobs, Mode),
+    /// Encoded bytes, and how they are read.
+    Encoded(Blobs, Reading),
     /// Rows of shape `(H, W)` or `(H, W, C)`, one byte per channel.
     Decoded(Rows),
 }
@@ -34,7 +35,7 @@ impl Source {
     /// always as many.
     pub fn known(&self) -> (Option<(usize, usize)>, Option<usize>) {
         match self {
-            Self::Encoded(_, mode) => (None, mode.channels()),
+            Self::Encoded(_, reading) => (None, reading.mode.channels()),
             Self::Decoded(rows) => {
                 let shape = shape_of(rows);
                 (Some((shape.height, shape.width)), Some(shape.channels))
@@ -85,27 +86,37 @@ impl Image {
 
     /// The encoded bytes, unless images are decoded already.
     pub fn blobs(&self) -> Option<&Blobs> {
+        self.encoded().map(|(blobs, _)| blobs)
+    }
+
+    /// The encoded bytes and how they are read, unless images are decoded already.
+    pub fn encoded(&self) -> Option<(&Blobs, Reading)> {
         match &self.source {
-            Source::Encoded(blobs, _) => Some(blobs),
+            Source::Encoded(blobs, reading) => Some((blobs, *reading)),
             Source::Decoded(_) => None,
         }
     }
 
-    /// Decodes the image at `index`, whose file holds `encoded`, and hands it to `then`.
+    /// Decodes the image at `index`, of which `blob` was fetched, and hands it to `then`.
     pub(super) fn decode<T>(
         &self,
         index: usize,
-        encoded: &[u8],
+        blob: Option<&mut Blob>,
         key: Key,
         switches: Switches,
         then: impl FnOnce(Decoded<'_>) -> Result<T>,
     ) -> Result<T> {
         SCRATCH.with_borrow_mut(|scratch| {
-            let made = match &self.source {
-                Source::Encoded(_, mode) => {
-                    self.decode_file(encoded, *mode, key, switches, scratch)
+            let made = match (&self.source, blob) {
+                (Source::Encoded(_, reading), Some(Blob::Encoded(bytes))) => {
+                    self.decode_file(bytes, *reading, key, switches, scratch)
                 }
-                Source::Decoded(rows) => self.copy(rows, index, key, scratch),
+                (Source::Encoded(..), Some(Blob::Decoded(frame))) => {
+                    scratch.decoded = std::mem::take(frame);
+                    self.plan_whole(scratch.decoded.shape(), key)
+                }
+                (Source::Encoded(..), None) => Err(Error::Abandoned),
+                (Source::Decoded(rows), _) => self.copy(rows, index, key, scratch),
             };
             let (plan, shape, held) = made.map_err(|error| self.name(error, index))?;
             let decoded = Decoded {
@@ -122,12 +133,15 @@ impl Image {
     fn decode_file(
         &self,
         encoded: &[u8],
-        mode: Mode,
+        reading: Reading,
         key: Key,
         switches: Switches,
         scratch: &mut Scratch,
     ) -> Result<(Plan, Shape, Region)> {
-        let encoded = Encoded::open(encoded, mode, switches)?;
+        let encoded = Encoded::open(encoded, reading.mode, switches)?;
+        if reading.upright {
+            encoded.expect_upright()?;
+        }
         let shape = encoded.shape();
         let plan = self.pipeline.plan(shape, key)?;
         let wanted = self.pipeline.wanted(&plan, shape, scratch)?;
@@ -143,10 +157,14 @@ impl Image {
         scratch: &mut Scratch,
     ) -> Result<(Plan, Shape, Region)> {
         let shape = shape_of(rows);
-        let plan = self.pipeline.plan(shape, key)?;
         scratch.decoded.reset(shape)?;
         rows.copy(index, scratch.decoded.pixels_mut());
-        Ok((plan, shape, Region::whole(shape)))
+        self.plan_whole(shape, key)
+    }
+
+    /// Plans for an image that is held whole.
+    fn plan_whole(&self, shape: Shape, key: Key) -> Result<(Plan, Shape, Region)> {
+        Ok((self.pipeline.plan(shape, key)?, shape, Region::whole(shape)))
     }
 
     /// Adds the file to an error that has none.

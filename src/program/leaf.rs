@@ -1,7 +1,10 @@
-//! A leaf of a sample: a column, and what is done to its values.
+//! A leaf of a sample: a column, what is done to its values, and which of them in which order.
 
+use super::concat::Concat;
 use super::image::Image;
-use crate::column::{Blobs, Rows};
+use super::select::Select;
+use crate::column::{self, Blobs, Ragged, Rows, Text};
+use crate::error::Result;
 use crate::memory::Dtype;
 
 /// One leaf. Adding a kind is one arm per `match` below.
@@ -9,8 +12,50 @@ use crate::memory::Dtype;
 pub enum Leaf {
     /// Rows of an array, as they are.
     Rows(Rows),
+    /// Rows of an array, more or fewer for each sample.
+    Ragged(Ragged),
+    /// Text.
+    Text(Text),
     /// Images, decoded and transformed.
     Image(Image),
+    /// Some samples of a leaf.
+    Select(Select),
+    /// Several leaves, one after the other.
+    Concat(Concat),
+}
+
+/// What the samples of a leaf are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Rows of one shape.
+    Rows,
+    /// Rows of one shape, more or fewer for each sample.
+    Ragged,
+    /// Text.
+    Text,
+    /// Images.
+    Image,
+}
+
+/// Memory that a thread keeps for its next copies.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    rows: column::Scratch,
+    spare: Vec<Vec<usize>>,
+}
+
+impl Scratch {
+    /// Returns an empty list, to be given back to [`Scratch::keep`].
+    pub fn indices(&mut self) -> Vec<usize> {
+        let mut list = self.spare.pop().unwrap_or_default();
+        list.clear();
+        list
+    }
+
+    /// Keeps a list for its memory.
+    pub fn keep(&mut self, list: Vec<usize>) {
+        self.spare.push(list);
+    }
 }
 
 impl Leaf {
@@ -18,7 +63,11 @@ impl Leaf {
     pub fn len(&self) -> usize {
         match self {
             Leaf::Rows(rows) => rows.len(),
+            Leaf::Ragged(ragged) => ragged.len(),
+            Leaf::Text(text) => text.len(),
             Leaf::Image(image) => image.len(),
+            Leaf::Select(select) => select.len(),
+            Leaf::Concat(concat) => concat.len(),
         }
     }
 
@@ -27,11 +76,27 @@ impl Leaf {
         self.len() == 0
     }
 
-    /// Element type of a sample.
+    /// What samples are.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Leaf::Rows(_) => Kind::Rows,
+            Leaf::Ragged(_) => Kind::Ragged,
+            Leaf::Text(_) => Kind::Text,
+            Leaf::Image(_) => Kind::Image,
+            Leaf::Select(select) => select.from().kind(),
+            Leaf::Concat(concat) => concat.parts()[0].kind(),
+        }
+    }
+
+    /// Element type of a sample; of text, its bytes'.
     pub fn dtype(&self) -> Dtype {
         match self {
             Leaf::Rows(rows) => rows.dtype(),
+            Leaf::Ragged(ragged) => ragged.values().dtype(),
+            Leaf::Text(_) => Dtype::UInt8,
             Leaf::Image(image) => image.pipeline().dtype(),
+            Leaf::Select(select) => select.from().dtype(),
+            Leaf::Concat(concat) => concat.parts()[0].dtype(),
         }
     }
 
@@ -39,23 +104,146 @@ impl Leaf {
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         match self {
             Leaf::Rows(rows) => Some(rows.row_shape().to_vec()),
+            Leaf::Ragged(_) | Leaf::Text(_) => None,
             Leaf::Image(image) => image.pipeline().fixed_shape(),
+            Leaf::Select(select) => select.from().fixed_shape(),
+            Leaf::Concat(concat) => concat.fixed_shape(),
         }
     }
 
-    /// The encoded bytes behind the leaf, if it has some.
-    pub fn blobs(&self) -> Option<&Blobs> {
+    /// Shape of the rows that samples are, or are made of; none of images and text.
+    pub fn row_shape(&self) -> &[usize] {
         match self {
-            Leaf::Rows(_) => None,
+            Leaf::Rows(rows) => rows.row_shape(),
+            Leaf::Ragged(ragged) => ragged.values().row_shape(),
+            Leaf::Text(_) | Leaf::Image(_) => &[],
+            Leaf::Select(select) => select.from().row_shape(),
+            Leaf::Concat(concat) => concat.parts()[0].row_shape(),
+        }
+    }
+
+    /// Number of rows of the sample at `index`, which must be below [`Leaf::len`], of a leaf of
+    /// [`Kind::Ragged`].
+    pub(super) fn rows_of(&self, index: usize) -> Result<usize> {
+        match self.at(index)? {
+            (Leaf::Ragged(ragged), at) => Ok(ragged.range(at)?.len()),
+            _ => Ok(1),
+        }
+    }
+
+    /// Text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Text`].
+    pub(super) fn text(&self, index: usize) -> Result<&str> {
+        match self.at(index)? {
+            (Leaf::Text(text), at) => text.get(at),
+            _ => Ok(""),
+        }
+    }
+
+    /// Bytes of a sample, as far as they are known before it is made; of ragged ones, the mean.
+    pub(super) fn sample_bytes(&self) -> usize {
+        match self {
+            Leaf::Ragged(ragged) => ragged.mean_bytes(),
+            Leaf::Select(select) => select.from().sample_bytes(),
+            Leaf::Concat(concat) if self.kind() == Kind::Ragged => concat.parts()[0].sample_bytes(),
+            _ => {
+                let shape = self.fixed_shape();
+                let elements = shape.map_or(0, |shape| shape.iter().product());
+                elements * self.dtype().itemsize()
+            }
+        }
+    }
+
+    /// The column that holds the sample at `index`, which must be below [`Leaf::len`], and where.
+    ///
+    /// It is neither a [`Leaf::Select`] nor a [`Leaf::Concat`]: those have no samples of their own.
+    pub fn at(&self, index: usize) -> Result<(&Leaf, usize)> {
+        let (mut leaf, mut index) = (self, index);
+        loop {
+            match leaf {
+                Leaf::Select(select) => (leaf, index) = (select.from(), select.index(index)?),
+                Leaf::Concat(concat) => {
+                    let (part, at) = concat.part(index)?;
+                    (leaf, index) = (part, at);
+                }
+                _ => return Ok((leaf, index)),
+            }
+        }
+    }
+
+    /// Whether encoded bytes are read before samples are made.
+    pub fn fetches(&self) -> bool {
+        self.any(&|leaf| leaf.blobs().is_some())
+    }
+
+    /// The encoded bytes of a column.
+    pub(super) fn blobs(&self) -> Option<&Blobs> {
+        match self {
             Leaf::Image(image) => image.blobs(),
+            _ => None,
         }
     }
 
     /// Whether samples depend on the key of their draws.
     pub fn is_random(&self) -> bool {
+        self.any(&|leaf| matches!(leaf, Leaf::Image(image) if image.pipeline().is_random()))
+    }
+
+    /// Copies the samples at `indices`, each below [`Leaf::len`] and all of one shape, to `out`, one after
+    /// the other. Images and text are not copied.
+    pub(super) fn gather(
+        &self,
+        indices: &[usize],
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<()> {
         match self {
-            Leaf::Rows(_) => false,
-            Leaf::Image(image) => image.pipeline().is_random(),
+            Leaf::Rows(rows) => rows.gather(indices, &mut scratch.rows, out),
+            Leaf::Ragged(ragged) => ragged.gather(indices, &mut scratch.rows, out)?,
+            Leaf::Text(_) | Leaf::Image(_) => {}
+            Leaf::Select(select) => select.gather(indices, scratch, out)?,
+            Leaf::Concat(concat) => concat.gather(indices, scratch, out)?,
+        }
+        Ok(())
+    }
+
+    /// Whether samples are images' pixels themselves.
+    pub fn makes_pixels(&self) -> bool {
+        !self.any(&|leaf| match leaf {
+            Leaf::Image(image) => !image.pipeline().makes_pixels(),
+            _ => true,
+        })
+    }
+
+    /// What samples are, in words.
+    pub fn describe(&self) -> String {
+        let dtype = self.dtype().name();
+        let shape = match self.fixed_shape() {
+            Some(shape) => format!("shape {shape:?}"),
+            None => "varying shape".into(),
+        };
+        match self.kind() {
+            Kind::Rows => format!("rows of {dtype}, {shape}"),
+            Kind::Ragged => format!("ragged rows of {dtype}, shape {:?}", self.row_shape()),
+            Kind::Text => "text".into(),
+            Kind::Image => format!("images of {dtype}, {shape}"),
+        }
+    }
+
+    /// Asks for the memory of the sample at `index`, which is copied soon.
+    pub(super) fn prefetch(&self, index: usize) {
+        match self.at(index) {
+            Ok((Leaf::Rows(rows), at)) => rows.prefetch(at..at + 1),
+            Ok((Leaf::Ragged(ragged), at)) => ragged.prefetch(at),
+            _ => {}
+        }
+    }
+
+    /// Whether a column satisfies `test`.
+    fn any(&self, test: &dyn Fn(&Leaf) -> bool) -> bool {
+        match self {
+            Leaf::Select(select) => select.from().any(test),
+            Leaf::Concat(concat) => concat.parts().iter().any(|part| part.any(test)),
+            _ => test(self),
         }
     }
 }

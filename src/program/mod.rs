@@ -3,23 +3,31 @@
 //! Owns the recipe; makes samples of indices without Python. Knows neither threads nor order: a
 //! [`Stream`](crate::stream::Stream) calls it through a [`Run`].
 
+mod concat;
+mod fetched;
+mod foreign;
 mod image;
 mod leaf;
 mod run;
+mod select;
 
 use std::time::Instant;
 
+pub use concat::Concat;
+pub use fetched::{Blob, Fetched};
+pub use foreign::{Foreign, Refusal, Request};
 pub use image::{Image, Source};
-pub use leaf::Leaf;
+pub use leaf::{Kind, Leaf, Scratch};
 pub use run::{Making, Run, Task};
+pub use select::Select;
 
 use crate::collate::Field;
 use crate::decode::Switches;
 use crate::error::{Error, Result};
-use crate::image::Key;
+use crate::image::{Frame, Key};
 use crate::order::Indices;
 use crate::stats::Stages;
-use crate::stream::{Chunk, Work};
+use crate::stream::Work;
 use crate::sync::Arc;
 
 /// First guess of what a decoded sample costs, in nanoseconds.
@@ -34,10 +42,12 @@ const ROW_BYTES_PER_NS: f64 = 8.0;
 #[derive(Debug)]
 pub struct Program {
     leaves: Vec<Arc<Leaf>>,
+    /// Which leaves are lists: batches of them have a tensor for each place.
+    lists: Vec<bool>,
     len: usize,
     fetches: bool,
     has_images: bool,
-    /// Bytes of a sample's leaves of known shape.
+    /// Bytes of a sample, as far as they are known before it is made.
     sample_bytes: usize,
     /// Whether that is all of them.
     planned: bool,
@@ -57,39 +67,37 @@ pub struct Options {
 }
 
 impl Options {
-    /// The key of the sample of `index` at `place` in the iterator's stream.
-    fn key(&self, index: usize, place: u64) -> Key {
+    /// The key of a leaf of the sample of `index` at `place` in the iterator's stream.
+    fn key(&self, index: usize, place: u64, leaf: usize) -> Key {
         Key {
             seed: self.seed,
             epoch: self.epoch,
             index: index as u64,
             draw: if self.repeats { place } else { 0 },
+            leaf: leaf as u64,
         }
     }
 }
 
-/// The encoded bytes of a sample, one entry per leaf that has files.
-pub type Encoded = Vec<Vec<u8>>;
-
 impl Program {
     /// Makes a program of leaves of one length; None if their lengths differ or there are none.
-    pub fn new(leaves: Vec<Arc<Leaf>>) -> Option<Program> {
+    ///
+    /// `lists` says of each leaf whether its samples are lists of numbers, which torch collates by place.
+    pub fn new(leaves: Vec<Arc<Leaf>>, lists: Vec<bool>) -> Option<Program> {
         let len = leaves.first()?.len();
-        let fetches = leaves.iter().any(|leaf| leaf.blobs().is_some());
-        if leaves.iter().any(|leaf| leaf.len() != len) {
+        if lists.len() != leaves.len() || leaves.iter().any(|leaf| leaf.len() != len) {
             return None;
         }
-        let sample_bytes = |leaf: &Arc<Leaf>| {
-            let elements: usize = leaf.fixed_shape()?.iter().product();
-            Some(elements * leaf.dtype().itemsize())
-        };
         Some(Program {
-            sample_bytes: leaves.iter().filter_map(sample_bytes).sum(),
+            sample_bytes: leaves
+                .iter()
+                .fold(0, |sum, leaf| sum.saturating_add(leaf.sample_bytes())),
             planned: leaves.iter().all(|leaf| leaf.fixed_shape().is_some()),
-            has_images: leaves.iter().any(|leaf| matches!(**leaf, Leaf::Image(_))),
+            has_images: leaves.iter().any(|leaf| leaf.kind() == Kind::Image),
+            fetches: leaves.iter().any(|leaf| leaf.fetches()),
             leaves,
+            lists,
             len,
-            fetches,
         })
     }
 
@@ -106,6 +114,13 @@ impl Program {
     /// The leaves.
     pub fn leaves(&self) -> &[Arc<Leaf>] {
         &self.leaves
+    }
+
+    /// Shape of every sample of the leaf at `place`, if a batch can be written where it stays: its shape
+    /// is known before, and it is no list.
+    pub fn direct_shape(&self, place: usize) -> Option<Vec<usize>> {
+        let shape = self.leaves[place].fixed_shape();
+        shape.filter(|_| !self.lists[place])
     }
 
     /// Bytes that a batch of `samples` is planned to take; fields of unknown shape count 0.
@@ -134,10 +149,17 @@ impl Program {
     }
 
     /// Makes one sample on the calling thread: the same code, and so the same bits, as in a batch.
-    pub fn sample(self: &Arc<Self>, index: i64, options: Options) -> Result<Vec<Field>> {
+    /// What is refused is asked of `foreign`, on the same thread; None leaves it refused.
+    pub fn sample(
+        self: &Arc<Self>,
+        index: i64,
+        options: Options,
+        foreign: impl Fn(&Refusal) -> Option<Result<Frame>>,
+    ) -> Result<Vec<Field>> {
         let run = Run {
             program: self.clone(),
             options,
+            foreign: None,
         };
         let batch = run.begin(Task {
             indices: Indices::list([index]),
@@ -146,17 +168,15 @@ impl Program {
             destinations: Vec::new(),
         })?;
         let mut stages = Stages::default();
-        let mut failures = Vec::new();
-        let chunk = if self.fetches {
-            Chunk::Fetched(vec![(0, self.read(self.resolve(index)?, &mut stages)?)])
-        } else {
-            Chunk::Range(0..1)
-        };
-        run.compute(&batch, chunk, &mut failures, &mut stages);
-        match failures.pop() {
-            Some((_, error)) => Err(error),
-            None => run.finish(batch, &mut stages),
+        let index = self.resolve(index)?;
+        let mut fetched = self.read(index, &mut stages)?;
+        while let Some(refusal) = run.make(&batch, 0, index, fetched, &mut stages)? {
+            match foreign(&refusal) {
+                Some(frame) => fetched = refusal.answered(frame?),
+                None => return Err(refusal.error),
+            }
         }
+        run.finish(batch, &mut stages)
     }
 
     /// Turns an index as Python understands it into one below the length.
@@ -175,17 +195,21 @@ impl Program {
             })
     }
 
-    fn read(&self, index: usize, stages: &mut Stages) -> Result<Encoded> {
+    fn read(&self, index: usize, stages: &mut Stages) -> Result<Fetched> {
         let begun = Instant::now();
-        let mut encoded = Encoded::new();
+        let mut held = Vec::new();
         for leaf in &self.leaves {
-            if let Some(blobs) = leaf.blobs() {
-                let bytes = blobs.fetch(index)?;
+            let (column, at) = leaf.at(index)?;
+            if let Some(blobs) = column.blobs() {
+                let bytes = blobs.fetch(at)?;
                 stages.read_bytes += bytes.len() as u64;
-                encoded.push(bytes);
+                held.push(Blob::Encoded(bytes));
             }
         }
         stages.read += begun.elapsed();
-        Ok(encoded)
+        Ok(Fetched {
+            first: 0,
+            blobs: held,
+        })
     }
 }

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use super::image::Decoded;
-use super::{Encoded, Leaf, Options, Program};
-use crate::collate::{Field, Loose, Slot};
+use super::{Blob, Fetched, Foreign, Kind, Leaf, Options, Program, Refusal, Request, Scratch};
+use crate::collate::{Field, Loose, Slot, by_place};
 use crate::column::Blobs;
+use crate::decode::Format;
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
@@ -15,7 +16,7 @@ use crate::stream::{Chunk, Completion, Fetch, Work};
 use crate::sync::Arc;
 
 thread_local! {
-    static INDICES: RefCell<(Vec<usize>, Vec<usize>)> = RefCell::default();
+    static INDICES: RefCell<(Vec<usize>, Scratch)> = RefCell::default();
 }
 
 /// A program, and what one iterator wants of it.
@@ -25,6 +26,8 @@ pub struct Run {
     pub program: Arc<Program>,
     /// How.
     pub options: Options,
+    /// Who decodes what is refused here; without anybody it stays refused.
+    pub foreign: Option<Arc<dyn Foreign>>,
 }
 
 /// A batch to make.
@@ -51,56 +54,141 @@ pub struct Making {
 }
 
 impl Run {
-    /// Copies the rows of positions `first..first + indices.len()` of a batch.
-    fn copy_rows(
+    /// Makes the slot of a leaf.
+    fn slot(&self, place: usize, task: &Task, given: Option<Destination>) -> Result<Slot> {
+        let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
+        let shape = match leaf.kind() {
+            Kind::Text => return Ok(Slot::texts(rows)),
+            Kind::Ragged => match self.common_shape(place, &task.indices) {
+                Ok(shape) => Some(shape),
+                Err(error) => return Ok(Slot::refused(error)),
+            },
+            Kind::Rows | Kind::Image => leaf.fixed_shape(),
+        };
+        let dtype = leaf.dtype();
+        let Some(shape) = shape else {
+            return Ok(Slot::loose(rows, dtype));
+        };
+        let sample = shape.iter().product::<usize>() * dtype.itemsize();
+        let bytes = sample.saturating_mul(rows); // more than there is, if too large
+        let memory = match given {
+            Some(memory) => memory,
+            None => Destination::Lease(lease(bytes)?),
+        };
+        Ok(Slot::fixed(memory, rows, shape, dtype))
+    }
+
+    /// Finds the one shape of ragged samples.
+    fn common_shape(&self, place: usize, indices: &Indices) -> Result<Vec<usize>> {
+        let leaf = &self.program.leaves[place];
+        let rows = |position| leaf.rows_of(self.program.resolve(indices.get(position))?);
+        let first = rows(0)?;
+        let shape = |rows| [&[rows], leaf.row_shape()].concat();
+        for position in 1..indices.len() {
+            let other = rows(position)?;
+            if other != first {
+                return Err(if self.program.lists[place] {
+                    Error::UnequalLists
+                } else {
+                    Error::Unequal {
+                        first: shape(first),
+                        other: shape(other),
+                        position,
+                    }
+                });
+            }
+        }
+        Ok(shape(first))
+    }
+
+    /// Copies the samples of positions `first..first + indices.len()` of a batch that need no decoding.
+    fn copy(
         &self,
         batch: &Making,
         first: usize,
         indices: &[usize],
-        starts: &mut Vec<usize>,
+        scratch: &mut Scratch,
     ) -> Result<()> {
         for (leaf, slot) in self.program.leaves.iter().zip(&batch.slots) {
-            if let (Leaf::Rows(rows), Some(writer)) = (&**leaf, slot.writer()) {
-                let range = first..first + indices.len();
-                let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
-                rows.gather(indices, starts, &mut out);
+            match (leaf.kind(), slot.writer()) {
+                (Kind::Rows | Kind::Ragged, Some(writer)) => {
+                    let range = first..first + indices.len();
+                    let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
+                    leaf.gather(indices, scratch, &mut out)?;
+                }
+                (Kind::Text, _) => {
+                    let texts = indices.iter().map(|&index| leaf.text(index).map(Box::from));
+                    slot.keep_texts(first, texts.collect::<Result<Vec<_>>>()?);
+                }
+                _ => {}
             }
         }
         Ok(())
     }
 
-    /// Makes the images of one sample.
+    /// Makes what is still to be made of one sample, or tells which of its files is refused.
+    pub(super) fn make(
+        &self,
+        batch: &Making,
+        position: usize,
+        index: usize,
+        fetched: Fetched,
+        stages: &mut Stages,
+    ) -> Result<Option<Refusal>> {
+        let refusal = self.make_images(batch, position, index, fetched, stages)?;
+        if refusal.is_none() {
+            INDICES
+                .with_borrow_mut(|(_, scratch)| self.copy(batch, position, &[index], scratch))?;
+        }
+        Ok(refusal)
+    }
+
+    /// Makes the images of one sample that are still to be made, up to one that is refused.
     fn make_images(
         &self,
         batch: &Making,
         position: usize,
         index: usize,
-        encoded: Encoded,
+        fetched: Fetched,
         stages: &mut Stages,
-    ) -> Result<()> {
-        let key = self.options.key(index, batch.first + position as u64);
-        let mut encoded = encoded.into_iter();
-        for (leaf, slot) in self.program.leaves.iter().zip(&batch.slots) {
-            let Leaf::Image(image) = &**leaf else {
+    ) -> Result<Option<Refusal>> {
+        let place = batch.first + position as u64;
+        let mut blobs = fetched.blobs.into_iter();
+        let leaves = self.program.leaves.iter().enumerate();
+        for ((number, leaf), slot) in leaves.zip(&batch.slots).skip(fetched.first) {
+            let (Leaf::Image(image), at) = leaf.at(index)? else {
                 continue;
             };
-            let bytes = match image.blobs() {
-                Some(_) => encoded.next().unwrap_or_default(),
-                None => Vec::new(),
-            };
+            let mut blob = image.blobs().and_then(|_| blobs.next());
+            let key = self.options.key(index, place, number);
             let begun = Instant::now();
-            image.decode(index, &bytes, key, self.options.switches, |decoded| {
+            let switches = self.options.switches;
+            let made = image.decode(at, blob.as_mut(), key, switches, |decoded| {
                 let decoded_at = Instant::now();
                 stages.decode += decoded_at - begun;
                 put(decoded, slot, position, leaf.dtype().itemsize())?;
                 stages.transform += decoded_at.elapsed();
                 Ok(())
-            })?;
-            if image.blobs().is_some() {
-                Blobs::recycle(bytes);
+            });
+            let (Some(Blob::Encoded(bytes)), Some((files, reading))) = (blob, image.encoded())
+            else {
+                made?;
+                continue;
+            };
+            if let Err(error @ Error::Decode { .. }) = made {
+                return Ok(Some(Refusal {
+                    format: Format::of(&bytes),
+                    place: files.leave(at, bytes),
+                    reading,
+                    error,
+                    leaf: number,
+                    rest: blobs.collect(),
+                }));
             }
+            made?;
+            Blobs::recycle(bytes);
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -120,7 +208,7 @@ fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> R
 impl Work for Run {
     type Task = Task;
     type Batch = Making;
-    type Fetched = Encoded;
+    type Fetched = Fetched;
     type Output = Vec<Field>;
 
     fn samples(&self, task: &Task) -> usize {
@@ -135,24 +223,14 @@ impl Work for Run {
         self.program.cost_ns()
     }
 
-    fn begin(&self, task: Task) -> Result<Making> {
+    fn begin(&self, mut task: Task) -> Result<Making> {
         let rows = task.indices.len();
         if rows == 0 {
             return Err(Error::Empty);
         }
-        let mut destinations = task.destinations.into_iter();
-        let slots = self.program.leaves.iter().map(|leaf| {
-            let (dtype, given) = (leaf.dtype(), destinations.next().flatten());
-            let Some(shape) = leaf.fixed_shape() else {
-                return Ok(Slot::loose(rows, dtype));
-            };
-            let bytes = shape.iter().product::<usize>() * dtype.itemsize() * rows;
-            let memory = match given {
-                Some(memory) => memory,
-                None => Destination::Lease(lease(bytes)?),
-            };
-            Ok(Slot::fixed(memory, rows, shape, dtype))
-        });
+        let mut destinations = std::mem::take(&mut task.destinations).into_iter();
+        let places = 0..self.program.leaves.len();
+        let slots = places.map(|place| self.slot(place, &task, destinations.next().flatten()));
         let slots = slots.collect::<Result<_>>()?;
         Ok(Making {
             indices: task.indices,
@@ -172,25 +250,26 @@ impl Work for Run {
         position: usize,
         _later: &dyn Fn() -> Completion<Self>,
         stages: &mut Stages,
-    ) -> Result<Fetch<Encoded>> {
+    ) -> Result<Fetch<Fetched>> {
         let index = self.program.resolve(batch.indices.get(position))?;
         Ok(Fetch::Ready(self.program.read(index, stages)?))
     }
 
-    fn fetched_bytes(&self, encoded: &Encoded) -> usize {
-        encoded.iter().map(Vec::len).sum()
+    fn fetched_bytes(&self, fetched: &Fetched) -> usize {
+        fetched.bytes()
     }
 
     fn compute(
         &self,
         batch: &Making,
-        chunk: Chunk<Encoded>,
+        chunk: Chunk<Fetched>,
+        later: &dyn Fn(usize) -> Completion<Self>,
         failures: &mut Vec<(usize, Error)>,
         stages: &mut Stages,
     ) {
         let begun = Instant::now();
         match chunk {
-            Chunk::Range(range) => INDICES.with_borrow_mut(|(indices, starts)| {
+            Chunk::Range(range) => INDICES.with_borrow_mut(|(indices, scratch)| {
                 indices.clear();
                 for position in range.clone() {
                     match self.program.resolve(batch.indices.get(position)) {
@@ -201,41 +280,46 @@ impl Work for Run {
                 if !failures.is_empty() {
                     return; // and so does the batch; positions and indices are no pairs
                 }
-                if let Err(error) = self.copy_rows(batch, range.start, indices, starts) {
+                if let Err(error) = self.copy(batch, range.start, indices, scratch) {
                     failures.push((range.start, error));
                 }
                 stages.transform += begun.elapsed();
                 if self.program.has_images {
                     for (position, &index) in range.zip(indices.iter()) {
-                        let made = self.make_images(batch, position, index, Vec::new(), stages);
+                        let fetched = Fetched::default();
+                        let made = self.make_images(batch, position, index, fetched, stages);
                         failures.extend(made.err().map(|error| (position, error)));
                     }
                 }
             }),
-            Chunk::Fetched(samples) => INDICES.with_borrow_mut(|(_, starts)| {
-                for (position, encoded) in samples {
+            Chunk::Fetched(samples) => {
+                for (position, fetched) in samples {
+                    let index = self.program.resolve(batch.indices.get(position));
                     let made =
-                        self.program
-                            .resolve(batch.indices.get(position))
-                            .and_then(|index| {
-                                self.make_images(batch, position, index, encoded, stages)?;
-                                self.copy_rows(batch, position, &[index], starts)
-                            });
-                    if let Err(error) = made {
-                        failures.push((position, error));
+                        index.and_then(|index| self.make(batch, position, index, fetched, stages));
+                    match (made, &self.foreign) {
+                        (Ok(None), _) => {}
+                        (Ok(Some(refusal)), Some(foreign)) => {
+                            foreign.ask(Request::new(refusal, later(position)));
+                        }
+                        (Ok(Some(refusal)), None) => {
+                            failures.push((position, refusal.error));
+                        }
+                        (Err(error), _) => failures.push((position, error)),
                     }
                 }
-            }),
+            }
         }
     }
 
     fn finish(&self, batch: Making, stages: &mut Stages) -> Result<Vec<Field>> {
         let begun = Instant::now();
-        let fields = batch
-            .slots
-            .into_iter()
-            .map(|slot| slot.finish(batch.batched))
-            .collect();
+        let slots = batch.slots.into_iter().zip(&self.program.lists);
+        let fields = slots.map(|(slot, &list)| match slot.finish(batch.batched)? {
+            Field::Dense(dense) if list && batch.batched => by_place(dense).map(Field::Dense),
+            field => Ok(field),
+        });
+        let fields = fields.collect();
         stages.collate += begun.elapsed();
         fields
     }

@@ -5,6 +5,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 
+use super::foreign::Raised;
 use crate::Error;
 
 impl From<Error> for PyErr {
@@ -20,11 +21,20 @@ impl From<Error> for PyErr {
                 }
                 None => PyOSError::new_err(message),
             },
+            Error::Foreign { source } => match source.downcast::<Raised>() {
+                Ok(raised) => raised.0,
+                Err(_) => PyRuntimeError::new_err(message),
+            },
             Error::Decode { .. } => PyOSError::new_err(message),
             Error::Dtype { .. } => PyTypeError::new_err(message),
-            Error::Transform { .. } | Error::Layout { .. } => PyValueError::new_err(message),
+            Error::Transform { .. }
+            | Error::Layout { .. }
+            | Error::Parts { .. }
+            | Error::Offsets { .. }
+            | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }
+            | Error::UnequalLists
             | Error::Panic { .. }
             | Error::Abandoned
             | Error::Twice { .. }

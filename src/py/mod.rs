@@ -3,17 +3,21 @@
 //! Python decides (defaults, warnings, seeds, environment); this executes. Every class is frozen,
 //! every method takes `&self`, no lock is held while Python runs.
 
+mod action;
 mod column;
 mod dlpack;
 mod enter;
 mod error;
 mod feed;
+mod foreign;
+mod form;
 mod process;
 mod program;
 mod stream;
 mod template;
 mod tensor;
 mod transform;
+mod wait;
 
 use pyo3::prelude::*;
 
@@ -22,10 +26,18 @@ use pyo3::prelude::*;
 fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::generation(); // from now on, forks are counted
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<column::Column>()?;
     module.add_class::<column::Rows>()?;
+    module.add_class::<column::Ragged>()?;
+    module.add_class::<column::Text>()?;
     module.add_class::<column::Image>()?;
+    module.add_class::<column::Select>()?;
+    module.add_class::<column::Concat>()?;
+    module.add_class::<form::Leaf>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<stream::Stream>()?;
+    module.add_class::<foreign::Requests>()?;
+    module.add_class::<foreign::Request>()?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;

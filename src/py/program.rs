@@ -4,13 +4,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::column::{Image, Rows};
+use super::column::{self, Column, Rows};
 use super::enter::Enter;
-use super::template::{Form, Template};
+use super::foreign;
+use super::form::{Form, Unit};
+use super::template::Template;
 use super::tensor;
 use crate::Error;
+use crate::collate::{Dense, Field};
 use crate::decode::Switches;
-use crate::program::{self, Options};
+use crate::program::{self, Kind, Options};
 use crate::sync::Arc;
 
 /// Shape and dtype of a leaf.
@@ -20,7 +23,9 @@ type Leaf<'py> = (Option<Bound<'py, PyTuple>>, &'static str);
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Program {
     pub(super) core: Arc<program::Program>,
-    pub(super) template: Template,
+    template: Template,
+    /// How Python sees each column.
+    forms: Vec<Form>,
     /// The columns whose memory can be moved by its owner.
     movable: Vec<Py<Rows>>,
 }
@@ -29,33 +34,41 @@ pub(super) struct Program {
 impl Program {
     #[new]
     fn new(columns: &Bound<'_, PyList>, template: &Bound<'_, PyAny>) -> PyResult<Program> {
-        let cores = columns.iter().map(|column| {
-            if let Ok(rows) = column.cast::<Rows>() {
-                return Ok(rows.get().leaf.clone());
-            }
-            if let Ok(image) = column.cast::<Image>() {
-                return Ok(image.get().leaf.clone());
-            }
-            let message = format!("not a native column: {}", column.get_type().name()?);
-            Err(PyTypeError::new_err(message))
-        });
-        let cores = cores.collect::<PyResult<Vec<_>>>()?;
-        let lengths: Vec<usize> = cores.iter().map(|column| column.len()).collect();
-        let template = Template::parse(template, cores.len())?;
-        let Some(core) = program::Program::new(cores) else {
+        let columns = columns
+            .iter()
+            .map(|column| match column.cast_into::<Column>() {
+                Ok(column) => Ok(column),
+                Err(other) => {
+                    let message = format!(
+                        "not a native column: {}",
+                        other.into_inner().get_type().name()?
+                    );
+                    Err(PyTypeError::new_err(message))
+                }
+            });
+        let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        let leaves: Vec<_> = columns
+            .iter()
+            .map(|column| column.get().leaf.clone())
+            .collect();
+        let lengths: Vec<usize> = leaves.iter().map(|leaf| leaf.len()).collect();
+        let mut forms = vec![None; leaves.len()];
+        let template = Template::parse(template, &mut forms)?;
+        let forms = forms.into_iter().map(|form| form.unwrap_or(Form::Tensor));
+        let forms: Vec<Form> = forms.collect();
+        for (form, leaf) in forms.iter().zip(&leaves) {
+            form.check(leaf)?;
+        }
+        let lists = forms.iter().map(|form| *form == Form::List).collect();
+        let Some(core) = program::Program::new(leaves, lists) else {
             let message = format!("columns must have one length; they have {lengths:?}");
             return Err(PyValueError::new_err(message));
         };
-        let rows = columns.iter().filter_map(|column| {
-            let image = column.cast::<Image>().ok();
-            let rows = image.and_then(|image| image.get().rows.as_ref());
-            let rows = rows.map(|rows| rows.clone_ref(column.py()));
-            rows.or_else(|| column.cast_into::<Rows>().ok().map(Bound::unbind))
-        });
-        let movable = rows.filter(|rows| rows.get().is_movable()).collect();
+        let movable = columns.iter().flat_map(column::movable).collect();
         Ok(Program {
             core: Arc::new(core),
             template,
+            forms,
             movable,
         })
     }
@@ -64,7 +77,7 @@ impl Program {
         self.core.len()
     }
 
-    #[pyo3(signature = (index, *, seed=0, truncated=false, max_pixels=None))]
+    #[pyo3(signature = (index, *, seed=0, truncated=false, max_pixels=None, foreign=None))]
     fn sample<'py>(
         &self,
         py: Python<'py>,
@@ -72,6 +85,7 @@ impl Program {
         seed: u64,
         truncated: bool,
         max_pixels: Option<u64>,
+        foreign: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check(py)?;
         let options = Options {
@@ -82,10 +96,13 @@ impl Program {
             },
             ..Options::default()
         };
-        let fields = py.enter(|| self.core.sample(index, options))?;
-        let leaves = fields.into_iter().map(|field| tensor::of_field(py, field));
-        let leaves = leaves.collect::<PyResult<Vec<_>>>()?;
-        self.template.fill(py, &leaves, Form::Sample)
+        let decode = |refusal: &_| {
+            let decode = foreign.as_ref()?;
+            Some(foreign::decode(decode, refusal))
+        };
+        let fields = py.enter(|| self.core.sample(index, options, decode))?;
+        let tensor = |field| tensor::of_field(py, field);
+        self.build(py, fields, Unit::Sample, tensor)
     }
 
     fn is_random(&self) -> bool {
@@ -107,13 +124,38 @@ impl Program {
                 .fixed_shape()
                 .map(|shape| PyTuple::new(py, shape))
                 .transpose()?;
-            Ok((shape, column.dtype().name()))
+            let is_text = column.kind() == Kind::Text;
+            let dtype = column.dtype().name();
+            Ok((shape, if is_text { "str" } else { dtype }))
         });
         leaves.collect()
     }
 }
 
 impl Program {
+    /// Puts fields into the structure, each in its form; `tensor` makes tensors of them.
+    pub(super) fn build<'py>(
+        &self,
+        py: Python<'py>,
+        fields: Vec<Field>,
+        unit: Unit,
+        tensor: impl Fn(Dense) -> PyResult<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let leaves = fields.into_iter().zip(&self.forms);
+        let leaves = leaves.map(|(field, form)| form.value(py, field, unit, &tensor));
+        let leaves = leaves.collect::<PyResult<Vec<_>>>()?;
+        self.template.fill(py, &leaves, unit)
+    }
+
+    /// Refuses samples of which there are no batches, and what [`Program::check`] refuses.
+    pub(super) fn check_batches(&self, py: Python<'_>) -> PyResult<()> {
+        if self.forms.contains(&Form::Pillow) {
+            let message = "a batch cannot hold PIL images; only a sample can";
+            return Err(PyValueError::new_err(message));
+        }
+        self.check(py)
+    }
+
     /// Refuses to read memory that its owner has given up.
     pub(super) fn check(&self, py: Python<'_>) -> PyResult<()> {
         if self.moved(py)? {

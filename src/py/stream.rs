@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pyo3::exceptions::{PyStopIteration, PySystemExit};
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::feed::{Feed, Pulled, Source};
+use super::foreign::Desk;
+use super::form::Unit;
 use super::program::Program;
-use super::template::Form;
 use super::tensor;
-use crate::collate::Field;
+use super::wait::{self, quietly};
+use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
@@ -20,9 +22,6 @@ use crate::program::{self, Options, Run, Task};
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
 use crate::{Error, fork};
-
-/// Longest time between two looks for signals while waiting.
-const SLICE: Duration = Duration::from_millis(50);
 
 type Core = stream::Stream<Run>;
 
@@ -34,6 +33,8 @@ pub(super) struct Stream {
     program: Py<Program>,
     batched: bool,
     allocate: Option<Py<PyAny>>,
+    /// Where files wait that are refused here, if somebody decodes them.
+    desk: Option<Desk>,
     feed: Feed,
     /// Samples of the tasks begun.
     submitted: AtomicU64,
@@ -52,7 +53,7 @@ impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
                         in_order=true, first_seq=0, max_chunk=0, allocate=None, seed=0, epoch=0,
-                        repeats=false, truncated=false, max_pixels=None))]
+                        repeats=false, truncated=false, max_pixels=None, foreign=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         py: Python<'_>,
@@ -72,6 +73,7 @@ impl Stream {
         repeats: bool,
         truncated: bool,
         max_pixels: Option<u64>,
+        foreign: Option<Py<PyAny>>,
     ) -> PyResult<Stream> {
         let limits = Limits {
             depth: depth.max(1),
@@ -86,8 +88,10 @@ impl Stream {
             },
             in_order,
         };
-        program.get().check(py)?;
+        program.get().check_batches(py)?;
+        let desk = foreign.map(Desk::new);
         let run = Run {
+            foreign: desk.as_ref().map(|desk| desk.queue.clone() as _),
             program: program.get().core.clone(),
             options: Options {
                 seed,
@@ -105,6 +109,7 @@ impl Stream {
             program,
             batched,
             allocate,
+            desk,
             feed: Feed::default(),
             submitted: AtomicU64::new(0),
             failed: Mutex::default(),
@@ -152,10 +157,13 @@ impl Stream {
             return Err(quietly(py, Error::Closed));
         }
         self.program.get().check(py)?;
+        if let Some(desk) = &self.desk {
+            desk.serve(py)?;
+        }
         let ready = match core.take(Duration::ZERO) {
             Taken::Ready(ready) => ready,
             Taken::Exhausted => return Err(PyStopIteration::new_err(())),
-            Taken::Waiting => match wait(py, core, timeout_s)? {
+            Taken::Waiting => match wait::batch(py, core, self.desk.as_ref(), timeout_s)? {
                 Some(ready) => ready,
                 None => return Err(PyStopIteration::new_err(())),
             },
@@ -170,13 +178,12 @@ impl Stream {
                 return Err(failed.unwrap_or_else(|| error.into()));
             }
         };
-        let bytes: usize = fields.iter().map(|field| field.memory.len()).sum();
+        let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.largest_bytes
             .fetch_max(bytes as u64, Ordering::Relaxed);
-        let leaves = fields.into_iter().map(|field| self.leaf(py, field));
-        let leaves = leaves.collect::<PyResult<Vec<_>>>()?;
-        self.program.get().template.fill(py, &leaves, Form::Batch)
+        let (program, unit) = (self.program.get(), Unit::of_stream(self.batched));
+        program.build(py, fields, unit, |field| self.tensor(py, field))
     }
 
     fn set_permits(
@@ -229,12 +236,14 @@ impl Stream {
         ] {
             dict.set_item(name, count)?;
         }
+        self.desk.iter().try_for_each(|desk| desk.count(&dict))?;
         Ok(dict)
     }
 
     fn close(&self) {
         if let Ok(core) = self.core() {
             core.cancel();
+            self.desk.iter().for_each(Desk::close);
             self.feed.clear();
         }
     }
@@ -314,9 +323,10 @@ impl Stream {
         allocate: &Bound<'_, PyAny>,
         samples: usize,
     ) -> PyResult<Vec<Option<Destination>>> {
-        let columns = self.program.get().core.leaves().iter();
-        let destinations = columns.map(|column| {
-            let Some(mut shape) = column.fixed_shape() else {
+        let program = &self.program.get().core;
+        let columns = program.leaves().iter().enumerate();
+        let destinations = columns.map(|(place, column)| {
+            let Some(mut shape) = program.direct_shape(place) else {
                 return Ok(None);
             };
             if self.batched {
@@ -331,7 +341,7 @@ impl Stream {
     }
 
     /// Makes the tensor of a field.
-    fn leaf(&self, py: Python<'_>, field: Field) -> PyResult<Py<PyAny>> {
+    fn tensor(&self, py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
         let (Some(allocate), Destination::Lease(lease)) = (&self.allocate, &field.memory) else {
             return tensor::of_field(py, field);
         };
@@ -344,57 +354,14 @@ impl Stream {
     }
 }
 
-/// Waits for a batch, detached, with a look for signals in between; None if none is in flight.
-fn wait(
-    py: Python<'_>,
-    core: &Core,
-    timeout_s: f64,
-) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
-    let begun = Instant::now();
-    loop {
-        let mut slice = SLICE;
-        if timeout_s > 0.0 {
-            let left = timeout_s - begun.elapsed().as_secs_f64();
-            if left <= 0.0 {
-                let (fetching, computing) = core.activity();
-                return Err(Error::Timeout {
-                    timeout_s,
-                    fetching,
-                    computing,
-                }
-                .into());
-            }
-            slice = Duration::from_secs_f64(left.min(SLICE.as_secs_f64()));
-        }
-        match py.detach(|| core.take(slice)) {
-            Taken::Ready(ready) => return Ok(Some(ready)),
-            Taken::Exhausted => return Ok(None),
-            Taken::Waiting => {
-                py.check_signals()?;
-                core.check().map_err(|error| quietly(py, error))?;
-            }
-        }
-    }
-}
-
-/// Converts an error. That the threads are gone ends a daemon thread without a word: the interpreter
-/// is about to freeze it anyway, and would print the exception over the program's own output.
-fn quietly(py: Python<'_>, error: Error) -> PyErr {
-    let is_daemon = || -> PyResult<bool> {
-        let thread = py.import("threading")?.call_method0("current_thread")?;
-        thread.getattr("daemon")?.extract()
-    };
-    match error {
-        Error::Closed if is_daemon().unwrap_or(false) => PySystemExit::new_err(()),
-        other => other.into(),
-    }
-}
-
 impl Drop for Stream {
     fn drop(&mut self) {
         // A forked child must not touch the locks of what it inherited.
         if fork::inherited(self.birth) {
             std::mem::forget(self.core.take());
+        } else {
+            drop(self.core.take());
+            self.desk.iter().for_each(Desk::close);
         }
     }
 }

@@ -5,11 +5,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::dlpack;
-use crate::collate::Field;
+use crate::collate::Dense;
 use crate::memory::{Destination, Foreign, View};
 
 /// Makes the tensor of a field; of memory that torch owns, hands back the tensor that owns it.
-pub(super) fn of_field(py: Python<'_>, field: Field) -> PyResult<Py<PyAny>> {
+pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
     match field.memory {
         Destination::Lease(lease) => dlpack::tensor(py, lease, &field.shape, field.dtype),
         Destination::Foreign(foreign) => {

@@ -58,10 +58,7 @@ impl<W: Work> Shared<W> {
             let left = Cell::new(false);
             let later = || {
                 left.set(true);
-                // A thread in a turn holds the stream, so that the reference is alive.
-                let shared = self.this.upgrade();
-                let shared = shared.unwrap_or_else(|| unreachable!("a turn holds its stream"));
-                Completion::new(shared, batch.clone(), seq, position)
+                self.completion(&batch, seq, position)
             };
             let fetch = guarded(|| self.work.fetch(&batch, position, &later, &mut stages));
             match fetch {
@@ -76,7 +73,7 @@ impl<W: Work> Shared<W> {
             let waiting = usize::from(state.has_tight_stages());
             drop(state);
             self.crew.notify(waiting);
-            self.compute(seq, batch, Chunk::Fetched(fetched), 1, failures, stages);
+            self.compute(seq, batch, Chunk::Fetched(fetched), failures, stages);
             return;
         }
         drop(batch);
@@ -97,16 +94,21 @@ impl<W: Work> Shared<W> {
         seq: u64,
         batch: Arc<W::Batch>,
         chunk: Chunk<W::Fetched>,
-        turns: usize,
         mut failures: Vec<(usize, Error)>,
         mut stages: Stages,
     ) {
         let count = chunk.len();
-        let over = count + failures.len();
+        let unfetched = failures.len();
         let first = chunk.positions().next();
+        let left = Cell::new(0);
+        let later = |position| {
+            left.set(left.get() + 1);
+            self.completion(&batch, seq, position)
+        };
         let begun = Instant::now();
         let run = guarded(|| {
-            self.work.compute(&batch, chunk, &mut failures, &mut stages);
+            self.work
+                .compute(&batch, chunk, &later, &mut failures, &mut stages);
             Ok(())
         });
         let elapsed_ns = begun.elapsed().as_nanos() as f64;
@@ -115,9 +117,10 @@ impl<W: Work> Shared<W> {
             failures.extend(first.map(|position| (position, error)));
         }
         drop(batch);
+        let over = count + unfetched - left.get();
         let mut state = lock(&self.state);
         state.observe(count, elapsed_ns);
-        let next = state.completed(&self.work, seq, over, turns, failures);
+        let next = state.completed(&self.work, seq, over, 1, failures);
         if let Next::Finish(_) = next {
             drop(state);
             self.follow(seq, next, stages);
@@ -130,6 +133,14 @@ impl<W: Work> Shared<W> {
             self.crew.notify(waiting);
             self.follow(seq, next, Stages::default());
         }
+    }
+
+    /// Hands out the completion of a sample; only within a turn.
+    fn completion(&self, batch: &Arc<W::Batch>, seq: u64, position: usize) -> Completion<W> {
+        // A thread in a turn holds the stream, so that the reference is alive.
+        let shared = self.this.upgrade();
+        let shared = shared.unwrap_or_else(|| unreachable!("a turn holds its stream"));
+        Completion::new(shared, batch.clone(), seq, position)
     }
 
     /// Does what the end of a sample brings with it.
@@ -172,7 +183,7 @@ impl<W: Work> Source for Shared<W> {
             Some(Claim::Begin(seq, task)) => self.begin(seq, task),
             Some(Claim::Fetch(seq, batch, range)) => self.fetch(seq, batch, range),
             Some(Claim::Compute(seq, batch, chunk)) => {
-                self.compute(seq, batch, chunk, 0, Vec::new(), Stages::default());
+                self.compute(seq, batch, chunk, Vec::new(), Stages::default());
             }
         }
         true

@@ -4,7 +4,7 @@
 //!
 //! Invariants: positions of a flight are claimed in ascending order, so what is unclaimed lies
 //! behind every claimed one; `open` counts the samples that are neither computed nor failed, and the
-//! turns that fetch; a flight whose `open` reaches 0 is finished by exactly one thread.
+//! turns that hold the batch; a flight whose `open` reaches 0 is finished by exactly one thread.
 
 use std::collections::VecDeque;
 
@@ -186,11 +186,9 @@ impl<W: Work> State<W> {
                     .iter()
                     .map(|(_, fetched)| work.fetched_bytes(fetched));
                 self.fetched_bytes -= bytes.sum::<usize>();
-                return Some(Claim::Compute(
-                    flight.seq,
-                    batch.clone(),
-                    Chunk::Fetched(samples),
-                ));
+                flight.open += 1; // the turn itself, which holds the batch until its end
+                let chunk = Chunk::Fetched(samples);
+                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
             }
             let range = flight.unclaimed..flight.samples.min(flight.unclaimed + chunk);
             if range.is_empty() {
@@ -198,16 +196,14 @@ impl<W: Work> State<W> {
             }
             if fetches && may_fetch && (within || oldest == Some(flight.seq)) {
                 flight.unclaimed = range.end;
-                flight.open += 1; // the turn itself, which holds the batch until its end
+                flight.open += 1;
                 return Some(Claim::Fetch(flight.seq, batch.clone(), range));
             }
             if !fetches && may_compute {
                 flight.unclaimed = range.end;
-                return Some(Claim::Compute(
-                    flight.seq,
-                    batch.clone(),
-                    Chunk::Range(range),
-                ));
+                flight.open += 1;
+                let chunk = Chunk::Range(range);
+                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
             }
         }
         None
@@ -302,7 +298,7 @@ impl<W: Work> State<W> {
     }
 
     /// Notes that `count` samples are over, `failures` of them without success, and so are `turns`
-    /// that fetched.
+    /// that held the batch.
     pub(super) fn completed(
         &mut self,
         work: &W,

@@ -47,11 +47,13 @@ pub trait Work: Send + Sync + Sized + 'static {
     /// Bytes that a fetched sample holds until it is computed.
     fn fetched_bytes(&self, fetched: &Self::Fetched) -> usize;
 
-    /// Computes samples into the batch; those that fail are added to `failures` by position.
+    /// Computes samples into the batch. Those that fail are added to `failures` by position; for those
+    /// that it leaves to another executor it takes a [`Completion`] from `later`.
     fn compute(
         &self,
         batch: &Self::Batch,
         chunk: Chunk<Self::Fetched>,
+        later: &dyn Fn(usize) -> Completion<Self>,
         failures: &mut Vec<(usize, Error)>,
         stages: &mut Stages,
     );

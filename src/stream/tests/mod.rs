@@ -7,7 +7,12 @@ mod with_threads;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+#[cfg(not(loom))]
+use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
+
+#[cfg(loom)]
+use loom::thread::{JoinHandle, spawn};
 
 use super::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
 use crate::error::{Error, Result};
@@ -27,6 +32,8 @@ struct Doubling {
     gate: Option<Mutex<mpsc::Receiver<()>>>,
     /// Samples fetched so far.
     fetched: AtomicUsize,
+    /// Threads that were left a sample by computing.
+    asked: Option<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 /// What a fetched number weighs.
@@ -37,6 +44,13 @@ const FAIL: i64 = -2;
 const FAIL_SLOWLY: i64 = -3;
 /// Is computed when the gate opens.
 const GATE: i64 = -4;
+/// Is left to a thread of its own when it is computed, which fetches [`REDEEMED`] in its place.
+const REFUSED: i64 = -5;
+const REDEEMED: i64 = 21;
+/// The same, but that thread drops it.
+const DROPPED: i64 = -6;
+/// The same, but that thread fetches [`REFUSED`].
+const REFUSED_TWICE: i64 = -7;
 
 struct Batch {
     numbers: Vec<i64>,
@@ -96,11 +110,16 @@ impl Work for Doubling {
         &self,
         batch: &Batch,
         chunk: Chunk<i64>,
+        later: &dyn Fn(usize) -> Completion<Self>,
         failures: &mut Vec<(usize, Error)>,
         _stages: &mut Stages,
     ) {
-        for position in chunk.positions() {
-            match batch.numbers[position] {
+        let samples = match chunk {
+            Chunk::Range(range) => range.map(|at| (at, batch.numbers[at])).collect(),
+            Chunk::Fetched(samples) => samples,
+        };
+        for (position, number) in samples {
+            match number {
                 PANIC => panic!("asked to"),
                 GATE => {
                     let gate = self.gate.as_ref().map(lock);
@@ -111,6 +130,17 @@ impl Work for Doubling {
                 FAIL_SLOWLY => {
                     std::thread::sleep(Duration::from_millis(20));
                     failures.push((position, Error::Abandoned));
+                }
+                REFUSED | DROPPED | REFUSED_TWICE => {
+                    let completion = later(position);
+                    let thread = spawn(move || match number {
+                        REFUSED => completion.fetched(REDEEMED),
+                        REFUSED_TWICE => completion.fetched(REFUSED),
+                        _ => drop(completion),
+                    });
+                    if let Some(asked) = &self.asked {
+                        lock(asked).push(thread);
+                    }
                 }
                 number => lock(&batch.doubled)[position] = Some(2 * number),
             }

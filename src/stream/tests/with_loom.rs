@@ -1,7 +1,7 @@
 //! Every interleaving of two threads and a consumer, over a hand-over of two batches.
 
 use super::*;
-use crate::pool::{Crew, Source};
+use crate::pool::Crew;
 
 /// Threads are the model's own: nobody has to be woken.
 struct Nobody;
@@ -53,6 +53,64 @@ fn loom_samples_are_made_once_and_handed_over() {
 #[test]
 fn loom_fetched_samples_are_made_once_and_handed_over() {
     handed_over(true, 2);
+}
+
+/// A sample that its thread leaves to another one is computed once, whoever ends last.
+#[test]
+fn loom_samples_left_by_computing_are_made_once() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let work = Doubling {
+            fetches: true,
+            asked: Some(Mutex::new(Vec::new())),
+            ..Doubling::default()
+        };
+        let limits = Limits {
+            max_chunk: 1,
+            ..limits(2)
+        };
+        let stream = Stream::with_crew(work, limits, 0, Box::new(Nobody));
+        stream.submit(vec![REFUSED_TWICE], 1, None);
+        stream.submit(vec![2, DROPPED], 1, None);
+        let source = stream.source.clone();
+        let thread = loom::thread::spawn(move || while source.turn() {});
+        while stream.source.turn() {}
+        thread.join().unwrap();
+        let asked = stream.work().asked.as_ref().unwrap();
+        loop {
+            let thread = lock(asked).pop(); // out of the lock before it is joined
+            let Some(thread) = thread else { break };
+            thread.join().unwrap();
+            while stream.source.turn() {}
+        }
+        match stream.take(Duration::ZERO) {
+            Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), [2 * REDEEMED]),
+            other => panic!("{other:?}"),
+        }
+        match stream.take(Duration::ZERO) {
+            Taken::Ready(ready) => assert!(matches!(ready.output, Err(Error::Sample { .. }))),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(stream.stats().samples, 3);
+    });
+}
+
+#[test]
+fn loom_cancelling_meets_a_sample_left_by_computing() {
+    loom::model(|| {
+        let work = Doubling {
+            fetches: true,
+            asked: Some(Mutex::new(Vec::new())),
+            ..Doubling::default()
+        };
+        let stream = Stream::with_crew(work, limits(1), 0, Box::new(Nobody));
+        stream.submit(vec![REFUSED], 1, None);
+        let source = stream.source.clone();
+        let thread = loom::thread::spawn(move || while source.turn() {});
+        drop(stream);
+        thread.join().unwrap();
+    });
 }
 
 #[test]

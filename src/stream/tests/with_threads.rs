@@ -146,6 +146,31 @@ fn another_executor_completes_samples() {
 }
 
 #[test]
+fn a_thread_that_computes_leaves_samples_to_others() {
+    for (batch, limits) in sizes() {
+        let stream = Stream::open(doubling(true), limits, 0).unwrap();
+        for seq in 0..20 {
+            let numbers = (0..batch as i64).map(|n| match (n + seq) % 6 {
+                0 => REFUSED,
+                3 => REFUSED_TWICE,
+                _ => n,
+            });
+            stream.submit(numbers.collect(), 0, None);
+            stream.submit(vec![1, DROPPED, FAIL], 0, None);
+        }
+        for seq in 0..20 {
+            let doubled =
+                (0..batch as i64).map(|n| 2 * if (n + seq) % 3 == 0 { REDEEMED } else { n });
+            assert_eq!(next(&stream).output.unwrap(), doubled.collect::<Vec<_>>());
+            match next(&stream).output {
+                Err(Error::Sample { position, .. }) => assert_eq!(position, 1),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn order_can_be_that_of_arrival() {
     let limits = Limits {
         in_order: false,

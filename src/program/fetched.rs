@@ -1,0 +1,32 @@
+//! What the images of one sample are made from.
+
+use crate::image::Frame;
+
+/// The files of a sample.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// The first leaf that is still to be made.
+    pub(super) first: usize,
+    /// One entry for each leaf with files, from that one on.
+    pub(super) blobs: Vec<Blob>,
+}
+
+/// What is held of one file.
+#[derive(Debug)]
+pub enum Blob {
+    /// Its bytes.
+    Encoded(Vec<u8>),
+    /// The whole image, decoded elsewhere.
+    Decoded(Frame),
+}
+
+impl Fetched {
+    /// Returns how many bytes are held.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = self.blobs.iter().map(|blob| match blob {
+            Blob::Encoded(bytes) => bytes.len(),
+            Blob::Decoded(frame) => frame.pixels().len(),
+        });
+        bytes.sum()
+    }
+}

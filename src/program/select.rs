@@ -1,0 +1,64 @@
+//! Some samples of a leaf, in an order of their own.
+
+use super::leaf::{Leaf, Scratch};
+use crate::column::Numbers;
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+
+/// The samples of a leaf at some indices, which may repeat.
+#[derive(Debug)]
+pub struct Select {
+    from: Arc<Leaf>,
+    indices: Numbers,
+}
+
+impl Select {
+    /// Takes the samples of `from` at `indices`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`]: an index outside of `from`; negative ones do not count from the end.
+    pub fn new(from: Arc<Leaf>, indices: Numbers) -> Result<Select> {
+        let select = Select { from, indices };
+        (0..select.len()).try_for_each(|index| select.index(index).map(drop))?;
+        Ok(select)
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// The leaf that samples are taken from.
+    pub fn from(&self) -> &Arc<Leaf> {
+        &self.from
+    }
+
+    /// Returns which sample of [`Select::from`] the one at `index` is.
+    pub(super) fn index(&self, index: usize) -> Result<usize> {
+        let (at, len) = (self.indices.get(index), self.from.len());
+        let place = usize::try_from(at).ok().filter(|&place| place < len);
+        place.ok_or(Error::Index { index: at, len })
+    }
+
+    /// Copies samples as [`Leaf::gather`] does.
+    pub(super) fn gather(
+        &self,
+        indices: &[usize],
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let mut mapped = scratch.indices();
+        for &index in indices {
+            mapped.push(self.index(index)?);
+        }
+        let gathered = self.from.gather(&mapped, scratch, out);
+        scratch.keep(mapped);
+        gathered
+    }
+}

@@ -1,0 +1,318 @@
+//! The way to Python code that decodes what native code refuses, and back.
+//!
+//! Owns the requests of one stream that wait for an answer, and the exceptions that are answers. The
+//! thread that answers is Python's: it waits here, detached, and holds nothing but this queue, so that
+//! it keeps no iterator alive and ends with the stream. Refuses to start it: whoever takes batches has
+//! that done, when the first request is there.
+//!
+//! Invariant: samples are completed by detached threads, so that no Python object is freed under a lock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+use std::{error, fmt, mem};
+
+use pyo3::exceptions::{PyBaseException, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::column::Place;
+use crate::decode::Format;
+use crate::image::{Frame, Shape};
+use crate::program::{self, Foreign, Refusal};
+use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::{Error, fork};
+
+/// Decoded pixels, and their (height, width, channels).
+type Pixels<'py> = (Bound<'py, PyBytes>, (usize, usize, usize));
+
+/// An exception of Python code, on its way through native code.
+pub(super) struct Raised(pub(super) PyErr);
+
+// PyErr's own would attach to the interpreter.
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Python code raised an exception")
+    }
+}
+
+impl fmt::Debug for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl error::Error for Raised {}
+
+impl From<PyErr> for Error {
+    fn from(error: PyErr) -> Error {
+        Error::Foreign {
+            source: Box::new(Raised(error)),
+        }
+    }
+}
+
+/// Has `decode` decode a file, on this thread.
+pub(super) fn decode(decode: &Py<PyAny>, refusal: &Refusal) -> crate::Result<Frame> {
+    let frame = Python::try_attach(|py| {
+        let answer = decode.call1(py, (source(py, refusal)?, refusal.reading.name()))?;
+        let (pixels, shape): Pixels<'_> = answer.extract(py)?;
+        frame(refusal, pixels.as_bytes(), shape)
+    });
+    frame.unwrap_or(Err(Error::Closed))
+}
+
+fn frame(
+    refusal: &Refusal,
+    pixels: &[u8],
+    (height, width, channels): (usize, usize, usize),
+) -> crate::Result<Frame> {
+    let shape = Shape {
+        height,
+        width,
+        channels,
+    };
+    refusal.frame(pixels, shape)
+}
+
+/// The path of a refused file, or its bytes.
+fn source<'py>(py: Python<'py>, refusal: &Refusal) -> PyResult<Bound<'py, PyAny>> {
+    match &refusal.place {
+        Place::File(path) => Ok(path.as_os_str().into_pyobject(py)?.into_any()),
+        Place::Memory(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
+    }
+}
+
+/// What is asked of one stream's thread.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    inner: Mutex<Inner>,
+    came: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<program::Request>,
+    /// Who answers, or is about to.
+    server: Option<u64>,
+    /// How many were started.
+    servers: u64,
+    closed: bool,
+    /// Files answered, by what they are.
+    answered: BTreeMap<&'static str, u64>,
+    spent: Duration,
+}
+
+impl Foreign for Queue {
+    fn ask(&self, request: program::Request) {
+        let mut inner = lock(&self.inner);
+        if inner.closed {
+            drop(inner); // first, for dropping the request completes its sample
+            return;
+        }
+        inner.waiting.push_back(request);
+        drop(inner);
+        self.came.notify_one();
+    }
+}
+
+impl Queue {
+    /// Takes the next request, and waits for it; None when the queue is closed.
+    fn next(&self) -> Option<program::Request> {
+        let mut inner = lock(&self.inner);
+        loop {
+            if inner.closed {
+                return None;
+            }
+            if let Some(request) = inner.waiting.pop_front() {
+                return Some(request);
+            }
+            let woken = self.came.wait(inner);
+            inner = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Makes room for another server.
+    fn leave(&self, number: u64) {
+        let mut inner = lock(&self.inner);
+        if inner.server == Some(number) {
+            inner.server = None;
+        }
+    }
+
+    fn note(&self, format: Option<Format>, spent: Duration) {
+        let mut inner = lock(&self.inner);
+        let name = format.map_or("unknown", Format::name);
+        *inner.answered.entry(name).or_default() += 1;
+        inner.spent += spent;
+    }
+}
+
+/// A stream's queue, and who starts the thread that answers.
+pub(super) struct Desk {
+    pub(super) queue: Arc<Queue>,
+    start: Py<PyAny>,
+}
+
+impl Desk {
+    pub(super) fn new(start: Py<PyAny>) -> Desk {
+        Desk {
+            queue: Arc::default(),
+            start,
+        }
+    }
+
+    /// Whether requests would wait for a thread to be started.
+    pub(super) fn is_unserved(&self) -> bool {
+        lock(&self.queue.inner).server.is_none()
+    }
+
+    /// Has the thread started if a request waits for one.
+    pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
+        let mut inner = lock(&self.queue.inner);
+        if inner.server.is_some() || inner.closed || inner.waiting.is_empty() {
+            return Ok(());
+        }
+        inner.servers += 1;
+        let number = inner.servers;
+        inner.server = Some(number);
+        let why = inner.waiting[0].refusal().error.to_string();
+        drop(inner);
+        let requests = Requests {
+            queue: self.queue.clone(),
+            number,
+            birth: fork::generation(),
+        };
+        let started = self.start.call1(py, (requests, why));
+        if started.is_err() {
+            self.queue.leave(number); // an exception may hold the requests
+        }
+        started.map(drop)
+    }
+
+    /// Adds what was answered to a stream's counters.
+    pub(super) fn count(&self, counters: &Bound<'_, PyDict>) -> PyResult<()> {
+        let inner = lock(&self.queue.inner);
+        let (answered, spent) = (inner.answered.clone(), inner.spent);
+        drop(inner);
+        counters.set_item("asked_pillow", answered.values().sum::<u64>())?;
+        counters.set_item("asked_pillow_s", spent.as_secs_f64())?;
+        for (format, count) in answered {
+            counters.set_item(format!("asked_pillow_{format}"), count)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the thread; what waits fails. The stream must be cancelled.
+    pub(super) fn close(&self) {
+        let mut inner = lock(&self.queue.inner);
+        inner.closed = true;
+        let waiting = mem::take(&mut inner.waiting);
+        drop(inner);
+        drop(waiting);
+        self.queue.came.notify_all();
+    }
+}
+
+/// See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Requests {
+    queue: Arc<Queue>,
+    /// Among the servers of the queue.
+    number: u64,
+    birth: u64,
+}
+
+#[pymethods]
+impl Requests {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Request>> {
+        let Some(request) = py.detach(|| self.queue.next()) else {
+            return Ok(None);
+        };
+        let refusal = request.refusal();
+        Ok(Some(Request {
+            source: source(py, refusal)?.unbind(),
+            mode: refusal.reading.name(),
+            inner: Mutex::new(Some(request)),
+            queue: self.queue.clone(),
+            since: Instant::now(),
+            birth: self.birth,
+        }))
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        // A forked child must not touch the locks of what it inherited.
+        if !fork::inherited(self.birth) {
+            self.queue.leave(self.number);
+        }
+    }
+}
+
+/// See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Request {
+    #[pyo3(get)]
+    source: Py<PyAny>,
+    #[pyo3(get)]
+    mode: &'static str,
+    /// None once answered.
+    inner: Mutex<Option<program::Request>>,
+    queue: Arc<Queue>,
+    since: Instant,
+    birth: u64,
+}
+
+#[pymethods]
+impl Request {
+    fn answer(
+        &self,
+        py: Python<'_>,
+        pixels: &Bound<'_, PyBytes>,
+        shape: (usize, usize, usize),
+    ) -> PyResult<()> {
+        let request = lock(&self.inner).take().ok_or_else(over)?;
+        let pixels = pixels.as_bytes();
+        py.detach(|| {
+            let answer = frame(request.refusal(), pixels, shape);
+            self.complete(request, answer);
+        });
+        Ok(())
+    }
+
+    fn fail(&self, py: Python<'_>, error: Bound<'_, PyBaseException>) -> PyResult<()> {
+        let request = lock(&self.inner).take().ok_or_else(over)?;
+        let error = Error::from(PyErr::from_value(error.into_any()));
+        py.detach(|| self.complete(request, Err(error)));
+        Ok(())
+    }
+}
+
+fn over() -> PyErr {
+    PyValueError::new_err("the request was answered already")
+}
+
+impl Request {
+    /// Counts first, so that who has the batch finds its files counted.
+    fn complete(&self, request: program::Request, answer: crate::Result<Frame>) {
+        self.queue
+            .note(request.refusal().format, self.since.elapsed());
+        request.answer(answer);
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        let inner = lock(&self.inner).take();
+        if fork::inherited(self.birth) {
+            mem::forget(inner);
+        } else if inner.is_some() {
+            Python::try_attach(|py| py.detach(|| drop(inner)));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Waiting for a batch: detached, in slices, with a look for signals and for the pool in between.
+
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PySystemExit;
+use pyo3::prelude::*;
+
+use super::foreign::Desk;
+use crate::Error;
+use crate::collate::Field;
+use crate::program::Run;
+use crate::stream::{self, Taken};
+
+/// Longest time between two looks.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// The first time between two looks for a file that a thread has to be started for; it doubles.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Waits for a batch, detached, with a look for signals in between; None if none is in flight.
+pub(super) fn batch(
+    py: Python<'_>,
+    core: &stream::Stream<Run>,
+    desk: Option<&Desk>,
+    timeout_s: f64,
+) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
+    let begun = Instant::now();
+    let mut slices = LOOK;
+    loop {
+        let mut slice = SLICE;
+        if let Some(desk) = desk.filter(|desk| desk.is_unserved()) {
+            desk.serve(py)?;
+            slice = slices;
+            slices = SLICE.min(2 * slices);
+        }
+        if timeout_s > 0.0 {
+            let left = timeout_s - begun.elapsed().as_secs_f64();
+            if left <= 0.0 {
+                let (fetching, computing) = core.activity();
+                return Err(Error::Timeout {
+                    timeout_s,
+                    fetching,
+                    computing,
+                }
+                .into());
+            }
+            slice = Duration::from_secs_f64(left.min(slice.as_secs_f64()));
+        }
+        match py.detach(|| core.take(slice)) {
+            Taken::Ready(ready) => return Ok(Some(ready)),
+            Taken::Exhausted => return Ok(None),
+            Taken::Waiting => {
+                py.check_signals()?;
+                core.check().map_err(|error| quietly(py, error))?;
+            }
+        }
+    }
+}
+
+/// Converts an error. That the threads are gone ends a daemon thread without a word: the interpreter
+/// is about to freeze it anyway, and would print the exception over the program's own output.
+pub(super) fn quietly(py: Python<'_>, error: Error) -> PyErr {
+    let is_daemon = || -> PyResult<bool> {
+        let thread = py.import("threading")?.call_method0("current_thread")?;
+        thread.getattr("daemon")?.extract()
+    };
+    match error {
+        Error::Closed if is_daemon().unwrap_or(false) => PySystemExit::new_err(()),
+        other => other.into(),
+    }
+}

@@ -22,7 +22,7 @@ from torch.utils.data import (
 from fastload import AUTO, Dataset, Loader
 from fastload.columns import Rows
 
-DATA = list(range(6))
+DATA = tuple(range(6))  # Python's, not ours
 
 
 class Numbers(IterableDataset):
@@ -226,7 +226,7 @@ def test_subscript_and_subclass():
     class Mine(Loader[int]):
         pass
 
-    assert [batch.tolist() for batch in Mine(DATA, 6, num_workers=0)] == [DATA]
+    assert [batch.tolist() for batch in Mine(DATA, 6, num_workers=0)] == [list(DATA)]
 
 
 def public(loader):

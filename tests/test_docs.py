@@ -1,6 +1,7 @@
 """The examples of the README and of `docs/`: each page runs from top to bottom."""
 
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,15 @@ def test_examples_run(
     page: Path, photographs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "page", "paths": photographs, "labels": torch.arange(10) % 3}
+    for number, path in enumerate(photographs):
+        (tmp_path / "folder" / str(number % 3)).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / str(number % 3) / Path(path).name).hardlink_to(path)
+    names = {
+        "__name__": "page",
+        "paths": photographs,
+        "labels": torch.arange(10) % 3,
+        "folder": str(tmp_path / "folder"),
+    }
     exec(compile(examples(page), page, "exec"), names)
 
 
@@ -58,3 +67,8 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_the_table_of_lowerings_is_current() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "lowering.py"))
+    assert tool["TARGET"].read_text(encoding="utf-8") == tool["page"]()

@@ -139,7 +139,15 @@ def test_the_first_by_position_is_raised(paths: list[Path]):
     break_missing(paths[2])
     with fifo(paths[1]) as pipe:
         iterator = iter(photographs(paths))
-        writer = threading.Timer(0.3, lambda: pipe.write_bytes(b"no photograph"))
+
+        def write() -> None:
+            with pipe.open("wb") as end:
+                time.sleep(0.3)
+                end.write(b"no photograph")
+                pipe.unlink()  # Pillow, asked what to say of it, reads it once more
+                pipe.write_bytes(b"no photograph")
+
+        writer = threading.Thread(target=write)
         writer.start()
         with pytest.raises(OSError, match=re.escape(str(paths[1]))):
             next(iterator)

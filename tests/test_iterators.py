@@ -148,6 +148,7 @@ def test_quick_iterators_leave_nothing(tmp_path: Path):
     paths = write_photographs(tmp_path, 12)
     data = fastload.Dataset((Image(paths, transform=operations()), Rows(torch.arange(12))))
     it = fastload.Loader(data, batch_size=2, shuffle=True, **SIZES)
+    gc.collect()  # torch's own iterators of earlier tests take seconds; idle threads would end
 
     def rounds(count: int) -> None:
         for number in range(count):

@@ -85,7 +85,6 @@ def test_columns_are_native_and_equal_torchs_loading_of_them(dataset, batch_size
     ("dataset", "kwargs", "why"),
     [
         (Python(), {}, "makes its samples in Python"),
-        (list(range(5)), {}, "list makes its samples in Python"),
         (Numbers(), {}, "is an iterable dataset"),
         (Doubled(columns()), {}, "overrides __getitem__"),
         (Bulk(columns()), {}, "overrides __getitems__"),

@@ -14,11 +14,13 @@ from torch._C._autograd import _profiler_enabled
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
+    _MultiProcessingDataLoaderIter,
     _SingleProcessDataLoaderIter,
 )
 
 from fastload import _lib, pillow, sampler
 from fastload.budget import budget_bytes
+from fastload.lowering.seam import Seam
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -27,11 +29,12 @@ class NativeIter(_BaseDataLoaderIter):
     Args:
         loader: The loader.
         program: What makes its samples.
+        batched: Whether its sampler gives batches of indices.
     """
 
     _stream: _lib.Stream
 
-    def __init__(self, loader: Any, program: _lib.Program) -> None:
+    def __init__(self, loader: Any, program: _lib.Program, *, batched: bool) -> None:
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             msg = (
@@ -44,7 +47,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._program = program
         self._ahead = loader.prefetch_factor * workers
         self._settings = {
-            "batched": self._auto_collation,
+            "batched": batched,
             "depth": self._ahead,
             "budget_bytes": budget_bytes(loader.memory_budget),
             "threads": workers,
@@ -59,7 +62,7 @@ class NativeIter(_BaseDataLoaderIter):
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
         """Opens a stream for an epoch and asks for its first batches."""
-        order = sampler.recognise(self._index_sampler, batched=self._auto_collation)
+        order = sampler.recognise(self._index_sampler, batched=self._settings["batched"])
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
         self._epoch += 1
@@ -69,6 +72,7 @@ class NativeIter(_BaseDataLoaderIter):
             **pillow.switches(),
             epoch=self._epoch,
             repeats=order is None or order.repeats,
+            foreign=pillow.server(loader),
         )
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
@@ -100,6 +104,19 @@ class NativeIter(_BaseDataLoaderIter):
         batch = self._next_data()
         self._num_yielded += 1
         return batch
+
+
+class SeamIter(_MultiProcessingDataLoaderIter):
+    """Torch's iteration with worker processes, whose samples begin natively.
+
+    Args:
+        loader: The loader.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        seamed = object.__new__(type(loader))
+        seamed.__dict__.update(loader.__dict__, dataset=Seam(loader.dataset, loader._memo))
+        super().__init__(seamed)
 
 
 class FallbackIter(_SingleProcessDataLoaderIter):

@@ -7,11 +7,23 @@ immutable from Python's side and safe to use from several threads.
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+from typing_extensions import disjoint_base
+
+from fastload.operations import Action, Op, Output
+
 __all__ = [
+    "Column",
+    "Concat",
     "Image",
+    "Leaf",
     "Program",
+    "Ragged",
+    "Request",
+    "Requests",
     "Rows",
+    "Select",
     "Stream",
+    "Text",
     "__version__",
     "memory_stats",
     "park",
@@ -22,8 +34,14 @@ __all__ = [
 
 __version__: str
 
+@disjoint_base
+class Column:
+    """What a leaf of a sample is made of; its kinds are the classes below."""
+
+    def __len__(self) -> int: ...
+
 @final
-class Rows:
+class Rows(Column):
     """Fixed-size rows of one array, shared without a copy.
 
     Args:
@@ -32,6 +50,12 @@ class Rows:
         strides_bytes: Distance between neighbours along each dimension, in bytes.
         dtype: A torch dtype's name, as `"float32"`.
         owner: Whatever keeps the memory alive; released with the column.
+        cast: The dtype that elements are converted to while they are copied: int64 for smaller whole
+            numbers, float32 or float64 for other floating point numbers. None leaves them.
+
+    Raises:
+        TypeError: No such dtype.
+        ValueError: Not an array with a first dimension, or no such conversion.
     """
 
     def __new__(
@@ -41,40 +65,149 @@ class Rows:
         strides_bytes: tuple[int, ...],
         dtype: str,
         owner: object,
+        cast: str | None = None,
     ) -> Rows: ...
-    def __len__(self) -> int: ...
     def moved(self) -> bool:
         """Returns whether the owner, a tensor, has its memory elsewhere by now."""
 
 @final
-class Image:
+class Ragged(Column):
+    """Rows of an array, more or fewer for each sample.
+
+    A batch of samples of one length is stacked; others are the errors that torch raises.
+
+    Args:
+        values: All samples, one after the other.
+        offsets: One int64 or int32 more than there are samples: sample i is made of
+            `values[offsets[i] : offsets[i + 1]]`.
+
+    Raises:
+        ValueError: A sample does not lie within `values`, or `offsets` are no such numbers.
+    """
+
+    def __new__(cls, values: Rows, offsets: Rows) -> Ragged: ...
+
+@final
+class Text(Column):
+    """Text.
+
+    Args:
+        letters: Bytes of UTF-8, which are looked at only when they are read.
+
+    Raises:
+        ValueError: `letters` are no single bytes, or have gaps.
+    """
+
+    def __new__(cls, letters: Ragged) -> Text: ...
+
+@final
+class Image(Column):
     """Images, with the operations that each goes through.
 
     Args:
-        source: Encoded files, as the operating system names them; or rows of shape `(H, W)`,
-            `(H, W, 1)` or `(H, W, 3)` and dtype uint8.
-        mode: What files are decoded to: `"RGB"`.
-        ops: Operations in order, each a tuple of its name and its arguments:
-            `("resize", size | (height, width), longest | None, kernel)`,
-            `("center_crop", height, width)`, `("flip", p, vertical)`,
-            `("random_resized_crop", (height, width), scale, ratio, kernel)`. A kernel is
-            `("pillow" | "pillow13", filter)`.
-        output: What is written in the end, `("bytes", layout)` or `("table", layout, dtype, channels,
-            elements)`: the element of each of 256 bytes, for one channel after the other, or one
-            channel for all. A layout is `"hwc"` or `"chw"`.
+        source: Encoded files, as the operating system names them; the bytes of such files, as ragged
+            rows of one uint8; or rows of shape `(H, W)`, `(H, W, 1)` or `(H, W, 3)` and dtype uint8.
+        mode: What files are decoded to: `"RGB"` or `"L"` as by Pillow's `convert`; `"unchanged"`, grey or
+            RGB, as by torchvision's `decode_image`. With `"upright RGB"`, `"upright L"` and `"upright"`, the
+            file's own, files that may say that they are to be turned are refused.
+        ops: Operations in order, as `fastload.operations` writes them.
+        output: What is written in the end, likewise.
 
     Raises:
-        ValueError: Operations that do not fit together.
+        ValueError: Operations that do not fit together, or of no known form.
     """
 
     def __new__(
         cls,
-        source: list[str] | Rows,
+        source: list[str] | Rows | Ragged,
         mode: str,
-        ops: list[tuple[Any, ...]],
-        output: tuple[Any, ...],
+        ops: list[Op],
+        output: Output,
     ) -> Image: ...
-    def __len__(self) -> int: ...
+    def plan(
+        self,
+        height: int,
+        width: int,
+        channels: int = 3,
+        *,
+        seed: int = 0,
+        epoch: int = 0,
+        index: int = 0,
+        draw: int = 0,
+    ) -> list[Action]:
+        """Returns what would be done to the image at `index`, were it of this size.
+
+        Args are those of the key that the parameters are drawn by, as a stream has them.
+
+        Raises:
+            ValueError: An operation cannot take an image of this size.
+        """
+    def plans(
+        self,
+        count: int,
+        height: int,
+        width: int,
+        channels: int = 3,
+        *,
+        seed: int = 0,
+        epoch: int = 0,
+    ) -> list[list[Action]]:
+        """Returns the plans of the first `count` indices, were all images of this size."""
+
+@final
+class Select(Column):
+    """Some samples of a column, in an order of their own.
+
+    Random operations draw by the index that the sampler gives, not by the one it stands for.
+
+    Args:
+        column: Where samples are taken from.
+        indices: One int64 or int32 per sample; they may repeat. Shared without a copy.
+
+    Raises:
+        IndexError: An index is negative, or not below the length of `column`.
+        ValueError: `indices` are no such numbers.
+    """
+
+    def __new__(cls, column: Column, indices: Rows) -> Select: ...
+
+@final
+class Concat(Column):
+    """Several columns, one after the other.
+
+    Args:
+        columns: Of one kind and dtype; the shape of rows is the same, that of others may differ.
+
+    Raises:
+        ValueError: Columns that differ, or none.
+    """
+
+    def __new__(cls, columns: list[Column]) -> Concat: ...
+
+@final
+class Leaf:
+    """A column's place in the structure of a sample, and the form of its values.
+
+    Args:
+        column: Its number.
+        form: In a sample and in a batch:
+            `"tensor"`: tensors.
+            `"channels_last"`: tensors `(C, H, W)` of an `Image` whose layout is `"hwc"`.
+            `"array"`: a NumPy array, or a NumPy scalar where there are no dimensions; a tensor.
+            `"number"`: a Python int, float or bool; the tensor that torch's `default_collate` makes of
+            them. The column's rows are one int64, float64 or bool each.
+            `"list"`: a list of Python numbers, or of such lists; a list of a tensor for each place, as
+            torch's `default_collate` makes it. The column's rows are as for numbers, and several.
+            `"text"`: a str; a list of them, or a tuple where the structure is a sequence. The column is
+            text. As an `"array"` it is NumPy's kind of str.
+            `"pillow"`: a PIL image of mode RGB or L; not in a batch. The column is an `Image` whose
+            output is `("bytes", "hwc")`.
+
+    Raises:
+        ValueError: Another form.
+    """
+
+    def __new__(cls, column: int, form: str) -> Leaf: ...
 
 @final
 class Program:
@@ -82,15 +215,15 @@ class Program:
 
     Args:
         columns: The leaves.
-        template: The structure of a sample; an int stands for the column of that number. Exact
-            tuples, lists, dicts and named tuples nest.
+        template: The structure of a sample; a `Leaf` stands for its column, and an int for the tensors
+            of the column of that number. Exact tuples, lists, dicts and named tuples nest.
 
     Raises:
-        ValueError: Columns of different lengths.
+        ValueError: Columns of different lengths, or a form that a column cannot have.
         TypeError: A structure that is none of the above.
     """
 
-    def __new__(cls, columns: list[Rows | Image], template: object) -> Program: ...
+    def __new__(cls, columns: list[Column], template: object) -> Program: ...
     def __len__(self) -> int: ...
     def sample(
         self,
@@ -99,25 +232,32 @@ class Program:
         seed: int = 0,
         truncated: bool = False,
         max_pixels: int | None = None,
+        foreign: Callable[[str | bytes, str], tuple[bytes, tuple[int, int, int]]] | None = None,
     ) -> Any:
-        """Returns one sample: each leaf a tensor without a batch dimension.
+        """Returns one sample: each leaf in its form, without a batch dimension.
 
         Args:
             index: Which; negative ones count from the end.
             seed: Of random operations.
             truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
             max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
+            foreign: Decodes a file that is refused here: given its path, or its bytes, and the
+                mode, returns the pixels and their (height, width, channels).
 
         Raises:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
             OSError: A file cannot be read or decoded.
+            Exception: What `foreign` raises.
         """
     def is_random(self) -> bool:
         """Returns whether samples depend on the seed."""
     def moved(self) -> bool:
         """Returns whether one of the columns has moved, so that a new program is needed."""
     def layout(self) -> list[tuple[tuple[int, ...] | None, str]]:
-        """Returns (shape, dtype name) of one sample's leaves; None for shapes known only later."""
+        """Returns (shape, dtype name) of one sample's leaves; None for shapes known only later.
+
+        The dtype of text is `"str"`.
+        """
 
 @final
 class Stream:
@@ -142,6 +282,12 @@ class Stream:
         repeats: Whether an index may come several times, each with draws of its own.
         truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
         max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
+        foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
+            the reason for the first of them, on the consumer's thread when there is one, and again
+            if the requests were dropped and there are more.
+
+    Raises:
+        ValueError: A leaf has the form `"pillow"`.
     """
 
     def __new__(
@@ -163,6 +309,7 @@ class Stream:
         repeats: bool = False,
         truncated: bool = False,
         max_pixels: int | None = None,
+        foreign: Callable[[Requests, str], None] | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int
@@ -203,6 +350,39 @@ class Stream:
         """Returns the counters so far: plain numbers, units in the names."""
     def close(self) -> None:
         """Cancels what is in flight and frees it; safe to call twice."""
+
+@final
+class Requests:
+    """Files of one stream that are refused here, as they come; ends when the stream is closed.
+
+    Waits detached from the interpreter, and keeps nothing of the stream alive.
+    """
+
+    def __iter__(self) -> Requests: ...
+    def __next__(self) -> Request: ...
+
+@final
+class Request:
+    """A file to decode. Dropping it without an answer fails its sample."""
+
+    @property
+    def source(self) -> str | bytes:
+        """The path of the file, or its bytes."""
+    @property
+    def mode(self) -> str:
+        """What it is to be decoded to, as `Program` was told."""
+    def answer(self, pixels: bytes, shape: tuple[int, int, int]) -> None:
+        """Gives the pixels, row after row, and their (height, width, channels).
+
+        Raises:
+            ValueError: It was answered already.
+        """
+    def fail(self, error: BaseException) -> None:
+        """Gives the exception that takes the place of the batch.
+
+        Raises:
+            ValueError: It was answered already.
+        """
 
 def pool_threads() -> int:
     """Returns how many native threads are alive now."""

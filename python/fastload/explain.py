@@ -1,14 +1,21 @@
-"""What a loader does, in words.
+"""What a loader does, in words: `loader.explain()`, or `python -m fastload.explain module:factory`.
 
 Reads the loader and the choice of its lane; decides nothing.
 """
 
-from collections.abc import Iterator
+import argparse
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+from torch.utils.data import DataLoader
 
 from fastload import lanes, sampler
 from fastload.auto import Auto
-from fastload.dataset import Dataset
+from fastload.lowering import Leaf
+from fastload.lowering.registry import name
 
 _DOES = {
     "native": "native threads make the batches; no Python runs in them",
@@ -27,17 +34,52 @@ def explain(loader: Any) -> str:
     return "\n".join(f"{topic}: {words}" for topic, words in _lines(loader, choice))
 
 
+def main(arguments: Sequence[str]) -> int:
+    """Explains the loader, torch's or ours, or the dataset, that a function of a module returns."""
+    from fastload.loader import Loader  # it imports this module
+
+    parser = argparse.ArgumentParser("python -m fastload.explain", description=main.__doc__)
+    parser.add_argument("factory", metavar="module:factory", help="called without arguments")
+    module, colon, factory = parser.parse_args(arguments).factory.partition(":")
+    if not colon:
+        parser.error("the factory is named as module:function")
+    sys.path.insert(0, str(Path.cwd()))
+    made = getattr(importlib.import_module(module), factory)()
+    if isinstance(made, Loader):
+        loader = made
+    else:
+        loader = Loader.from_torch(made) if isinstance(made, DataLoader) else Loader(made)
+    sys.stdout.write(loader.explain() + "\n")
+    return 0
+
+
 def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
     yield "lane", f"{choice.lane} ({_DOES[choice.lane]})"
     yield "why", choice.why
+    if choice.seam:
+        yield "seam", _seam(loader, choice)
     if choice.change:
         yield "to make it native", choice.change
     if choice.lane != "inline":
         yield "workers", _workers(loader, choice.lane)
     if choice.lane == "native":
-        yield "order", _order(loader)
+        yield "order", _order(loader, batched=choice.batched)
         yield from _ignored(loader)
-    yield from _leaves(loader.dataset)
+    if choice.lowered is not None:
+        for path, leaf in choice.lowered.leaves:
+            yield f"dataset{path}", _leaf(leaf, choice)
+
+
+def _seam(loader: Any, choice: lanes.Choice) -> str:
+    """Returns where a sample passes from native code to Python."""
+    assert choice.lowered is not None
+    for path, leaf in choice.lowered.leaves:
+        if leaf.stop is not None:
+            last = leaf.transforms[-1] if leaf.transforms else "decoding"
+            rest = ", ".join(name(call) for call in leaf.tail)
+            return f"dataset{path} is native up to {last}; {rest} in Python, in worker processes"
+    collation = name(loader.collate_fn)
+    return f"samples are native; {collation} makes their batches in Python, in worker processes"
 
 
 def _workers(loader: Any, lane: lanes.Lane) -> str:
@@ -48,8 +90,8 @@ def _workers(loader: Any, lane: lanes.Lane) -> str:
     return f"{number} {kind}{several}, {chosen}; {loader.prefetch_factor} batches ahead for each"
 
 
-def _order(loader: Any) -> str:
-    order = sampler.recognise(loader._index_sampler, batched=loader._auto_collation)
+def _order(loader: Any, *, batched: bool) -> str:
+    order = sampler.recognise(loader._index_sampler, batched=batched)
     if order is None:
         return f"{type(loader._index_sampler).__qualname__}, iterated in Python"
     return f"torch's {type(order.sampler).__qualname__}, drawn as torch draws and sliced natively"
@@ -60,9 +102,19 @@ def _ignored(loader: Any) -> Iterator[tuple[str, str]]:
         yield "worker_init_fn", "not called, for no Python runs in a worker"
 
 
-def _leaves(dataset: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(dataset, Dataset):
-        for path, column in dataset._leaves:
-            yield f"dataset{path}", repr(column)
-    elif lanes.program(dataset) is not None:
-        yield "dataset", repr(dataset)
+def _leaf(leaf: Leaf, choice: lanes.Choice) -> str:
+    """Returns what a value is stored as, and what happens to it."""
+    words = [leaf.column]
+    if leaf.decode:
+        words.append(f"decoded from {leaf.decode}")
+    if leaf.transforms:
+        words.append(", ".join(leaf.transforms))
+    if choice.lane == "native":
+        words.append("stacked" if choice.batched else "one by one")
+    if leaf.exact:
+        words.append(leaf.exact)
+    return "; ".join(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch.utils.data import IterableDataset
+from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
-from fastload import _lib
-from fastload.columns import Image, Rows
-from fastload.dataset import Dataset
+from fastload.lowering import Lowered, Memo, NotNative, lower
+from fastload.lowering.registry import name
+from fastload.sampler import picks_batches
 
 Lane = Literal["native", "process", "inline"]
 
@@ -23,10 +23,13 @@ WORKERS = ("auto", "native", "process")
 
 _DEFAULT_COLLATE = collate.default_collate
 _DEFAULT_CONVERT = collate.default_convert
-_COLLATE_TENSOR = collate.collate_tensor_fn
-
-# What decides the samples of a dataset; a subclass may add anything else.
-_DECISIVE = ("__getitem__", "__getitems__", "__len__")
+_PYTHON = {
+    "number": (int, float, bool),
+    "list": (list, int, float, bool),
+    "text": (str,),
+}
+"""The types of leaves that are not tensors, by their form."""
+_COLLATIONS = dict(collate.default_collate_fn_map)
 
 
 class Choice(NamedTuple):
@@ -38,19 +41,18 @@ class Choice(NamedTuple):
         change: The one change that would make the loader native; empty where nothing would or
             where it is.
         fallback: Whether the lane stands in for worker processes that cannot be started.
+        lowered: What native code makes of the dataset; None if nothing.
+        seam: Whether worker processes finish in Python what they begin natively.
+        batched: Whether a task of the native lane is a batch.
     """
 
     lane: Lane
     why: str
     change: str = ""
     fallback: bool = False
-
-
-class _Obstacle(NamedTuple):
-    """What keeps a loader from being native, and what would help."""
-
-    why: str
-    change: str
+    lowered: Lowered | None = None
+    seam: bool = False
+    batched: bool = True
 
 
 def check_workers(workers: Any) -> None:
@@ -72,92 +74,110 @@ def choose(loader: Any) -> Choice:
     """
     workers = loader.workers
     check_workers(workers)
-    obstacle = _obstacle(loader)
+    lowered, obstacle = _lowered(loader)
+    batched = loader._auto_collation or _listed(loader, lowered)
+    if lowered is not None:
+        obstacle = obstacle or _obstacle(loader, lowered, batched=batched)
     if loader.num_workers == 0:
         if workers != "auto":
             msg = f"workers={workers!r} needs num_workers > 0, but got num_workers=0"
             raise ValueError(msg)
-        further = f", and {obstacle.change}" if obstacle else ""
-        return Choice("inline", "num_workers=0", f"leave num_workers at AUTO{further}")
+        further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
+        change = f"leave num_workers at AUTO{further}"
+        return Choice("inline", "num_workers=0", change, lowered=lowered)
     if obstacle is None and workers != "process":
-        return Choice("native", "every leaf of the dataset is a column, with default collation")
+        why = "every leaf of the dataset is a column, with default collation"
+        return Choice("native", why, lowered=lowered, batched=batched)
     if obstacle is not None and workers == "native":
-        msg = f"workers='native' cannot be: {obstacle.why}; to change it, {obstacle.change}"
+        msg = f"workers='native' cannot be: {obstacle}"
         raise ValueError(msg)
-    why, change = obstacle or _Obstacle("workers='process'", "leave workers at 'auto'")
+    obstacle = obstacle or NotNative("workers='process'", "leave workers at 'auto'")
     if (hindrance := _no_processes(loader)) is None:
-        return Choice("process", why, change)
+        seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
+        return Choice("process", obstacle.why, obstacle.change, lowered=lowered, seam=seam)
     if workers == "process":
         msg = f"workers='process' cannot be: {hindrance}"
         raise ValueError(msg)
-    return Choice("inline", f"{why}, and {hindrance}", change, fallback=True)
+    why = f"{obstacle.why}, and {hindrance}"
+    return Choice("inline", why, obstacle.change, fallback=True, lowered=lowered)
 
 
-def program(dataset: Any) -> _lib.Program | None:
-    """Returns what makes a dataset's samples natively, or None if its own Python does."""
-    kind = type(dataset)
-    if kind in (Image, Rows) or (isinstance(dataset, Dataset) and not _overridden(kind)):
-        made: _lib.Program = dataset._program
-        return made
-    return None
-
-
-def _obstacle(loader: Any) -> _Obstacle | None:
-    """Returns the first thing that keeps a loader from being native."""
+def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
+    """Returns what native code makes of a loader's dataset, or else why nothing."""
     dataset = loader.dataset
-    if program(dataset) is None:
-        return _dataset_obstacle(dataset)
-    if getattr(dataset, "__getitems__", None):
-        return _Obstacle("the dataset has a __getitems__ of its own", "remove it")
+    if isinstance(dataset, IterableDataset):
+        msg = f"{name(type(dataset))} is an iterable dataset, Python code"
+        return None, NotNative(msg, "describe its samples by columns in a fastload.Dataset")
+    if loader._memo is None:
+        loader._memo = Memo()
+    try:
+        return lower(dataset, loader._memo), None
+    except NotNative as reason:
+        return None, reason.again()
+
+
+def _obstacle(loader: Any, lowered: Lowered, *, batched: bool) -> NotNative | None:
+    """Returns the first thing that keeps a loader of a lowered dataset from being native."""
+    for _, leaf in lowered.leaves:
+        if leaf.stop is not None:
+            return leaf.stop
     default = _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
     if loader.collate_fn is not default:
-        return _Obstacle(
-            f"collate_fn is {_name(loader.collate_fn)}, Python code",
-            f"leave collate_fn out, for torch's {_name(default)}",
+        return NotNative(
+            f"collate_fn is {name(loader.collate_fn)}, Python code",
+            f"leave collate_fn out, for torch's {default.__name__}",
         )
-    if loader._auto_collation and (kind := _recollated(dataset)):
-        return _Obstacle(
-            f"torch's default_collate_fn_map has an entry of its own for {kind}",
-            "remove that entry",
-        )
+    if loader._auto_collation and type(loader.sampler) is BatchSampler:
+        msg = "its sampler gives lists of indices, of which there are batches"
+        return NotNative(msg, "give the BatchSampler as batch_sampler")
+    if not loader._auto_collation and not batched and type(loader.sampler) is BatchSampler:
+        msg = "the dataset, indexed with a list, has no batch"
+        return NotNative(msg, "give the BatchSampler as batch_sampler")
+    for path, leaf in lowered.leaves:
+        if leaf.form == "pillow":
+            msg = f"samples{path} are Pillow images, of which there are no batches"
+            return NotNative(msg, "end the transforms with one that makes a tensor")
+        if leaf.alone is not None and not batched:
+            return leaf.alone
+        if leaf.wrap is not None and not batched:
+            msg = f"samples{path} are {name(leaf.wrap)}, not plain tensors"
+            return NotNative(msg, "end the transforms with ToPureTensor(), or load batches")
+    if batched and (kind := _recollated(lowered)):
+        msg = f"torch's default_collate_fn_map has an entry of its own for {kind}"
+        return NotNative(msg, "remove that entry")
     return None
 
 
-def _dataset_obstacle(dataset: Any) -> _Obstacle:
-    kind = type(dataset)
-    if isinstance(dataset, IterableDataset):
-        return _Obstacle(
-            f"{_name(kind)} is an iterable dataset, Python code",
-            "describe its samples by columns in a fastload.Dataset",
-        )
-    if isinstance(dataset, Dataset):
-        return _Obstacle(
-            f"{_name(kind)} overrides {', '.join(_overridden(kind))} of fastload.Dataset",
-            "leave those methods as they are",
-        )
-    return _Obstacle(
-        f"{_name(kind)} makes its samples in Python",
-        "describe them by fastload.columns in a fastload.Dataset",
+def _listed(loader: Any, lowered: Lowered | None) -> bool:
+    """Returns whether the sampler names batches, which the dataset makes from lists of indices."""
+    return (
+        lowered is not None
+        and not loader._auto_collation
+        and picks_batches(loader.sampler)
+        and all(leaf.listed for _, leaf in lowered.leaves)
     )
 
 
-def _overridden(kind: type) -> list[str]:
-    """Returns which decisive methods a subclass of `Dataset` has of its own."""
-    own = kind.__mro__[: kind.__mro__.index(Dataset)]
-    return [name for name in _DECISIVE if any(name in vars(each) for each in own)]
+def _worth_it(loader: Any, lowered: Lowered) -> bool:
+    """Returns whether samples that are made natively up to a seam are worth their detour."""
+    if not loader._auto_collation and (
+        picks_batches(loader.sampler) or any(leaf.alone for _, leaf in lowered.leaves)
+    ):
+        return False
+    return any(leaf.heavy for _, leaf in lowered.leaves)
 
 
-def _recollated(dataset: Any) -> str | None:
+def _recollated(lowered: Lowered) -> str | None:
     """Returns which of a dataset's types somebody taught torch to collate otherwise."""
     fns = collate.default_collate_fn_map
-    kinds = (torch.Tensor, *getattr(dataset, "_containers", ()))
-    for registered, fn in fns.items():
-        if registered is torch.Tensor and fn is _COLLATE_TENSOR:
-            continue
-        for kind in kinds:
-            if issubclass(kind, registered):
-                return _name(kind)
-    return None if fns.get(torch.Tensor) is _COLLATE_TENSOR else "torch.Tensor"
+    own = [kind for kind, fn in fns.items() if fn is not _COLLATIONS.get(kind)]
+    gone = [kind for kind in _COLLATIONS if kind not in fns]
+    kinds = {torch.Tensor, *lowered.containers}
+    kinds = kinds.union(*(_PYTHON.get(leaf.form, ()) for _, leaf in lowered.leaves))
+    for kind in sorted(kinds, key=name):
+        if any(issubclass(kind, changed) for changed in own + gone):
+            return name(kind)
+    return None
 
 
 def _no_processes(loader: Any) -> str | None:
@@ -183,14 +203,7 @@ def _not_importable(loader: Any) -> str | None:
         for each in (part, *getattr(part, "__dict__", {}).values()):
             if getattr(each, "__module__", None) == "__main__":
                 return (
-                    f"{_name(each if isinstance(each, type) else type(each))} is defined in an "
+                    f"{name(each if isinstance(each, type) else type(each))} is defined in an "
                     "interactive session, which a new process cannot import"
                 )
     return None
-
-
-def _name(thing: Any) -> str:
-    """Returns what a function or a type is called, or else the type of a thing."""
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
-    module = getattr(named, "__module__", None)
-    return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"

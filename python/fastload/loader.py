@@ -17,12 +17,12 @@ from torch.utils.data import DataLoader, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload._iterators import FallbackIter, NativeIter
+from fastload._iterators import FallbackIter, NativeIter, SeamIter
 from fastload.auto import AUTO, Auto, resolve
 from fastload.budget import budget_bytes
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
-from fastload.explain import explain
+from fastload.lowering import Memo
 
 __all__ = ["Loader"]
 
@@ -35,8 +35,8 @@ class Loader(DataLoader[_T_co]):
     """Loads batches of a dataset; takes the place of `torch.utils.data.DataLoader`.
 
     The arguments, their order and their meaning are torch's, except that `num_workers` defaults
-    to `AUTO`. A `fastload.Dataset` with default collation is loaded by native threads; any other
-    dataset as torch loads it.
+    to `AUTO`. A dataset that is recognised, or made of columns, is loaded by native threads where
+    collation is torch's default; any other dataset as torch loads it.
 
     Args:
         dataset: Map-style or iterable dataset.
@@ -74,6 +74,7 @@ class Loader(DataLoader[_T_co]):
     memory_budget: int | str | None
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
+    _memo: Memo | None
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class Loader(DataLoader[_T_co]):
         workers: Literal["auto", "native", "process"] = "auto",
         memory_budget: int | str | None = None,
     ) -> None:
+        self._memo = None
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
             dataset,
@@ -147,9 +149,8 @@ class Loader(DataLoader[_T_co]):
         choice = lanes.choose(self)
         if choice.lane == "native":
             self.check_worker_number_rationality()
-            made = lanes.program(self.dataset)
-            assert made is not None
-            return NativeIter(self, made)
+            assert choice.lowered is not None
+            return NativeIter(self, choice.lowered.program, batched=choice.batched)
         if choice.fallback:
             if not self._told:
                 self._told = True
@@ -158,7 +159,9 @@ class Loader(DataLoader[_T_co]):
         else:
             if choice.lane == "process":
                 _lib.park()  # a fork then copies a process without idle threads
-            iterator = super()._get_iterator()
+            if choice.seam:
+                self.check_worker_number_rationality()
+            iterator = SeamIter(self) if choice.seam else super()._get_iterator()
         self._counters = _counters_of(iterator)
         return iterator
 
@@ -189,6 +192,10 @@ class Loader(DataLoader[_T_co]):
         - `wait_s`: seconds that the consumer waited for batches.
         - `batches`: handed over; `samples`: finished.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
+        - `asked_pillow`: files that native code does not decode exactly, so that Pillow did, or
+          raised its error, in a Python thread; `asked_pillow_s`: the seconds it took;
+          `asked_pillow_gif` and so on: how many by the format that their first bytes tell,
+          `asked_pillow_jpeg` those that are damaged, too large or of rare kinds.
 
         The process and inline lanes count `batches`, as long as their iterator lives. Empty
         before the first iterator, and in a forked child until it starts one of its own.
@@ -202,11 +209,13 @@ class Loader(DataLoader[_T_co]):
 
     def explain(self) -> str:
         """Returns, in words, which lane the loader takes, why, and what would make it native."""
+        from fastload.explain import explain  # which is a program of its own, too
+
         return explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes; iterators and counters stay behind."""
-        return {**self.__dict__, "_iterator": None, "_counters": None}
+        """Returns the attributes; iterators, counters and what lowering keeps stay behind."""
+        return {**self.__dict__, "_iterator": None, "_counters": None, "_memo": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the attributes; AUTO takes the number of this machine."""

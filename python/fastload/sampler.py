@@ -67,12 +67,17 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
     """
     if not batched:
         return Order(index_sampler, None, drop_last=False) if _known(index_sampler) else None
-    if type(index_sampler) is not BatchSampler or not _untouched(BatchSampler):
+    if not picks_batches(index_sampler):
         return None
     sampler: Any = index_sampler.sampler
     if not _known(sampler) or index_sampler.batch_size <= 0:
         return None
     return Order(sampler, index_sampler.batch_size, bool(index_sampler.drop_last))
+
+
+def picks_batches(sampler: Any) -> bool:
+    """Returns whether a sampler is torch's own `BatchSampler`, which yields lists of indices."""
+    return type(sampler) is BatchSampler and _untouched(BatchSampler)
 
 
 def _known(sampler: Any) -> bool:

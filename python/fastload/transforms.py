@@ -142,7 +142,6 @@ class Normalize:
 
 
 Transform = CenterCrop | Normalize | Resize | ToTensor
-KINDS = (CenterCrop, Normalize, Resize, ToTensor)
 
 
 def chain(transforms: Sequence[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:

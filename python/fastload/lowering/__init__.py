@@ -1,0 +1,86 @@
+"""Lowering: datasets that people already have, as columns of the native core.
+
+`lower` reads a dataset of a recognised class and returns the program that makes its samples, bit for
+bit, with what no native code does left as Python calls at the end. Each library has a file with one
+small function per class; `registry` finds them, `structure` follows datasets that hold others. Nothing here changes a dataset or imports a library.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fastload import _lib
+from fastload.lowering import (  # noqa: F401 (they register what they lower)
+    huggingface,
+    timm,
+    torch_datasets,
+    torchvision_blur,
+    torchvision_containers,
+    torchvision_datasets,
+    torchvision_random,
+    torchvision_transforms,
+)
+from fastload.lowering.leaf import Leaf, containers, fill, leaves
+from fastload.lowering.memo import Memo
+from fastload.lowering.registry import NotNative
+from fastload.lowering.structure import structure
+
+__all__ = ["Leaf", "Lowered", "Memo", "NotNative", "lower", "structure"]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A dataset, as native code makes its samples.
+
+    Attributes:
+        sample: The structure of a sample, with a `Leaf` for each value.
+    """
+
+    sample: Any
+
+    @cached_property
+    def leaves(self) -> list[tuple[str, Leaf]]:
+        """Each leaf with its path."""
+        return list(leaves(self.sample))
+
+    @cached_property
+    def containers(self) -> set[type]:
+        """The types of the containers in a sample."""
+        return containers(self.sample)
+
+    @cached_property
+    def program(self) -> _lib.Program:
+        """What makes the samples, up to the Python calls at the end of leaves.
+
+        Raises:
+            NotNative: Columns of different lengths, or a structure that has other containers.
+        """
+        columns = [leaf.native for _, leaf in self.leaves]
+        forms = [leaf.form for _, leaf in self.leaves]
+        try:
+            return _lib.Program(columns, fill(self.sample, _places(forms)))
+        except (TypeError, ValueError) as error:
+            raise NotNative(str(error)) from error
+
+
+def lower(dataset: Any, memo: Memo | None = None) -> Lowered:
+    """Returns what native code makes of a dataset.
+
+    Args:
+        dataset: Anything.
+        memo: What was kept from the last time; forgets what is not needed any more.
+
+    Raises:
+        NotNative: Python makes its samples, and why.
+    """
+    memo = memo or Memo()
+    lowered = Lowered(structure(dataset, memo))
+    memo.sweep()
+    _ = lowered.program
+    return lowered
+
+
+def _places(forms: Iterable[str]) -> Iterator[Any]:
+    """Returns what stands for each leaf in the template of a program."""
+    return (_lib.Leaf(place, form) for place, form in enumerate(forms))

@@ -1,0 +1,254 @@
+"""A chain of transforms of one image, as it is lowered.
+
+Owns what is known of the image at each step: whether it is a Pillow image still or a tensor, what
+becomes of each byte value, and how small it can be. Bytes become elements by the user's own transforms,
+run once on an image of all 256 values, so that no arithmetic is repeated here.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from fastload import _lib, kernels, pillow, transforms
+from fastload.lowering import registry
+from fastload.lowering.registry import NotNative
+from fastload.operations import Op
+
+__all__ = ["Chain", "filter_name", "follow", "lower"]
+
+_INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@dataclass
+class Chain:
+    """The native operations so far, and the image after them.
+
+    Attributes:
+        channels: 1 or 3.
+        source: The images, as `_lib.Image` takes them; of files, none need be there.
+        least: Height and width that the image has at least; 0 where nothing is known.
+        values: The element of each byte, `(channels, 1, 256)`, of the tensor that the image is by
+            now; None while it is a Pillow image.
+        ops: Operations, as `_lib.Image` takes them.
+        names: The transforms so far, in words.
+        random: Whether one of them draws.
+        sealed: What has been done that must come last, in words.
+    """
+
+    channels: int
+    source: Any
+    least: tuple[int, int] = (0, 0)
+    values: torch.Tensor | None = None
+    ops: list[Op] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    random: bool = False
+    sealed: str = ""
+
+    @property
+    def on_pillow(self) -> bool:
+        """Whether the image is a Pillow image still."""
+        return self.values is None
+
+    @property
+    def on_bytes(self) -> bool:
+        """Whether the image is a tensor of its own bytes."""
+        return self.values is not None and _equal(self.values, _bytes(self.channels))
+
+    def add(self, *ops: Op, least: tuple[int, int] | None = None) -> None:
+        """Adds operations, after which the image has at least `least` pixels.
+
+        Raises:
+            NotNative: Nothing native can come here any more.
+        """
+        if self.sealed:
+            msg = f"it comes after {self.sealed}"
+            raise NotNative(msg, f"put it before {self.sealed}")
+        self.ops.extend(ops)
+        self.least = (0, 0) if least is None else least
+
+    def map(self, function: Callable[[Any], Any]) -> None:
+        """Applies what maps each element on its own, by applying it to all 256 bytes.
+
+        Raises:
+            NotNative: It fails, or the result is none that can be written natively.
+        """
+        before = self._image()
+        try:
+            after = function(before if self.values is None else before.clone())
+        except Exception as error:
+            msg = f"it raises {type(error).__name__}: {error}"
+            raise NotNative(msg, "take it out") from error
+        if self.values is None and after is before:
+            return
+        if not isinstance(after, torch.Tensor) or after.shape != (self.channels, 1, 256):
+            msg = f"it makes {registry.name(type(after))} of an image"
+            raise NotNative(msg, "take it out")
+        if after.dtype not in _INTEGERS + _FLOATS:
+            msg = f"it makes {after.dtype}, which is not written natively"
+            raise NotNative(msg, "use another dtype")
+        if self.sealed and not _equal(after, before):
+            msg = f"it comes after {self.sealed}"
+            raise NotNative(msg, f"put it before {self.sealed}")
+        self.values = after
+
+    def part(self) -> "Chain":
+        """Returns a chain that starts with this one's image and has no operations yet."""
+        return replace(self, ops=[], names=[], random=False)
+
+    def take(self, other: "Chain") -> None:
+        """Becomes `other`, which started as this chain or a copy of it."""
+        self.__dict__.update(other.__dict__)
+
+    def copy(self) -> "Chain":
+        """Returns a chain of its own that is like this one."""
+        return replace(self, ops=list(self.ops), names=list(self.names))
+
+    def output(self) -> tuple[Any, ...]:
+        """Returns the output of `_lib.Image`."""
+        if self.values is None:
+            return "bytes", "hwc"
+        if self.on_bytes:
+            return "bytes", "chw"
+        return transforms.table(self.values.as_subclass(torch.Tensor).reshape(-1, 256))
+
+    @property
+    def wrap(self) -> type | None:
+        """The subclass of `torch.Tensor` that the image is of."""
+        return None if type(self.values) in (torch.Tensor, type(None)) else type(self.values)
+
+    def kernel(self, interpolation: Any, *, antialias: Any, version: int) -> tuple[str, str]:
+        """Returns what scales the image: as Pillow does it, or as torch scales bytes.
+
+        Args:
+            interpolation: Torchvision's.
+            antialias: Whether tensors are scaled with antialiasing.
+            version: 1 for `torchvision.transforms`, which scales single-precision copies of tensors;
+                2 for v2, which scales bytes.
+
+        Raises:
+            NotNative: Nothing native scales it so.
+        """
+        name = filter_name(interpolation)
+        if self.on_pillow:
+            return pillow.kernel("nearest" if name == "nearest-exact" else name)
+        if not self.on_bytes or version == 1:
+            msg = "it scales a tensor of other numbers than bytes"
+            raise NotNative(msg, "put it before ToTensor, or use bytes and transforms.v2")
+        kernel = kernels.torch_kernel(name, antialias=bool(antialias))
+        if kernel is None:
+            msg = f"it scales a tensor by a routine of torch that is not native here ({name})"
+            raise NotNative(msg, "put it before the image becomes a tensor")
+        return kernel
+
+    def _image(self) -> Any:
+        if self.values is not None:
+            return self.values
+        import PIL.Image  # whoever has such a chain has Pillow
+
+        pixels = torch.arange(256, dtype=torch.uint8).repeat_interleave(self.channels)
+        mode = "RGB" if self.channels == 3 else "L"
+        return PIL.Image.frombytes(mode, (256, 1), pixels.numpy().tobytes())
+
+
+def filter_name(interpolation: Any) -> str:
+    """Returns the name of an interpolation: torchvision's enum, its name, or Pillow's number.
+
+    Raises:
+        NotNative: It is none of them.
+    """
+    by_number = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+    name = getattr(interpolation, "value", interpolation)
+    name = by_number.get(name, name)
+    if not isinstance(name, str):
+        msg = f"its interpolation is {interpolation!r}"
+        raise NotNative(msg, "use an InterpolationMode")
+    return name.lower()
+
+
+def follow(chain: Chain, several: Iterable[Any]) -> tuple[int, NotNative | None]:
+    """Extends a chain by transforms in order, up to the first that stops it.
+
+    Returns:
+        How many transforms are in the chain now, and what stopped the next one.
+    """
+    several = list(several)
+    whole = chain.copy()
+    try:
+        for each in several:
+            lower(each, whole)
+        _probe(whole)
+    except NotNative:
+        return _follow_slowly(chain, several)
+    chain.take(whole)
+    return len(several), None
+
+
+def _follow_slowly(chain: Chain, several: list[Any]) -> tuple[int, NotNative | None]:
+    """Does as `follow`, asking the native core at each step."""
+    for place, each in enumerate(several):
+        grown = chain.copy()
+        try:
+            lower(each, grown)
+            _probe(grown)
+        except NotNative as stop:
+            return place, _named(stop, each)
+        chain.take(grown)
+    return len(several), None
+
+
+def lower(transform: Any, chain: Chain) -> None:
+    """Extends a chain by one transform.
+
+    Raises:
+        NotNative: Python does it, and why; the chain is not to be used any further then.
+    """
+    entry = registry.find("transform", transform)
+    if entry is None:
+        msg = f"{registry.name(transform)} is Python code"
+        raise NotNative(msg, "use a transform of torchvision in its place")
+    before = len(chain.names)
+    try:
+        entry.lower(transform, chain)
+    except NotNative as stop:
+        raise _named(stop, transform) from stop
+    if len(chain.names) == before:
+        chain.names.append(_short(transform))
+
+
+def _probe(chain: Chain) -> None:
+    """Asks the native core whether it understands a chain.
+
+    Raises:
+        NotNative: It does not.
+    """
+    try:
+        _lib.Image(chain.source, "RGB", chain.ops, chain.output())
+    except (OverflowError, TypeError, ValueError) as error:
+        msg = f"it is none of the native operations ({error})"
+        raise NotNative(msg, "take it out") from error
+
+
+def _named(stop: NotNative, transform: Any) -> NotNative:
+    """Returns a reason that says "it" with the name of the transform."""
+    if not stop.why.startswith("it "):
+        return stop.again()
+    return NotNative(f"{_short(transform)}: {stop.why}", stop.change)
+
+
+def _short(transform: Any) -> str:
+    return registry.name(transform).rpartition(".")[2]
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns whether two tensors have the same elements, of one dtype."""
+    plain = torch.Tensor
+    return one.dtype == other.dtype and torch.equal(
+        one.as_subclass(plain), other.as_subclass(plain)
+    )
+
+
+def _bytes(channels: int) -> torch.Tensor:
+    return torch.arange(256, dtype=torch.uint8).expand(channels, 1, -1)

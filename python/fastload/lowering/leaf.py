@@ -1,0 +1,89 @@
+"""The leaves of a lowered dataset, and the structures that hold them.
+
+Owns what is known of one value of a sample: the native column that makes it, the Python calls that
+remain to be made on it, and the words that say so. A structure is an exact tuple, list, dict or named
+tuple of structures, or a leaf.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from fastload.lowering.registry import NotNative
+
+__all__ = ["Form", "Leaf", "containers", "fill", "leaves", "rebuild"]
+
+Form = Literal["tensor", "channels_last", "array", "number", "list", "text", "pillow"]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value of a sample.
+
+    Attributes:
+        native: The column of `fastload._lib` that makes it.
+        column: What is stored, in words: `"1000 files"`.
+        form: What the value is in one sample, as `fastload._lib.Leaf` says.
+        decode: How stored bytes become pixels, in words; empty where nothing is decoded.
+        transforms: The names of the operations that are made natively.
+        exact: What the result is equal to, in words.
+        wrap: The subclass of `torch.Tensor` that a single sample is of, or None.
+        tail: Python calls that remain to be made on the value, in order.
+        stop: Why the first of `tail` is Python.
+        heavy: Whether making the value is work that is worth leaving Python for.
+        alone: Why single samples are Python: they are other values than those of batches.
+        listed: Whether the dataset, indexed with a list of indices, has a batch of the value.
+    """
+
+    native: Any
+    column: str
+    form: Form = "tensor"
+    decode: str = ""
+    transforms: tuple[str, ...] = ()
+    exact: str = "bit for bit"
+    wrap: type | None = None
+    tail: tuple[Callable[[Any], Any], ...] = ()
+    stop: NotNative | None = None
+    heavy: bool = False
+    alone: NotNative | None = None
+    listed: bool = False
+
+    def over(self, native: Any, column: str) -> "Leaf":
+        """Returns the same leaf over another column."""
+        return replace(self, native=native, column=column)
+
+
+def leaves(structure: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
+    """Yields each leaf with its path, in the order in which samples show them."""
+    if isinstance(structure, Leaf):
+        yield path, structure
+    elif isinstance(structure, dict):
+        for key, part in structure.items():
+            yield from leaves(part, f"{path}[{key!r}]")
+    else:
+        names = getattr(type(structure), "_fields", None)
+        for place, part in enumerate(structure):
+            yield from leaves(part, f"{path}.{names[place]}" if names else f"{path}[{place}]")
+
+
+def fill(structure: Any, values: Iterator[Any]) -> Any:
+    """Returns a new structure with a value in place of each leaf, in the order of `leaves`."""
+    if isinstance(structure, Leaf):
+        return next(values)
+    if isinstance(structure, dict):
+        return {key: fill(part, values) for key, part in structure.items()}
+    return rebuild(structure, [fill(part, values) for part in structure])
+
+
+def rebuild(container: Any, parts: list[Any]) -> Any:
+    """Returns a tuple, list or named tuple of `parts`, of the type of `container`."""
+    kind = type(container)
+    return kind._make(parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def containers(structure: Any) -> set[type]:
+    """Returns the types of the containers in a structure."""
+    if isinstance(structure, Leaf):
+        return set()
+    parts = structure.values() if isinstance(structure, dict) else structure
+    return {type(structure)}.union(*map(containers, parts))

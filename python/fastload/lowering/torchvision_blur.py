@@ -1,0 +1,85 @@
+"""torchvision's Gaussian blur, v1 and v2.
+
+Its pixels depend on the order in which a convolution adds, and its weights on an exponential function;
+both are torch's own. So the weights are made by torchvision, for evenly spaced strengths in place of any
+in the range; and the blur is native only where it gives torchvision's bytes in this process.
+"""
+
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload import _arrays, _lib, blur
+from fastload.lowering import registry
+from fastload.lowering.chain import Chain
+from fastload.lowering.registry import NotNative
+from fastload.operations import Op
+
+__all__: list[str] = []
+
+_PLACES = {
+    "torchvision.transforms.transforms": "torchvision.transforms._functional_tensor",
+    "torchvision.transforms.v2._misc": "torchvision.transforms.v2.functional._misc",
+}
+
+
+@registry.transform(
+    *(f"{place}.GaussianBlur" for place in _PLACES),
+    notes=f"Pillow images of mode RGB, on processors with AVX2; sigma is one of {blur.STRENGTHS} "
+    "evenly spaced values of its range",
+)
+def _gaussian_blur(transform: Any, chain: Chain) -> None:
+    if not chain.on_pillow or chain.channels != 3:
+        msg = "it blurs a tensor, or a grey image"
+        raise NotNative(msg, "put it where the image is a Pillow image of mode RGB")
+    size = int(transform.kernel_size[0]), int(transform.kernel_size[-1])
+    low, high = map(float, transform.sigma)
+    place = _PLACES[type(transform).__module__]
+    if not _is_exact(place, size, bool(torch._C._get_mkldnn_enabled())):
+        msg = "torch convolves in another order on this machine than native code does"
+        raise NotNative(msg, "take it out")
+    chain.add(_op(place, size, low, high), least=chain.least)
+    chain.random = chain.random or low < high
+
+
+@functools.lru_cache(maxsize=16)
+def _op(place: str, size: tuple[int, int], low: float, high: float) -> Op:
+    """Returns the operation, with torchvision's weights.
+
+    Raises:
+        NotNative: This version of torchvision makes them in a way that is not known.
+    """
+    make = getattr(sys.modules.get(place), "_get_gaussian_kernel1d", None)
+
+    def weights(side: int, sigma: float) -> torch.Tensor:
+        made: torch.Tensor = make(side, sigma, torch.float32, torch.device("cpu"))  # type: ignore[misc]
+        return made
+
+    try:
+        return blur.random_gaussian_blur(size, (low, high), weights)
+    except TypeError as error:
+        msg = "this version of torchvision makes its weights in a way that is not known"
+        raise NotNative(msg, "take it out") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _is_exact(place: str, size: tuple[int, int], *_switches: Any) -> bool:
+    """Returns whether the native blur of noise is torchvision's, under torch's switches of now."""
+    import torchvision.transforms.functional as v1  # type: ignore[import-untyped]
+    import torchvision.transforms.v2.functional as v2  # type: ignore[import-untyped]
+    from PIL import Image
+
+    sides = (size[1] + 37, size[0] + 53, 3)
+    pixels = np.random.default_rng(0).integers(0, 256, (1, *sides), np.uint8)
+    gaussian_blur = v2.gaussian_blur if ".v2." in place else v1.gaussian_blur
+    theirs = np.asarray(gaussian_blur(Image.fromarray(pixels[0]), list(size), [0.8, 0.8]))
+    source = _lib.Rows(*_arrays.of_array(pixels))
+    try:
+        image = _lib.Image(source, "RGB", [_op(place, size, 0.8, 0.8)], ("bytes", "hwc"))
+        ours = _lib.Program([image], 0).sample(0).numpy()
+    except ValueError:
+        return False
+    return bool(np.array_equal(ours, theirs))

@@ -1,0 +1,262 @@
+"""Datasets of torchvision: folders of image files, and images in memory.
+
+What they are made of are plain attributes, read anew at each `iter()`.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload import _arrays, _lib
+from fastload.lowering import registry
+from fastload.lowering.chain import Chain, follow
+from fastload.lowering.formats import check_files
+from fastload.lowering.leaf import Leaf
+from fastload.lowering.memo import Memo
+from fastload.lowering.registry import NotNative
+from fastload.lowering.torch_datasets import numbers, rows
+from fastload.lowering.torchvision_containers import steps
+
+__all__: list[str] = []
+
+_FOLDER = "torchvision.datasets.folder"
+
+
+@registry.dataset(
+    f"{_FOLDER}.ImageFolder",
+    f"{_FOLDER}.DatasetFolder",
+    notes="with torchvision's own loader, `default_loader` or `pil_loader`",
+)
+def _folder(dataset: Any, memo: Memo) -> Any:
+    samples = dataset.samples
+    if type(samples) is not list:
+        msg = f"its samples are a {registry.name(type(samples))}"
+        raise NotNative(msg, "make them a list")
+    _check_loader(dataset.loader)
+    files = memo.of_list("files", samples, lambda: _Files.of(samples))
+    if files is None:
+        msg = "its samples are not all tuples of a path and an int"
+        raise NotNative(msg, "make them so")
+    if files.foreign is not None:
+        raise files.foreign.again()
+    transform, target_transform = _transforms(dataset)
+
+    def native(chain: Chain) -> Any:
+        settings = chain.ops, chain.output()
+        return memo.of_list(
+            "images", samples, lambda: _lib.Image(files.paths, "RGB", *settings), settings
+        )
+
+    chain = Chain(3, [])
+    image = _image(transform, chain, native, f"{len(files.paths)} files", encoded=True)
+    return image, _labels(files.classes, target_transform, memo)
+
+
+@registry.dataset(
+    "torchvision.datasets.cifar.CIFAR10", "torchvision.datasets.cifar.CIFAR100", notes=""
+)
+def _cifar(dataset: Any, memo: Memo) -> Any:
+    targets = dataset.targets
+    if type(targets) is not list:
+        msg = f"its targets are a {registry.name(type(targets))}"
+        raise NotNative(msg, "make them a list, as targets.tolist() does")
+    transform, target_transform = _transforms(dataset)
+    return _decoded(dataset.data, transform), _labels(targets, target_transform, memo)
+
+
+@registry.dataset(
+    *(
+        f"torchvision.datasets.mnist.{name}"
+        for name in ("MNIST", "FashionMNIST", "KMNIST", "EMNIST")
+    ),
+    notes="",
+)
+def _mnist(dataset: Any, memo: Memo) -> Any:
+    transform, target_transform = _transforms(dataset)
+    return (
+        _decoded(dataset.data, transform),
+        _labels(dataset.targets, target_transform, memo),
+    )
+
+
+@registry.dataset("torchvision.datasets.mnist.QMNIST", notes="with `compat=True`")
+def _qmnist(dataset: Any, memo: Memo) -> Any:
+    if not dataset.compat:
+        msg = "its targets are whole rows of QMNIST's table"
+        raise NotNative(msg, "give it compat=True")
+    transform, target_transform = _transforms(dataset)
+    return (
+        _decoded(dataset.data, transform),
+        _labels(dataset.targets[:, 0], target_transform, memo),
+    )
+
+
+@registry.dataset(
+    "torchvision.datasets.svhn.SVHN",
+    "torchvision.datasets.stl10.STL10",
+    notes="STL10 with labels",
+)
+def _channels_first(dataset: Any, memo: Memo) -> Any:
+    if dataset.labels is None:
+        msg = "its samples have no labels, but None, which torch refuses to collate"
+        raise NotNative(msg, 'use the split "train" or "test"')
+    transform, target_transform = _transforms(dataset)
+    return (
+        _decoded(dataset.data.transpose(0, 2, 3, 1), transform),
+        _labels(dataset.labels, target_transform, memo),
+    )
+
+
+class _Files:
+    """What the samples of a folder are made of."""
+
+    def __init__(self, paths: list[str], classes: list[int]) -> None:
+        self.paths = paths
+        self.classes = classes
+        self.foreign = check_files(paths)
+
+    @staticmethod
+    def of(samples: list[Any]) -> "_Files | None":
+        if set(map(type, samples)) != {tuple} or set(map(len, samples)) != {2}:
+            return None
+        paths = [path for path, _ in samples]
+        if set(map(type, paths)) != {str}:
+            return None
+        return _Files(paths, [label for _, label in samples])
+
+
+def _check_loader(loader: Any) -> None:
+    """Refuses what opens files in another way than Pillow does for torchvision.
+
+    Raises:
+        NotNative: It does.
+    """
+    module = sys.modules[_FOLDER]
+    torchvision = sys.modules["torchvision"]
+    if loader not in (module.default_loader, module.pil_loader):
+        msg = f"its loader is {registry.name(loader)}, Python code"
+        raise NotNative(msg, "leave loader out, for torchvision's default_loader")
+    if loader is module.default_loader and torchvision.get_image_backend() != "PIL":
+        msg = f"torchvision's image backend is {torchvision.get_image_backend()}"
+        raise NotNative(msg, 'call torchvision.set_image_backend("PIL")')
+
+
+def _transforms(dataset: Any) -> tuple[Any, Any]:
+    """Returns `transform` and `target_transform` as the dataset's `__getitem__` reads them."""
+    return dataset.transform, dataset.target_transform
+
+
+def _decoded(data: Any, transform: Any) -> Leaf:
+    """Returns the leaf of images in memory.
+
+    Args:
+        data: `(N, H, W, 3)` or `(N, H, W)`, a tensor or an array.
+        transform: The dataset's, or None.
+
+    Raises:
+        NotNative: No bytes, or transforms that are Python from the first one on.
+    """
+    is_tensor = isinstance(data, torch.Tensor)
+    channels = 3 if data.ndim == 4 and data.shape[3] == 3 else 1
+    if data.dtype not in (torch.uint8, np.uint8) or data.ndim != (4 if channels == 3 else 3):
+        msg = f"its data is {data.dtype} of shape {tuple(data.shape)}"
+        raise NotNative(msg, "make it bytes, (N, H, W, 3) or (N, H, W)")
+    try:
+        memory = _arrays.of_tensor(data) if is_tensor else _arrays.of_array(data)
+    except (TypeError, ValueError) as error:
+        raise NotNative(str(error), "make it bytes in main memory") from error
+    source = _lib.Rows(*memory)
+    chain = Chain(channels, source, least=(data.shape[1], data.shape[2]))
+
+    def native(chain: Chain) -> Any:
+        return _lib.Image(source, "RGB", chain.ops, chain.output())
+
+    return _image(transform, chain, native, f"{len(data)} images in memory", encoded=False)
+
+
+def _image(
+    transform: Any,
+    chain: Chain,
+    native: Callable[[Chain], Any],
+    words: str,
+    *,
+    encoded: bool,
+) -> Leaf:
+    """Returns the leaf of images, with the transforms that are Python left to be called."""
+    flat = [] if transform is None else _flat(transform)
+    done, stop = follow(chain, flat)
+    if stop is not None:
+        stop = NotNative(f"{stop.why}, at position {done} of transform", stop.change)
+    try:
+        column = native(chain)
+    except (OverflowError, TypeError, ValueError) as error:
+        msg = f"its images are none for native code: {error}"
+        raise NotNative(msg, "make them images of bytes, or files named in text") from error
+    exact = "bit for bit what Pillow and torch make of them"
+    if chain.random:
+        exact += ", given equal random parameters; these are drawn by Philox from the same ranges"
+    return Leaf(
+        column,
+        words,
+        form="pillow" if chain.on_pillow else "tensor",
+        decode="JPEG, PNG and WebP files to RGB" if encoded else "",
+        transforms=tuple(chain.names),
+        exact=exact,
+        wrap=chain.wrap,
+        tail=tuple(flat[done:]),
+        stop=stop,
+        heavy=encoded or len(chain.ops) > 1,
+    )
+
+
+def _flat(transform: Any) -> list[Any]:
+    """Returns the transforms that are called one after the other."""
+    several = steps(transform)
+    return [transform] if several is None else [step for each in several for step in _flat(each)]
+
+
+def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
+    """Returns the leaf of the targets, which are Python ints in single samples.
+
+    Args:
+        classes: A list of ints, or integers of which torchvision makes ints.
+        target_transform: None, or the look-up of a dict or a list.
+        memo: What was kept.
+
+    Raises:
+        NotNative: Another target transform, or targets that are no integers.
+    """
+    if type(classes) is not list:
+        array = np.asarray(classes)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            msg = f"its targets are {array.dtype} of shape {array.shape}"
+            raise NotNative(msg, "make them integers")
+        if target_transform is None:
+            column = rows(array.astype(np.int64, copy=False))
+            return Leaf(column, f"{len(array)} numbers", form="number")
+        classes = array.tolist()
+    if target_transform is None:
+        return numbers("targets", classes, memo)
+    table = _table(target_transform, set(classes))
+    return numbers("targets", [table[each] for each in classes], memo)
+
+
+def _table(target_transform: Any, classes: set[Any]) -> dict[Any, Any]:
+    """Returns what a look-up returns for each class.
+
+    Raises:
+        NotNative: It is none, or has no place for one.
+    """
+    table = getattr(target_transform, "__self__", None)
+    look_up = getattr(target_transform, "__name__", None)
+    if type(table) not in (dict, list) or look_up not in ("__getitem__", "get"):
+        msg = f"target_transform is {registry.name(target_transform)}, Python code"
+        raise NotNative(msg, "use the look-up of a table, as {0: 1, 1: 0}.__getitem__")
+    try:
+        return {each: target_transform(each) for each in classes}
+    except (LookupError, TypeError) as error:
+        msg = f"target_transform raises {type(error).__name__}: {error}"
+        raise NotNative(msg, "give every target a place in its table") from error

@@ -1,0 +1,246 @@
+"""Transforms of torchvision, v1 and v2, that draw.
+
+Native code draws its own parameters, from the distributions that torchvision draws from; given equal
+parameters the pixels are equal.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fastload.lowering import registry
+from fastload.lowering.chain import Chain, filter_name
+from fastload.lowering.registry import NotNative
+from fastload.lowering.torchvision_transforms import (
+    both,
+    fill_bytes,
+    geometric,
+    luma,
+    padding,
+    version,
+    zero_stays,
+)
+from fastload.operations import Op
+
+__all__ = ["resized_crop"]
+
+_V2 = "torchvision.transforms.v2"
+_AUTO = ("torchvision.transforms.autoaugment", f"{_V2}._auto_augment")
+
+
+@registry.transform(
+    *both("_geometry", "RandomHorizontalFlip", "RandomVerticalFlip"),
+    notes="at any place of the chain",
+)
+def _flip(transform: Any, chain: Chain) -> None:
+    geometric(transform, chain)
+    vertical = type(transform).__name__ == "RandomVerticalFlip"
+    _draws(chain, ("flip", float(transform.p), vertical), least=chain.least)
+
+
+@registry.transform(
+    *both("_geometry", "RandomResizedCrop"),
+    notes="Pillow images; in v2 also tensors of bytes",
+)
+def _random_resized_crop(transform: Any, chain: Chain) -> None:
+    geometric(transform, chain)
+    interpolation, antialias = transform.interpolation, transform.antialias
+    kernel = chain.kernel(interpolation, antialias=antialias, version=version(transform))
+    resized_crop(transform, chain, [kernel])
+
+
+@registry.transform(
+    *both("_geometry", "RandomCrop"),
+    notes="padded with one colour; on tensors of other numbers than bytes, with zeros that stay 0",
+)
+def _random_crop(transform: Any, chain: Chain) -> None:
+    geometric(transform, chain)
+    size = transform.size[0], transform.size[-1]
+    sides, mode = transform.padding, transform.padding_mode
+    if version(transform) == 2 and sides is not None:
+        left, right, top, bottom = sides  # as v2 keeps them
+        sides = [left, top, right, bottom]
+    sides = None if sides is None else padding(sides)
+    if_needed = bool(transform.pad_if_needed)
+    fill = fill_bytes(transform, chain) if sides or if_needed else (0, 0, 0)
+    if (sides or if_needed) and mode == "constant":
+        zero_stays(chain, fill)
+    if version(transform) == 2 and sides and if_needed and mode != "constant":
+        msg = f"it pads twice at once with {mode}"
+        raise NotNative(msg, "leave padding or pad_if_needed out")
+    _draws(chain, ("random_crop", size, sides, if_needed, fill, mode), least=size)
+
+
+@registry.transform(*both("_color", "RandomGrayscale"), notes="Pillow images, and tensors of bytes")
+def _random_grayscale(transform: Any, chain: Chain) -> None:
+    geometric(transform, chain)
+    _draws(chain, ("random_grayscale", float(transform.p), luma(transform, chain)), chain.least)
+
+
+@registry.transform(*both("_color", "ColorJitter"), notes="Pillow images")
+def _color_jitter(transform: Any, chain: Chain) -> None:
+    _needs_pillow(chain)
+    of = (getattr(transform, n) for n in ("brightness", "contrast", "saturation", "hue"))
+    ranges = (None if each is None else _pair(each) for each in of)
+    _draws(chain, ("color_jitter", *ranges), least=chain.least)
+
+
+@registry.transform(*both("_geometry", "RandomRotation"), notes="Pillow images")
+def _random_rotation(transform: Any, chain: Chain) -> None:
+    _needs_pillow(chain)
+    center = None if transform.center is None else _pair(transform.center)
+    name, fill = _filter(transform), fill_bytes(transform, chain)
+    expand = bool(transform.expand)
+    degrees = _pair(transform.degrees)
+    least = None if expand else chain.least
+    _draws(chain, ("random_rotation", degrees, name, expand, center, fill), least=least)
+
+
+@registry.transform(*both("_geometry", "RandomAffine"), notes="Pillow images")
+def _random_affine(transform: Any, chain: Chain) -> None:
+    _needs_pillow(chain)
+    shear = transform.shear
+    if shear is not None:
+        shear = tuple(map(float, (*shear, 0, 0)[:4]))
+    op = (
+        "random_affine",
+        _pair(transform.degrees),
+        None if transform.translate is None else _pair(transform.translate),
+        None if transform.scale is None else _pair(transform.scale),
+        shear,
+        _filter(transform),
+        fill_bytes(transform, chain),
+        None if transform.center is None else _pair(transform.center),
+    )
+    _draws(chain, op, least=chain.least)
+
+
+@registry.transform(*(f"{place}.RandAugment" for place in _AUTO), notes="Pillow images")
+def _rand_augment(transform: Any, chain: Chain) -> None:
+    numbers = transform.num_ops, transform.magnitude, transform.num_magnitude_bins
+    _augment(transform, chain, "rand_augment", *numbers)
+
+
+@registry.transform(*(f"{place}.TrivialAugmentWide" for place in _AUTO), notes="Pillow images")
+def _trivial_augment_wide(transform: Any, chain: Chain) -> None:
+    _augment(transform, chain, "trivial_augment_wide", transform.num_magnitude_bins)
+
+
+@registry.transform(*(f"{place}.AutoAugment" for place in _AUTO), notes="Pillow images")
+def _auto_augment(transform: Any, chain: Chain) -> None:
+    _augment(transform, chain, "auto_augment", transform.policy.value)
+
+
+def _augment(transform: Any, chain: Chain, *op: Any) -> None:
+    """Adds an operation that picks operations, in which v1 and v2 differ slightly."""
+    _needs_pillow(chain)
+    fill = None if transform.fill is None else fill_bytes(transform, chain)
+    family = f"v{version(transform)}"
+    _draws(chain, (*op, _filter(transform), fill, family), least=chain.least)
+
+
+_COLOURS: dict[str, Callable[[Any], Op]] = {
+    "RandomInvert": lambda _: ("invert",),
+    "RandomPosterize": lambda each: ("posterize", int(each.bits)),
+    "RandomSolarize": lambda each: ("solarize", _whole(each.threshold)),
+    "RandomAdjustSharpness": lambda each: ("sharpness", float(each.sharpness_factor)),
+    "RandomAutocontrast": lambda _: ("autocontrast",),
+    "RandomEqualize": lambda _: ("equalize",),
+}
+
+
+@registry.transform(*both("_color", *_COLOURS), notes="Pillow images")
+def _colour(transform: Any, chain: Chain) -> None:
+    _needs_pillow(chain)
+    op = _COLOURS[type(transform).__name__](transform)
+    _draws(chain, ("apply", float(transform.p), [op]), least=chain.least)
+
+
+@registry.transform(
+    "torchvision.transforms.transforms.RandomErasing",
+    "torchvision.transforms.v2._augment.RandomErasing",
+    notes='as the last transform; `value="random"` for float32',
+)
+def _random_erasing(transform: Any, chain: Chain) -> None:
+    geometric(transform, chain)
+    if chain.values is None:
+        msg = "it erases a part of a Pillow image, which torchvision refuses"
+        raise NotNative(msg, "put it after ToTensor")
+    _draws(
+        chain,
+        (
+            "random_erasing",
+            float(transform.p),
+            _pair(transform.scale),
+            _pair(transform.ratio),
+            _elements(transform.value, chain.values),
+        ),
+        least=chain.least,
+    )
+    chain.sealed = "RandomErasing"
+
+
+def _elements(value: Any, like: torch.Tensor) -> bytes | str:
+    """Returns the bytes of the elements that an erased part is filled with."""
+    if value is None or isinstance(value, str):
+        if like.dtype != torch.float32:
+            msg = f"it fills with noise what is {like.dtype}"
+            raise NotNative(msg, "convert to float32 before it")
+        return "random"
+    several = list(value) if isinstance(value, tuple | list) else [value]
+    if len(several) not in (1, len(like)):
+        msg = f"it has {len(several)} values for {len(like)} channels"
+        raise NotNative(msg, "give it one, or one for each")
+    elements = torch.tensor([float(each) for each in several]).to(like.dtype)
+    return elements.view(torch.uint8).numpy().tobytes()
+
+
+def resized_crop(transform: Any, chain: Chain, kernels: list[tuple[str, str]]) -> None:
+    """Adds a crop of random size and shape, scaled by one of several kernels."""
+    size = transform.size[0], transform.size[-1]
+    kernel = kernels[0] if len(kernels) == 1 else kernels
+    scale, ratio = _pair(transform.scale), _pair(transform.ratio)
+    _draws(chain, ("random_resized_crop", size, scale, ratio, kernel), least=size)
+
+
+def _draws(chain: Chain, op: tuple[Any, ...], least: tuple[int, int] | None) -> None:
+    """Adds an operation that draws."""
+    chain.add(op, least=least)
+    chain.random = True
+
+
+def _needs_pillow(chain: Chain) -> None:
+    """Refuses tensors.
+
+    Raises:
+        NotNative: The image is one.
+    """
+    if not chain.on_pillow:
+        msg = "it changes a tensor, and is native on Pillow images only"
+        raise NotNative(msg, "put it before the image becomes a tensor")
+
+
+def _filter(transform: Any) -> str:
+    """Returns the name of a filter that moves pixels.
+
+    Raises:
+        NotNative: Pillow has none of that name for it.
+    """
+    name = filter_name(transform.interpolation)
+    if name not in ("nearest", "bilinear", "bicubic"):
+        msg = f"its interpolation is {name}"
+        raise NotNative(msg, "use nearest, bilinear or bicubic")
+    return name
+
+
+def _pair(values: Any) -> tuple[float, float]:
+    low, high = values
+    return float(low), float(high)
+
+
+def _whole(value: Any) -> int:
+    if not float(value).is_integer():
+        msg = f"its threshold is {value!r}"
+        raise NotNative(msg, "give it an int")
+    return int(value)

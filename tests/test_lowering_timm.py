@@ -1,0 +1,52 @@
+"""Chains of timm's `create_transform`: native, and torch's batches."""
+
+import pytest
+import torch
+import torchvision.datasets
+
+from fastload import Loader, lanes
+
+from ._compare import SIZES
+from ._torchvision import write_folder
+from .test_lowering_torchvision import assert_native
+
+timm = pytest.importorskip("timm.data")
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return torchvision.datasets.ImageFolder(write_folder(tmp_path_factory.mktemp("images")))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("mode", ["center", "squash"])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_evaluation(mode, interpolation, normalize, images, monkeypatch):
+    arguments = {"crop_mode": mode, "interpolation": interpolation, "normalize": normalize}
+    transform = timm.create_transform(32, is_training=False, **arguments)
+    monkeypatch.setattr(images, "transform", transform)
+    assert_native(images)
+
+
+def test_certain_crops(images, monkeypatch):
+    crop = timm.transforms.RandomResizedCropAndInterpolation(24, (2.0, 2.0), (1e-3, 1e3), "bicubic")
+    transform = timm.create_transform(24, is_training=True, no_aug=True)
+    transform.transforms[0] = crop  # never fits, so that it is always the whole image
+    monkeypatch.setattr(images, "transform", transform)
+    assert_native(images)
+
+
+@pytest.mark.parametrize("interpolation", ["random", "bicubic"])
+def test_training(interpolation, images, monkeypatch):
+    transform = timm.create_transform(32, is_training=True, interpolation=interpolation)
+    monkeypatch.setattr(images, "transform", transform)
+    loader = Loader(images, 10, **SIZES)
+    assert lanes.choose(loader).lane == "native", lanes.choose(loader).why
+
+    def run(seed):
+        torch.manual_seed(seed)
+        return next(iter(loader))[0]
+
+    assert run(1).shape == (10, 3, 32, 32)
+    assert torch.equal(run(1), run(1))
+    assert not torch.equal(run(1), run(2))

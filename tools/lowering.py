@@ -1,0 +1,57 @@
+"""Writes docs/lowering.md, the table of what is recognised, from the registry of lowerings."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import fastload.loader  # noqa: F401 (it fills the registry)
+from fastload.lowering import registry
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "lowering.md"
+
+HEAD = """# What runs natively
+
+The datasets and transforms that `fastload.Loader` recognises. Each is recognised by its exact class,
+whose methods are the library's own: a subclass, a replaced method or a forward hook makes it Python.
+What is not in the tables is Python, and `loader.explain()` names it. What comes before the first
+Python transform of a chain stays native; the rest runs in torch's worker processes, as does a
+`collate_fn` of your own.
+
+A dataset of your own is native where it has a method `__fastload__(self)`, which returns columns of
+`fastload.columns` in the structure of its samples. It is called at each `iter()`.
+
+This page is generated from the registry: `python tools/lowering.py`.
+"""
+
+
+def page() -> str:
+    """Returns the page."""
+    return "\n".join([HEAD, *_table("dataset", "Datasets"), *_table("transform", "Transforms")])
+
+
+def _table(family: registry.Family, title: str) -> Iterator[str]:
+    """Yields the lines of one table: a row for each function that lowers."""
+    yield f"## {title}\n"
+    yield "| library | class | native |"
+    yield "| --- | --- | --- |"
+    for _, group in groupby(registry.entries(family), key=lambda entry: entry.lower):
+        entries = list(group)
+        library = entries[0].path.partition(".")[0].replace("builtins", "Python")
+        names = dict.fromkeys(_class(entry.path) for entry in entries)
+        yield f"| {library} | {', '.join(names)} | {entries[0].notes or 'yes'} |"
+    yield ""
+
+
+def _class(path: str) -> str:
+    """Returns the name of a class, with `v2.` where only that family of torchvision has it."""
+    name = path.rpartition(".")[2]
+    old = f"torchvision.transforms.transforms.{name}"
+    only_new = ".v2." in path and not any(
+        entry.path in (old, f"torchvision.transforms.autoaugment.{name}")
+        for entry in registry.entries("transform")
+    )
+    return f"`v2.{name}`" if only_new else f"`{name}`"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")

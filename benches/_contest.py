@@ -6,23 +6,33 @@ within one run, and the order of a round rotates.
 """
 
 import argparse
+import functools
 import json
 import multiprocessing
 import os
 import platform
 import statistics
 import sys
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
+from torch.utils.data import DataLoader
+
+import fastload
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the programs run by path; photographs and meters are the demo's
+
+from demo.meter import cpu_s  # noqa: E402 (found through the path above)
+
+OURS = "fastload, num_workers=2"
+SPEED, CPU = "samples/s", "CPU ms/sample"
 
 # torch's advice on small machines; how torch does with more workers than cores is a figure here.
 warnings.filterwarnings("ignore", message="This DataLoader will")
@@ -116,6 +126,55 @@ def interleave(
             for measure, value in contestants[who]().items():
                 figures[who].setdefault(measure, []).append(value)
     return figures
+
+
+def against_torch(
+    bench: Bench,
+    title: str,
+    load: Callable[[Callable[..., Any], int], Iterable[Any]],
+    samples: int,
+    *,
+    promised: float,
+    limits: Mapping[str, Callable[[], Iterable[Any]]] | None = None,
+) -> Figures:
+    """Races `fastload.Loader` with two threads against torch's `DataLoader`: samples/s of an epoch.
+
+    An epoch is timed from before the loader is made to after its last batch, so that the start of
+    workers counts.
+
+    Args:
+        bench: Where figures and the claim go.
+        title: What is loaded.
+        load: Makes the loader, of a class and a number of workers; the rest is the same for both.
+        samples: Samples of an epoch.
+        promised: Least ratio to the best of torch's `num_workers` 0, 1, 2 and 4.
+        limits: What loads as many samples with less to do: a limit for any loader.
+    """
+    names = {f"torch, num_workers={workers}": workers for workers in (0, 1, 2, 4)}
+    contestants: dict[str, Callable[[], Iterable[Any]]] = {
+        name: functools.partial(load, DataLoader, workers) for name, workers in names.items()
+    }
+    contestants[OURS] = functools.partial(load, fastload.Loader, 2)
+    contestants |= limits or {}
+    figures = interleave(
+        {who: functools.partial(pace, iterate, samples) for who, iterate in contestants.items()},
+        bench.rounds,
+    )
+    rivals = list(names)
+    bench.show(title, figures, digits=2, ratio_of=SPEED, rivals=rivals, more_is_better=True)
+    fastest = best(figures, SPEED, rivals, more_is_better=True)
+    ratio = median(figures, OURS, SPEED) / fastest
+    bench.claim(f"{title}: samples/s by torch's best", ratio, promised, at_least=True)
+    return figures
+
+
+def pace(iterate: Callable[[], Iterable[Any]], samples: int) -> dict[str, float]:
+    """Consumes all of an iterable of `samples` samples and returns what one of them cost."""
+    cpu_before_s, began_s = cpu_s(), time.perf_counter()
+    for _ in iterate():
+        pass
+    wall_s = time.perf_counter() - began_s
+    return {SPEED: samples / wall_s, CPU: 1e3 * (cpu_s() - cpu_before_s) / samples}
 
 
 def best(

@@ -27,7 +27,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 import fastload
-from demo.loaders import native_dataset, torch_dataset
+from demo.loaders import photograph_dataset
 from demo.photographs import photographs
 
 STEPS, LOADED, CORES = "steps/s", "samples/s loaded", "loader, cores"
@@ -161,8 +161,8 @@ def main() -> None:
     root = photographs()
     loaders: dict[str, Callable[[], Nothing | Busy]] = {
         ALONE: Nothing,
-        NATIVE: functools.partial(Busy, fastload.Loader, native_dataset(root)),
-        PROCESS: functools.partial(Busy, DataLoader, torch_dataset(root)),
+        NATIVE: functools.partial(Busy, fastload.Loader, photograph_dataset(root)),
+        PROCESS: functools.partial(Busy, DataLoader, photograph_dataset(root)),
     }
     if len(os.sched_getaffinity(0)) < 2:
         bench.say("[red]One core only: nothing here can run beside the training thread.")

@@ -18,7 +18,7 @@ from _contest import Bench, best, interleave, isolated, median
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 import fastload
-from demo.loaders import native_dataset, torch_dataset
+from demo.loaders import photograph_dataset
 from demo.meter import PeakMemory, page_faults, tree_pss_bytes
 from demo.photographs import photographs
 
@@ -31,8 +31,8 @@ IMAGES, IMAGE = 256, (3, 224, 224)
 def photograph_loader(root: Path, kind: str, workers: int, batch_size: int) -> DataLoader:
     """Returns a loader of photographs."""
     if kind == "torch":
-        return DataLoader(torch_dataset(root), batch_size, shuffle=True, num_workers=workers)
-    return fastload.Loader(native_dataset(root), batch_size, shuffle=True, num_workers=workers)
+        return DataLoader(photograph_dataset(root), batch_size, shuffle=True, num_workers=workers)
+    return fastload.Loader(photograph_dataset(root), batch_size, shuffle=True, num_workers=workers)
 
 
 def peak(root: Path, kind: str, workers: int) -> dict[str, float]:

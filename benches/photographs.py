@@ -8,31 +8,19 @@ decodes at full size.
 """
 
 import functools
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from _contest import Bench, best, interleave, median
+from _contest import CPU, SPEED, Bench, best, interleave, median, pace
 from PIL import Image
 from torch.utils.data import DataLoader
 
 import fastload
-from demo.loaders import native_dataset, torch_dataset
-from demo.meter import cpu_s
+from demo.loaders import photograph_dataset
 from demo.photographs import photographs
 
 COUNT = 480
 BATCH_SIZE = 32
-SPEED, CPU = "samples/s", "CPU ms/sample"
-
-
-def pace(iterate: Callable[[], Iterable[object]]) -> dict[str, float]:
-    """Consumes all of an iterable and returns what a photograph cost."""
-    cpu_before_s, began_s = cpu_s(), time.perf_counter()
-    for _ in iterate():
-        pass
-    wall_s = time.perf_counter() - began_s
-    return {SPEED: COUNT / wall_s, CPU: 1e3 * (cpu_s() - cpu_before_s) / COUNT}
 
 
 def decode_with_pillow(paths: list[Path]) -> Iterable[object]:
@@ -47,17 +35,17 @@ def main() -> None:
     bench = Bench(__doc__)
     root = photographs(COUNT)
     paths = sorted(root.rglob("*.jpg"))
-    theirs, ours = torch_dataset(root), native_dataset(root)
+    dataset = photograph_dataset(root)
     encoded = fastload.columns.Image(paths)
 
     torch_names = {workers: f"torch, num_workers={workers}" for workers in (0, 1, 2, 4)}
     contestants: dict[str, Callable[[], Iterable[object]]] = {
-        name: functools.partial(DataLoader, theirs, BATCH_SIZE, shuffle=True, num_workers=workers)
+        name: functools.partial(DataLoader, dataset, BATCH_SIZE, shuffle=True, num_workers=workers)
         for workers, name in torch_names.items()
     }
     for threads in (1, 2):
         contestants[f"fastload, num_workers={threads}"] = functools.partial(
-            fastload.Loader, ours, BATCH_SIZE, shuffle=True, num_workers=threads
+            fastload.Loader, dataset, BATCH_SIZE, shuffle=True, num_workers=threads
         )
     contestants["decode only, Pillow"] = functools.partial(decode_with_pillow, paths)
     contestants["decode only, fastload, num_workers=1"] = functools.partial(
@@ -67,7 +55,7 @@ def main() -> None:
     for _ in decode_with_pillow(paths):  # fills the page cache
         pass
     figures = interleave(
-        {who: functools.partial(pace, iterate) for who, iterate in contestants.items()},
+        {who: functools.partial(pace, iterate, COUNT) for who, iterate in contestants.items()},
         bench.rounds,
     )
     rivals = list(torch_names.values())

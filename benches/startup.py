@@ -16,7 +16,7 @@ from _contest import Bench, interleave, isolated, median
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import fastload
-from demo.loaders import native_dataset, torch_dataset
+from demo.loaders import photograph_dataset
 from demo.photographs import photographs
 
 FIRST, LEAVE = "first batch, ms", "leaving, ms"
@@ -57,7 +57,7 @@ def abandon(what: str, root: Path) -> dict[str, dict[str, float]]:
             fastload.Dataset((fastload.columns.Rows(torch.zeros(10_000, 32)),)), 32, shuffle=True
         )
     else:
-        loader = fastload.Loader(native_dataset(root), 4, shuffle=True)
+        loader = fastload.Loader(photograph_dataset(root), 4, shuffle=True)
     for _ in range(ITERATORS[what] // 20):
         next(iter(loader))
     before = held()
@@ -84,7 +84,7 @@ def main() -> None:
     root = photographs()
     table, labels = torch.rand(100_000, 32), torch.arange(100_000)
     pairs = {
-        "photographs": (torch_dataset(root), native_dataset(root)),
+        "photographs": (photograph_dataset(root), photograph_dataset(root)),
         "rows (100,000 x 32)": (
             TensorDataset(table, labels),
             fastload.Dataset((fastload.columns.Rows(table), fastload.columns.Rows(labels))),

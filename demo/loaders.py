@@ -1,4 +1,4 @@
-"""The two contestants: the same photographs, transforms, order and number of workers."""
+"""The two contestants: the same dataset, order and number of workers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ BATCH_SIZE = 32
 WORKERS = 2
 
 
-def torch_dataset(root: Path) -> Dataset:
+def photograph_dataset(root: Path) -> Dataset:
     """Returns the photographs as torchvision loads them: Pillow, then torchvision's transforms."""
     return torchvision.datasets.ImageFolder(
         root,
@@ -32,36 +32,25 @@ def torch_dataset(root: Path) -> Dataset:
     )
 
 
-def native_dataset(root: Path) -> Dataset:
-    """Returns the same photographs and labels as columns, which fastload's threads read."""
-    folder = torchvision.datasets.ImageFolder(root)
-    return fastload.Dataset(
-        (
-            fastload.columns.Image(
-                [path for path, _ in folder.samples],
-                transform=[
-                    fastload.transforms.Resize(256),
-                    fastload.transforms.CenterCrop(224),
-                    fastload.transforms.ToTensor(),
-                    fastload.transforms.Normalize(MEAN, STD),
-                ],
-            ),
-            fastload.columns.Rows(torch.tensor(folder.targets)),
-        )
-    )
-
-
 def torch_loader(root: Path) -> DataLoader:
     """Returns torch's DataLoader with two worker processes."""
     return DataLoader(
-        torch_dataset(root), BATCH_SIZE, shuffle=True, num_workers=WORKERS, generator=_generator()
+        photograph_dataset(root),
+        BATCH_SIZE,
+        shuffle=True,
+        num_workers=WORKERS,
+        generator=_generator(),
     )
 
 
 def fastload_loader(root: Path) -> DataLoader:
-    """Returns fastload's with two threads; of the arguments, only the dataset differs."""
+    """Returns fastload's with two threads; only the class differs."""
     return fastload.Loader(
-        native_dataset(root), BATCH_SIZE, shuffle=True, num_workers=WORKERS, generator=_generator()
+        photograph_dataset(root),
+        BATCH_SIZE,
+        shuffle=True,
+        num_workers=WORKERS,
+        generator=_generator(),
     )
 
 

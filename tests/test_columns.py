@@ -19,8 +19,10 @@ from fastload import transforms
 from fastload.columns import Image, Rows
 from fastload.transforms import ToTensor
 
-from ._compare import SIZES
+from ._compare import MANY_WORKERS, SIZES
 from ._photographs import write_photographs
+
+pytestmark = MANY_WORKERS
 
 NAMES = [
     "bool",

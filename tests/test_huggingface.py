@@ -17,7 +17,7 @@ from torch.utils.data import (
 import fastload
 from fastload import lanes
 
-from ._compare import SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same
 
 datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
 from datasets import (  # noqa: E402 (after it is known to be there)
@@ -28,6 +28,8 @@ from datasets import (  # noqa: E402 (after it is known to be there)
     List,
     Value,
 )
+
+pytestmark = MANY_WORKERS
 
 COUNT = 24
 FORMATS = [None, "numpy", "torch"]

@@ -12,7 +12,9 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload import lanes
 
-from ._compare import SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same
+
+pytestmark = MANY_WORKERS
 
 datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
 

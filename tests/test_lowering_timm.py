@@ -6,9 +6,11 @@ import torchvision.datasets
 
 from fastload import Loader, lanes
 
-from ._compare import SIZES
+from ._compare import MANY_WORKERS, SIZES
 from ._torchvision import write_folder
 from .test_lowering_torchvision import assert_native
+
+pytestmark = MANY_WORKERS
 
 timm = pytest.importorskip("timm.data")
 

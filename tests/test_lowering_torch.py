@@ -22,7 +22,9 @@ import fastload
 from fastload import Loader, lanes
 from fastload.columns import Rows
 
-from ._compare import SIZES, assert_same, epochs
+from ._compare import MANY_WORKERS, SIZES, assert_same, epochs
+
+pytestmark = MANY_WORKERS
 
 
 def pairs(n=20, start=0):

@@ -11,8 +11,10 @@ from torchvision.transforms import v2
 
 from fastload import Loader, lanes
 
-from ._compare import SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same
 from ._torchvision import COUNT, IN_MEMORY, cifar10, folder, mnist, write_folder
+
+pytestmark = MANY_WORKERS
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 

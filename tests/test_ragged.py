@@ -15,7 +15,9 @@ import fastload
 from fastload import _arrays, _lib
 from fastload.columns import Ragged, Rows
 
-from ._compare import SIZES, assert_same, mapped
+from ._compare import MANY_WORKERS, SIZES, assert_same, mapped
+
+pytestmark = MANY_WORKERS
 
 LENGTHS = [2, 0, 2, 5, 2, 2, 1, 0, 0, 4]
 OFFSETS = np.cumsum([0, *LENGTHS])

@@ -10,8 +10,9 @@ import platform
 import torch
 
 from fastload import _arrays, _lib
+from fastload.operations import Op
 
-__all__ = ["torch_kernel", "torch_luma"]
+__all__ = ["carried_out", "torch_kernel", "torch_luma"]
 
 _SCALED = ("bilinear", "bicubic")
 
@@ -65,6 +66,22 @@ def torch_luma(version: int) -> str | None:
     return "torch_fused" if _has_avx2() else None
 
 
+def carried_out(op: Op, image: torch.Tensor) -> torch.Tensor:
+    """Returns what an operation makes of one image natively, to be compared with a library's.
+
+    Args:
+        op: The operation.
+        image: `(3, H, W)` bytes; so is the result.
+
+    Raises:
+        ValueError: The operation is refused.
+    """
+    rows = _lib.Rows(*_arrays.of_tensor(image.permute(1, 2, 0).contiguous()[None]))
+    column = _lib.Image(rows, "RGB", [op], ("bytes", "chw"))
+    made: torch.Tensor = _lib.Program([column], 0).sample(0)
+    return made
+
+
 def _has_avx2() -> bool:
     """Returns whether torch runs the routines that it compiled for AVX2."""
     return platform.machine() in ("x86_64", "AMD64") and (
@@ -86,13 +103,11 @@ def _is_exact(kernel: tuple[str, str], _capability: str) -> bool:
     mode, antialias = InterpolationMode(interpolation), library == "torch"
     noise = torch.randint(0, 256, (3, *_NOISE), generator=torch.Generator().manual_seed(0))
     image = noise.to(torch.uint8)
-    rows = _lib.Rows(*_arrays.of_tensor(image.permute(1, 2, 0).contiguous()[None]))
     for size in _SIZES:
-        column = _lib.Image(rows, "RGB", [("resize", size, None, kernel)], ("bytes", "chw"))
         try:
             theirs = functional.resize(image, list(size), interpolation=mode, antialias=antialias)
         except (NotImplementedError, RuntimeError):
             return False
-        if not torch.equal(_lib.Program([column], 0).sample(0), theirs):
+        if not torch.equal(carried_out(("resize", size, None, kernel), image), theirs):
             return False
     return True

@@ -14,7 +14,7 @@ import numpy as np
 from fastload import _arrays, _lib
 from fastload.lowering.registry import NotNative
 
-__all__ = ["Stored", "binaries", "indices", "joined", "numbers", "parts", "strings"]
+__all__ = ["Stored", "binaries", "check_nulls", "indices", "joined", "numbers", "parts", "strings"]
 
 _JOINED_BYTES = 64 << 20
 """Largest column whose chunks are joined: one array is faster to read than many."""
@@ -144,9 +144,20 @@ def parts(column: Any) -> list[Any]:
     Raises:
         NotNative: Nulls.
     """
-    _chunks(column)
+    check_nulls(column)
     fields: list[Any] = column.flatten()
     return fields
+
+
+def check_nulls(array: Any) -> None:
+    """Refuses nulls in an array, chunked or not.
+
+    Raises:
+        NotNative: There are some.
+    """
+    if array.null_count:
+        msg = "it holds nulls"
+        raise NotNative(msg, "fill them, or drop their rows")
 
 
 def _chunks(column: Any) -> list[Any]:
@@ -155,9 +166,7 @@ def _chunks(column: Any) -> list[Any]:
     Raises:
         NotNative: One holds nulls.
     """
-    if column.null_count:
-        msg = "it holds nulls"
-        raise NotNative(msg, "fill them, or drop their rows")
+    check_nulls(column)
     if column.num_chunks > 1 and column.nbytes <= _JOINED_BYTES:
         whole = column.combine_chunks()
         return list(getattr(whole, "chunks", [whole]))
@@ -188,9 +197,7 @@ def _rectangle(array: Any) -> np.ndarray[Any, Any]:
     Raises:
         NotNative: Lists of different lengths, or nulls.
     """
-    if array.null_count:
-        msg = "it holds nulls"
-        raise NotNative(msg, "fill them, or drop their rows")
+    check_nulls(array)
     if _is_fixed(array.type):
         inner = _rectangle(array.flatten())
         return inner.reshape(len(array), array.type.list_size, *inner.shape[1:])

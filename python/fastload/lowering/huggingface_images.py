@@ -91,9 +91,7 @@ def _files(column: Any) -> list[str]:
     Raises:
         NotNative: There are none, or they are URLs.
     """
-    if column.null_count:
-        msg = "it holds nulls"
-        raise NotNative(msg, "fill them, or drop their rows")
+    arrow.check_nulls(column)
     paths: list[str] = column.to_pylist()
     if any(":" in path and _SCHEME.match(path) for path in paths):
         msg = "its images are at URLs"

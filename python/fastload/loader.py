@@ -148,7 +148,7 @@ class Loader(DataLoader[_T_co]):
     def _get_iterator(self) -> _BaseDataLoaderIter:
         choice = lanes.choose(self)
         if choice.lane == "native":
-            self.check_worker_number_rationality()
+            self.check_worker_number_rationality(choice.lane)
             assert choice.lowered is not None
             return NativeIter(self, choice.lowered.program, batched=choice.batched)
         if choice.fallback:
@@ -160,20 +160,24 @@ class Loader(DataLoader[_T_co]):
             if choice.lane == "process":
                 _lib.park()  # a fork then copies a process without idle threads
             if choice.seam:
-                self.check_worker_number_rationality()
+                self.check_worker_number_rationality(choice.lane)
             iterator = SeamIter(self) if choice.seam else super()._get_iterator()
         self._counters = _counters_of(iterator)
         return iterator
 
-    def check_worker_number_rationality(self) -> None:
-        """Warns, as torch does, of more workers than this process has processors."""
+    def check_worker_number_rationality(self, lane: lanes.Lane | None = None) -> None:
+        """Warns, as torch does, of more workers than this process has processors.
+
+        Args:
+            lane: The loader's, where it is chosen already.
+        """
         processors = affinity()
         if self.num_workers <= processors:
             return
-        choice = lanes.choose(self)
-        if choice.lane == "process":
+        lane = lane or lanes.choose(self).lane
+        if lane == "process":
             super().check_worker_number_rationality()
-        elif choice.lane == "native":
+        elif lane == "native":
             msg = (
                 f"This DataLoader will use up to {int(self.num_workers)} native threads at once, "
                 f"more than the {processors} processors that this process may run on. "

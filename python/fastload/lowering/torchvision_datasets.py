@@ -240,8 +240,11 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
         classes = array.tolist()
     if target_transform is None:
         return numbers("targets", classes, memo)
-    table = _table(target_transform, set(classes))
-    return numbers("targets", [table[each] for each in classes], memo)
+    table = _table(target_transform, memo.of_list("classes", classes, lambda: set(classes)))
+    mapped = memo.of_list(
+        "mapped classes", classes, lambda: [table[each] for each in classes], repr(table)
+    )
+    return numbers("targets", mapped, memo)
 
 
 def _table(target_transform: Any, classes: set[Any]) -> dict[Any, Any]:

@@ -1,7 +1,8 @@
 """Start-up: from iter() to the first batch, and ten thousand iterators left after one batch.
 
 The first batch of 32 photographs, and of 32 rows of a table; every loader is new each time, both files
-and code are warm. An abandoned iterator is dropped as `next(iter(loader))` drops it.
+and code are warm. An abandoned iterator is dropped as `next(iter(loader))` drops it. The pool's threads
+are started when they are first needed and shared by all iterators: they are counted by themselves.
 """
 
 import functools
@@ -18,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import fastload
 from demo.loaders import photograph_dataset
 from demo.photographs import photographs
+from fastload import _lib
 
 FIRST, LEAVE = "first batch, ms", "leaving, ms"
 ITERATORS = {"rows, batches of 32": 10_000, "photographs, batches of 4": 1_000}
@@ -71,8 +73,10 @@ def abandon(what: str, root: Path) -> dict[str, dict[str, float]]:
 def held() -> dict[str, float]:
     """Returns the threads, descriptors and resident memory of this process."""
     gc.collect()
+    pool = _lib.pool_threads()
     return {
-        "threads": len(list(Path("/proc/self/task").iterdir())),
+        "threads": len(list(Path("/proc/self/task").iterdir())) - pool,
+        "threads of the pool": pool,
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
         "RSS, MB": psutil.Process().memory_info().rss / 1e6,
     }
@@ -105,6 +109,7 @@ def main() -> None:
             / median(figures, "torch, num_workers=2", FIRST),
             0.25,
         )
+    permitted = int(fastload.Loader(pairs["photographs"][1]).num_workers)
     for what, count in ITERATORS.items():
         account = isolated(abandon, what, root)
         bench.show(
@@ -117,6 +122,7 @@ def main() -> None:
         for measure, limit in {"threads": 0, "descriptors": 0, "RSS, MB": 5}.items():
             growth = account["after"][measure] - account["before"][measure]
             bench.claim(f"growth of {measure} over {count:,} iterators", growth, limit)
+        bench.claim("threads of the pool", account["after"]["threads of the pool"], permitted)
     bench.close()
 
 

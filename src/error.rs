@@ -24,7 +24,20 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The bytes are not an image that can be decoded.
+    /// A file is not as it was when its column was made.
+    #[error(
+        "cannot read {path:?}: it has changed since the column was made ({then} bytes then, {now} \
+         now); make the column anew"
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes when it was looked at.
+        then: u64,
+        /// Its bytes now.
+        now: u64,
+    },
+    /// The bytes are not what they should be: an image, an array, a text.
     #[error("cannot decode {path:?}: {reason}")]
     Decode {
         /// The file; empty when the bytes did not come from one.
@@ -79,6 +92,14 @@ pub enum Error {
         end: i64,
         /// How many values there are.
         len: usize,
+    },
+    /// A sample of one shape where another was announced.
+    #[error("a sample of shape {found:?} came where {expected:?} was announced")]
+    Shape {
+        /// By the header, or by the column.
+        expected: Vec<usize>,
+        /// What the sample has.
+        found: Vec<usize>,
     },
     /// A text that is none.
     #[error("text {index} cannot be read: {source}")]
@@ -179,4 +200,34 @@ pub enum Error {
         /// What happened to the sample.
         source: Box<Error>,
     },
+}
+
+impl Error {
+    /// What the system said of a file.
+    pub fn read(path: &std::path::Path, source: std::io::Error) -> Error {
+        Error::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Bytes that cannot be decoded; their file is added by who knows it.
+    pub fn decode(reason: impl Into<String>) -> Error {
+        Error::Decode {
+            path: PathBuf::new(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Adds the file to an error of decoding that has none.
+    #[must_use]
+    pub fn of_file(self, file: &std::path::Path) -> Error {
+        match self {
+            Error::Decode { path, reason } if path.as_os_str().is_empty() => Error::Decode {
+                path: file.to_owned(),
+                reason,
+            },
+            other => other,
+        }
+    }
 }

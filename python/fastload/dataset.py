@@ -12,7 +12,7 @@ from typing import Any
 import torch.utils.data
 
 from fastload import _lib
-from fastload.columns import Column, Image, Ragged, Rows, draw_sample
+from fastload.columns.column import Column, draw_sample
 
 __all__ = ["Dataset"]
 
@@ -96,7 +96,7 @@ def _container_types(structure: Any) -> set[type]:
 
 def _leaves(structure: Any, path: str) -> Iterator[tuple[str, Column]]:
     """Yields each column with its path, in the order in which samples show them."""
-    if type(structure) in (Image, Ragged, Rows):
+    if isinstance(structure, Column):
         yield path, structure
     elif type(structure) in (tuple, list, dict) or _is_named_tuple(structure):
         for step, part in _parts(structure):

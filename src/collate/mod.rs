@@ -19,6 +19,8 @@ pub enum Field {
     Dense(Dense),
     /// A text for each sample.
     Texts(Vec<Box<str>>),
+    /// Bytes for each sample.
+    Bytes(Vec<Box<[u8]>>),
 }
 
 impl Field {
@@ -27,6 +29,7 @@ impl Field {
         match self {
             Field::Dense(dense) => dense.memory.len(),
             Field::Texts(texts) => texts.iter().map(|text| text.len()).sum(),
+            Field::Bytes(all) => all.iter().map(|bytes| bytes.len()).sum(),
         }
     }
 }
@@ -67,6 +70,7 @@ enum Kind {
     },
     Loose(Mutex<Vec<Option<Loose>>>),
     Texts(Mutex<Vec<Box<str>>>),
+    Bytes(Mutex<Vec<Box<[u8]>>>),
     Refused(Error),
 }
 
@@ -102,6 +106,15 @@ impl Slot {
         }
     }
 
+    /// Makes a slot for the bytes of `rows` samples.
+    pub fn bytes(rows: usize) -> Slot {
+        let all = vec![Box::default(); rows];
+        Slot {
+            dtype: Dtype::UInt8,
+            kind: Kind::Bytes(Mutex::new(all)),
+        }
+    }
+
     /// Makes a slot of samples that do not fit together; the error comes once they are all made.
     pub fn refused(error: Error) -> Slot {
         Slot {
@@ -118,6 +131,14 @@ impl Slot {
         }
     }
 
+    /// The writer of the batch's memory and the shape of each of its samples, if shapes are known.
+    pub fn fixed_rows(&self) -> Option<(&Writer, &[usize])> {
+        match &self.kind {
+            Kind::Fixed { writer, shape, .. } => Some((writer, shape)),
+            _ => None,
+        }
+    }
+
     /// Keeps the sample at `position` until all are there; only for shapes that are not known.
     pub fn keep(&self, position: usize, sample: Loose) {
         if let Kind::Loose(samples) = &self.kind {
@@ -130,6 +151,15 @@ impl Slot {
         if let Kind::Texts(kept) = &self.kind {
             for (place, text) in lock(kept)[position..].iter_mut().zip(texts) {
                 *place = text;
+            }
+        }
+    }
+
+    /// Keeps the bytes of samples, from `position` on.
+    pub fn keep_bytes(&self, position: usize, all: impl IntoIterator<Item = Box<[u8]>>) {
+        if let Kind::Bytes(kept) = &self.kind {
+            for (place, bytes) in lock(kept)[position..].iter_mut().zip(all) {
+                *place = bytes;
             }
         }
     }
@@ -158,6 +188,7 @@ impl Slot {
                 stack(samples.ok_or(Error::Abandoned)?, batched, dtype).map(Field::Dense)
             }
             Kind::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
+            Kind::Bytes(all) => Ok(Field::Bytes(std::mem::take(&mut *lock(&all)))),
             Kind::Refused(error) => Err(error),
         }
     }

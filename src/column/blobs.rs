@@ -1,12 +1,14 @@
-//! Encoded bytes: a file for each sample, or all samples one after the other in one buffer.
+//! Encoded bytes: a file for each sample, stretches of larger files, or all in one buffer.
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::{Paths, Ragged};
+use super::{Paths, Ragged, Spans, Stamp};
 use crate::error::{Error, Result};
+use crate::sync::Arc;
 
 /// Buffers that a thread keeps for the next sample.
 const SPARE_BUFFERS: usize = 4;
@@ -17,13 +19,16 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where encoded bytes are.
-#[derive(Debug)]
+/// Where encoded bytes are; clones share it.
+#[derive(Clone, Debug)]
 pub struct Blobs(Storage);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Storage {
     Files(Paths),
+    /// Files that were looked at; None: that could not be.
+    Known(Paths, Arc<[Option<Stamp>]>),
+    Spans(Spans),
     Buffer(Ragged),
 }
 
@@ -37,9 +42,17 @@ pub enum Place {
 }
 
 impl Blobs {
+    /// The range of all bytes of a sample.
+    pub const ALL: Range<u64> = 0..u64::MAX;
+
     /// Takes files, which are read whole; nothing is opened yet.
     pub fn new(paths: Paths) -> Blobs {
         Blobs(Storage::Files(paths))
+    }
+
+    /// Takes stretches of larger files.
+    pub fn spans(spans: Spans) -> Blobs {
+        Blobs(Storage::Spans(spans))
     }
 
     /// Takes a buffer; None unless it is single bytes in one block.
@@ -47,10 +60,26 @@ impl Blobs {
         buffer.is_bytes().then_some(Blobs(Storage::Buffer(buffer)))
     }
 
+    /// Adds what each file of its own was like: those that have changed since are refused. One that
+    /// could not be looked at has no stamp.
+    ///
+    /// # Panics
+    ///
+    /// When there are not as many stamps as samples.
+    #[must_use]
+    pub fn with_stamps(self, stamps: Vec<Option<Stamp>>) -> Blobs {
+        assert_eq!(self.len(), stamps.len(), "each file has a stamp or none");
+        match self.0 {
+            Storage::Files(paths) => Blobs(Storage::Known(paths, stamps.into())),
+            other => Blobs(other),
+        }
+    }
+
     /// Number of samples.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Storage::Files(paths) => paths.len(),
+            Storage::Files(paths) | Storage::Known(paths, _) => paths.len(),
+            Storage::Spans(spans) => spans.len(),
             Storage::Buffer(buffer) => buffer.len(),
         }
     }
@@ -63,39 +92,76 @@ impl Blobs {
     /// The file of the sample at `index`, which must be below [`Blobs::len`]; empty if it has none.
     pub fn path(&self, index: usize) -> &Path {
         match &self.0 {
-            Storage::Files(paths) => paths.get(index),
+            Storage::Files(paths) | Storage::Known(paths, _) => paths.get(index),
+            Storage::Spans(spans) => spans.path(index),
             Storage::Buffer(_) => Path::new(""),
         }
     }
 
-    /// Gives `bytes`, fetched at `index`, back to their thread, unless they are the only ones; tells
-    /// where they can be had again.
+    /// Gives `bytes`, fetched at `index`, back to their thread, unless they cannot be had again by their
+    /// path; tells where they can be had.
     pub fn leave(&self, index: usize, bytes: Vec<u8>) -> Place {
         match &self.0 {
-            Storage::Files(paths) => {
+            Storage::Files(paths) | Storage::Known(paths, _) => {
                 Blobs::recycle(bytes);
                 Place::File(paths.get(index).to_owned())
             }
-            Storage::Buffer(_) => Place::Memory(bytes),
+            Storage::Spans(_) | Storage::Buffer(_) => Place::Memory(bytes),
         }
     }
 
-    /// Reads the bytes of the sample at `index`, which must be below [`Blobs::len`].
-    pub fn fetch(&self, index: usize) -> Result<Vec<u8>> {
+    /// Reads a part of the bytes of the sample at `index`, which must be below [`Blobs::len`]; of
+    /// [`Blobs::ALL`], as many as there are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`]: the system's error, or fewer bytes than asked for. [`Error::Changed`].
+    pub fn fetch(&self, index: usize, part: Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         bytes.clear();
         match &self.0 {
-            Storage::Files(paths) => {
-                let path = paths.get(index);
-                let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-                read.map_err(|source| Error::Read {
-                    path: path.to_owned(),
-                    source,
-                })?;
+            Storage::Files(paths) => read(paths.get(index), None, part, &mut bytes)?,
+            Storage::Known(paths, stamps) => {
+                read(paths.get(index), stamps[index], part, &mut bytes)?;
             }
-            Storage::Buffer(buffer) => bytes.extend_from_slice(buffer.bytes(index)?),
+            Storage::Spans(spans) => {
+                let end = part.end.min(spans.bytes(index));
+                spans.read(index, part.start..end, &mut bytes)?;
+            }
+            Storage::Buffer(buffer) => {
+                let all = buffer.bytes(index)?;
+                let end = part.end.min(all.len() as u64) as usize;
+                let start = (part.start as usize).min(end);
+                bytes.extend_from_slice(&all[start..end]);
+            }
         }
         Ok(bytes)
+    }
+
+    /// Opens the sample at `index`, which must be below [`Blobs::len`], to read parts of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Blobs::fetch`].
+    pub fn look(&self, index: usize) -> Result<Look<'_>> {
+        let path = self.path(index);
+        let (file, stamp, len) = match &self.0 {
+            Storage::Files(_) | Storage::Known(..) => {
+                let failed = |source| Error::read(path, source);
+                let file = File::open(path).map_err(failed)?;
+                let stamp = Stamp::of(&file).map_err(failed)?;
+                (Some(file), Some(stamp), stamp.len())
+            }
+            Storage::Spans(spans) => (None, None, spans.bytes(index)),
+            Storage::Buffer(buffer) => (None, None, buffer.bytes(index)?.len() as u64),
+        };
+        Ok(Look {
+            blobs: self,
+            index,
+            file,
+            stamp,
+            len,
+        })
     }
 
     /// Gives the buffer of a sample back to its thread.
@@ -106,4 +172,71 @@ impl Blobs {
             }
         });
     }
+}
+
+/// The bytes of one sample, to be looked at.
+#[derive(Debug)]
+pub struct Look<'a> {
+    blobs: &'a Blobs,
+    index: usize,
+    file: Option<File>,
+    stamp: Option<Stamp>,
+    len: u64,
+}
+
+impl Look<'_> {
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What the file of its own was like; None without one.
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+
+    /// Reads the bytes of `part`, as far as there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`], [`Error::Changed`].
+    pub fn read(&mut self, part: Range<u64>) -> Result<Vec<u8>> {
+        let part = part.start.min(self.len)..part.end.min(self.len);
+        let Some(file) = &mut self.file else {
+            return self.blobs.fetch(self.index, part);
+        };
+        let mut bytes = Vec::new();
+        take(file, part, &mut bytes)
+            .map_err(|source| Error::read(self.blobs.path(self.index), source))?;
+        Ok(bytes)
+    }
+}
+
+/// Reads a part of a file, which is to be as it was.
+fn read(path: &Path, stamp: Option<Stamp>, part: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+    let failed = |source| Error::read(path, source);
+    let mut file = File::open(path).map_err(failed)?;
+    if let Some(stamp) = stamp {
+        stamp.check(&file, path)?;
+    }
+    if part == Blobs::ALL {
+        return file.read_to_end(bytes).map(drop).map_err(failed);
+    }
+    take(&mut file, part, bytes).map_err(failed)
+}
+
+/// Adds the bytes of `part`, all of them, to `bytes`.
+fn take(file: &mut File, part: Range<u64>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let len = part.end.saturating_sub(part.start);
+    file.seek(SeekFrom::Start(part.start))?;
+    let found = file.take(len).read_to_end(bytes)?;
+    if (found as u64) < len {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
 }

@@ -5,16 +5,24 @@
 
 mod blobs;
 mod cast;
+mod files;
 mod numbers;
 mod paths;
 mod ragged;
 mod rows;
+mod spans;
+mod stamp;
+mod table;
 mod text;
 
-pub use blobs::{Blobs, Place};
+pub use blobs::{Blobs, Look, Place};
 pub use cast::Cast;
+pub use files::Files;
 pub use numbers::Numbers;
 pub use paths::Paths;
 pub use ragged::Ragged;
 pub use rows::{Rows, Scratch};
+pub use spans::{Span, Spans};
+pub use stamp::Stamp;
+pub use table::{Table, Values};
 pub use text::Text;

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-/// A list of paths.
-#[derive(Debug, Default)]
+use crate::sync::Arc;
+
+/// A list of paths; clones share it.
+#[derive(Clone, Debug)]
 pub struct Paths {
-    text: String,
-    ends: Vec<usize>,
+    text: Arc<str>,
+    ends: Arc<[usize]>,
 }
 
 impl Paths {
@@ -29,11 +31,14 @@ impl Paths {
 
 impl<S: AsRef<str>> FromIterator<S> for Paths {
     fn from_iter<I: IntoIterator<Item = S>>(paths: I) -> Paths {
-        let mut all = Paths::default();
+        let (mut text, mut ends) = (String::new(), Vec::new());
         for path in paths {
-            all.text.push_str(path.as_ref());
-            all.ends.push(all.text.len());
+            text.push_str(path.as_ref());
+            ends.push(text.len());
         }
-        all
+        Paths {
+            text: text.into(),
+            ends: ends.into(),
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The leaf of images: encoded or not, decoded and transformed for each sample.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 
 use super::fetched::Blob;
 use crate::column::{Blobs, Rows};
@@ -169,14 +168,9 @@ impl Image {
 
     /// Adds the file to an error that has none.
     fn name(&self, error: Error, index: usize) -> Error {
-        match (error, self.blobs()) {
-            (Error::Decode { path, reason }, Some(blobs)) if path == PathBuf::new() => {
-                Error::Decode {
-                    path: blobs.path(index).to_owned(),
-                    reason,
-                }
-            }
-            (other, _) => other,
+        match self.blobs() {
+            Some(blobs) => error.of_file(blobs.path(index)),
+            None => error,
         }
     }
 }

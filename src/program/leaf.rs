@@ -1,10 +1,13 @@
 //! A leaf of a sample: a column, what is done to its values, and which of them in which order.
 
+use std::ops::Range;
+
 use super::concat::Concat;
 use super::image::Image;
+use super::record::{Content, Record};
 use super::select::Select;
-use crate::column::{self, Blobs, Ragged, Rows, Text};
-use crate::error::Result;
+use crate::column::{self, Blobs, Ragged, Rows, Table, Text, Values};
+use crate::error::{Error, Result};
 use crate::memory::Dtype;
 
 /// One leaf. Adding a kind is one arm per `match` below.
@@ -16,6 +19,10 @@ pub enum Leaf {
     Ragged(Ragged),
     /// Text.
     Text(Text),
+    /// Samples that their storage makes.
+    Table(Box<dyn Table>),
+    /// Arrays, text or bytes, decoded.
+    Record(Record),
     /// Images, decoded and transformed.
     Image(Image),
     /// Some samples of a leaf.
@@ -33,8 +40,19 @@ pub enum Kind {
     Ragged,
     /// Text.
     Text,
+    /// Bytes.
+    Bytes,
+    /// Arrays, each decoded by itself.
+    Array,
     /// Images.
     Image,
+}
+
+impl Kind {
+    /// Whether samples are numbers.
+    pub fn is_numbers(self) -> bool {
+        !matches!(self, Kind::Text | Kind::Bytes)
+    }
 }
 
 /// Memory that a thread keeps for its next copies.
@@ -65,6 +83,8 @@ impl Leaf {
             Leaf::Rows(rows) => rows.len(),
             Leaf::Ragged(ragged) => ragged.len(),
             Leaf::Text(text) => text.len(),
+            Leaf::Table(table) => table.len(),
+            Leaf::Record(record) => record.len(),
             Leaf::Image(image) => image.len(),
             Leaf::Select(select) => select.len(),
             Leaf::Concat(concat) => concat.len(),
@@ -82,18 +102,34 @@ impl Leaf {
             Leaf::Rows(_) => Kind::Rows,
             Leaf::Ragged(_) => Kind::Ragged,
             Leaf::Text(_) => Kind::Text,
+            Leaf::Table(table) => match table.values() {
+                Values::Rows(_) => Kind::Rows,
+                Values::Ragged(_) => Kind::Ragged,
+                Values::Text => Kind::Text,
+                Values::Bytes => Kind::Bytes,
+            },
+            Leaf::Record(record) => match record.content() {
+                Content::Array(_) => Kind::Array,
+                Content::Text(_) => Kind::Text,
+                Content::Bytes => Kind::Bytes,
+            },
             Leaf::Image(_) => Kind::Image,
             Leaf::Select(select) => select.from().kind(),
             Leaf::Concat(concat) => concat.parts()[0].kind(),
         }
     }
 
-    /// Element type of a sample; of text, its bytes'.
+    /// Element type of a sample; of text and bytes, their bytes'.
     pub fn dtype(&self) -> Dtype {
         match self {
             Leaf::Rows(rows) => rows.dtype(),
             Leaf::Ragged(ragged) => ragged.values().dtype(),
             Leaf::Text(_) => Dtype::UInt8,
+            Leaf::Table(table) => match table.values() {
+                Values::Rows(dtype) | Values::Ragged(dtype) => dtype,
+                Values::Text | Values::Bytes => Dtype::UInt8,
+            },
+            Leaf::Record(record) => record.dtype(),
             Leaf::Image(image) => image.pipeline().dtype(),
             Leaf::Select(select) => select.from().dtype(),
             Leaf::Concat(concat) => concat.parts()[0].dtype(),
@@ -105,37 +141,66 @@ impl Leaf {
         match self {
             Leaf::Rows(rows) => Some(rows.row_shape().to_vec()),
             Leaf::Ragged(_) | Leaf::Text(_) => None,
+            Leaf::Table(table) => {
+                let rows = matches!(table.values(), Values::Rows(_));
+                rows.then(|| table.row_shape().to_vec())
+            }
+            Leaf::Record(record) => record.fixed_shape().map(<[usize]>::to_vec),
             Leaf::Image(image) => image.pipeline().fixed_shape(),
             Leaf::Select(select) => select.from().fixed_shape(),
             Leaf::Concat(concat) => concat.fixed_shape(),
         }
     }
 
-    /// Shape of the rows that samples are, or are made of; none of images and text.
+    /// Shape of the rows that samples are, or are made of; none of what is decoded.
     pub fn row_shape(&self) -> &[usize] {
         match self {
             Leaf::Rows(rows) => rows.row_shape(),
             Leaf::Ragged(ragged) => ragged.values().row_shape(),
-            Leaf::Text(_) | Leaf::Image(_) => &[],
+            Leaf::Table(table) => table.row_shape(),
+            Leaf::Text(_) | Leaf::Record(_) | Leaf::Image(_) => &[],
             Leaf::Select(select) => select.from().row_shape(),
             Leaf::Concat(concat) => concat.parts()[0].row_shape(),
         }
     }
 
-    /// Number of rows of the sample at `index`, which must be below [`Leaf::len`], of a leaf of
-    /// [`Kind::Ragged`].
-    pub(super) fn rows_of(&self, index: usize) -> Result<usize> {
+    /// Shape of the sample at `index`, which must be below [`Leaf::len`], if it is known before it is
+    /// made; text and images have none.
+    pub fn shape(&self, index: usize) -> Result<Option<Vec<usize>>> {
+        let rows = |rows, row_shape: &[usize]| Some([&[rows], row_shape].concat());
+        Ok(match self.at(index)? {
+            (Leaf::Ragged(ragged), at) => rows(ragged.range(at)?.len(), self.row_shape()),
+            (Leaf::Table(table), at) if matches!(table.values(), Values::Ragged(_)) => {
+                rows(table.rows_of(at)?, table.row_shape())
+            }
+            (Leaf::Record(record), at) => record.shape(at).map(<[usize]>::to_vec),
+            (leaf, _) => leaf.fixed_shape(),
+        })
+    }
+
+    /// Text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Text`]
+    /// that reads nothing.
+    pub(super) fn text(&self, index: usize) -> Result<Box<str>> {
         match self.at(index)? {
-            (Leaf::Ragged(ragged), at) => Ok(ragged.range(at)?.len()),
-            _ => Ok(1),
+            (Leaf::Text(text), at) => Ok(text.get(at)?.into()),
+            (Leaf::Table(table), at) => {
+                let text = String::from_utf8(table.bytes(at)?.into_vec());
+                let text = text.map_err(|error| Error::Utf8 {
+                    index: at,
+                    source: error.utf8_error(),
+                });
+                Ok(text?.into_boxed_str())
+            }
+            _ => Ok(Box::default()),
         }
     }
 
-    /// Text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Text`].
-    pub(super) fn text(&self, index: usize) -> Result<&str> {
+    /// Bytes of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Bytes`]
+    /// that reads nothing.
+    pub(super) fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
         match self.at(index)? {
-            (Leaf::Text(text), at) => text.get(at),
-            _ => Ok(""),
+            (Leaf::Table(table), at) => table.bytes(at),
+            _ => Ok(Box::default()),
         }
     }
 
@@ -179,7 +244,16 @@ impl Leaf {
     pub(super) fn blobs(&self) -> Option<&Blobs> {
         match self {
             Leaf::Image(image) => image.blobs(),
+            Leaf::Record(record) => Some(record.blobs()),
             _ => None,
+        }
+    }
+
+    /// Which of its encoded bytes are read for the sample at `index` of a column.
+    pub(super) fn part(&self, index: usize) -> Result<Range<u64>> {
+        match self {
+            Leaf::Record(record) => record.part(index),
+            _ => Ok(Blobs::ALL),
         }
     }
 
@@ -189,7 +263,7 @@ impl Leaf {
     }
 
     /// Copies the samples at `indices`, each below [`Leaf::len`] and all of one shape, to `out`, one after
-    /// the other. Images and text are not copied.
+    /// the other. What is decoded and text are not copied.
     pub(super) fn gather(
         &self,
         indices: &[usize],
@@ -199,7 +273,8 @@ impl Leaf {
         match self {
             Leaf::Rows(rows) => rows.gather(indices, &mut scratch.rows, out),
             Leaf::Ragged(ragged) => ragged.gather(indices, &mut scratch.rows, out)?,
-            Leaf::Text(_) | Leaf::Image(_) => {}
+            Leaf::Table(table) => table.gather(indices, out)?,
+            Leaf::Text(_) | Leaf::Record(_) | Leaf::Image(_) => {}
             Leaf::Select(select) => select.gather(indices, scratch, out)?,
             Leaf::Concat(concat) => concat.gather(indices, scratch, out)?,
         }
@@ -225,6 +300,8 @@ impl Leaf {
             Kind::Rows => format!("rows of {dtype}, {shape}"),
             Kind::Ragged => format!("ragged rows of {dtype}, shape {:?}", self.row_shape()),
             Kind::Text => "text".into(),
+            Kind::Bytes => "bytes".into(),
+            Kind::Array => format!("arrays of {dtype}, {shape}"),
             Kind::Image => format!("images of {dtype}, {shape}"),
         }
     }

@@ -8,6 +8,7 @@ mod fetched;
 mod foreign;
 mod image;
 mod leaf;
+mod record;
 mod run;
 mod select;
 
@@ -18,6 +19,7 @@ pub use fetched::{Blob, Fetched};
 pub use foreign::{Foreign, Refusal, Request};
 pub use image::{Image, Source};
 pub use leaf::{Kind, Leaf, Scratch};
+pub use record::{Content, Record};
 pub use run::{Making, Run, Task};
 pub use select::Select;
 
@@ -201,7 +203,7 @@ impl Program {
         for leaf in &self.leaves {
             let (column, at) = leaf.at(index)?;
             if let Some(blobs) = column.blobs() {
-                let bytes = blobs.fetch(at)?;
+                let bytes = blobs.fetch(at, column.part(at)?)?;
                 stages.read_bytes += bytes.len() as u64;
                 held.push(Blob::Encoded(bytes));
             }

@@ -59,8 +59,9 @@ impl Run {
         let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
         let shape = match leaf.kind() {
             Kind::Text => return Ok(Slot::texts(rows)),
-            Kind::Ragged => match self.common_shape(place, &task.indices) {
-                Ok(shape) => Some(shape),
+            Kind::Bytes => return Ok(Slot::bytes(rows)),
+            Kind::Ragged | Kind::Array => match self.common_shape(place, &task.indices) {
+                Ok(shape) => shape,
                 Err(error) => return Ok(Slot::refused(error)),
             },
             Kind::Rows | Kind::Image => leaf.fixed_shape(),
@@ -78,27 +79,33 @@ impl Run {
         Ok(Slot::fixed(memory, rows, shape, dtype))
     }
 
-    /// Finds the one shape of ragged samples.
-    fn common_shape(&self, place: usize, indices: &Indices) -> Result<Vec<usize>> {
+    /// Finds the one shape of samples of different ones; None if one of them is not known yet.
+    fn common_shape(&self, place: usize, indices: &Indices) -> Result<Option<Vec<usize>>> {
         let leaf = &self.program.leaves[place];
-        let rows = |position| leaf.rows_of(self.program.resolve(indices.get(position))?);
-        let first = rows(0)?;
-        let shape = |rows| [&[rows], leaf.row_shape()].concat();
+        if let Some(shape) = leaf.fixed_shape() {
+            return Ok(Some(shape));
+        }
+        let shape = |position| leaf.shape(self.program.resolve(indices.get(position))?);
+        let Some(first) = shape(0)? else {
+            return Ok(None);
+        };
         for position in 1..indices.len() {
-            let other = rows(position)?;
+            let Some(other) = shape(position)? else {
+                return Ok(None);
+            };
             if other != first {
                 return Err(if self.program.lists[place] {
                     Error::UnequalLists
                 } else {
                     Error::Unequal {
-                        first: shape(first),
-                        other: shape(other),
+                        first,
+                        other,
                         position,
                     }
                 });
             }
         }
-        Ok(shape(first))
+        Ok(Some(first))
     }
 
     /// Copies the samples of positions `first..first + indices.len()` of a batch that need no decoding.
@@ -116,9 +123,13 @@ impl Run {
                     let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
                     leaf.gather(indices, scratch, &mut out)?;
                 }
-                (Kind::Text, _) => {
-                    let texts = indices.iter().map(|&index| leaf.text(index).map(Box::from));
+                (Kind::Text, _) if !leaf.fetches() => {
+                    let texts = indices.iter().map(|&index| leaf.text(index));
                     slot.keep_texts(first, texts.collect::<Result<Vec<_>>>()?);
+                }
+                (Kind::Bytes, _) if !leaf.fetches() => {
+                    let all = indices.iter().map(|&index| leaf.bytes(index));
+                    slot.keep_bytes(first, all.collect::<Result<Vec<_>>>()?);
                 }
                 _ => {}
             }
@@ -135,7 +146,7 @@ impl Run {
         fetched: Fetched,
         stages: &mut Stages,
     ) -> Result<Option<Refusal>> {
-        let refusal = self.make_images(batch, position, index, fetched, stages)?;
+        let refusal = self.decode(batch, position, index, fetched, stages)?;
         if refusal.is_none() {
             INDICES
                 .with_borrow_mut(|(_, scratch)| self.copy(batch, position, &[index], scratch))?;
@@ -143,8 +154,8 @@ impl Run {
         Ok(refusal)
     }
 
-    /// Makes the images of one sample that are still to be made, up to one that is refused.
-    fn make_images(
+    /// Makes what is decoded of one sample and still to be made, up to an image that is refused.
+    fn decode(
         &self,
         batch: &Making,
         position: usize,
@@ -156,8 +167,18 @@ impl Run {
         let mut blobs = fetched.blobs.into_iter();
         let leaves = self.program.leaves.iter().enumerate();
         for ((number, leaf), slot) in leaves.zip(&batch.slots).skip(fetched.first) {
-            let (Leaf::Image(image), at) = leaf.at(index)? else {
-                continue;
+            let (image, at) = match leaf.at(index)? {
+                (Leaf::Image(image), at) => (image, at),
+                (Leaf::Record(record), at) => {
+                    let begun = Instant::now();
+                    record.make(at, blobs.next(), slot, position)?;
+                    stages.decode += begun.elapsed();
+                    continue;
+                }
+                (column, at) => {
+                    keep_letters(leaf, column, at, slot, position)?;
+                    continue;
+                }
             };
             let mut blob = image.blobs().and_then(|_| blobs.next());
             let key = self.options.key(index, place, number);
@@ -190,6 +211,16 @@ impl Run {
         }
         Ok(None)
     }
+}
+
+/// Keeps the text or the bytes of a column that reads nothing, of a leaf other parts of which do.
+fn keep_letters(leaf: &Leaf, column: &Leaf, at: usize, slot: &Slot, position: usize) -> Result<()> {
+    match leaf.kind() {
+        Kind::Text if leaf.fetches() => slot.keep_texts(position, [column.text(at)?]),
+        Kind::Bytes if leaf.fetches() => slot.keep_bytes(position, [column.bytes(at)?]),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Writes a sample to its place in a slot.
@@ -287,7 +318,7 @@ impl Work for Run {
                 if self.program.has_images {
                     for (position, &index) in range.zip(indices.iter()) {
                         let fetched = Fetched::default();
-                        let made = self.make_images(batch, position, index, fetched, stages);
+                        let made = self.decode(batch, position, index, fetched, stages);
                         failures.extend(made.err().map(|error| (position, error)));
                     }
                 }

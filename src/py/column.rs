@@ -5,8 +5,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::files::{blobs, no_bytes};
 use super::{action, transform};
-use crate::column::{self, Blobs, Numbers};
+use crate::column::{self, Numbers};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
 use crate::memory::{Dtype, View};
@@ -30,11 +31,28 @@ impl Column {
 }
 
 impl Column {
-    /// A column over others.
-    fn over<'a>(leaf: Leaf, others: impl IntoIterator<Item = &'a Bound<'a, Column>>) -> Column {
+    /// A column over no other.
+    pub(super) fn alone(leaf: Leaf) -> Column {
         Column {
             leaf: Arc::new(leaf),
-            movable: others.into_iter().flat_map(movable).collect(),
+            movable: Vec::new(),
+        }
+    }
+
+    /// A column over others; what is none of them is ignored.
+    pub(super) fn over<'a, 'py: 'a, T>(
+        leaf: Leaf,
+        others: impl IntoIterator<Item = &'a Bound<'py, T>>,
+    ) -> Column
+    where
+        T: 'a,
+    {
+        let others = others
+            .into_iter()
+            .filter_map(|other| other.as_any().cast::<Column>().ok());
+        Column {
+            leaf: Arc::new(leaf),
+            movable: others.flat_map(movable).collect(),
         }
     }
 }
@@ -83,7 +101,7 @@ impl Rows {
             let (from, to) = (dtype.name(), cast.name());
             PyValueError::new_err(format!("cannot read elements of {from} as {to}"))
         })?;
-        let column = Column::over(Leaf::Rows(rows.clone()), []);
+        let column = Column::alone(Leaf::Rows(rows.clone()));
         let rows = Rows {
             core: rows,
             pointer,
@@ -148,7 +166,7 @@ fn rows(
 /// Rows of an array, more or fewer for each sample.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Ragged {
-    core: column::Ragged,
+    pub(super) core: column::Ragged,
 }
 
 #[pymethods]
@@ -180,10 +198,6 @@ impl Text {
     }
 }
 
-fn no_bytes() -> PyErr {
-    PyValueError::new_err("text and encoded images are ragged rows of one uint8, without gaps")
-}
-
 /// Images, with the operations that each goes through.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Image;
@@ -197,24 +211,18 @@ impl Image {
         ops: &Bound<'_, PyList>,
         output: &Bound<'_, PyTuple>,
     ) -> PyResult<PyClassInitializer<Image>> {
-        let memory = source.cast::<Column>().ok();
+        let memory = source;
         let source = if let Ok(rows) = source.cast::<Rows>() {
             Source::Decoded(rows.get().core.clone())
         } else {
             let Some(reading) = Reading::from_name(mode) else {
                 return Err(PyValueError::new_err(format!("unknown mode {mode:?}")));
             };
-            let blobs = if let Ok(buffer) = source.cast::<Ragged>() {
-                Blobs::buffer(buffer.get().core.clone()).ok_or_else(no_bytes)?
-            } else {
-                let paths: Vec<String> = source.extract()?;
-                Blobs::new(paths.into_iter().collect())
-            };
-            Source::Encoded(blobs, reading)
+            Source::Encoded(blobs(source)?, reading)
         };
         let pipeline = transform::pipeline(ops, output, source.known())?;
         let image = program::Image::new(source, pipeline)?;
-        let column = Column::over(Leaf::Image(image), memory);
+        let column = Column::over(Leaf::Image(image), [memory]);
         Ok(PyClassInitializer::from(column).add_subclass(Image))
     }
 

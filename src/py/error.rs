@@ -25,12 +25,13 @@ impl From<Error> for PyErr {
                 Ok(raised) => raised.0,
                 Err(_) => PyRuntimeError::new_err(message),
             },
-            Error::Decode { .. } => PyOSError::new_err(message),
+            Error::Decode { .. } | Error::Changed { .. } => PyOSError::new_err(message),
             Error::Dtype { .. } => PyTypeError::new_err(message),
             Error::Transform { .. }
             | Error::Layout { .. }
             | Error::Parts { .. }
             | Error::Offsets { .. }
+            | Error::Shape { .. }
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }

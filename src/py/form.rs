@@ -24,6 +24,8 @@ pub(super) enum Form {
     List,
     /// A str.
     Text,
+    /// A bytes object.
+    Bytes,
     /// A PIL image.
     Pillow,
 }
@@ -68,6 +70,7 @@ impl Leaf {
             "number" => Form::Number,
             "list" => Form::List,
             "text" => Form::Text,
+            "bytes" => Form::Bytes,
             "pillow" => Form::Pillow,
             _ => return Err(PyValueError::new_err(format!("unknown form {form:?}"))),
         };
@@ -81,11 +84,13 @@ impl Form {
         let kind = leaf.kind();
         let is_python = matches!(leaf.dtype(), Dtype::Int64 | Dtype::Float64 | Dtype::Bool);
         let (fits, needs) = match self {
-            Form::Tensor => (kind != Kind::Text, "numbers"),
+            Form::Tensor => (kind.is_numbers(), "numbers"),
             Form::ChannelsLast => (kind == Kind::Image, "images written with channels last"),
-            Form::Array => return Ok(()),
+            Form::Array => (kind != Kind::Bytes, "numbers or text"),
             Form::Number => (
-                kind == Kind::Rows && leaf.row_shape().is_empty() && is_python,
+                matches!(kind, Kind::Rows | Kind::Array)
+                    && leaf.fixed_shape().is_some_and(|shape| shape.is_empty())
+                    && is_python,
                 "rows of one int64, float64 or bool: what torch collates Python's numbers to",
             ),
             Form::List => (
@@ -94,6 +99,7 @@ impl Form {
                 "rows of several int64, float64 or bool",
             ),
             Form::Text => (kind == Kind::Text, "text"),
+            Form::Bytes => (kind == Kind::Bytes, "bytes"),
             Form::Pillow => (
                 leaf.makes_pixels(),
                 "images whose output is bytes, channels last",
@@ -117,6 +123,7 @@ impl Form {
         let field = match field {
             Field::Dense(dense) => dense,
             Field::Texts(texts) => return self.text(py, &texts, unit),
+            Field::Bytes(all) => return bytes(py, &all, unit),
         };
         match (self, unit) {
             (Form::Number, Unit::Sample | Unit::Converted) => number(py, &field),
@@ -157,6 +164,18 @@ impl Form {
         let texts = texts.iter().map(|text| one(text));
         let texts = texts.collect::<PyResult<Vec<_>>>()?;
         Ok(PyList::new(py, texts)?.into_any().unbind())
+    }
+}
+
+/// Makes the bytes object of a sample, or a list of those of a batch.
+fn bytes(py: Python<'_>, all: &[Box<[u8]>], unit: Unit) -> PyResult<Py<PyAny>> {
+    let mut all = all.iter().map(|bytes| PyBytes::new(py, bytes));
+    match (unit, all.next()) {
+        (Unit::Sample | Unit::Converted, Some(one)) => Ok(one.into_any().unbind()),
+        (_, first) => {
+            let all: Vec<_> = first.into_iter().chain(all).collect();
+            Ok(PyList::new(py, all)?.into_any().unbind())
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod dlpack;
 mod enter;
 mod error;
 mod feed;
+mod files;
 mod foreign;
 mod form;
 mod process;
@@ -33,6 +34,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<column::Image>()?;
     module.add_class::<column::Select>()?;
     module.add_class::<column::Concat>()?;
+    files::add_to(module)?;
     module.add_class::<form::Leaf>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<stream::Stream>()?;

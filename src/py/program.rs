@@ -124,9 +124,12 @@ impl Program {
                 .fixed_shape()
                 .map(|shape| PyTuple::new(py, shape))
                 .transpose()?;
-            let is_text = column.kind() == Kind::Text;
-            let dtype = column.dtype().name();
-            Ok((shape, if is_text { "str" } else { dtype }))
+            let dtype = match column.kind() {
+                Kind::Text => "str",
+                Kind::Bytes => "bytes",
+                _ => column.dtype().name(),
+            };
+            Ok((shape, dtype))
         });
         leaves.collect()
     }

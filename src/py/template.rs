@@ -77,10 +77,10 @@ impl Template {
         leaves: &[Py<PyAny>],
         unit: Unit,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // torch keeps the texts of a batch as it finds them: in the tuple that `zip` made of a sequence's
+        // torch keeps the texts and bytes of a batch as it finds them: in the tuple that `zip` made of a sequence's
         // samples, or in the list that it made of a dict's.
         let fill_one = |part: &Template| match part {
-            Template::Leaf(leaf, Form::Text | Form::Array) if unit == Unit::Batch => {
+            Template::Leaf(leaf, Form::Text | Form::Bytes | Form::Array) if unit == Unit::Batch => {
                 let values = leaves[*leaf].bind(py);
                 Ok(match values.cast::<PyList>() {
                     Ok(texts) => texts.to_tuple().into_any(),

@@ -13,7 +13,7 @@ from fastload.lowering.registry import NotNative
 
 __all__ = ["Form", "Leaf", "containers", "fill", "leaves", "rebuild"]
 
-Form = Literal["tensor", "channels_last", "array", "number", "list", "text", "pillow"]
+Form = Literal["tensor", "channels_last", "array", "number", "list", "text", "bytes", "pillow"]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ A class declares columns by a method `__fastload__(self)`, which returns a struc
 
 from typing import Any
 
-from fastload.columns import Column, Image, Ragged, Rows
+from fastload.columns import Column, Image
 from fastload.dataset import Dataset
 from fastload.lowering.leaf import Leaf, rebuild
 from fastload.lowering.registry import NotNative, name
@@ -29,7 +29,7 @@ def structure(dataset: Any) -> Any:
     if hasattr(kind, "__fastload__"):
         declared = Dataset(dataset.__fastload__())._structure
         return _leaves(declared, heavy=True)
-    if kind in (Image, Ragged, Rows):
+    if isinstance(dataset, Column):
         return _leaves(dataset)
     if not isinstance(dataset, Dataset):
         return None

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from fastload.columns import draw_sample
+from fastload.columns.column import draw_sample
 from fastload.lowering import Lowered, lower
 from fastload.lowering.leaf import Leaf, rebuild
 from fastload.lowering.memo import Memo

@@ -1,0 +1,158 @@
+"""The part of `_lib` that is columns, but for those of files. There is no such module."""
+
+from typing import final
+
+from typing_extensions import disjoint_base
+
+from fastload._files import Blobs
+from fastload.operations import Action, Op, Output
+
+@disjoint_base
+class Column:
+    """What a leaf of a sample is made of; its kinds are the classes below."""
+
+    def __len__(self) -> int: ...
+
+@final
+class Rows(Column):
+    """Fixed-size rows of one array, shared without a copy.
+
+    Args:
+        pointer: Address of the first element.
+        shape: `(N, ...)`; the first dimension counts samples.
+        strides_bytes: Distance between neighbours along each dimension, in bytes.
+        dtype: A torch dtype's name, as `"float32"`.
+        owner: Whatever keeps the memory alive; released with the column.
+        cast: The dtype that elements are converted to while they are copied: int64 for smaller whole
+            numbers, float32 or float64 for other floating point numbers. None leaves them.
+
+    Raises:
+        TypeError: No such dtype.
+        ValueError: Not an array with a first dimension, or no such conversion.
+    """
+
+    def __new__(
+        cls,
+        pointer: int,
+        shape: tuple[int, ...],
+        strides_bytes: tuple[int, ...],
+        dtype: str,
+        owner: object,
+        cast: str | None = None,
+    ) -> Rows: ...
+    def moved(self) -> bool:
+        """Returns whether the owner, a tensor, has its memory elsewhere by now."""
+
+@final
+class Ragged(Column):
+    """Rows of an array, more or fewer for each sample.
+
+    A batch of samples of one length is stacked; others are the errors that torch raises.
+
+    Args:
+        values: All samples, one after the other.
+        offsets: One int64 or int32 more than there are samples: sample i is made of
+            `values[offsets[i] : offsets[i + 1]]`.
+
+    Raises:
+        ValueError: A sample does not lie within `values`, or `offsets` are no such numbers.
+    """
+
+    def __new__(cls, values: Rows, offsets: Rows) -> Ragged: ...
+
+@final
+class Text(Column):
+    """Text.
+
+    Args:
+        letters: Bytes of UTF-8, which are looked at only when they are read.
+
+    Raises:
+        ValueError: `letters` are no single bytes, or have gaps.
+    """
+
+    def __new__(cls, letters: Ragged) -> Text: ...
+
+@final
+class Image(Column):
+    """Images, with the operations that each goes through.
+
+    Args:
+        source: Encoded files, as the operating system names them; the bytes of such files, as ragged
+            rows of one uint8; or rows of shape `(H, W)`, `(H, W, 1)` or `(H, W, 3)` and dtype uint8.
+        mode: What files are decoded to: `"RGB"` or `"L"` as by Pillow's `convert`; `"unchanged"`, grey or
+            RGB, as by torchvision's `decode_image`. With `"upright RGB"`, `"upright L"` and `"upright"`, the
+            file's own, files that may say that they are to be turned are refused.
+        ops: Operations in order, as `fastload.operations` writes them.
+        output: What is written in the end, likewise.
+
+    Raises:
+        ValueError: Operations that do not fit together, or of no known form.
+    """
+
+    def __new__(
+        cls,
+        source: list[str] | Rows | Ragged | Blobs,
+        mode: str,
+        ops: list[Op],
+        output: Output,
+    ) -> Image: ...
+    def plan(
+        self,
+        height: int,
+        width: int,
+        channels: int = 3,
+        *,
+        seed: int = 0,
+        epoch: int = 0,
+        index: int = 0,
+        draw: int = 0,
+    ) -> list[Action]:
+        """Returns what would be done to the image at `index`, were it of this size.
+
+        Args are those of the key that the parameters are drawn by, as a stream has them.
+
+        Raises:
+            ValueError: An operation cannot take an image of this size.
+        """
+    def plans(
+        self,
+        count: int,
+        height: int,
+        width: int,
+        channels: int = 3,
+        *,
+        seed: int = 0,
+        epoch: int = 0,
+    ) -> list[list[Action]]:
+        """Returns the plans of the first `count` indices, were all images of this size."""
+
+@final
+class Select(Column):
+    """Some samples of a column, in an order of their own.
+
+    Random operations draw by the index that the sampler gives, not by the one it stands for.
+
+    Args:
+        column: Where samples are taken from.
+        indices: One int64 or int32 per sample; they may repeat. Shared without a copy.
+
+    Raises:
+        IndexError: An index is negative, or not below the length of `column`.
+        ValueError: `indices` are no such numbers.
+    """
+
+    def __new__(cls, column: Column, indices: Rows) -> Select: ...
+
+@final
+class Concat(Column):
+    """Several columns, one after the other.
+
+    Args:
+        columns: Of one kind and dtype; the shape of rows is the same, that of others may differ.
+
+    Raises:
+        ValueError: Columns that differ, or none.
+    """
+
+    def __new__(cls, columns: list[Column]) -> Concat: ...

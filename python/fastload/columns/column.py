@@ -1,0 +1,59 @@
+"""What all columns are: map-style datasets of one value each."""
+
+import operator
+from typing import Any, Literal
+
+import torch
+from torch.utils.data import Dataset
+
+from fastload import _lib, pillow
+
+__all__ = ["Column", "Form", "draw_sample"]
+
+Form = Literal["tensor", "channels_last", "text", "bytes"]
+
+
+class Column(Dataset[Any]):
+    """One leaf of a dataset: samples of one kind, made natively."""
+
+    _native: _lib.Column
+    _made: _lib.Program | None = None
+
+    @property
+    def _form(self) -> Form:
+        """What `_lib.Leaf` calls the values."""
+        return "tensor"
+
+    @property
+    def _core(self) -> _lib.Column:
+        return self._native
+
+    def __len__(self) -> int:
+        """Returns how many samples there are."""
+        return len(self._core)
+
+    def __getitem__(self, index: int) -> Any:
+        """Returns one sample: a tensor without a batch dimension, a str or bytes.
+
+        Raises:
+            IndexError: `index` is outside of `-len(self) .. len(self)`.
+            OSError: A file cannot be read or decoded.
+        """
+        return draw_sample(self._program, operator.index(index))
+
+    @property
+    def _program(self) -> _lib.Program:
+        if self._made is None or self._made.moved():
+            self._made = _lib.Program([self._core], _lib.Leaf(0, self._form))
+        return self._made
+
+    def _describe(self) -> str:
+        """Returns the shape and dtype of one sample, in words."""
+        [(shape, dtype)] = self._program.layout()
+        return f"{dtype}, {'varying shape' if shape is None else f'shape {tuple(shape)}'}"
+
+
+def draw_sample(program: _lib.Program, index: int) -> Any:
+    """Returns one sample; random operations take one draw of torch's global generator."""
+    seed = int(torch.empty((), dtype=torch.int64).random_().item()) if program.is_random() else 0
+    return program.sample(index, seed=seed, foreign=pillow.decoder(), **pillow.switches())

@@ -1,0 +1,49 @@
+"""The files that a column is told to read: patterns, lists, and what is neither."""
+
+import glob
+import os
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["Paths", "expand"]
+
+Paths = str | Iterable[str | os.PathLike[str]]
+
+
+def expand(paths: Paths) -> list[str]:
+    """Returns the paths of a list, or the sorted matches of a pattern such as `"shards/*.tar"`.
+
+    Raises:
+        TypeError: One path object, or a list of something else.
+        ValueError: A pattern without matches, or a URL.
+    """
+    if isinstance(paths, str):
+        _refuse_url(paths)
+        found = sorted(glob.glob(paths, recursive=True))  # noqa: PTH207 (absolute patterns too)
+        if not found:
+            msg = f"no file matches {paths!r}"
+            raise ValueError(msg)
+        return found
+    if isinstance(paths, bytes | os.PathLike):
+        msg = f"expected a list of paths or a pattern, found one {type(paths).__name__}"
+        raise TypeError(msg)
+    return [_path(place, path) for place, path in enumerate(paths)]
+
+
+def _path(place: int, path: Any) -> str:
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str):
+        msg = f"path {place} is a {type(path).__name__}; expected text or a path object"
+        raise TypeError(msg)
+    _refuse_url(text)
+    return str(text)
+
+
+def _refuse_url(path: str) -> None:
+    scheme, found, _ = path.partition("://")
+    if found and scheme.isalnum():
+        msg = (
+            f"{path!r} is a URL, and columns read files of this machine: download it first, or mount "
+            "the storage and give the path there"
+        )
+        raise ValueError(msg)

@@ -1,0 +1,76 @@
+//! Samples that are stretches of larger files: members of archives, lines, windows.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::Files;
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+
+/// One stretch of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Number of the file.
+    pub file: u32,
+    /// Its first byte.
+    pub start: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+/// Stretches of files.
+#[derive(Clone, Debug)]
+pub struct Spans {
+    files: Arc<Files>,
+    spans: Arc<[Span]>,
+}
+
+impl Spans {
+    /// Takes stretches of `files`; None if one of them does not lie within its file.
+    pub fn new(files: Arc<Files>, spans: Arc<[Span]>) -> Option<Spans> {
+        let fits = |span: &Span| {
+            let end = span.start.checked_add(span.len);
+            let file = span.file as usize;
+            file < files.len() && end.is_some_and(|end| end <= files.stamp(file).len())
+        };
+        spans.iter().all(fits).then_some(Spans { files, spans })
+    }
+
+    /// Number of stretches.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The file of the stretch at `index`, which must be below [`Spans::len`].
+    pub fn path(&self, index: usize) -> &Path {
+        self.files.path(self.spans[index].file as usize)
+    }
+
+    /// Bytes of the stretch at `index`, which must be below [`Spans::len`].
+    pub fn bytes(&self, index: usize) -> u64 {
+        self.spans[index].len
+    }
+
+    /// Reads `part` of the stretch at `index`, which must be below [`Spans::len`], into `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read, or `part`
+    /// does not lie within the stretch.
+    pub fn read(&self, index: usize, part: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        let span = self.spans[index];
+        let len = part.end.saturating_sub(part.start);
+        if part.end > span.len {
+            let source = std::io::ErrorKind::UnexpectedEof.into();
+            return Err(Error::read(self.path(index), source));
+        }
+        bytes.resize(len as usize, 0);
+        self.files
+            .read(span.file as usize, span.start + part.start, bytes)
+    }
+}

@@ -1,0 +1,57 @@
+//! Samples that are read where they are needed, many at once: windows of a file, rows of a table.
+
+use std::fmt::Debug;
+
+use crate::error::Result;
+use crate::memory::Dtype;
+
+/// What the values of samples are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Rows of one shape: a sample is one of them.
+    Rows(Dtype),
+    /// Rows of one shape: a sample is some of them.
+    Ragged(Dtype),
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// Storage that makes samples of its own, by whole lists of indices.
+///
+/// Methods are called by many threads at once. A new kind of storage implements this, and its
+/// program treats it as [`Rows`](super::Rows), [`Ragged`](super::Ragged) or [`Text`](super::Text).
+pub trait Table: Debug + Send + Sync {
+    /// Number of samples.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What samples are.
+    fn values(&self) -> Values;
+
+    /// Shape of a row; empty for numbers, text and bytes.
+    fn row_shape(&self) -> &[usize] {
+        &[]
+    }
+
+    /// Number of rows of the sample at `index`, which must be below [`Table::len`], of [`Values::Ragged`].
+    fn rows_of(&self, _index: usize) -> Result<usize> {
+        Ok(1)
+    }
+
+    /// Writes the samples at `indices`, all of one shape, to `out`, one after the other; of
+    /// [`Values::Rows`] and [`Values::Ragged`].
+    fn gather(&self, _indices: &[usize], _out: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the text, or the bytes, of the sample at `index`.
+    fn bytes(&self, _index: usize) -> Result<Box<[u8]>> {
+        Ok(Box::default())
+    }
+}

@@ -1,0 +1,175 @@
+//! The leaf of what is decoded from bytes and is no image: arrays, text, bytes as they are.
+
+use std::ops::Range;
+
+use super::fetched::Blob;
+use crate::collate::{Loose, Slot};
+use crate::column::Blobs;
+use crate::error::{Error, Result};
+use crate::format::{Array, Target, Text};
+use crate::memory::{Dtype, RowsMut, lease};
+
+/// Encoded bytes, and what they become.
+#[derive(Debug)]
+pub struct Record {
+    blobs: Blobs,
+    content: Content,
+}
+
+/// What encoded bytes become.
+#[derive(Debug)]
+pub enum Content {
+    /// Arrays.
+    Array(Box<dyn Array>),
+    /// Text.
+    Text(Box<dyn Text>),
+    /// The bytes themselves.
+    Bytes,
+}
+
+impl Record {
+    /// Makes the leaf.
+    pub fn new(blobs: Blobs, content: Content) -> Record {
+        Record { blobs, content }
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.blobs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.blobs.is_empty()
+    }
+
+    /// What bytes become.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The encoded bytes.
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// Element type; of text and bytes, their bytes'.
+    pub fn dtype(&self) -> Dtype {
+        match &self.content {
+            Content::Array(array) => array.dtype(),
+            Content::Text(_) | Content::Bytes => Dtype::UInt8,
+        }
+    }
+
+    /// Shape of every sample, if it is known to be the same.
+    pub fn fixed_shape(&self) -> Option<&[usize]> {
+        match &self.content {
+            Content::Array(array) => array.fixed_shape(),
+            Content::Text(_) | Content::Bytes => None,
+        }
+    }
+
+    /// Shape of the sample at `index`, if it is known before it is made.
+    pub fn shape(&self, index: usize) -> Option<&[usize]> {
+        match &self.content {
+            Content::Array(array) => array.fixed_shape().or_else(|| array.shape(index)),
+            Content::Text(_) | Content::Bytes => None,
+        }
+    }
+
+    /// Which bytes are read for the sample at `index`.
+    pub(super) fn part(&self, index: usize) -> Result<Range<u64>> {
+        match &self.content {
+            Content::Array(array) => {
+                let part = array.part(index);
+                part.map_err(|error| error.of_file(self.blobs.path(index)))
+            }
+            Content::Text(_) | Content::Bytes => Ok(Blobs::ALL),
+        }
+    }
+
+    /// Makes the sample at `index` of what was fetched, at `position` of a slot.
+    pub(super) fn make(
+        &self,
+        index: usize,
+        blob: Option<Blob>,
+        slot: &Slot,
+        position: usize,
+    ) -> Result<()> {
+        let Some(Blob::Encoded(bytes)) = blob else {
+            return Err(Error::Abandoned);
+        };
+        let made = self.decode(index, &bytes, slot, position);
+        match &self.content {
+            Content::Bytes => slot.keep_bytes(position, [bytes.into_boxed_slice()]),
+            Content::Array(_) | Content::Text(_) => Blobs::recycle(bytes),
+        }
+        made.map_err(|error| error.of_file(self.blobs.path(index)))
+    }
+
+    fn decode(&self, index: usize, bytes: &[u8], slot: &Slot, position: usize) -> Result<()> {
+        match &self.content {
+            Content::Array(array) => {
+                let mut place = Place {
+                    slot,
+                    position,
+                    itemsize: array.dtype().itemsize(),
+                    row: None,
+                    loose: None,
+                };
+                array.decode(index, bytes, &mut place)?;
+                place.leave()
+            }
+            Content::Text(text) => {
+                slot.keep_texts(position, [text.text(index, bytes)?]);
+                Ok(())
+            }
+            Content::Bytes => Ok(()),
+        }
+    }
+}
+
+/// Where a sample is written: its row of the batch, or memory of its own.
+struct Place<'a> {
+    slot: &'a Slot,
+    position: usize,
+    itemsize: usize,
+    row: Option<RowsMut<'a>>,
+    loose: Option<Loose>,
+}
+
+impl Place<'_> {
+    fn leave(self) -> Result<()> {
+        match (self.row, self.loose) {
+            (None, None) => Err(Error::Abandoned),
+            (_, None) => Ok(()),
+            (_, Some(loose)) => {
+                self.slot.keep(self.position, loose);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Target for Place<'_> {
+    fn shaped(&mut self, shape: &[usize]) -> Result<&mut [u8]> {
+        if let Some((writer, expected)) = self.slot.fixed_rows() {
+            if expected != shape {
+                return Err(Error::Shape {
+                    expected: expected.to_vec(),
+                    found: shape.to_vec(),
+                });
+            }
+            let row = writer.rows(self.position..self.position + 1);
+            let position = self.position;
+            return Ok(self.row.insert(row.ok_or(Error::Twice { position })?));
+        }
+        let elements = shape
+            .iter()
+            .try_fold(1, |all: usize, &n| all.checked_mul(n));
+        let bytes = elements.and_then(|elements| elements.checked_mul(self.itemsize));
+        let memory = lease(bytes.unwrap_or(usize::MAX))?;
+        let shape = shape.to_vec();
+        Ok(&mut self.loose.insert(Loose { memory, shape }).memory)
+    }
+}

@@ -1,0 +1,140 @@
+//! Looking at many things before an epoch begins: headers of files, on the threads of the pool.
+//!
+//! Owns the claims and the results; refuses to know what is looked at. Invariant: results are in the
+//! order of their numbers, whoever made them.
+
+use std::num::NonZero;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::pool::{Crew, Pool, Source};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, lock};
+
+/// Numbers that a thread claims at once.
+const CLAIM: usize = 32;
+/// As many are looked at by the caller alone.
+const FEW: usize = 64;
+/// How often the caller is told how far it is.
+const TICK: Duration = Duration::from_millis(100);
+
+struct Scan<T, F> {
+    count: usize,
+    look: F,
+    threads: usize,
+    next: AtomicUsize,
+    active: AtomicUsize,
+    found: Mutex<Found<T>>,
+    more: Condvar,
+}
+
+struct Found<T> {
+    results: Vec<Option<T>>,
+    done: usize,
+    /// The scan was given up, or a look panicked.
+    over: bool,
+}
+
+/// Marks the end of a turn, also if it panicked.
+struct Turn<'a, T, F>(&'a Scan<T, F>, bool);
+
+impl<T, F> Drop for Turn<'_, T, F> {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+        if !self.1 {
+            lock(&self.0.found).over = true;
+        }
+        self.0.more.notify_all();
+    }
+}
+
+impl<T: Send, F: Fn(usize) -> T + Send + Sync> Source for Scan<T, F> {
+    fn turn(&self) -> bool {
+        let first = self.next.fetch_add(CLAIM, Ordering::Relaxed);
+        if first >= self.count || lock(&self.found).over {
+            return false;
+        }
+        self.active.fetch_add(1, Ordering::Relaxed);
+        let mut turn = Turn(self, false);
+        let range = first..self.count.min(first + CLAIM);
+        let results: Vec<T> = range.clone().map(&self.look).collect();
+        let mut found = lock(&self.found);
+        found.done += results.len();
+        for (place, result) in found.results[range].iter_mut().zip(results) {
+            *place = Some(result);
+        }
+        drop(found);
+        turn.1 = true;
+        true
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+}
+
+/// Calls `look` for each number below `count`, on the threads of the pool, and returns the results in
+/// order. `tick` is told now and then, on the calling thread, how many are done; its error ends the scan.
+///
+/// # Errors
+///
+/// What `tick` returns; no thread can be started, or the pool was closed; a `look` panicked.
+pub fn scan<T: Send + 'static>(
+    count: usize,
+    look: impl Fn(usize) -> T + Send + Sync + 'static,
+    tick: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Vec<T>> {
+    if count <= FEW {
+        return Ok((0..count).map(look).collect());
+    }
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let scan = Arc::new(Scan {
+        count,
+        look,
+        threads,
+        next: AtomicUsize::new(0),
+        active: AtomicUsize::new(0),
+        found: Mutex::new(Found {
+            results: std::iter::repeat_with(|| None).take(count).collect(),
+            done: 0,
+            over: false,
+        }),
+        more: Condvar::new(),
+    });
+    let source: Arc<dyn Source> = scan.clone();
+    let pool = Pool::global();
+    pool.register(source.clone())?;
+    pool.notify(threads);
+    let waited = wait(&scan, pool, tick);
+    lock(&scan.found).over = true;
+    pool.unregister(&source);
+    waited?;
+    let results = std::mem::take(&mut lock(&scan.found).results);
+    let results: Option<Vec<T>> = results.into_iter().collect();
+    results.ok_or(crate::Error::Abandoned)
+}
+
+fn wait<T, F>(
+    scan: &Scan<T, F>,
+    pool: &Pool,
+    tick: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let mut found = lock(&scan.found);
+    while found.done < scan.count && !found.over {
+        let waited = scan.more.wait_timeout(found, TICK);
+        let (after, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        found = after;
+        if timeout.timed_out() {
+            let done = found.done;
+            drop(found);
+            pool.check()?;
+            tick(done)?;
+            found = lock(&scan.found);
+        }
+    }
+    Ok(())
+}

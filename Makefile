@@ -30,7 +30,7 @@ SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolcha
 STAMPS := $(VENV)/.stamps
 
 .PHONY: check setup build release demo test test-tiny lint fix bench docs docs-serve size audit \
-        test-wheels clean help always
+        fuzz test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
 	@$(TEST) core python-fast
@@ -115,6 +115,16 @@ size: ## Lines per file; fails for a file above 400
 audit: ## Licences, advisories, sources of the crates (installs cargo-deny when missing)
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
+
+# Needs rustup; what is found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
+TARGET ?= jpeg
+SECONDS ?= 600
+fuzz: $(STAMPS)/setup ## Feed a decoder damaged files: make fuzz TARGET=jpeg|png|webp SECONDS=600
+	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	rustup run nightly rustc --version || rustup toolchain install nightly --profile minimal
+	$(BIN)/python fuzz/seeds.py $(TARGET) fuzz/corpus/$(TARGET)
+	nice cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(SECONDS) -timeout=30 \
+	    -rss_limit_mb=3000 -max_len=4096
 
 test-wheels: $(STAMPS)/setup ## The wheel and the sdist in fresh environments, CPython 3.11 to 3.13
 	@$(BIN)/python tools/test_wheels.py --features "abi3 $(SIMD)"

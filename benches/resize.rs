@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::ptr;
 
-use _lib::decode::{Encoded, Mode, Switches};
+use _lib::decode::{Encoded, Mode, Reading, Switches};
 use _lib::image::torch::Interpolation;
 use _lib::image::{
     Filter, Kernel, Key, Layout, Op, Output, PassOrder, Pipeline, Region, Scratch, Size, Table,
@@ -130,12 +130,17 @@ fn stages(criterion: &mut Criterion) {
         ("all", vec![resize(bilinear), crop], floats()),
     ];
     let picture = picture();
-    let encoded = Encoded::open(&picture, Mode::Rgb, Switches::default()).expect("a JPEG");
+    let encoded =
+        Encoded::open(&picture, Reading::pillow(Mode::Rgb), Switches::default()).expect("a JPEG");
     let shape = encoded.shape();
     let mut scratch = Scratch::default();
     criterion.bench_function("decode", |bencher| {
         bencher.iter(|| {
-            let encoded = Encoded::open(black_box(&picture), Mode::Rgb, Switches::default());
+            let encoded = Encoded::open(
+                black_box(&picture),
+                Reading::pillow(Mode::Rgb),
+                Switches::default(),
+            );
             encoded
                 .and_then(|encoded| encoded.decode(Region::whole(shape), &mut scratch.decoded))
                 .expect("a JPEG")

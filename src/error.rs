@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::image::Misfit;
+
 /// The result of everything that can fail here.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -59,6 +61,14 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// An image that an operation of this pipeline cannot take.
+    #[error("{source}")]
+    Misfit {
+        /// The file, which a note names; empty when the image did not come from one.
+        path: PathBuf,
+        /// What does not fit, in the words of the library that is meant.
+        source: Misfit,
+    },
     /// A batch sampler gave a batch without indices.
     #[error("a batch of no samples cannot be collated: the batch sampler gave no indices")]
     Empty,
@@ -72,6 +82,20 @@ pub enum Error {
         first: Vec<usize>,
         /// Shape of the first sample that differs.
         other: Vec<usize>,
+        /// Its position in the batch.
+        position: usize,
+    },
+    /// An image of another number of channels than there are elements for. The words are torch's.
+    #[error("{}", broadcast(got, wanted))]
+    Broadcast {
+        /// Shape of the sample that the image would become.
+        got: Vec<usize>,
+        /// Shape that the elements would give it.
+        wanted: Vec<usize>,
+    },
+    /// Some samples of one batch are tensors, and this one is a list. The words are torch's.
+    #[error("expected Tensor as element {position} in argument 0, but got list")]
+    NotTensor {
         /// Its position in the batch.
         position: usize,
     },
@@ -101,6 +125,12 @@ pub enum Error {
         /// What the sample has.
         found: Vec<usize>,
     },
+    /// A sample of which nobody knows how long it is.
+    #[error("the length of sample {index} is not known before it is decoded")]
+    UnknownLength {
+        /// The sample.
+        index: usize,
+    },
     /// A text that is none.
     #[error("text {index} cannot be read: {source}")]
     Utf8 {
@@ -108,6 +138,20 @@ pub enum Error {
         index: usize,
         /// What is wrong.
         source: std::str::Utf8Error,
+    },
+    /// A length that no sample can have.
+    #[error("sample {index} has length {length}; a length is a whole number from 0 to 4294967295")]
+    Length {
+        /// The sample.
+        index: usize,
+        /// Its length.
+        length: i64,
+    },
+    /// More samples than a plan can number.
+    #[error("batches of {len} samples cannot be planned, only of fewer than 2^32")]
+    Lengths {
+        /// How many samples there are.
+        len: usize,
     },
     /// A dtype that no column can have.
     #[error("a column cannot hold elements of dtype {name}")]
@@ -219,7 +263,7 @@ impl Error {
         }
     }
 
-    /// Adds the file to an error of decoding that has none.
+    /// Adds the file to an error of an image that has none.
     #[must_use]
     pub fn of_file(self, file: &std::path::Path) -> Error {
         match self {
@@ -227,7 +271,24 @@ impl Error {
                 path: file.to_owned(),
                 reason,
             },
+            Error::Misfit { path, source } if path.as_os_str().is_empty() => Error::Misfit {
+                path: file.to_owned(),
+                source,
+            },
             other => other,
         }
+    }
+}
+
+/// Says what torch says of arithmetic in place on tensors of these shapes.
+fn broadcast(got: &[usize], wanted: &[usize]) -> String {
+    let sizes = got.iter().zip(wanted).enumerate();
+    let differs = sizes.into_iter().find(|(_, (got, wanted))| got != wanted);
+    match differs {
+        Some((at, (got, wanted))) if *got != 1 => format!(
+            "The size of tensor a ({got}) must match the size of tensor b ({wanted}) at \
+             non-singleton dimension {at}"
+        ),
+        _ => format!("output with shape {got:?} doesn't match the broadcast shape {wanted:?}"),
     }
 }

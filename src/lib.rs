@@ -2,17 +2,21 @@
 //! touch an interpreter.
 //!
 //! Arrows point one way: `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
-//! `pool` and `stream` know neither batches nor Python; `py` is the only module that names PyO3.
+//! `plan` and `order` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
+//! the only module that names PyO3.
 
+pub mod archive;
 pub mod collate;
 pub mod column;
 pub mod decode;
+pub mod draws;
 pub mod error;
 pub mod fork;
 pub mod format;
 pub mod image;
 pub mod memory;
 pub mod order;
+pub mod plan;
 pub mod pool;
 pub mod program;
 pub mod scan;

@@ -84,6 +84,29 @@ def assert_same(got: Any, want: Any, where: str = "batch") -> None:
         assert got == want, where
 
 
+def outcomes(batches: Any) -> list[Any]:
+    """Returns each batch, or the exception in its place."""
+    iterator, results = iter(batches), []
+    while True:
+        try:
+            results.append(next(iterator))
+        except StopIteration:
+            return results
+        except Exception as error:
+            results.append(error)
+
+
+def assert_same_outcomes(got: list[Any], want: list[Any]) -> None:
+    """Asserts that batches are the same, and exceptions of one type and one message."""
+    assert len(got) == len(want)
+    for ours, theirs in zip(got, want, strict=True):
+        if not isinstance(theirs, Exception):
+            assert_same(ours, theirs)
+            continue
+        assert type(ours) is type(theirs)
+        assert (str(ours), ours.args) == (str(theirs), theirs.args)
+
+
 def epochs(
     kind: type[DataLoader[Any]], dataset: Dataset[Any], arguments: Arguments, *, count: int = 2
 ) -> tuple[list[list[Any]], torch.Tensor]:

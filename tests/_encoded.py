@@ -33,11 +33,11 @@ def by_pillow(encoded, mode="RGB"):
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
 
-def by_torchvision(encoded):
+def by_torchvision(encoded, mode="UNCHANGED"):
     """Decodes `encoded` with torchvision, `(H, W, C)`."""
     data = torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
     with warnings.catch_warnings(action="ignore"):  # it is deprecated in favour of torchcodec
-        return torchvision.io.decode_image(data).permute(1, 2, 0).numpy()
+        return torchvision.io.decode_image(data, mode).permute(1, 2, 0).numpy()
 
 
 def centre(pixels, height, width):

@@ -15,6 +15,8 @@ import torch
 
 from fastload import _lib
 
+from ._foreign import assert_no_threads
+
 hypothesis.settings.register_profile(
     "fastload",
     deadline=None,  # timings are benches
@@ -58,6 +60,13 @@ def seeded() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch.random.set_rng_state(state)
+
+
+@pytest.fixture
+def no_foreign_thread() -> Iterator[None]:
+    """Has a test leave no thread in which Pillow decodes: each ends with its iterator."""
+    yield
+    assert_no_threads()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -192,7 +192,6 @@ def test_a_chain_is_as_torchvisions():
         ("posterize", 0),
         ("posterize", 9),
         ("gaussian_blur", [0.5, 0.5], [1.0]),
-        ("gaussian_blur", [0.0] * 17 + [1.0] + [0.0] * 17, [1.0]),
         ("grayscale", 2, "pillow"),
         ("grayscale", 1, "opencv"),
         ("vignette", 1),
@@ -201,6 +200,12 @@ def test_a_chain_is_as_torchvisions():
 )
 def test_what_has_no_defined_result_is_refused(op):
     with pytest.raises(ValueError, match=r"^cannot |^not understood: "):
+        ours(NOISE[:16, :16], op)
+
+
+def test_gaussian_blur_refuses_a_border_that_is_wider_than_the_image():
+    op = ("gaussian_blur", [0.0] * 17 + [1.0] + [0.0] * 17, [1.0])
+    with pytest.raises(RuntimeError, match="Padding size should be less than"):
         ours(NOISE[:16, :16], op)
 
 

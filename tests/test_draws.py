@@ -26,7 +26,7 @@ def bins(values, kinds=16):
 
 
 def test_a_key_gives_one_plan():
-    ops = (JITTER, HALF, ("random_crop", (3, 3), None, False, (0, 0, 0), "constant"))
+    ops = (JITTER, HALF, ("random_crop", (3, 3), None, False, (0, 0, 0), "constant", "v1"))
     key = {"seed": 2**64 - 1, "epoch": 2**40, "index": 2**63, "draw": 5}
     plan = column(*ops).plan(SIDE, SIDE, **key)
     assert plan == column(*ops).plan(SIDE, SIDE, **key)

@@ -7,7 +7,13 @@ import textwrap
 import pytest
 import torch
 import torchvision.datasets
-from torch.utils.data import BatchSampler, SequentialSampler, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    SequentialSampler,
+    StackDataset,
+    Subset,
+    TensorDataset,
+)
 from torchvision import transforms as v1
 
 from fastload import Loader, explain
@@ -58,6 +64,60 @@ def test_the_seam_of_a_collation(root):
         "samples are native; dict makes their batches in Python, in worker processes"
     )
     assert words["to make it native"] == "leave collate_fn out, for torch's default_collate"
+
+
+class Listed:
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+
+def collation(samples):
+    return samples
+
+
+def test_all_obstacles_are_named(root):
+    words = explained(Listed([1.0, 2.0]), collate_fn=collation)
+    module = __name__
+    assert words["why"] == (
+        f"{module}.Listed makes its samples in Python; collate_fn is {module}.collation, Python code"
+    )
+    assert words["to make it native"] == (
+        "describe them by fastload.columns in a fastload.Dataset, "
+        "and leave collate_fn out, for torch's default_collate"
+    )
+
+
+def test_all_python_of_a_chain_is_named(root):
+    steps = [v1.Resize((8, 8)), collation, v1.CenterCrop(8), v1.FiveCrop(2), collation, Listed([])]
+    module = __name__
+    words = explained(
+        torchvision.datasets.ImageFolder(root, v1.Compose(steps), target_transform=collation),
+        collate_fn=collation,
+    )
+    assert words["why"] == (
+        f"{module}.collation is Python code, at position 1 of transform; Python code behind it: "
+        f"torchvision.transforms.transforms.FiveCrop, {module}.collation, {module}.Listed; "
+        f"target_transform is {module}.collation, Python code; "
+        f"collate_fn is {module}.collation, Python code"
+    )
+    assert words["to make it native"].count(", and ") == 2
+
+
+def test_an_obstacle_is_named_once(root):
+    images = torchvision.datasets.ImageFolder(root, collation)
+    words = explained(StackDataset(images, images))
+    assert words["why"] == f"{__name__}.collation is Python code, at position 0 of transform"
+    words = explained(torchvision.datasets.ImageFolder(root), collate_fn=collation)
+    assert words["why"] == (
+        f"collate_fn is {__name__}.collation, Python code; "
+        "samples[0] are Pillow images, of which there are no batches"
+    )
 
 
 def test_datasets_that_hold_others(tmp_path):

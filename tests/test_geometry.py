@@ -176,16 +176,15 @@ def test_more_than_an_image_pads_with_its_edge():
     same(pixels, ("pad", (9, 8, 7, 6), (0, 0, 0), "edge"), expected)
 
 
-@pytest.mark.parametrize(
-    ("padding", "mode"),
-    [((5, 0, 0, 0), "reflect"), ((0, 0, 0, 4), "reflect"), ((0, 0, 6, 0), "symmetric")],
+@given(
+    st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    st.tuples(*[st.integers(0, 40)] * 4),
+    st.sampled_from(["reflect", "symmetric"]),
 )
-def test_mirrored_twice_is_refused(padding, mode):
-    pixels = noise((4, 5))
-    with pytest.raises(Exception, match=r"out of bounds|should be less than"):
-        functional.pad(torch.from_numpy(pixels)[None], list(padding), padding_mode=mode)
-    with pytest.raises(ValueError, match="no more than the image itself can be mirrored"):
-        native(pixels, ("pad", padding, (0, 0, 0), mode))
+def test_images_are_mirrored_as_often_as_it_takes(size, padding, mode):
+    pixels = noise((*size, 3))
+    expected = functional.pad(PIL.Image.fromarray(pixels), list(padding), padding_mode=mode)
+    same(pixels, ("pad", padding, (0, 0, 0), mode), expected)
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_broken_images_are_pillows_error(tmp_path):
 
 REFUSED = [
     (lambda: made([encode("PNG")]), "the format none makes files opened by Pillow"),
-    (lambda: made([encode("PNG")], datasets.Image(decode=False)), "its images are not decoded"),
+    (lambda: made([encode("PNG")], datasets.Image(decode=False)), "in 'path', it holds nulls"),
     (lambda: made([encode("PNG")], datasets.Image(mode="HSV")), "Pillow's mode HSV"),
     (lambda: made([encode("PNG", "RGBA")]), "PNG of other pixels than grey or RGB"),
     (lambda: made([encode("GIF")]), "GIF, decoded by Pillow"),

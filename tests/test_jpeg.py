@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastload import pillow
+from fastload import foreign
 from fastload.columns import Image
 
 from ._encoded import by_pillow, by_torchvision, outcome, read
@@ -56,7 +56,7 @@ def with_sampling(encoded, *factors):
 @pytest.fixture
 def decode(tmp_path, monkeypatch):
     """Decodes natively or raises: Pillow is not asked."""
-    monkeypatch.setattr(pillow, "decoder", lambda: None)
+    monkeypatch.setattr(foreign, "decoder", lambda: None)
     path = tmp_path / "image.jpg"
     column = Image([path])
 
@@ -159,7 +159,7 @@ def other(format, **options):
 @pytest.mark.parametrize(
     ("encoded", "reason"),
     [
-        (b"", "the file is empty"),
+        (b"", "the file is empty, or cannot be read"),
         (b"text", "no image format known here"),
         (b"\xff\xd8", "no image format known here"),
         (other("GIF"), "a GIF is not decoded here"),
@@ -205,15 +205,15 @@ def test_grey_equals_pillow(kind, source):
 @pytest.mark.parametrize("kind", ["4:2:2", "4:2:0", "progressive"])
 def test_unchanged_equals_torchvision(kind, source):
     encoded = encode(photograph(37, 51), source, **KINDS[kind])
-    np.testing.assert_array_equal(read(encoded, "unchanged"), by_torchvision(encoded))
+    np.testing.assert_array_equal(read(encoded, "torchvision UNCHANGED"), by_torchvision(encoded))
 
 
 def test_unchanged_is_strict():
     encoded = encode(photograph(37, 51))
     with pytest.raises(OSError, match="truncated"):
-        read(encoded[:-2], "unchanged")
+        read(encoded[:-2], "torchvision UNCHANGED")
     with pytest.raises(OSError, match="4 components"):
-        read(encode(photograph(8, 8), "CMYK"), "unchanged")
+        read(encode(photograph(8, 8), "CMYK"), "torchvision UNCHANGED")
 
 
 def test_rotation_by_exif_is_left_to_others(decode):

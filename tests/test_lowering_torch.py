@@ -228,6 +228,24 @@ def changed_later():
     yield "indices in place", subset, lambda: subset.indices.__setitem__(1, 8)
     yield "indices anew", subset, lambda: setattr(subset, "indices", np.array([8, 7]))
     yield "another dataset", subset, lambda: setattr(subset, "dataset", pairs(9, 50))
+    tensors_listed = [torch.zeros(2), torch.ones(2), torch.zeros(2)]
+    arrays_listed = [np.zeros(2), np.ones(2)]
+    numbered = Subset(pairs(9), np.array([1, 2, 3]))
+    yield (
+        "a tensor of a list",
+        tensors_listed,
+        lambda: tensors_listed.__setitem__(1, 2 * torch.ones(2)),
+    )
+    yield "a tensor of a list in place", tensors_listed, lambda: tensors_listed[2].add_(7)
+    yield (
+        "the memory of a tensor",
+        tensors_listed,
+        lambda: tensors_listed[0].set_(torch.arange(2.0)),
+    )
+    yield "the shapes of tensors", tensors_listed, lambda: [t.unsqueeze_(0) for t in tensors_listed]
+    yield "arrays of a list", arrays_listed, lambda: arrays_listed[1].fill(5)
+    yield "indices of an array", numbered, lambda: numbered.indices.__setitem__(0, 7)
+    yield "a zero", (zeros := [0.0, 1.0]), lambda: zeros.__setitem__(0, -0.0)
     yield "values in place", values, lambda: values.__setitem__(slice(None), [9, 8, 7])
     yield "values of another type", values, lambda: values.__setitem__(slice(None), [1.5, 8.0, 7.0])
 
@@ -256,12 +274,24 @@ def test_what_grows_with_the_dataset_is_kept_while_nothing_changes():
     dataset = Subset(pairs(9), [1, 2, 3])
     loader = Loader(dataset, num_workers=1)
     lanes.choose(loader)
-    [kept] = loader._memo._kept.values()
+    kept = {place: each.made for place, each in loader._memo._kept.items()}
+    assert kept
     lanes.choose(loader)
-    assert loader._memo._kept.popitem()[1].made is kept.made
-    dataset.indices = range(3)
+    again = {place: each.made for place, each in loader._memo._kept.items()}
+    assert again.keys() == kept.keys()
+    assert all(again[place] is made for place, made in kept.items())
+    dataset.dataset, dataset.indices = [1, 2, 3], range(3)
     lanes.choose(loader)
-    assert not loader._memo._kept
+    assert not kept.keys() & loader._memo._kept.keys()
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_columns_are_made_once(name):
+    dataset = LOWERED[name]()
+    loader = Loader(dataset, num_workers=1)
+    first, again = ([leaf.native for _, leaf in lanes.choose(loader).lowered.leaves] for _ in "ab")
+    if name not in ("one tensor", "columns in a subset", "subset of concat"):
+        assert all(one is other for one, other in zip(first, again, strict=True))
 
 
 class Declared:

@@ -210,7 +210,7 @@ def test_what_is_left_to_pillow_is_named(extra, reason):
 @pytest.mark.parametrize("colour", [0, 2])
 def test_unchanged_equals_torchvision(colour):
     encoded = encode(9, 14, colour, 8)
-    np.testing.assert_array_equal(read(encoded, "unchanged"), by_torchvision(encoded))
+    np.testing.assert_array_equal(read(encoded, "torchvision UNCHANGED"), by_torchvision(encoded))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_unchanged_equals_torchvision(colour):
 )
 def test_other_kinds_are_not_decoded_unchanged(colour, depth):
     with pytest.raises(OSError, match="8 bits of grey or RGB"):
-        read(encode(9, 14, colour, depth), "unchanged")
+        read(encode(9, 14, colour, depth), "torchvision UNCHANGED")
 
 
 NEVER = {"different", "read alone"}

@@ -54,27 +54,27 @@ def compare(monkeypatch, op, transform, size, output=BYTES, ours=OURS, theirs=TH
     ("op", "transform", "size"),
     [
         (
-            ("random_crop", (5, 7), None, False, BLACK, "constant"),
+            ("random_crop", (5, 7), None, False, BLACK, "constant", "v1"),
             transforms.RandomCrop((5, 7)),
             (9, 8),
         ),
         (
-            ("random_crop", (9, 8), None, True, BLACK, "constant"),
+            ("random_crop", (9, 8), None, True, BLACK, "constant", "v1"),
             transforms.RandomCrop((9, 8)),
             (9, 8),
         ),
         (
-            ("random_crop", (32, 32), (4, 4, 4, 4), False, BLACK, "constant"),
+            ("random_crop", (32, 32), (4, 4, 4, 4), False, BLACK, "constant", "v1"),
             transforms.RandomCrop(32, padding=4),
             (32, 32),
         ),
         (
-            ("random_crop", (12, 20), (1, 2, 3, 4), True, (7, 7, 7), "constant"),
+            ("random_crop", (12, 20), (1, 2, 3, 4), True, (7, 7, 7), "constant", "v1"),
             transforms.RandomCrop((12, 20), (1, 2, 3, 4), pad_if_needed=True, fill=7),
             (11, 5),
         ),
         (
-            ("random_crop", (12, 20), None, True, (7, 7, 7), "constant"),
+            ("random_crop", (12, 20), None, True, (7, 7, 7), "constant", "v1"),
             transforms.RandomCrop((12, 20), pad_if_needed=True, fill=7),
             (4, 25),
         ),

@@ -32,11 +32,11 @@ def random_blur(kernel, size=(5, 3), sigma=(0.1, 2.0)):
 BLUR = random_blur(_functional_tensor._get_gaussian_kernel1d)
 
 CHAINS = [
-    [("random_crop", (20, 30), None, False, (0, 0, 0), "constant")],
-    [("random_crop", (40, 60), (1, 2, 3, 4), True, (1, 2, 3), "constant")],
-    [("random_crop", (40, 60), (1, 2, 3, 4), True, (0, 0, 0), "edge")],
-    [("random_crop", (40, 58), (4, 3, 2, 1), False, (0, 0, 0), "reflect")],
-    [("random_crop", (40, 58), (4, 3, 2, 1), False, (0, 0, 0), "symmetric")],
+    [("random_crop", (20, 30), None, False, (0, 0, 0), "constant", "v1")],
+    [("random_crop", (40, 60), (1, 2, 3, 4), True, (1, 2, 3), "constant", "v1")],
+    [("random_crop", (40, 60), (1, 2, 3, 4), True, (0, 0, 0), "edge", "v1")],
+    [("random_crop", (40, 58), (4, 3, 2, 1), False, (0, 0, 0), "reflect", "v1")],
+    [("random_crop", (40, 58), (4, 3, 2, 1), False, (0, 0, 0), "symmetric", "v1")],
     [("random_resized_crop", (24, 20), SCALE, RATIO, KERNELS), FLIP],
     [FLIP, ("flip", 0.5, True)],
     [JITTER],
@@ -85,7 +85,7 @@ def test_what_is_planned_is_done(chain):
 
 GREYS = [
     [("random_grayscale", 0.5, "pillow"), FLIP],
-    [("random_crop", (20, 30), (1, 1, 1, 1), True, (7, 7, 7), "constant")],
+    [("random_crop", (20, 30), (1, 1, 1, 1), True, (7, 7, 7), "constant", "v1")],
     [("rand_augment", 2, 9, 31, "nearest", None, "v1")],
 ]
 
@@ -175,7 +175,7 @@ def test_erased_parts_are_torchvisions(dtype, value):
     table = torch.arange(256).to(torch_dtype).view(torch.uint8).numpy().tobytes()
     output = ("table", "chw", dtype, 1, table)
     bytes_ = value.view(torch.uint8).numpy().tobytes()
-    crop = ("random_crop", (20, 30), None, False, (0, 0, 0), "constant")
+    crop = ("random_crop", (20, 30), None, False, (0, 0, 0), "constant", "v1")
     erase = ("random_erasing", 0.8, (0.02, 0.33), (0.3, 3.3), bytes_)
     pixels = photograph(37, 53)
     image = column(crop, erase, erase, pixels=pixels[None], output=output)
@@ -245,7 +245,7 @@ def test_what_cannot_be_drawn_is_refused(ops, output, message):
 
 
 def test_a_crop_larger_than_its_image_is_refused_in_torchvisions_words():
-    op = ("random_crop", (40, 20), (1, 1, 1, 1), False, (0, 0, 0), "constant")
+    op = ("random_crop", (40, 20), (1, 1, 1, 1), False, (0, 0, 0), "constant", "v1")
     image = column(op, pixels=photograph(37, 53)[None])
     transform = transforms.RandomCrop((40, 20), padding=1)
     message = "Required crop size .* is larger than input image size .*"
@@ -267,7 +267,7 @@ def test_values_for_other_channels_are_refused():
 @pytest.mark.parametrize(
     ("ops", "shape"),
     [
-        ([("random_crop", (4, 5), None, True, GREY, "constant")], (4, 5, 3)),
+        ([("random_crop", (4, 5), None, True, GREY, "constant", "v1")], (4, 5, 3)),
         ([("random_resized_crop", (4, 5), SCALE, RATIO, KERNELS)], (4, 5, 3)),
         ([FLIP, JITTER, ("random_grayscale", 0.5, "pillow")], (9, 8, 3)),
         ([("random_rotation", (0.0, 9.0), "nearest", False, None, None)], (9, 8, 3)),

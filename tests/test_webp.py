@@ -55,9 +55,9 @@ def test_windows_equal_pillows_crop(size, kind, alpha, seed):
 @pytest.mark.parametrize("kind", ["lossy", "lossless"])
 def test_unchanged_equals_torchvision(kind):
     encoded = encode(photograph(37, 51), **KINDS[kind])
-    np.testing.assert_array_equal(read(encoded, "unchanged"), by_torchvision(encoded))
+    np.testing.assert_array_equal(read(encoded, "torchvision UNCHANGED"), by_torchvision(encoded))
     with pytest.raises(OSError, match="WebP with alpha is not decoded unchanged"):
-        read(encode(photograph(37, 51), alpha=True, **KINDS[kind]), "unchanged")
+        read(encode(photograph(37, 51), alpha=True, **KINDS[kind]), "torchvision UNCHANGED")
 
 
 def test_animations_are_left_to_pillow():

@@ -6,7 +6,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_LINES = 400
-PLACES = ("src/**/*.rs", "python/**/*.py", "python/**/*.pyi", "benches/**/*.rs", "benches/**/*.py")
+PLACES = (
+    "src/**/*.rs",
+    "src/**/*.c",
+    "python/**/*.py",
+    "python/**/*.pyi",
+    "tests/**/*.py",
+    "benches/**/*.rs",
+    "benches/**/*.py",
+    "demo/**/*.py",
+    "tools/**/*.py",
+    "fuzz/src/**/*.rs",
+    "fuzz/fuzz_targets/**/*.rs",
+)
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 //! What every decoder must hold to, whatever it is fed.
 
-use _lib::decode::{Encoded, Format, Mode, Switches};
+use _lib::decode::{Encoded, Format, Mode, Reading, Switches};
 use _lib::image::{Frame, Region};
 
 /// No input may take longer than this many pixels do.
@@ -15,8 +15,12 @@ pub fn check(format: Format, encoded: &[u8]) {
     if Format::of(encoded) != Some(format) {
         return;
     }
-    for mode in [Mode::Rgb, Mode::Grey, Mode::Unchanged] {
-        let Ok(image) = Encoded::open(encoded, mode, SWITCHES) else {
+    let modes = [Mode::Rgb, Mode::Grey, Mode::Unchanged, Mode::Spread];
+    for reading in modes
+        .into_iter()
+        .flat_map(|mode| [Reading::pillow(mode), Reading::torchvision(mode)])
+    {
+        let Ok(image) = Encoded::open(encoded, reading, SWITCHES) else {
             continue;
         };
         let _ = image.expect_upright();

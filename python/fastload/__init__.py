@@ -3,7 +3,18 @@
 from fastload import columns, transforms
 from fastload._lib import __version__
 from fastload.auto import AUTO
+from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.dataset import Dataset
 from fastload.loader import Loader
 
-__all__ = ["AUTO", "Dataset", "Loader", "__version__", "columns", "transforms"]
+__all__ = [
+    "AUTO",
+    "BucketBatchSampler",
+    "Dataset",
+    "Loader",
+    "PackBatchSampler",
+    "TokenBatchSampler",
+    "__version__",
+    "columns",
+    "transforms",
+]

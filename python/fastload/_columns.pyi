@@ -74,15 +74,30 @@ class Text(Column):
     def __new__(cls, letters: Ragged) -> Text: ...
 
 @final
+class Bytes(Column):
+    """Bytes.
+
+    Args:
+        bytes: Those of all samples.
+
+    Raises:
+        ValueError: `bytes` are no single bytes, or have gaps.
+    """
+
+    def __new__(cls, bytes: Ragged) -> Bytes: ...
+
+@final
 class Image(Column):
     """Images, with the operations that each goes through.
 
     Args:
         source: Encoded files, as the operating system names them; the bytes of such files, as ragged
             rows of one uint8; or rows of shape `(H, W)`, `(H, W, 1)` or `(H, W, 3)` and dtype uint8.
-        mode: What files are decoded to: `"RGB"` or `"L"` as by Pillow's `convert`; `"unchanged"`, grey or
-            RGB, as by torchvision's `decode_image`. With `"upright RGB"`, `"upright L"` and `"upright"`, the
-            file's own, files that may say that they are to be turned are refused.
+        mode: What files are decoded to: `"RGB"` or `"L"` as by Pillow's `convert`. With `"upright RGB"`,
+            `"upright L"` and `"upright"`, the file's own, files that may say that they are to be turned
+            are refused. `"torchvision RGB"`, `"torchvision GRAY"` and `"torchvision UNCHANGED"` as by
+            torchvision's `decode_image`; `"torchvision SPREAD"` likewise unchanged, but grey becomes
+            equal red, green and blue. `"torchvision upright RGB"` and so on refuse as above.
         ops: Operations in order, as `fastload.operations` writes them.
         output: What is written in the end, likewise.
 
@@ -113,7 +128,7 @@ class Image(Column):
         Args are those of the key that the parameters are drawn by, as a stream has them.
 
         Raises:
-            ValueError: An operation cannot take an image of this size.
+            ValueError: An operation cannot take an image of this size; torch's: RuntimeError.
         """
     def plans(
         self,
@@ -156,3 +171,22 @@ class Concat(Column):
     """
 
     def __new__(cls, columns: list[Column]) -> Concat: ...
+
+@final
+class Lists(Column):
+    """Lists of the samples of a column, more or fewer for each sample.
+
+    A batch of them is put together by place, as torch's `default_collate` does. Lists of numbers that
+    are of one length at each depth are arrays, unless they are leaves of the form `"list"`.
+
+    Args:
+        items: Rows, ragged rows, text, bytes, or such lists.
+        offsets: One int64 or int32 more than there are samples: sample i is a list of the samples
+            `offsets[i]` to `offsets[i + 1]` of `items`.
+
+    Raises:
+        ValueError: A sample does not lie within `items`, `offsets` are no such numbers, or `items`
+            are decoded.
+    """
+
+    def __new__(cls, items: Column, offsets: Rows) -> Lists: ...

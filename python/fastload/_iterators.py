@@ -7,10 +7,12 @@ iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per
 
 import atexit
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._C._autograd import _profiler_enabled
+from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
@@ -18,7 +20,7 @@ from torch.utils.data.dataloader import (
     _SingleProcessDataLoaderIter,
 )
 
-from fastload import _lib, pillow, sampler
+from fastload import _lib, foreign, pillow, sampler
 from fastload.budget import budget_bytes
 from fastload.lowering.seam import Seam
 
@@ -71,8 +73,8 @@ class NativeIter(_BaseDataLoaderIter):
             **self._settings,
             **pillow.switches(),
             epoch=self._epoch,
-            repeats=order is None or order.repeats,
-            foreign=pillow.server(loader),
+            repeats=sampler.may_repeat(self._index_sampler, order),
+            foreign=foreign.server(loader),
         )
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
@@ -80,7 +82,16 @@ class NativeIter(_BaseDataLoaderIter):
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
-            self._stream.feed_batches(self._sampler_iter, self._ahead)
+            self._stream.feed_batches(
+                self._sampler_iter, self._fetch(), self._ahead, self._auto_collation
+            )
+
+    def _fetch(self) -> Callable[[Any], Any]:
+        """Returns what makes a batch in Python, as torch does inline; it does not hold the iterator."""
+        fetch = _fetcher(self).fetch
+        if not self._pin_memory:
+            return fetch  # type: ignore[no-any-return]
+        return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._shutdown_workers()
@@ -132,13 +143,18 @@ class FallbackIter(_SingleProcessDataLoaderIter):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         super()._reset(loader, first_iter)
-        self._dataset_fetcher = _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
-            self._dataset_kind,
-            self._dataset,
-            self._auto_collation,
-            self._collate_fn,
-            self._drop_last,
-        )
+        self._dataset_fetcher = _fetcher(self)
+
+
+def _fetcher(iterator: Any) -> Any:
+    """Makes torch's fetcher of the batches of an iterator's dataset."""
+    return _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
+        iterator._dataset_kind,
+        iterator._dataset,
+        iterator._auto_collation,
+        iterator._collate_fn,
+        iterator._drop_last,
+    )
 
 
 def _pinned(shape: tuple[int, ...], dtype: str) -> torch.Tensor:

@@ -7,23 +7,42 @@ immutable from Python's side and safe to use from several threads.
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+from fastload._columns import Bytes as Bytes
 from fastload._columns import Column as Column
 from fastload._columns import Concat as Concat
 from fastload._columns import Image as Image
+from fastload._columns import Lists as Lists
 from fastload._columns import Ragged as Ragged
 from fastload._columns import Rows as Rows
 from fastload._columns import Select as Select
 from fastload._columns import Text as Text
 from fastload._files import Blobs as Blobs
 from fastload._files import Npy as Npy
+from fastload._files import Plain as Plain
+from fastload._files import Tar as Tar
+from fastload._plans import Epoch as Epoch
+from fastload._plans import Lengths as Lengths
+from fastload._plans import pack_bins as pack_bins
+from fastload._plans import plan_packed_batches as plan_packed_batches
+from fastload._plans import plan_token_batches as plan_token_batches
+from fastload._process import memory_stats as memory_stats
+from fastload._process import park as park
+from fastload._process import pool_threads as pool_threads
+from fastload._process import shutdown as shutdown
+from fastload._process import trim_memory as trim_memory
 
 __all__ = [
     "Blobs",
+    "Bytes",
     "Column",
     "Concat",
+    "Epoch",
     "Image",
     "Leaf",
+    "Lengths",
+    "Lists",
     "Npy",
+    "Plain",
     "Program",
     "Ragged",
     "Request",
@@ -31,11 +50,16 @@ __all__ = [
     "Rows",
     "Select",
     "Stream",
+    "Tar",
     "Text",
     "__version__",
     "memory_stats",
+    "pack_bins",
     "park",
+    "plan_packed_batches",
+    "plan_token_batches",
     "pool_threads",
+    "same_items",
     "shutdown",
     "trim_memory",
 ]
@@ -52,6 +76,7 @@ class Leaf:
             `"tensor"`: tensors.
             `"channels_last"`: tensors `(C, H, W)` of an `Image` whose layout is `"hwc"`.
             `"array"`: a NumPy array, or a NumPy scalar where there are no dimensions; a tensor.
+            `"cell"`: a NumPy array without dimensions; a tensor. The column's rows are one number each.
             `"number"`: a Python int, float or bool; the tensor that torch's `default_collate` makes of
             them. The column's rows are one int64, float64 or bool each.
             `"list"`: a list of Python numbers, or of such lists; a list of a tensor for each place, as
@@ -59,6 +84,8 @@ class Leaf:
             `"text"`: a str; a list of them, or a tuple where the structure is a sequence. The column is
             text. As an `"array"` it is NumPy's kind of str.
             `"bytes"`: bytes, likewise.
+            `"texts"`: a list of str or bytes, or of such lists; a list of a tuple for each place. The column
+            is lists of text or bytes.
             `"pillow"`: a PIL image of mode RGB or L; not in a batch. The column is an `Image` whose
             output is `("bytes", "hwc")`.
 
@@ -106,6 +133,7 @@ class Program:
         Raises:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
             OSError: A file cannot be read or decoded.
+            ValueError: An operation cannot take the image; torch's: RuntimeError.
             Exception: What `foreign` raises.
         """
     def is_random(self) -> bool:
@@ -133,6 +161,8 @@ class Stream:
         compute: Most of them that decode, transform and copy at once.
         in_order: Whether batches come in the order of their tasks, or as they are finished.
         first_seq: Number of the first batch.
+        first_place: Number of the samples before the first batch: what a stream from the start had given
+            by then. An index that repeats gets its draws by the place of the sample.
         max_chunk: Most samples that a thread claims at once; 0 leaves it to their cost.
         allocate: Makes the tensor that a field is written into, from (shape, dtype name): called
             on the consumer's thread, for page-locked memory. None: memory of our own.
@@ -161,6 +191,7 @@ class Stream:
         compute: int,
         in_order: bool = True,
         first_seq: int = 0,
+        first_place: int = 0,
         max_chunk: int = 0,
         allocate: Callable[[tuple[int, ...], str], Any] | None = None,
         seed: int = 0,
@@ -179,12 +210,15 @@ class Stream:
         `range`s (step 1); it is asked for the next one, on the consumer's thread, only when the
         last is used up. `batch_size=None`: one index per task.
         """
-    def feed_batches(self, batches: Iterator[Any], ahead: int) -> None:
+    def feed_batches(
+        self, batches: Iterator[Any], fetch: Callable[[Any], Any], ahead: int, tensors: bool
+    ) -> None:
         """Takes an iterator of tasks, and pulls the first `ahead` from it, then as `feed` does.
 
-        A task is an iterable of indices, or one index where the stream is not batched. One that
-        cannot be read is an error in the place of its batch; an error of the iterator itself is
-        raised at once.
+        A task is an iterable of indices, or one index where the stream is not batched. Where an index
+        is no plain number (an int, a NumPy integer; with `tensors`, an int64 tensor without dimensions),
+        `fetch(task)` makes what is handed over, on the consumer's thread; its error takes the place of the batch.
+        An error of the iterator itself is raised at once.
         """
     def submit(self, indices: list[int], state: bytes | None = None) -> None:
         """Adds a task by hand: one batch of these indices."""
@@ -243,17 +277,5 @@ class Request:
             ValueError: It was answered already.
         """
 
-def pool_threads() -> int:
-    """Returns how many native threads are alive now."""
-
-def park() -> None:
-    """Ends idle native threads now and waits until they are gone (before a fork)."""
-
-def shutdown() -> None:
-    """Stops the native threads for good, with a time limit; for interpreter exit."""
-
-def memory_stats() -> dict[str, int]:
-    """Returns bytes leased to tensors (`leased_bytes`) and kept for reuse (`idle_bytes`)."""
-
-def trim_memory() -> int:
-    """Gives memory kept for reuse back to the system; returns how many bytes."""
+def same_items(one: list[Any], other: list[Any]) -> bool:
+    """Returns whether two lists hold the very same objects, in the same order."""

@@ -6,14 +6,16 @@ loader is and where it runs, never on a timing: the same program takes the same 
 
 import multiprocessing
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
-from fastload.lowering import Lowered, Memo, NotNative, lower
+from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 
@@ -26,7 +28,11 @@ _DEFAULT_CONVERT = collate.default_convert
 _PYTHON = {
     "number": (int, float, bool),
     "list": (list, int, float, bool),
+    "array": (np.ndarray, np.number, np.bool_, str),
+    "cell": (np.ndarray,),
     "text": (str,),
+    "bytes": (bytes,),
+    "texts": (list, str, bytes),
 }
 """The types of leaves that are not tensors, by their form."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
@@ -74,10 +80,11 @@ def choose(loader: Any) -> Choice:
     """
     workers = loader.workers
     check_workers(workers)
-    lowered, obstacle = _lowered(loader)
+    lowered, refusal = _lowered(loader)
     batched = loader._auto_collation or _listed(loader, lowered)
-    if lowered is not None:
-        obstacle = obstacle or _obstacle(loader, lowered, batched=batched)
+    obstacles = [refusal] if refusal else []
+    obstacles += _obstacles(loader, lowered, batched=batched)
+    obstacle = NotNative.joined(obstacles) if obstacles else None
     if loader.num_workers == 0:
         if workers != "auto":
             msg = f"workers={workers!r} needs num_workers > 0, but got num_workers=0"
@@ -116,36 +123,43 @@ def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
         return None, reason.again()
 
 
-def _obstacle(loader: Any, lowered: Lowered, *, batched: bool) -> NotNative | None:
-    """Returns the first thing that keeps a loader of a lowered dataset from being native."""
-    for _, leaf in lowered.leaves:
-        if leaf.stop is not None:
-            return leaf.stop
+def _obstacles(loader: Any, lowered: Lowered | None, *, batched: bool) -> Iterator[NotNative]:
+    """Yields what keeps a loader from being native, besides that its dataset was not lowered."""
+    leaves = lowered.leaves if lowered is not None else []
+    yield from (leaf.stop for _, leaf in leaves if leaf.stop is not None)
     default = _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
-    if loader.collate_fn is not default:
-        return NotNative(
+    collates = loader.collate_fn is not default
+    if collates:
+        yield NotNative(
             f"collate_fn is {name(loader.collate_fn)}, Python code",
             f"leave collate_fn out, for torch's {default.__name__}",
         )
+    if lowered is None:
+        return
     if loader._auto_collation and type(loader.sampler) is BatchSampler:
         msg = "its sampler gives lists of indices, of which there are batches"
-        return NotNative(msg, "give the BatchSampler as batch_sampler")
+        yield NotNative(msg, "give the BatchSampler as batch_sampler")
     if not loader._auto_collation and not batched and type(loader.sampler) is BatchSampler:
         msg = "the dataset, indexed with a list, has no batch"
-        return NotNative(msg, "give the BatchSampler as batch_sampler")
-    for path, leaf in lowered.leaves:
-        if leaf.form == "pillow":
-            msg = f"samples{path} are Pillow images, of which there are no batches"
-            return NotNative(msg, "end the transforms with one that makes a tensor")
-        if leaf.alone is not None and not batched:
-            return leaf.alone
-        if leaf.wrap is not None and not batched:
-            msg = f"samples{path} are {name(leaf.wrap)}, not plain tensors"
-            return NotNative(msg, "end the transforms with ToPureTensor(), or load batches")
-    if batched and (kind := _recollated(lowered)):
+        yield NotNative(msg, "give the BatchSampler as batch_sampler")
+    for path, leaf in leaves:
+        if leaf.stop is None:
+            yield from _leaf_obstacles(path, leaf, batched=batched)
+    if batched and not collates and (kind := _recollated(lowered)):
         msg = f"torch's default_collate_fn_map has an entry of its own for {kind}"
-        return NotNative(msg, "remove that entry")
-    return None
+        yield NotNative(msg, "remove that entry")
+
+
+def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNative]:
+    """Yields what keeps a value, made natively, out of batches or from being a sample alone."""
+    if leaf.form == "pillow":
+        msg = f"samples{path} are Pillow images, of which there are no batches"
+        yield NotNative(msg, "end the transforms with one that makes a tensor")
+    if leaf.alone is not None and not batched:
+        yield leaf.alone
+    if leaf.wrap is not None and not batched:
+        msg = f"samples{path} are {name(leaf.wrap)}, not plain tensors"
+        yield NotNative(msg, "end the transforms with ToPureTensor(), or load batches")
 
 
 def _listed(loader: Any, lowered: Lowered | None) -> bool:

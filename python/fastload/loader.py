@@ -200,6 +200,7 @@ class Loader(DataLoader[_T_co]):
           raised its error, in a Python thread; `asked_pillow_s`: the seconds it took;
           `asked_pillow_gif` and so on: how many by the format that their first bytes tell,
           `asked_pillow_jpeg` those that are damaged, too large or of rare kinds.
+        - `asked_torchvision` and so on: likewise, where torchvision's `decode_image` is the loader.
 
         The process and inline lanes count `batches`, as long as their iterator lives. Empty
         before the first iterator, and in a forked child until it starts one of its own.

@@ -26,7 +26,8 @@ Op = tuple[Any, ...]
 Of parameters that are drawn, as torchvision's classes of these names draw them:
 
 * `("flip", p, vertical)`; `("random_grayscale", p, "pillow" | "torch" | "torch_fused")`;
-* `("random_crop", size, (left, top, right, bottom) | None, pad_if_needed, fill, padding_mode)`;
+* `("random_crop", size, (left, top, right, bottom) | None, pad_if_needed, fill, padding_mode,
+  version)`: the version is `"v1"`, or `"v2"` for the words of `torchvision.transforms.v2`;
 * `("random_resized_crop", size, scale, ratio, kernel | [kernel, ...])`: with several, one as likely as
   another;
 * `("color_jitter", brightness, contrast, saturation, hue)`, each a range or None;

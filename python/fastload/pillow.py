@@ -1,22 +1,14 @@
 """What depends on the Pillow that is installed, which need not be at all.
 
-Owns Pillow's process-wide switches, the arithmetic that differs between its versions, and the thread in
-which Pillow itself decodes what native code refuses: a GIF, a truncated file.
+Owns Pillow's process-wide switches, the arithmetic that differs between its versions, and how Pillow
+itself decodes what native code refuses: a GIF, a truncated file.
 """
 
 import functools
 import io
-import logging
 import sys
-import threading
-import weakref
-from collections.abc import Callable
 from importlib import metadata, util
 from typing import Any, TypedDict
-
-from fastload import _lib
-
-_log = logging.getLogger("fastload")
 
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
@@ -35,17 +27,12 @@ def switches() -> Switches:
     """Returns Pillow's switches as they are now; their defaults where nobody imported it."""
     image, file = sys.modules.get("PIL.Image"), sys.modules.get("PIL.ImageFile")
     # where nobody can warn of many pixels, they are refused as late as Pillow raises
-    default = _DEFAULT_MAX_PIXELS * (1 if _is_installed() else 2)
+    default = _DEFAULT_MAX_PIXELS * (1 if is_installed() else 2)
     limit = getattr(image, "MAX_IMAGE_PIXELS", default)
     return {
         "truncated": bool(getattr(file, "LOAD_TRUNCATED_IMAGES", False)),
         "max_pixels": None if limit is None else max(0, int(limit)),
     }
-
-
-def decoder() -> Callable[[str | bytes, str], tuple[bytes, tuple[int, int, int]]] | None:
-    """Returns what decodes a file that native code refuses; None where Pillow is not installed."""
-    return decode if _is_installed() else None
 
 
 def decode(source: str | bytes, mode: str) -> tuple[bytes, tuple[int, int, int]]:
@@ -98,47 +85,9 @@ def _upright(source: str | bytes, mode: str) -> Any:
     return image
 
 
-def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
-    """Returns what starts the thread that decodes for an iterator; None without Pillow.
-
-    The thread keeps neither the iterator nor the loader alive. It is a daemon, for nobody can be made
-    to wait for a file of any size when the interpreter exits.
-    """
-    return functools.partial(_start, weakref.ref(loader)) if _is_installed() else None
-
-
-_told: "weakref.WeakSet[Any]" = weakref.WeakSet()
-
-
-def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> None:
-    thread = threading.Thread(target=_serve, args=(requests,), name="fastload-pillow", daemon=True)
-    thread.start()
-    alive = loader()
-    if alive is not None and alive not in _told:
-        _told.add(alive)
-        _log.info("Pillow decodes what native code does not, in a thread of its own: %s", why)
-
-
-def _serve(requests: _lib.Requests) -> None:
-    """Answers requests until their stream is closed."""
-    for request in requests:
-        try:
-            pixels, shape = decode(request.source, request.mode)
-        except BaseException as error:
-            request.fail(_from_decode(error))
-        else:
-            request.answer(pixels, shape)
-            del pixels
-
-
-def _from_decode(error: BaseException) -> BaseException:
-    """Takes the frame that waits for requests off a traceback."""
-    frames = error.__traceback__
-    return error.with_traceback(frames.tb_next if frames else None)
-
-
 @functools.cache
-def _is_installed() -> bool:
+def is_installed() -> bool:
+    """Returns whether Pillow can be imported."""
     return util.find_spec("PIL") is not None
 
 

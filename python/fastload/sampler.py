@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 
+from fastload.batching import PlannedBatchSampler
+
 Chunk = torch.Tensor | range
 
 # torch draws with replacement in runs of 32; a generator of its own may be drawn from further
@@ -73,6 +75,18 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
     if not _known(sampler) or index_sampler.batch_size <= 0:
         return None
     return Order(sampler, index_sampler.batch_size, bool(index_sampler.drop_last))
+
+
+def may_repeat(index_sampler: Any, order: Order | None) -> bool:
+    """Returns whether an index may come several times in an epoch.
+
+    Args:
+        index_sampler: What a loader iterates.
+        order: What `recognise` made of it.
+    """
+    if order is not None:
+        return order.repeats
+    return getattr(type(index_sampler), "__iter__", None) is not PlannedBatchSampler.__iter__
 
 
 def picks_batches(sampler: Any) -> bool:

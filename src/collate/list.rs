@@ -8,7 +8,7 @@ use crate::memory::{Destination, lease};
 const BLOCK: usize = 32;
 
 /// Turns `(B, ...)` into `(..., B)`, so that the values of each place lie side by side.
-pub fn by_place(field: Dense) -> Result<Dense> {
+pub(super) fn by_place(field: Dense) -> Result<Dense> {
     let mut shape = field.shape;
     let samples = shape.remove(0);
     let places = shape.iter().product();

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, Writer, lease};
 use crate::sync::{Mutex, lock};
 
-pub use list::by_place;
+use list::by_place;
 
 /// One field of a finished batch.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub enum Field {
     Texts(Vec<Box<str>>),
     /// Bytes for each sample.
     Bytes(Vec<Box<[u8]>>),
+    /// Samples that are lists: a field for each place in them.
+    Lists(Vec<Field>),
 }
 
 impl Field {
@@ -30,6 +32,19 @@ impl Field {
             Field::Dense(dense) => dense.memory.len(),
             Field::Texts(texts) => texts.iter().map(|text| text.len()).sum(),
             Field::Bytes(all) => all.iter().map(|bytes| bytes.len()).sum(),
+            Field::Lists(places) => places.iter().map(Field::bytes).sum(),
+        }
+    }
+
+    /// Turns numbers as [`by_place`] does, at each place in lists.
+    pub fn by_place(self) -> Result<Field> {
+        match self {
+            Field::Dense(dense) => by_place(dense).map(Field::Dense),
+            Field::Texts(_) | Field::Bytes(_) => Ok(self),
+            Field::Lists(places) => {
+                let places = places.into_iter().map(Field::by_place);
+                places.collect::<Result<_>>().map(Field::Lists)
+            }
         }
     }
 }
@@ -71,6 +86,7 @@ enum Kind {
     Loose(Mutex<Vec<Option<Loose>>>),
     Texts(Mutex<Vec<Box<str>>>),
     Bytes(Mutex<Vec<Box<[u8]>>>),
+    Lists(Vec<Slot>),
     Refused(Error),
 }
 
@@ -115,6 +131,14 @@ impl Slot {
         }
     }
 
+    /// Makes a slot for samples that are lists of one length, of a slot for each place in them.
+    pub fn lists(places: Vec<Slot>) -> Slot {
+        Slot {
+            dtype: Dtype::UInt8,
+            kind: Kind::Lists(places),
+        }
+    }
+
     /// Makes a slot of samples that do not fit together; the error comes once they are all made.
     pub fn refused(error: Error) -> Slot {
         Slot {
@@ -135,6 +159,14 @@ impl Slot {
     pub fn fixed_rows(&self) -> Option<(&Writer, &[usize])> {
         match &self.kind {
             Kind::Fixed { writer, shape, .. } => Some((writer, shape)),
+            _ => None,
+        }
+    }
+
+    /// The slots of each place in lists, if samples are such.
+    pub fn places(&self) -> Option<&[Slot]> {
+        match &self.kind {
+            Kind::Lists(places) => Some(places),
             _ => None,
         }
     }
@@ -189,6 +221,10 @@ impl Slot {
             }
             Kind::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
             Kind::Bytes(all) => Ok(Field::Bytes(std::mem::take(&mut *lock(&all)))),
+            Kind::Lists(places) => {
+                let places = places.into_iter().map(|place| place.finish(batched));
+                places.collect::<Result<_>>().map(Field::Lists)
+            }
             Kind::Refused(error) => Err(error),
         }
     }

@@ -56,6 +56,11 @@ impl Files {
         self.stamps[at]
     }
 
+    /// Whether the file `at` is not as it was, or cannot be looked at.
+    pub fn has_changed(&self, at: usize) -> bool {
+        Stamp::of_path(self.path(at)).ok() != Some(self.stamps[at])
+    }
+
     /// Fills `out` with the bytes of the file `at` from `start` on.
     ///
     /// # Errors

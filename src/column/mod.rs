@@ -3,10 +3,12 @@
 //! Owns storage, and how one sample is read from it. What its bytes mean, and what is done to them, is
 //! the [`program`](crate::program)'s. A new kind of storage is one file here.
 
+mod binary;
 mod blobs;
 mod cast;
 mod files;
 mod numbers;
+mod offsets;
 mod paths;
 mod ragged;
 mod rows;
@@ -15,10 +17,12 @@ mod stamp;
 mod table;
 mod text;
 
+pub use binary::Binary;
 pub use blobs::{Blobs, Look, Place};
 pub use cast::Cast;
 pub use files::Files;
 pub use numbers::Numbers;
+pub use offsets::Offsets;
 pub use paths::Paths;
 pub use ragged::Ragged;
 pub use rows::{Rows, Scratch};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::rows::Scratch;
-use super::{Numbers, Rows};
-use crate::error::{Error, Result};
+use super::{Numbers, Offsets, Rows};
+use crate::error::Result;
 
 /// How many samples ahead memory is asked for.
 const AHEAD: usize = 8;
@@ -13,8 +13,8 @@ const AHEAD: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Ragged {
     values: Rows,
-    /// Sample i is made of the rows `offsets[i]..offsets[i + 1]`.
-    offsets: Numbers,
+    /// The rows that each sample is made of.
+    offsets: Offsets,
 }
 
 impl Ragged {
@@ -24,23 +24,13 @@ impl Ragged {
     ///
     /// [`Error::Offsets`]: no offset at all, or a sample that does not lie within the values.
     pub fn new(values: Rows, offsets: Numbers) -> Result<Ragged> {
-        let ragged = Ragged { values, offsets };
-        if ragged.offsets.is_empty() {
-            let (index, start, end, len) = (0, 0, 0, ragged.values.len());
-            return Err(Error::Offsets {
-                index,
-                start,
-                end,
-                len,
-            });
-        }
-        (0..ragged.len()).try_for_each(|index| ragged.range(index).map(drop))?;
-        Ok(ragged)
+        let offsets = Offsets::new(offsets, values.len())?;
+        Ok(Ragged { values, offsets })
     }
 
     /// Number of samples.
     pub fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.offsets.len()
     }
 
     /// Whether there are none.
@@ -64,18 +54,7 @@ impl Ragged {
     ///
     /// [`Error::Offsets`]: the owner of the offsets has changed them since.
     pub fn range(&self, index: usize) -> Result<Range<usize>> {
-        let (start, end) = (self.offsets.get(index), self.offsets.get(index + 1));
-        let len = self.values.len();
-        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        match range {
-            Some((first, last)) if first <= last && last <= len => Ok(first..last),
-            _ => Err(Error::Offsets {
-                index,
-                start,
-                end,
-                len,
-            }),
-        }
+        self.offsets.range(index, self.values.len())
     }
 
     /// Asks for the memory of the sample at `index`, which is read soon.
@@ -101,14 +80,7 @@ impl Ragged {
             }
             let range = self.range(index)?;
             if range.len() * self.values.row_bytes() != bytes {
-                let (start, end) = (self.offsets.get(index), self.offsets.get(index + 1));
-                let len = self.values.len();
-                return Err(Error::Offsets {
-                    index,
-                    start,
-                    end,
-                    len,
-                });
+                return Err(self.offsets.changed(index, self.values.len()));
             }
             self.values.copy_range(range, scratch, sample);
         }

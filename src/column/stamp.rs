@@ -1,6 +1,6 @@
 //! What a file was like when it was looked at: how a change since then is noticed.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -14,14 +14,24 @@ pub struct Stamp {
     modified: Option<SystemTime>,
 }
 
+impl From<&Metadata> for Stamp {
+    fn from(metadata: &Metadata) -> Stamp {
+        Stamp {
+            len: metadata.len(),
+            modified: metadata.modified().ok(),
+        }
+    }
+}
+
 impl Stamp {
     /// Looks at an open file.
     pub fn of(file: &File) -> io::Result<Stamp> {
-        let metadata = file.metadata()?;
-        Ok(Stamp {
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
-        })
+        Ok(Stamp::from(&file.metadata()?))
+    }
+
+    /// Looks at a file by its path.
+    pub fn of_path(path: &Path) -> io::Result<Stamp> {
+        Ok(Stamp::from(&path.metadata()?))
     }
 
     /// Bytes of the file.

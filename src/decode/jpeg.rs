@@ -15,7 +15,7 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint};
 
 use turbojpeg_sys as _; // links libjpeg-turbo
 
-use super::{Mode, Switches, colour, refuse};
+use super::{Library, Mode, Reading, Switches, colour, refuse};
 use crate::Result;
 use crate::image::{Frame, Region, Shape};
 
@@ -91,7 +91,7 @@ impl Header {
     /// # Errors
     ///
     /// [`Error::Decode`](crate::Error::Decode) without a path: refused, too large, or broken.
-    pub(super) fn read(encoded: &[u8], mode: Mode, switches: Switches) -> Result<Self> {
+    pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
         let mut header = Self::default();
         let status = with_message(|message| {
             // SAFETY: the slice outlives the call and comes with its length; `header` has the layout
@@ -110,9 +110,9 @@ impl Header {
         if header.arithmetic != 0 {
             return Err(refuse("a JPEG with arithmetic coding is not decoded here"));
         }
-        match (header.components, mode) {
-            (1 | 3, _) | (4, Mode::Rgb | Mode::Grey) => Ok(header),
-            (several, _) => Err(refuse(format!(
+        match (header.components, reading.library, reading.mode) {
+            (1 | 3, ..) | (4, _, Mode::Rgb) | (4, Library::Pillow, Mode::Grey) => Ok(header),
+            (several, ..) => Err(refuse(format!(
                 "a JPEG of {several} components is not decoded here"
             ))),
         }
@@ -124,7 +124,7 @@ impl Header {
             height: self.height as usize,
             width: self.width as usize,
             channels: match mode {
-                Mode::Rgb => 3,
+                Mode::Rgb | Mode::Spread => 3,
                 Mode::Grey => 1,
                 Mode::Unchanged => self.components as usize,
             },
@@ -135,31 +135,31 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: cut short, or broken beyond what Pillow
-    /// tolerates.
+    /// [`Error::Decode`](crate::Error::Decode) without a path: cut short, or broken beyond what the
+    /// library tolerates.
     pub(super) fn decode(
         &self,
         encoded: &[u8],
-        mode: Mode,
+        reading: Reading,
         wanted: Region,
         frame: &mut Frame,
     ) -> Result<Region> {
-        let whole = Region::whole(self.shape(mode));
+        let whole = Region::whole(self.shape(reading.mode));
         let mut held = self.around(wanted);
-        let mut status = self.call(encoded, mode, held, frame)?;
+        let mut status = self.call(encoded, reading, held, frame)?;
         if status != Status::Decoded && held != whole {
             held = whole;
-            status = self.call(encoded, mode, held, frame)?;
+            status = self.call(encoded, reading, held, frame)?;
         }
         match status {
             Status::Decoded => {}
-            Status::Endless if mode != Mode::Unchanged => {}
+            Status::Endless if reading.library == Library::Pillow => {}
             other => return Err(other.refusal()),
         }
         if self.components == 4 {
             colour::inverted_cmyk_to_rgb(frame);
         }
-        if mode == Mode::Grey && self.components != 1 {
+        if reading.mode == Mode::Grey && frame.channels() != 1 {
             colour::rgb_to_grey(frame);
         }
         Ok(held)
@@ -183,9 +183,17 @@ impl Header {
     }
 
     /// Decodes `held` as far as libjpeg converts colours.
-    fn call(&self, encoded: &[u8], mode: Mode, held: Region, frame: &mut Frame) -> Result<Status> {
-        let channels = match (self.components, mode) {
+    fn call(
+        &self,
+        encoded: &[u8],
+        reading: Reading,
+        held: Region,
+        frame: &mut Frame,
+    ) -> Result<Status> {
+        let channels = match (self.components, reading.mode) {
             (1, Mode::Grey | Mode::Unchanged) => 1,
+            // libjpeg's own grey: the brightness that the file holds
+            (3, Mode::Grey) if reading.library == Library::Torchvision => 1,
             (4, _) => 4,
             _ => 3,
         };

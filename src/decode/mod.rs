@@ -1,7 +1,8 @@
-//! Decoders: encoded bytes to pixels, bit for bit as Pillow's.
+//! Decoders: encoded bytes to pixels, bit for bit as Pillow's, or as torchvision's.
 //!
 //! Owns the choice of a decoder, made from the bytes and never from a file's name. Refuses to open
-//! files. Invariant: what is decoded equals Pillow's pixels; what Pillow refuses is refused.
+//! files. Invariant: what is decoded equals the pixels of the [`Library`] that is asked for; what that
+//! one refuses is refused.
 
 mod colour;
 mod format;
@@ -13,7 +14,7 @@ mod switches;
 mod webp;
 
 pub use format::Format;
-pub use reading::Reading;
+pub use reading::{Library, Reading};
 pub use switches::Switches;
 
 use std::path::PathBuf;
@@ -24,22 +25,30 @@ use crate::{Error, Result};
 /// Which channels an image is decoded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Red, green and blue: Pillow's `convert("RGB")`.
+    /// Red, green and blue: Pillow's `convert("RGB")`, or the mode `RGB` of `decode_image`.
     Rgb,
-    /// One channel: Pillow's `convert("L")`.
+    /// One channel: Pillow's `convert("L")`, or the mode `GRAY` of `decode_image`.
     Grey,
-    /// The file's own, grey or RGB: torchvision's `decode_image` unless told otherwise.
+    /// The file's own, grey or RGB: `decode_image` unless told otherwise.
     Unchanged,
+    /// The file's own, grey being made equal red, green and blue: what arithmetic with one number for
+    /// each channel makes of a grey tensor.
+    Spread,
 }
 
 impl Mode {
     /// Returns the bytes of a pixel, if it is the same for all files.
     pub fn channels(self) -> Option<usize> {
         match self {
-            Self::Rgb => Some(3),
+            Self::Rgb | Self::Spread => Some(3),
             Self::Grey => Some(1),
             Self::Unchanged => None,
         }
+    }
+
+    /// Tells whether only files are decoded that are grey or RGB themselves.
+    fn keeps_kind(self) -> bool {
+        matches!(self, Self::Unchanged | Self::Spread)
     }
 }
 
@@ -47,7 +56,7 @@ impl Mode {
 #[derive(Debug)]
 pub struct Encoded<'a> {
     bytes: &'a [u8],
-    mode: Mode,
+    reading: Reading,
     header: Header,
 }
 
@@ -65,28 +74,29 @@ impl<'a> Encoded<'a> {
     /// # Errors
     ///
     /// [`Error::Decode`], without a path: what is not decoded here, and why.
-    pub fn open(bytes: &'a [u8], mode: Mode, switches: Switches) -> Result<Self> {
+    pub fn open(bytes: &'a [u8], reading: Reading, switches: Switches) -> Result<Self> {
         let header = match Format::of(bytes) {
-            Some(Format::Jpeg) => Header::Jpeg(jpeg::Header::read(bytes, mode, switches)?),
-            Some(Format::Png) => Header::Png(png::Header::read(bytes, mode, switches)?),
-            Some(Format::WebP) => Header::WebP(webp::Header::read(bytes, mode, switches)?),
+            Some(Format::Jpeg) => Header::Jpeg(jpeg::Header::read(bytes, reading, switches)?),
+            Some(Format::Png) => Header::Png(png::Header::read(bytes, reading, switches)?),
+            Some(Format::WebP) => Header::WebP(webp::Header::read(bytes, reading, switches)?),
             Some(other) => return Err(refuse(format!("{other} is not decoded here"))),
-            None if bytes.is_empty() => return Err(refuse("the file is empty")),
+            None if bytes.is_empty() => return Err(refuse("the file is empty, or cannot be read")),
             None => return Err(refuse("it is no image format known here")),
         };
         Ok(Self {
             bytes,
-            mode,
+            reading,
             header,
         })
     }
 
     /// Returns the size of the whole image, once decoded.
     pub fn shape(&self) -> Shape {
+        let mode = self.reading.mode;
         match &self.header {
-            Header::Jpeg(header) => header.shape(self.mode),
-            Header::Png(header) => header.shape(self.mode),
-            Header::WebP(header) => header.shape(self.mode),
+            Header::Jpeg(header) => header.shape(mode),
+            Header::Png(header) => header.shape(mode),
+            Header::WebP(header) => header.shape(mode),
         }
     }
 
@@ -119,9 +129,9 @@ impl<'a> Encoded<'a> {
             _ => wanted,
         };
         match &self.header {
-            Header::Jpeg(header) => header.decode(self.bytes, self.mode, wanted, frame),
-            Header::Png(header) => header.decode(self.bytes, self.mode, frame),
-            Header::WebP(header) => header.decode(self.bytes, self.mode, frame),
+            Header::Jpeg(header) => header.decode(self.bytes, self.reading, wanted, frame),
+            Header::Png(header) => header.decode(self.bytes, self.reading.mode, frame),
+            Header::WebP(header) => header.decode(self.bytes, self.reading.mode, frame),
         }
     }
 }

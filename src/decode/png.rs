@@ -11,7 +11,7 @@ mod chunks;
 use std::io::Cursor;
 
 use self::chunks::Chunks;
-use super::{Mode, Switches, colour, refuse};
+use super::{Library, Mode, Reading, Switches, colour, refuse};
 use crate::Result;
 use crate::image::{Frame, Region, Shape, pillow_luma};
 
@@ -27,19 +27,29 @@ impl Header {
     /// # Errors
     ///
     /// [`Error::Decode`](crate::Error::Decode) without a path: refused, too large, or broken.
-    pub(super) fn read(encoded: &[u8], mode: Mode, switches: Switches) -> Result<Self> {
+    pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
         let chunks = Chunks::read(encoded)?;
         let size = (u64::from(chunks.height), u64::from(chunks.width));
         switches.admit(size, encoded.len())?;
-        if mode == Mode::Unchanged
+        // torchvision looks at transparent colours only to leave them out
+        let is_transparent = chunks.has_transparency && reading.library == Library::Pillow;
+        if reading.mode.keeps_kind()
             && !matches!(
-                (chunks.colour, chunks.depth, chunks.has_transparency),
+                (chunks.colour, chunks.depth, is_transparent),
                 (0 | 2, 8, false)
             )
         {
             return Err(refuse(
                 "a PNG is decoded unchanged if it has 8 bits of grey or RGB",
             ));
+        }
+        if reading.library == Library::Torchvision && chunks.depth == 16 {
+            return Err(refuse("a PNG of 16 bits is not decoded to bytes"));
+        }
+        if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey)
+            && chunks.colour != 0
+        {
+            return Err(refuse("a PNG of colours is not made grey here"));
         }
         Ok(Self { chunks })
     }

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 
 use libwebp_sys::{self as webp, VP8StatusCode};
 
-use super::{Mode, Switches, colour, refuse};
+use super::{Library, Mode, Reading, Switches, colour, refuse};
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result};
 
@@ -26,7 +26,7 @@ impl Header {
     /// # Errors
     ///
     /// [`Error::Decode`] without a path: refused, too large, or broken.
-    pub(super) fn read(encoded: &[u8], mode: Mode, switches: Switches) -> Result<Self> {
+    pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
         let mut features = MaybeUninit::<webp::WebPBitstreamFeatures>::zeroed();
         // SAFETY: the slice comes with its length, and `features` has room for the struct.
         let status = unsafe {
@@ -45,8 +45,11 @@ impl Header {
         if features.has_animation != 0 {
             return Err(refuse("it is an animated WebP"));
         }
-        if mode == Mode::Unchanged && features.has_alpha != 0 {
+        if reading.mode.keeps_kind() && features.has_alpha != 0 {
             return Err(refuse("a WebP with alpha is not decoded unchanged here"));
+        }
+        if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey) {
+            return Err(refuse("a WebP is not made grey here"));
         }
         Ok(Self { height, width })
     }

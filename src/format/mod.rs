@@ -8,6 +8,7 @@
 
 mod header;
 mod npy;
+mod plain;
 mod shapes;
 
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ use std::ops::Range;
 
 pub use header::{Header, headers};
 pub use npy::{Npy, RowRange};
+pub use plain::{Integer, Utf8};
 pub use shapes::Shapes;
 
 use crate::column::Blobs;

@@ -4,8 +4,8 @@
 
 use super::resample::{Resampler, Scaling};
 use super::{
-    Affine, Filter, Frame, GaussianBlur, Luma, Pad, PassOrder, Pixels, Region, Shape, Turn, colour,
-    flip, luma_torch, torch,
+    Affine, Filter, Frame, GaussianBlur, Luma, Misfit, Pad, PassOrder, Pixels, Region, Shape, Turn,
+    colour, flip, luma_torch, torch,
 };
 use crate::Result;
 
@@ -71,6 +71,20 @@ pub enum Kernel {
     Pillow(Filter, PassOrder),
     /// torch's, for tensors of bytes.
     Torch(torch::Interpolation),
+}
+
+impl Kernel {
+    /// Refuses to scale to or from an image of no pixels.
+    pub(super) fn check(self, from: (usize, usize), to: (usize, usize)) -> Result<()> {
+        if from.0.min(from.1).min(to.0).min(to.1) > 0 {
+            return Ok(());
+        }
+        let misfit = match self {
+            Self::Pillow(..) => Misfit::NoPixels,
+            Self::Torch(_) => Misfit::NoElements { from, to },
+        };
+        Err(misfit.into())
+    }
 }
 
 impl Action {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::wide::{is_fused, to_byte, wide};
-use super::{Frame, Pixels};
+use super::{Frame, Misfit, Pixels};
 use crate::{Error, Result};
 
 /// Values of a row that are summed at once.
@@ -50,8 +50,9 @@ impl GaussianBlur {
     ///
     /// # Errors
     ///
+    /// [`Error::Misfit`]: an image that is too small for its border to be reflected.
     /// [`Error::Transform`]: an image of one channel, or a processor, for which torch adds in another
-    /// order; an image that is too small for its border to be reflected; no memory.
+    /// order; no memory.
     pub(super) fn run(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         let shape = source.shape();
         let error = |reason: &str| Error::Transform {
@@ -62,8 +63,15 @@ impl GaussianBlur {
             return Err(error("torch adds in an order of its own"));
         }
         let (left, above) = (self.across.len() / 2, self.down.len() / 2);
-        if left >= shape.width || above >= shape.height {
-            return Err(error("the border is wider than what it reflects"));
+        for (border, dimension, side) in [(left, 3, shape.width), (above, 2, shape.height)] {
+            if border >= side {
+                let misfit = Misfit::Reflection {
+                    border,
+                    dimension,
+                    shape: [1, shape.channels, shape.height, shape.width],
+                };
+                return Err(misfit.into());
+            }
         }
         target.reset(shape)?;
         let mut window = Window::new(source, left, self.down.len())

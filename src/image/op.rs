@@ -105,14 +105,15 @@ impl Op {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`](crate::Error::Transform): the operation cannot take an image of this size, or
-    /// makes one that no memory can hold.
+    /// [`Error::Misfit`](crate::Error::Misfit): the operation cannot take an image of this size.
+    /// [`Error::Transform`](crate::Error::Transform): it makes one that no memory can hold.
     pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let shape = plan.shape();
         match self {
             Self::Action(action) => plan.push(action.clone()),
             Self::Resize(size, kernel) => {
                 let (height, width) = size.of(shape.height, shape.width);
+                kernel.check((shape.height, shape.width), (height, width))?;
                 plan.push(Action::Resize {
                     height,
                     width,

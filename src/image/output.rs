@@ -2,6 +2,7 @@
 
 use super::{Pixels, Shape};
 use crate::memory::Dtype;
+use crate::{Error, Result};
 
 /// Most bytes of a pixel.
 const MOST_CHANNELS: usize = 4;
@@ -80,6 +81,25 @@ impl Output {
             Layout::Hwc | Layout::Array => vec![shape.height, shape.width, shape.channels],
             Layout::Chw => vec![shape.channels, shape.height, shape.width],
         }
+    }
+
+    /// Refuses images of another number of channels than there are elements for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broadcast`].
+    pub(super) fn check(&self, shape: Shape) -> Result<()> {
+        let channels = match self {
+            Self::Table(table, _) if table.channels > 1 => table.channels,
+            _ => shape.channels,
+        };
+        if channels == shape.channels {
+            return Ok(());
+        }
+        Err(Error::Broadcast {
+            got: self.sample_shape(shape),
+            wanted: self.sample_shape(Shape { channels, ..shape }),
+        })
     }
 
     /// Returns how many bytes that sample takes; None where no memory can have as many.

@@ -39,38 +39,19 @@ impl Padding {
         }
     }
 
-    /// Returns the most pixels that can be added to a side of `len`. More would be mirrored twice, which
-    /// torchvision does with images and refuses with tensors.
-    fn most(self, len: usize) -> usize {
-        match self {
-            Self::Constant => usize::MAX,
-            Self::Edge if len > 0 => usize::MAX,
-            Self::Edge => 0,
-            Self::Reflect => len.saturating_sub(1),
-            Self::Symmetric => len,
-        }
-    }
-
-    /// Returns the pixel of a side of `len` that is repeated `distance` (1 or more) pixels before the
-    /// first.
-    fn before(self, distance: usize) -> usize {
-        match self {
-            Self::Constant | Self::Edge => 0,
-            Self::Reflect => distance,
-            Self::Symmetric => distance - 1,
-        }
-    }
-
-    /// Returns the pixel of a side of `len` that is the `at`th of the side with `before` pixels added
-    /// in front.
+    /// Returns the pixel of a side of `len`, 1 or more, that is the `at`th of the side with `before` pixels
+    /// added in front. A side is mirrored as often as it takes, as `numpy.pad` does it.
     fn index(self, at: usize, before: usize, len: usize) -> usize {
-        if at < before {
-            self.before(before - at)
-        } else if at < before + len {
-            at - before
-        } else {
-            len - 1 - self.before(at - before - (len - 1))
+        let (period, overlap) = match self {
+            Self::Constant | Self::Edge => return at.saturating_sub(before).min(len - 1),
+            Self::Reflect => (2 * (len - 1), 0),
+            Self::Symmetric => (2 * len, 1),
+        };
+        if period == 0 {
+            return 0;
         }
+        let at = (at + period - before % period) % period;
+        if at < len { at } else { period - overlap - at }
     }
 }
 
@@ -133,25 +114,12 @@ impl Pad {
     }
 
     fn check(&self, height: usize, width: usize) -> Result<()> {
-        let fits = self.top.max(self.bottom) <= self.mode.most(height)
-            && self.left.max(self.right) <= self.mode.most(width);
-        if fits {
+        if self.mode == Padding::Constant || height.min(width) > 0 {
             return Ok(());
         }
-        let Self {
-            left,
-            top,
-            right,
-            bottom,
-            mode,
-            ..
-        } = self;
         Err(Error::Transform {
-            what: format!(
-                "pad an image of {height}x{width} pixels by {:?} ({mode:?})",
-                (left, top, right, bottom)
-            ),
-            reason: "no more than the image itself can be mirrored".into(),
+            what: format!("pad an image of {height}x{width} pixels ({:?})", self.mode),
+            reason: "there is no pixel to repeat".into(),
         })
     }
 }

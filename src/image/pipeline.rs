@@ -111,17 +111,20 @@ impl Pipeline {
     /// # Errors
     ///
     /// [`Error::Transform`]: an operation cannot take the image, or makes one that no memory can hold.
+    /// [`Error::Broadcast`]: it has another number of channels than the output has elements for.
     pub fn plan(&self, shape: Shape, key: Key) -> Result<Plan> {
         let is_copy = self.ops.is_empty() && matches!(self.output, Output::Bytes(_));
         if !is_copy && !matches!(shape.channels, 1 | 3) {
+            self.output.check(shape)?;
             return Err(Error::Transform {
                 what: format!("transform an image of {} channels", shape.channels),
-                reason: "only grey and RGB are transformed".into(),
+                reason: "only grey and RGB are transformed natively; decode to RGB".into(),
             });
         }
         let mut plan = Plan::new(shape);
         nested::run(&self.ops, key, 0, &mut plan)?;
         self.check(plan.shape())?;
+        self.output.check(plan.shape())?;
         Ok(plan)
     }
 

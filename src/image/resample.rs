@@ -11,7 +11,7 @@ use super::nearest::{Nearest, Positions};
 use super::torch::{self, Interpolation};
 use super::weights::{Span, Weights};
 use super::{Filter, Frame, Kernel, PassOrder, Pixels, Region, pillow};
-use crate::{Error, Result};
+use crate::Result;
 
 /// Weights and rows of the last resize, kept for the next one.
 #[derive(Debug, Default)]
@@ -68,15 +68,11 @@ impl Resampler {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an empty image or size, or no memory.
+    /// [`Error::Misfit`](crate::Error::Misfit): an empty image or size.
+    /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn reach(&mut self, scaling: &Scaling) -> Result<Region> {
         let (from, to) = (scaling.from, scaling.to);
-        if from.0.min(from.1).min(to.0).min(to.1) == 0 {
-            return Err(Error::Transform {
-                what: format!("resize to {}x{}", to.0, to.1),
-                reason: format!("the image has {}x{} pixels", from.0, from.1),
-            });
-        }
+        scaling.kernel.check(from, to)?;
         if from == to {
             return Ok(scaling.window);
         }
@@ -97,7 +93,8 @@ impl Resampler {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an empty image or size, or no memory.
+    /// [`Error::Misfit`](crate::Error::Misfit): an empty image or size.
+    /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn resize(
         &mut self,
         source: Pixels<'_>,

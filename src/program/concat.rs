@@ -28,8 +28,8 @@ impl Concat {
             return Err(Error::Parts { first, other });
         };
         let fits = |other: &Leaf| {
-            (other.kind(), other.dtype(), other.row_shape())
-                == (first.kind(), first.dtype(), first.row_shape())
+            (other.nesting(), other.dtype(), other.row_shape())
+                == (first.nesting(), first.dtype(), first.row_shape())
         };
         if let Some(other) = parts.iter().find(|other| !fits(other)) {
             return Err(Error::Parts {

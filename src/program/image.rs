@@ -137,15 +137,26 @@ impl Image {
         switches: Switches,
         scratch: &mut Scratch,
     ) -> Result<(Plan, Shape, Region)> {
-        let encoded = Encoded::open(encoded, reading.mode, switches)?;
+        let encoded = Encoded::open(encoded, reading, switches)?;
         if reading.upright {
             encoded.expect_upright()?;
         }
         let shape = encoded.shape();
-        let plan = self.pipeline.plan(shape, key)?;
-        let wanted = self.pipeline.wanted(&plan, shape, scratch)?;
-        let held = encoded.decode(wanted, &mut scratch.decoded)?;
-        Ok((plan, shape, held))
+        let planned = self.pipeline.plan(shape, key).and_then(|plan| {
+            let wanted = self.pipeline.wanted(&plan, shape, scratch)?;
+            Ok((plan, wanted))
+        });
+        match planned {
+            Ok((plan, wanted)) => {
+                let held = encoded.decode(wanted, &mut scratch.decoded)?;
+                Ok((plan, shape, held))
+            }
+            Err(error) => {
+                // That the file cannot be decoded comes before what cannot be done with its image.
+                encoded.decode(Region::whole(shape), &mut scratch.decoded)?;
+                Err(error)
+            }
+        }
     }
 
     fn copy(

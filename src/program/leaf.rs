@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use super::concat::Concat;
 use super::image::Image;
+use super::lists::Lists;
 use super::record::{Content, Record};
 use super::select::Select;
 use crate::column::{self, Blobs, Ragged, Rows, Table, Text, Values};
+use crate::decode::Library;
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 
@@ -29,6 +31,8 @@ pub enum Leaf {
     Select(Select),
     /// Several leaves, one after the other.
     Concat(Concat),
+    /// Lists of the samples of a leaf.
+    Lists(Lists),
 }
 
 /// What the samples of a leaf are.
@@ -46,6 +50,8 @@ pub enum Kind {
     Array,
     /// Images.
     Image,
+    /// Lists of samples of another leaf, more or fewer for each sample.
+    Lists,
 }
 
 impl Kind {
@@ -88,6 +94,7 @@ impl Leaf {
             Leaf::Image(image) => image.len(),
             Leaf::Select(select) => select.len(),
             Leaf::Concat(concat) => concat.len(),
+            Leaf::Lists(lists) => lists.len(),
         }
     }
 
@@ -116,6 +123,20 @@ impl Leaf {
             Leaf::Image(_) => Kind::Image,
             Leaf::Select(select) => select.from().kind(),
             Leaf::Concat(concat) => concat.parts()[0].kind(),
+            Leaf::Lists(_) => Kind::Lists,
+        }
+    }
+
+    /// How many lists lie around what they are made of in the end, and what that is.
+    pub fn nesting(&self) -> (usize, Kind) {
+        match self {
+            Leaf::Select(select) => select.from().nesting(),
+            Leaf::Concat(concat) => concat.parts()[0].nesting(),
+            Leaf::Lists(lists) => {
+                let (depth, kind) = lists.items().nesting();
+                (depth + 1, kind)
+            }
+            _ => (0, self.kind()),
         }
     }
 
@@ -133,6 +154,7 @@ impl Leaf {
             Leaf::Image(image) => image.pipeline().dtype(),
             Leaf::Select(select) => select.from().dtype(),
             Leaf::Concat(concat) => concat.parts()[0].dtype(),
+            Leaf::Lists(lists) => lists.items().dtype(),
         }
     }
 
@@ -140,7 +162,7 @@ impl Leaf {
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         match self {
             Leaf::Rows(rows) => Some(rows.row_shape().to_vec()),
-            Leaf::Ragged(_) | Leaf::Text(_) => None,
+            Leaf::Ragged(_) | Leaf::Text(_) | Leaf::Lists(_) => None,
             Leaf::Table(table) => {
                 let rows = matches!(table.values(), Values::Rows(_));
                 rows.then(|| table.row_shape().to_vec())
@@ -152,7 +174,7 @@ impl Leaf {
         }
     }
 
-    /// Shape of the rows that samples are, or are made of; none of what is decoded.
+    /// Shape of the rows that samples are, or are made of in the end; none of what is decoded.
     pub fn row_shape(&self) -> &[usize] {
         match self {
             Leaf::Rows(rows) => rows.row_shape(),
@@ -161,11 +183,12 @@ impl Leaf {
             Leaf::Text(_) | Leaf::Record(_) | Leaf::Image(_) => &[],
             Leaf::Select(select) => select.from().row_shape(),
             Leaf::Concat(concat) => concat.parts()[0].row_shape(),
+            Leaf::Lists(lists) => lists.items().row_shape(),
         }
     }
 
     /// Shape of the sample at `index`, which must be below [`Leaf::len`], if it is known before it is
-    /// made; text and images have none.
+    /// made; text, images and lists that are no arrays have none.
     pub fn shape(&self, index: usize) -> Result<Option<Vec<usize>>> {
         let rows = |rows, row_shape: &[usize]| Some([&[rows], row_shape].concat());
         Ok(match self.at(index)? {
@@ -174,6 +197,7 @@ impl Leaf {
                 rows(table.rows_of(at)?, table.row_shape())
             }
             (Leaf::Record(record), at) => record.shape(at).map(<[usize]>::to_vec),
+            (Leaf::Lists(lists), at) => lists.shape(at)?,
             (leaf, _) => leaf.fixed_shape(),
         })
     }
@@ -204,12 +228,15 @@ impl Leaf {
         }
     }
 
-    /// Bytes of a sample, as far as they are known before it is made; of ragged ones, the mean.
+    /// Bytes of a sample, as far as they are known before it is made; of ragged ones and lists, the mean.
     pub(super) fn sample_bytes(&self) -> usize {
         match self {
             Leaf::Ragged(ragged) => ragged.mean_bytes(),
             Leaf::Select(select) => select.from().sample_bytes(),
-            Leaf::Concat(concat) if self.kind() == Kind::Ragged => concat.parts()[0].sample_bytes(),
+            Leaf::Lists(lists) => lists.mean_bytes(),
+            Leaf::Concat(concat) if matches!(self.kind(), Kind::Ragged | Kind::Lists) => {
+                concat.parts()[0].sample_bytes()
+            }
             _ => {
                 let shape = self.fixed_shape();
                 let elements = shape.map_or(0, |shape| shape.iter().product());
@@ -238,6 +265,15 @@ impl Leaf {
     /// Whether encoded bytes are read before samples are made.
     pub fn fetches(&self) -> bool {
         self.any(&|leaf| leaf.blobs().is_some())
+    }
+
+    /// Whether somebody else is asked for the files of a column that cannot be read.
+    pub(super) fn asks_for_unread(&self) -> bool {
+        let encoded = match self {
+            Leaf::Image(image) => image.encoded(),
+            _ => None,
+        };
+        encoded.is_some_and(|(_, reading)| reading.library == Library::Torchvision)
     }
 
     /// The encoded bytes of a column.
@@ -277,6 +313,7 @@ impl Leaf {
             Leaf::Text(_) | Leaf::Record(_) | Leaf::Image(_) => {}
             Leaf::Select(select) => select.gather(indices, scratch, out)?,
             Leaf::Concat(concat) => concat.gather(indices, scratch, out)?,
+            Leaf::Lists(lists) => lists.gather(indices, scratch, out)?,
         }
         Ok(())
     }
@@ -303,6 +340,11 @@ impl Leaf {
             Kind::Bytes => "bytes".into(),
             Kind::Array => format!("arrays of {dtype}, {shape}"),
             Kind::Image => format!("images of {dtype}, {shape}"),
+            Kind::Lists => match self.nesting() {
+                (_, Kind::Text) => "lists of text".into(),
+                (_, Kind::Bytes) => "lists of bytes".into(),
+                _ => format!("lists of {dtype}"),
+            },
         }
     }
 
@@ -320,6 +362,7 @@ impl Leaf {
         match self {
             Leaf::Select(select) => select.from().any(test),
             Leaf::Concat(concat) => concat.parts().iter().any(|part| part.any(test)),
+            Leaf::Lists(lists) => lists.items().any(test),
             _ => test(self),
         }
     }

@@ -8,9 +8,11 @@ mod fetched;
 mod foreign;
 mod image;
 mod leaf;
+mod lists;
 mod record;
 mod run;
 mod select;
+mod tree;
 
 use std::time::Instant;
 
@@ -19,6 +21,7 @@ pub use fetched::{Blob, Fetched};
 pub use foreign::{Foreign, Refusal, Request};
 pub use image::{Image, Source};
 pub use leaf::{Kind, Leaf, Scratch};
+pub use lists::Lists;
 pub use record::{Content, Record};
 pub use run::{Making, Run, Task};
 pub use select::Select;
@@ -203,7 +206,11 @@ impl Program {
         for leaf in &self.leaves {
             let (column, at) = leaf.at(index)?;
             if let Some(blobs) = column.blobs() {
-                let bytes = blobs.fetch(at, column.part(at)?)?;
+                let bytes = match blobs.fetch(at, column.part(at)?) {
+                    // Nothing of it is an image: it is refused, and its error asked for.
+                    Err(Error::Read { .. }) if column.asks_for_unread() => Vec::new(),
+                    other => other?,
+                };
                 stages.read_bytes += bytes.len() as u64;
                 held.push(Blob::Encoded(bytes));
             }

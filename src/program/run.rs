@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use super::image::Decoded;
+use super::tree;
 use super::{Blob, Fetched, Foreign, Kind, Leaf, Options, Program, Refusal, Request, Scratch};
-use crate::collate::{Field, Loose, Slot, by_place};
+use crate::collate::{Field, Loose, Slot};
 use crate::column::Blobs;
 use crate::decode::Format;
 use crate::error::{Error, Result};
@@ -64,6 +65,10 @@ impl Run {
                 Ok(shape) => shape,
                 Err(error) => return Ok(Slot::refused(error)),
             },
+            Kind::Lists => {
+                let slot = self.lists(place, &task.indices);
+                return Ok(slot.unwrap_or_else(Slot::refused));
+            }
             Kind::Rows | Kind::Image => leaf.fixed_shape(),
         };
         let dtype = leaf.dtype();
@@ -77,6 +82,17 @@ impl Run {
             None => Destination::Lease(lease(bytes)?),
         };
         Ok(Slot::fixed(memory, rows, shape, dtype))
+    }
+
+    /// Makes the slot of samples that are lists.
+    fn lists(&self, place: usize, indices: &Indices) -> Result<Slot> {
+        let leaf = &self.program.leaves[place];
+        let samples = (0..indices.len())
+            .map(|position| leaf.at(self.program.resolve(indices.get(position))?));
+        tree::slot(
+            &samples.collect::<Result<Vec<_>>>()?,
+            self.program.lists[place],
+        )
     }
 
     /// Finds the one shape of samples of different ones; None if one of them is not known yet.
@@ -118,7 +134,7 @@ impl Run {
     ) -> Result<()> {
         for (leaf, slot) in self.program.leaves.iter().zip(&batch.slots) {
             match (leaf.kind(), slot.writer()) {
-                (Kind::Rows | Kind::Ragged, Some(writer)) => {
+                (Kind::Rows | Kind::Ragged | Kind::Lists, Some(writer)) => {
                     let range = first..first + indices.len();
                     let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
                     leaf.gather(indices, scratch, &mut out)?;
@@ -130,6 +146,11 @@ impl Run {
                 (Kind::Bytes, _) if !leaf.fetches() => {
                     let all = indices.iter().map(|&index| leaf.bytes(index));
                     slot.keep_bytes(first, all.collect::<Result<Vec<_>>>()?);
+                }
+                (Kind::Lists, None) => {
+                    for (position, &index) in (first..).zip(indices) {
+                        tree::put(leaf, index, slot, position, scratch)?;
+                    }
                 }
                 _ => {}
             }
@@ -347,7 +368,7 @@ impl Work for Run {
         let begun = Instant::now();
         let slots = batch.slots.into_iter().zip(&self.program.lists);
         let fields = slots.map(|(slot, &list)| match slot.finish(batch.batched)? {
-            Field::Dense(dense) if list && batch.batched => by_place(dense).map(Field::Dense),
+            field if list && batch.batched => field.by_place(),
             field => Ok(field),
         });
         let fields = fields.collect();

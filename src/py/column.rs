@@ -198,6 +198,20 @@ impl Text {
     }
 }
 
+/// Bytes: those of all samples one after the other.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Bytes;
+
+#[pymethods]
+impl Bytes {
+    #[new]
+    fn new(bytes: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Bytes>> {
+        let table = column::Binary::new(bytes.get().core.clone()).ok_or_else(no_bytes)?;
+        let column = Column::over(Leaf::Table(Box::new(table)), [bytes.as_super()]);
+        Ok(PyClassInitializer::from(column).add_subclass(Bytes))
+    }
+}
+
 /// Images, with the operations that each goes through.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Image;
@@ -321,8 +335,26 @@ impl Concat {
     }
 }
 
-/// Takes rows for indices or offsets.
-fn numbers(rows: &Bound<'_, Rows>, what: &str) -> PyResult<Numbers> {
+/// Lists of the samples of a column.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Lists;
+
+#[pymethods]
+impl Lists {
+    #[new]
+    fn new(
+        items: &Bound<'_, Column>,
+        offsets: &Bound<'_, Rows>,
+    ) -> PyResult<PyClassInitializer<Lists>> {
+        let numbers = numbers(offsets, "offsets")?;
+        let lists = program::Lists::new(items.get().leaf.clone(), numbers)?;
+        let column = Column::over(Leaf::Lists(lists), [items, offsets.as_super()]);
+        Ok(PyClassInitializer::from(column).add_subclass(Lists))
+    }
+}
+
+/// Takes rows for indices, offsets or lengths.
+pub(super) fn numbers(rows: &Bound<'_, Rows>, what: &str) -> PyResult<Numbers> {
     let core = &rows.get().core;
     Numbers::new(core.clone()).ok_or_else(|| {
         let (dtype, shape) = (core.dtype().name(), core.row_shape());

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::foreign::Raised;
 use crate::Error;
+use crate::image::Misfit;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -26,15 +27,31 @@ impl From<Error> for PyErr {
                 Err(_) => PyRuntimeError::new_err(message),
             },
             Error::Decode { .. } | Error::Changed { .. } => PyOSError::new_err(message),
-            Error::Dtype { .. } => PyTypeError::new_err(message),
+            Error::Misfit { path, source } => {
+                let inner = match source {
+                    Misfit::Crop { .. } | Misfit::NoPixels => PyValueError::new_err(message),
+                    Misfit::NoElements { .. } | Misfit::Reflection { .. } => {
+                        PyRuntimeError::new_err(message)
+                    }
+                };
+                if !path.as_os_str().is_empty() {
+                    note(&inner, format!("while transforming '{}'", path.display()));
+                }
+                inner
+            }
+            Error::Dtype { .. } | Error::NotTensor { .. } => PyTypeError::new_err(message),
             Error::Transform { .. }
             | Error::Layout { .. }
             | Error::Parts { .. }
             | Error::Offsets { .. }
             | Error::Shape { .. }
+            | Error::UnknownLength { .. }
+            | Error::Length { .. }
+            | Error::Lengths { .. }
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }
+            | Error::Broadcast { .. }
             | Error::UnequalLists
             | Error::Panic { .. }
             | Error::Abandoned
@@ -48,15 +65,22 @@ impl From<Error> for PyErr {
                 index, seq, source, ..
             } => {
                 let inner = PyErr::from(*source);
-                let note = format!("while loading sample {index} (batch {seq})");
-                Python::try_attach(|py| {
-                    // Without its note the exception is still the right one.
-                    let _ = inner.value(py).call_method1("add_note", (note,));
-                });
+                note(
+                    &inner,
+                    format!("while loading sample {index} (batch {seq})"),
+                );
                 inner
             }
         }
     }
+}
+
+/// Adds a note to an exception.
+fn note(error: &PyErr, words: String) {
+    Python::try_attach(|py| {
+        // Without its note the exception is still the right one.
+        let _ = error.value(py).call_method1("add_note", (words,));
+    });
 }
 
 /// What the system calls the error, without Rust's suffix `(os error N)`.

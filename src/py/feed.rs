@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyRange;
+use pyo3::types::{PyIterator, PyList, PyRange};
 
-use super::tensor;
+use super::{index, tensor};
 use crate::order::{Indices, Slicer};
 use crate::sync::{Mutex, lock};
 
@@ -14,16 +14,35 @@ use crate::sync::{Mutex, lock};
 pub(super) enum Source {
     /// Stretches of an epoch, to be cut into batches natively.
     Order { chunks: Py<PyAny>, slicer: Slicer },
-    /// An iterator of batches of indices, or of single ones.
-    Batches { batches: Py<PyAny>, batched: bool },
+    /// An iterator of batches of indices, or of single ones, and what makes a task in Python whose
+    /// indices are no plain numbers.
+    Batches {
+        batches: Py<PyAny>,
+        batched: bool,
+        /// Whether tensors without dimensions are numbers.
+        tensors: bool,
+        fetch: Py<PyAny>,
+    },
 }
 
 /// A task that waits to be admitted.
 pub(super) struct Pulled {
     pub(super) indices: Indices,
     pub(super) state: Option<Box<[u8]>>,
-    /// Why the indices could not be read; there are none then.
-    pub(super) error: Option<PyErr>,
+    /// What is handed over in place of a native batch; there are no indices then.
+    pub(super) instead: Option<PyResult<Py<PyAny>>>,
+}
+
+/// Whether tasks are being admitted.
+#[derive(Default, PartialEq)]
+enum Admission {
+    /// By nobody.
+    #[default]
+    Idle,
+    /// By some thread.
+    Running,
+    /// By some thread, and others wanted to meanwhile: it looks again.
+    Wanted,
 }
 
 #[derive(Default)]
@@ -34,6 +53,9 @@ struct Inner {
     asking: bool,
     /// Tasks that others wanted meanwhile; whoever asks pulls them, too.
     owed: usize,
+    /// Place of the next task's first sample in the iterator's stream of samples.
+    place: u64,
+    admission: Admission,
     closed: bool,
 }
 
@@ -42,6 +64,14 @@ struct Inner {
 pub(super) struct Feed(Mutex<Inner>);
 
 impl Feed {
+    /// Makes a feed whose first sample is at `place` in the iterator's stream of samples.
+    pub(super) fn starting_at(place: u64) -> Feed {
+        Feed(Mutex::new(Inner {
+            place,
+            ..Inner::default()
+        }))
+    }
+
     /// Takes a source, which is asked for more only when a task is pulled.
     pub(super) fn set(&self, source: Source) {
         let old = lock(&self.0).source.replace(source);
@@ -84,11 +114,32 @@ impl Feed {
         outcome
     }
 
-    /// Takes the next task if `admit`, given its number of indices, lets it in.
-    pub(super) fn next_if(&self, admit: impl FnOnce(usize) -> bool) -> Option<Pulled> {
+    /// Gives tasks to `submit`, with the place of their first sample, as long as `fits` lets the next
+    /// one in, given its number of indices. One thread does so at a time, for all: tasks are submitted
+    /// in the order in which they were pulled.
+    pub(super) fn admit(&self, fits: impl Fn(usize) -> bool, mut submit: impl FnMut(Pulled, u64)) {
         let mut inner = lock(&self.0);
-        let samples = inner.pulled.front()?.indices.len();
-        admit(samples).then(|| inner.pulled.pop_front())?
+        if inner.admission != Admission::Idle {
+            inner.admission = Admission::Wanted;
+            return;
+        }
+        inner.admission = Admission::Running;
+        loop {
+            let next = inner.pulled.front();
+            let fits = next.is_some_and(|pulled| fits(pulled.indices.len()));
+            if let Some(pulled) = fits.then(|| inner.pulled.pop_front()).flatten() {
+                let place = inner.place;
+                inner.place += pulled.indices.len() as u64;
+                drop(inner); // no lock is held while Python runs
+                submit(pulled, place);
+                inner = lock(&self.0);
+            } else if inner.admission == Admission::Wanted {
+                inner.admission = Admission::Running;
+            } else {
+                break;
+            }
+        }
+        inner.admission = Admission::Idle;
     }
 
     /// Gives everything up.
@@ -103,7 +154,7 @@ impl Feed {
 
 impl Source {
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<Pulled>> {
-        let read = match self {
+        match self {
             Source::Order { chunks, slicer } => {
                 while slicer.is_hungry() {
                     match chunks.bind(py).try_iter()?.next().transpose()? {
@@ -111,25 +162,59 @@ impl Source {
                         None => slicer.end(),
                     }
                 }
-                slicer.next_batch().map(Ok)
+                Ok(slicer.next_batch().map(Pulled::native))
             }
-            Source::Batches { batches, batched } => {
+            Source::Batches {
+                batches,
+                batched,
+                tensors,
+                fetch,
+            } => {
                 let next = batches.bind(py).try_iter()?.next().transpose()?;
-                next.map(|task| read(&task, *batched))
+                Ok(next.map(|task| task_of(task, [*batched, *tensors], fetch.bind(py))))
             }
-        };
-        Ok(read.map(|read| {
-            let (indices, error) = match read {
-                Ok(indices) => (indices, None),
-                Err(error) => (Indices::list([]), Some(error)),
-            };
-            Pulled {
-                indices,
-                state: None,
-                error,
-            }
-        }))
+        }
     }
+}
+
+impl Pulled {
+    /// A batch to make natively.
+    pub(super) fn native(indices: Indices) -> Pulled {
+        Pulled {
+            indices,
+            state: None,
+            instead: None,
+        }
+    }
+}
+
+/// Reads a task; one that is not made of plain numbers is made by `fetch`, here and now.
+fn task_of(
+    task: Bound<'_, PyAny>,
+    [batched, tensors]: [bool; 2],
+    fetch: &Bound<'_, PyAny>,
+) -> Pulled {
+    let read = || {
+        let is_spent = batched && task.cast::<PyIterator>().is_ok(); // it can be iterated only once
+        let task = if is_spent {
+            PyList::new(task.py(), task.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        } else {
+            task
+        };
+        match index::read(&task, batched, tensors)? {
+            Some(indices) => Ok(Pulled::native(indices)),
+            None => fetch.call1((task,)).map(|made| Pulled {
+                indices: Indices::list([]),
+                state: None,
+                instead: Some(Ok(made.unbind())),
+            }),
+        }
+    };
+    read().unwrap_or_else(|error| Pulled {
+        indices: Indices::list([]),
+        state: None,
+        instead: Some(Err(error)),
+    })
 }
 
 /// Reads one stretch of an epoch: an int64 tensor, or a range.
@@ -144,13 +229,4 @@ fn stretch(chunk: &Bound<'_, PyAny>) -> PyResult<Indices> {
         return Err(PyTypeError::new_err("a range of indices must have step 1"));
     }
     Ok(Indices::Span(start..stop.max(start)))
-}
-
-/// Reads the indices of one task as the dataset would.
-fn read(task: &Bound<'_, PyAny>, batched: bool) -> PyResult<Indices> {
-    if !batched {
-        return Ok(Indices::list([task.extract()?]));
-    }
-    let indices = task.try_iter()?.map(|index| index?.extract::<i64>());
-    Ok(Indices::list(indices.collect::<PyResult<Vec<_>>>()?))
 }

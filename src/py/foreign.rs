@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::column::Place;
-use crate::decode::Format;
+use crate::decode::{Format, Library};
 use crate::image::{Frame, Shape};
 use crate::program::{self, Foreign, Refusal};
 use crate::sync::{Arc, Condvar, Mutex, lock};
@@ -98,8 +98,15 @@ struct Inner {
     /// How many were started.
     servers: u64,
     closed: bool,
-    /// Files answered, by what they are.
-    answered: BTreeMap<&'static str, u64>,
+    /// Files answered, by who was asked.
+    answered: BTreeMap<Library, Answered>,
+}
+
+/// What one library was asked.
+#[derive(Clone, Debug, Default)]
+struct Answered {
+    /// Files, by what they are.
+    files: BTreeMap<&'static str, u64>,
     spent: Duration,
 }
 
@@ -140,11 +147,12 @@ impl Queue {
         }
     }
 
-    fn note(&self, format: Option<Format>, spent: Duration) {
+    fn note(&self, library: Library, format: Option<Format>, spent: Duration) {
         let mut inner = lock(&self.inner);
+        let answered = inner.answered.entry(library).or_default();
         let name = format.map_or("unknown", Format::name);
-        *inner.answered.entry(name).or_default() += 1;
-        inner.spent += spent;
+        *answered.files.entry(name).or_default() += 1;
+        answered.spent += spent;
     }
 }
 
@@ -193,12 +201,16 @@ impl Desk {
     /// Adds what was answered to a stream's counters.
     pub(super) fn count(&self, counters: &Bound<'_, PyDict>) -> PyResult<()> {
         let inner = lock(&self.queue.inner);
-        let (answered, spent) = (inner.answered.clone(), inner.spent);
+        let mut answered = inner.answered.clone();
         drop(inner);
-        counters.set_item("asked_pillow", answered.values().sum::<u64>())?;
-        counters.set_item("asked_pillow_s", spent.as_secs_f64())?;
-        for (format, count) in answered {
-            counters.set_item(format!("asked_pillow_{format}"), count)?;
+        for library in [Library::Pillow, Library::Torchvision] {
+            let Answered { files, spent } = answered.remove(&library).unwrap_or_default();
+            let asked = format!("asked_{}", library.name());
+            counters.set_item(&asked, files.values().sum::<u64>())?;
+            counters.set_item(format!("{asked}_s"), spent.as_secs_f64())?;
+            for (format, count) in files {
+                counters.set_item(format!("{asked}_{format}"), count)?;
+            }
         }
         Ok(())
     }
@@ -300,8 +312,12 @@ fn over() -> PyErr {
 impl Request {
     /// Counts first, so that who has the batch finds its files counted.
     fn complete(&self, request: program::Request, answer: crate::Result<Frame>) {
-        self.queue
-            .note(request.refusal().format, self.since.elapsed());
+        let refusal = request.refusal();
+        self.queue.note(
+            refusal.reading.library,
+            refusal.format,
+            self.since.elapsed(),
+        );
         request.answer(answer);
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Form {
     ChannelsLast,
     /// A NumPy array; a NumPy scalar where there are no dimensions.
     Array,
+    /// A NumPy array without dimensions.
+    Cell,
     /// A Python int, float or bool.
     Number,
     /// A list of Python numbers, or of such lists.
@@ -26,6 +28,8 @@ pub(super) enum Form {
     Text,
     /// A bytes object.
     Bytes,
+    /// A list of str or bytes, or of such lists.
+    Texts,
     /// A PIL image.
     Pillow,
 }
@@ -67,10 +71,12 @@ impl Leaf {
             "tensor" => Form::Tensor,
             "channels_last" => Form::ChannelsLast,
             "array" => Form::Array,
+            "cell" => Form::Cell,
             "number" => Form::Number,
             "list" => Form::List,
             "text" => Form::Text,
             "bytes" => Form::Bytes,
+            "texts" => Form::Texts,
             "pillow" => Form::Pillow,
             _ => return Err(PyValueError::new_err(format!("unknown form {form:?}"))),
         };
@@ -81,25 +87,36 @@ impl Leaf {
 impl Form {
     /// Refuses a leaf whose values cannot have the form.
     pub(super) fn check(self, leaf: &program::Leaf) -> PyResult<()> {
-        let kind = leaf.kind();
+        let (lists, kind) = leaf.nesting();
         let is_python = matches!(leaf.dtype(), Dtype::Int64 | Dtype::Float64 | Dtype::Bool);
         let (fits, needs) = match self {
             Form::Tensor => (kind.is_numbers(), "numbers"),
             Form::ChannelsLast => (kind == Kind::Image, "images written with channels last"),
-            Form::Array => (kind != Kind::Bytes, "numbers or text"),
+            Form::Array => (
+                kind.is_numbers() || (lists, kind) == (0, Kind::Text),
+                "numbers or text",
+            ),
+            Form::Cell => (
+                (lists, kind) == (0, Kind::Rows) && leaf.row_shape().is_empty(),
+                "rows of one number",
+            ),
             Form::Number => (
-                matches!(kind, Kind::Rows | Kind::Array)
+                lists == 0
+                    && matches!(kind, Kind::Rows | Kind::Array)
                     && leaf.fixed_shape().is_some_and(|shape| shape.is_empty())
                     && is_python,
                 "rows of one int64, float64 or bool: what torch collates Python's numbers to",
             ),
             Form::List => (
-                is_python
-                    && (kind == Kind::Ragged || kind == Kind::Rows && !leaf.row_shape().is_empty()),
+                is_python && (lists > 0 || kind == Kind::Ragged || !leaf.row_shape().is_empty()),
                 "rows of several int64, float64 or bool",
             ),
-            Form::Text => (kind == Kind::Text, "text"),
-            Form::Bytes => (kind == Kind::Bytes, "bytes"),
+            Form::Text => ((lists, kind) == (0, Kind::Text), "text"),
+            Form::Bytes => ((lists, kind) == (0, Kind::Bytes), "bytes"),
+            Form::Texts => (
+                lists > 0 && matches!(kind, Kind::Text | Kind::Bytes),
+                "lists of text or bytes",
+            ),
             Form::Pillow => (
                 leaf.makes_pixels(),
                 "images whose output is bytes, channels last",
@@ -118,12 +135,13 @@ impl Form {
         py: Python<'_>,
         field: Field,
         unit: Unit,
-        tensor: impl FnOnce(Dense) -> PyResult<Py<PyAny>>,
+        tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let field = match field {
             Field::Dense(dense) => dense,
             Field::Texts(texts) => return self.text(py, &texts, unit),
             Field::Bytes(all) => return bytes(py, &all, unit),
+            Field::Lists(places) => return self.list(py, places, unit, tensor),
         };
         match (self, unit) {
             (Form::Number, Unit::Sample | Unit::Converted) => number(py, &field),
@@ -140,12 +158,34 @@ impl Form {
                 let whole = PyTuple::empty(py); // array[()] is the array, or a scalar without dimensions
                 Ok(array.bind(py).get_item(whole)?.unbind())
             }
+            (Form::Cell, Unit::Sample) => tensor(field)?.call_method0(py, intern!(py, "numpy")),
             (Form::Pillow, Unit::Sample) => pillow(py, &field),
             (Form::ChannelsLast, _) => {
                 tensor(field)?.call_method1(py, intern!(py, "movedim"), (-1, -3))
             }
             _ => tensor(field),
         }
+    }
+
+    /// Makes the list of the values at each place.
+    fn list(
+        self,
+        py: Python<'_>,
+        places: Vec<Field>,
+        unit: Unit,
+        tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let places = places.into_iter().map(|place| {
+            let is_text = matches!(place, Field::Texts(_) | Field::Bytes(_));
+            let value = self.value(py, place, unit, tensor)?;
+            match value.bind(py).cast::<PyList>() {
+                // torch keeps texts in the tuple that `zip` made of the samples' lists.
+                Ok(texts) if is_text && unit == Unit::Batch => Ok(texts.to_tuple().into()),
+                _ => Ok(value),
+            }
+        });
+        let places = places.collect::<PyResult<Vec<Py<PyAny>>>>()?;
+        Ok(PyList::new(py, places)?.into_any().unbind())
     }
 
     /// Makes the str of a sample, or a list of those of a batch; NumPy's kind of str for arrays.

@@ -36,10 +36,9 @@ pub(super) struct Stream {
     /// Where files wait that are refused here, if somebody decodes them.
     desk: Option<Desk>,
     feed: Feed,
-    /// Samples of the tasks begun.
-    submitted: AtomicU64,
-    /// Errors of tasks that could not be begun, by seq; they take the place of the batch.
-    failed: Mutex<HashMap<u64, PyErr>>,
+    /// What was made in Python of tasks that cannot be begun here, or its errors, by seq; it takes the
+    /// place of the batch.
+    instead: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
     budget_bytes: usize,
     /// Bytes of the largest batch so far.
@@ -52,8 +51,8 @@ pub(super) struct Stream {
 impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
-                        in_order=true, first_seq=0, max_chunk=0, allocate=None, seed=0, epoch=0,
-                        repeats=false, truncated=false, max_pixels=None, foreign=None))]
+                        in_order=true, first_seq=0, first_place=0, max_chunk=0, allocate=None,
+                        seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         py: Python<'_>,
@@ -66,6 +65,7 @@ impl Stream {
         compute: usize,
         in_order: bool,
         first_seq: u64,
+        first_place: u64,
         max_chunk: usize,
         allocate: Option<Py<PyAny>>,
         seed: u64,
@@ -110,9 +110,8 @@ impl Stream {
             batched,
             allocate,
             desk,
-            feed: Feed::default(),
-            submitted: AtomicU64::new(0),
-            failed: Mutex::default(),
+            feed: Feed::starting_at(first_place),
+            instead: Mutex::default(),
             state: Mutex::new(None),
             budget_bytes,
             largest_bytes: AtomicU64::new(0),
@@ -134,9 +133,21 @@ impl Stream {
         self.pull(py, ahead)
     }
 
-    fn feed_batches(&self, py: Python<'_>, batches: Py<PyAny>, ahead: usize) -> PyResult<()> {
+    fn feed_batches(
+        &self,
+        py: Python<'_>,
+        batches: Py<PyAny>,
+        fetch: Py<PyAny>,
+        ahead: usize,
+        tensors: bool,
+    ) -> PyResult<()> {
         let batched = self.batched;
-        self.feed.set(Source::Batches { batches, batched });
+        self.feed.set(Source::Batches {
+            batches,
+            batched,
+            tensors,
+            fetch,
+        });
         self.pull(py, ahead)
     }
 
@@ -144,9 +155,8 @@ impl Stream {
     fn submit(&self, py: Python<'_>, indices: Vec<i64>, state: Option<&[u8]>) -> PyResult<()> {
         self.core()?;
         self.feed.push(Pulled {
-            indices: Indices::list(indices),
             state: state.map(Box::from),
-            error: None,
+            ..Pulled::native(Indices::list(indices))
         });
         self.admit(py)
     }
@@ -174,8 +184,9 @@ impl Stream {
         let fields = match ready.output {
             Ok(fields) => fields,
             Err(error) => {
-                let failed = lock(&self.failed).remove(&ready.seq);
-                return Err(failed.unwrap_or_else(|| error.into()));
+                let instead = lock(&self.instead).remove(&ready.seq);
+                let made = instead.unwrap_or_else(|| Err(error.into()))?;
+                return Ok(made.into_bound(py));
             }
         };
         let bytes: usize = fields.iter().map(Field::bytes).sum();
@@ -270,38 +281,34 @@ impl Stream {
     fn admit(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
         let program = &self.program.get().core;
-        loop {
-            let mut bytes = 0;
-            let pulled = self.feed.next_if(|samples| {
-                bytes = self.planned_bytes(program, samples);
-                core.has_room(bytes)
-            });
-            let Some(Pulled {
+        let planned = |samples| self.planned_bytes(program, samples);
+        let submit = |pulled: Pulled, first| {
+            let bytes = planned(pulled.indices.len());
+            let Pulled {
                 mut indices,
                 state,
-                mut error,
-            }) = pulled
-            else {
-                return Ok(());
-            };
+                mut instead,
+            } = pulled;
             let mut destinations = Vec::new();
-            if let (Some(allocate), None) = (&self.allocate, &error) {
+            if let (Some(allocate), None) = (&self.allocate, &instead) {
                 match self.destinations(allocate.bind(py), indices.len()) {
                     Ok(made) => destinations = made,
-                    Err(refused) => (indices, error) = (Indices::list([]), Some(refused)),
+                    Err(refused) => (indices, instead) = (Indices::list([]), Some(Err(refused))),
                 }
             }
-            let samples = indices.len() as u64;
             let task = Task {
                 indices,
-                first: self.submitted.fetch_add(samples, Ordering::Relaxed),
+                first,
                 batched: self.batched,
                 destinations,
             };
-            let mut failed = lock(&self.failed);
+            let mut instead_of = lock(&self.instead);
             let seq = core.submit(task, bytes, state);
-            failed.extend(error.map(|error| (seq, error)));
-        }
+            instead_of.extend(instead.map(|made| (seq, made)));
+        };
+        self.feed
+            .admit(|samples| core.has_room(planned(samples)), submit);
+        Ok(())
     }
 
     /// What a batch is planned to take. Of unknown shape: half of the budget until one was seen, so

@@ -10,5 +10,6 @@ from fastload.columns.image import Image
 from fastload.columns.npy import Npy
 from fastload.columns.ragged import Ragged
 from fastload.columns.rows import Rows
+from fastload.columns.tar import Tar
 
-__all__ = ["Column", "Image", "Npy", "Ragged", "Rows"]
+__all__ = ["Column", "Image", "Npy", "Ragged", "Rows", "Tar"]

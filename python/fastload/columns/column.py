@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch.utils.data import Dataset
 
-from fastload import _lib, pillow
+from fastload import _lib, foreign, pillow
 
 __all__ = ["Column", "Form", "draw_sample"]
 
@@ -23,6 +23,11 @@ class Column(Dataset[Any]):
     def _form(self) -> Form:
         """What `_lib.Leaf` calls the values."""
         return "tensor"
+
+    @property
+    def _heavy(self) -> bool:
+        """Whether making a sample is work that is worth leaving Python for."""
+        return False
 
     @property
     def _core(self) -> _lib.Column:
@@ -56,4 +61,4 @@ class Column(Dataset[Any]):
 def draw_sample(program: _lib.Program, index: int) -> Any:
     """Returns one sample; random operations take one draw of torch's global generator."""
     seed = int(torch.empty((), dtype=torch.int64).random_().item()) if program.is_random() else 0
-    return program.sample(index, seed=seed, foreign=pillow.decoder(), **pillow.switches())
+    return program.sample(index, seed=seed, foreign=foreign.decoder(), **pillow.switches())

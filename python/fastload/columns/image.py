@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, final
 
-from fastload import _lib, transforms
+from fastload import _lib
+from fastload.columns.chain import chain, listed
 from fastload.columns.column import Column, Form
 from fastload.columns.paths import expand
 
@@ -39,9 +40,9 @@ class Image(Column):
             msg = f'layout is "CHW", "HWC", "channels_last" or None, not {layout!r}'
             raise ValueError(msg)
         self._paths = expand(paths)
-        self._transforms = _transforms(transform)
+        self._transforms = listed(transform)
         self._layout = layout
-        ops, (kind, order, *table) = _chain(self._transforms)
+        ops, (kind, order, *table) = chain(self._transforms)
         if layout is not None:
             order = "chw" if layout == "CHW" else "hwc"
         self._native = _lib.Image(self._paths, "RGB", ops, (kind, order, *table))
@@ -49,6 +50,10 @@ class Image(Column):
     @property
     def _form(self) -> Form:
         return "channels_last" if self._layout == "channels_last" else "tensor"
+
+    @property
+    def _heavy(self) -> bool:
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths, the transforms and the layout."""
@@ -61,27 +66,3 @@ class Image(Column):
 
 def _image(paths: list[str], several: list[Any], layout: Any) -> Image:
     return Image(paths, several, layout=layout)
-
-
-def _transforms(transform: Any) -> list[Any]:
-    if transform is None:
-        return []
-    return list(transform) if isinstance(transform, list | tuple) else [transform]
-
-
-def _chain(several: list[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
-    """Returns the operations and the output of `_lib.Image` that transforms stand for."""
-    for each in several:
-        if isinstance(each, type):
-            msg = f"transform takes an instance, found the class {each.__qualname__}; write {each.__qualname__}()"
-            raise TypeError(msg)
-    if all(isinstance(each, transforms.Transform) for each in several):
-        return transforms.chain(several)
-    from fastload.lowering.chain import Chain, follow  # lowering follows columns, too
-
-    chain = Chain(3, [])
-    _, stop = follow(chain, several)
-    if stop is not None:
-        msg = f"transform cannot be native: {stop}"
-        raise TypeError(msg)
-    return chain.ops, chain.output()

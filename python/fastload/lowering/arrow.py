@@ -1,11 +1,10 @@
 """Columns of Arrow tables, as native columns over the same memory.
 
-Owns what is read of Arrow's layout: numbers, bools, text, bytes, and lists of numbers, in any number
-of chunks. Arrow's memory is shared, but for bools, which Arrow packs into bits, and for small columns of
+Owns what is read of Arrow's layout: numbers, bools, text, bytes, and lists of numbers or text, of any
+lengths and in any number of chunks. Arrow's memory is shared, but for bools, which Arrow packs into bits, and for small columns of
 several chunks, which are joined. Refuses nulls, and every other type.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,19 @@ import numpy as np
 from fastload import _arrays, _lib
 from fastload.lowering.registry import NotNative
 
-__all__ = ["Stored", "binaries", "check_nulls", "indices", "joined", "numbers", "parts", "strings"]
+__all__ = [
+    "Stored",
+    "binaries",
+    "check_nulls",
+    "ends_in_zero",
+    "indices",
+    "is_bytes",
+    "is_text",
+    "joined",
+    "numbers",
+    "parts",
+    "strings",
+]
 
 _JOINED_BYTES = 64 << 20
 """Largest column whose chunks are joined: one array is faster to read than many."""
@@ -34,9 +45,8 @@ _NUMBERS = {
 }
 """The kinds of numbers, by the names of Arrow's types; an unsigned long has no like in torch."""
 
-
-_Lists = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
-"""The entries of an array of lists, and where each list begins and ends in them."""
+_TEXTS = ("string", "large_string")
+_BYTES = ("binary", "large_binary")
 
 
 @dataclass(frozen=True)
@@ -47,26 +57,27 @@ class Stored:
         native: The column of `fastload._lib`.
         dims: How many dimensions a sample has.
         source: What Arrow calls the type of a number.
-        least: The fewest entries of a list at any depth, as far as that is below 2; 1 without lists.
         is_even: Whether all lists are of one length.
+        is_array: Whether each sample, by itself, is an array.
     """
 
     native: _lib.Column
     dims: int
     source: str
-    least: int
     is_even: bool = True
+    is_array: bool = True
 
 
-def numbers(column: Any, floats: str) -> Stored:
+def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
     """Returns a column of numbers or bools, or of lists of them.
 
     Args:
-        column: A chunked array. Lists in lists must be of one length.
+        column: A chunked array.
         floats: The type that floating point numbers are converted to; whole ones become int64.
+        keep_empty: Whether a list without lists is one, in place of an array without rows.
 
     Raises:
-        NotNative: Another type, nulls, or inner lists of different lengths.
+        NotNative: Another type, or nulls.
     """
     chunks = _chunks(column)
     source, dims = _element(chunks[0].type)
@@ -74,36 +85,53 @@ def numbers(column: Any, floats: str) -> Stored:
     if kind is None:
         raise _unread(chunks[0].type)
     dtype = floats if kind == "float" else kind
-    if not dims or _is_fixed(chunks[0].type):
-        arrays = [_rectangle(chunk) for chunk in chunks]
-    else:
-        lists = [_lists(chunk) for chunk in chunks]
-        stacked = _stacked(lists)
-        if stacked is None:
-            return _ragged(lists, dtype, dims, source)
-        arrays = stacked
-    native = joined([_rows(array, dtype) for array in arrays])
-    return Stored(native, dims, source, min(arrays[0].shape[1:], default=1))
+    if not dims:
+        return Stored(joined([_rows(_rectangle(chunk), dtype) for chunk in chunks]), 0, source)
+    lists = [_spread(chunk) for chunk in chunks]
+    entries = [_rectangle(each) for each, _ in lists]
+    shapes = {None if each is None else each.shape[1:] for each in entries}
+    if len(shapes) > 1 or None in shapes or (keep_empty and any(map(_has_gaps, chunks))):
+        native = joined([_tree(chunk, dtype) for chunk in chunks])
+        is_array = all((_shapes(chunk) >= 0).all() for chunk in chunks)
+        return Stored(native, dims, source, is_even=False, is_array=is_array)
+    bounds = [offsets for _, offsets in lists]
+    arrays: list[Any] = entries
+    stacked = _stacked(arrays, bounds)
+    if stacked is not None:
+        return Stored(joined([_rows(each, dtype) for each in stacked]), dims, source)
+    pairs = zip(arrays, bounds, strict=True)
+    ragged = [_lib.Ragged(_rows(each, dtype), _rows(offsets)) for each, offsets in pairs]
+    return Stored(joined(ragged), dims, source, is_even=False)
 
 
-def _ragged(lists: list[_Lists], dtype: str, dims: int, source: str) -> Stored:
-    """Returns a column of lists of different lengths."""
-    ragged = [_lib.Ragged(_rows(entries, dtype), _rows(offsets)) for entries, offsets in lists]
-    lengths = [int(np.diff(offsets).min(initial=1)) for _, offsets in lists]
-    inner = lists[0][0].shape[1:]
-    return Stored(joined(ragged), dims, source, min(*lengths, *inner, 1), is_even=False)
-
-
-def strings(column: Any) -> _lib.Column:
-    """Returns a column of text.
+def strings(column: Any) -> tuple[_lib.Column, int]:
+    """Returns a column of text or bytes, or of lists of them, and how deep in lists they are.
 
     Raises:
         NotNative: Another type, or nulls.
     """
     chunks = _chunks(column)
-    if str(chunks[0].type) not in ("string", "large_string"):
-        raise _unread(chunks[0].type)
-    return joined([_lib.Text(_bytes(chunk)) for chunk in chunks])
+    return joined([_tree(chunk) for chunk in chunks]), _element(chunks[0].type)[1]
+
+
+def is_text(kind: Any) -> bool:
+    """Returns whether an Arrow type is text, or lists of it."""
+    return _element(kind)[0] in _TEXTS
+
+
+def is_bytes(kind: Any) -> bool:
+    """Returns whether an Arrow type is bytes, or lists of them."""
+    return _element(kind)[0] in _BYTES
+
+
+def ends_in_zero(column: Any) -> bool:
+    """Returns whether one of a column's values, which are bytes, ends in a zero byte."""
+    for chunk in _chunks(column):
+        data, offsets = _letters(chunk)
+        ends = offsets[1:][np.diff(offsets) > 0]
+        if not data[ends - 1].all():
+            return True
+    return False
 
 
 def binaries(column: Any) -> list[_lib.Ragged]:
@@ -120,14 +148,18 @@ def joined(columns: list[Any]) -> _lib.Column:
     return columns[0] if len(columns) == 1 else _lib.Concat(columns)
 
 
-def _bytes(chunk: Any) -> _lib.Ragged:
-    """Returns the bytes of an array of text or binary values, which Arrow lays out alike."""
+def _letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Returns the bytes of text or binary values, which Arrow lays out alike, and their offsets."""
     width = np.int64 if str(chunk.type).startswith("large_") else np.int32
     _, places, values = chunk.buffers()
     offsets = np.zeros(1, width)
     if len(chunk):
         offsets = np.frombuffer(places, width)[chunk.offset :][: len(chunk) + 1]
-    data = np.frombuffer(values or b"", np.uint8)
+    return np.frombuffer(values or b"", np.uint8), offsets
+
+
+def _bytes(chunk: Any) -> _lib.Ragged:
+    data, offsets = _letters(chunk)
     return _lib.Ragged(_rows(data), _rows(offsets))
 
 
@@ -174,55 +206,110 @@ def _chunks(column: Any) -> list[Any]:
 
 
 def _element(kind: Any) -> tuple[str, int]:
-    """Returns what the numbers in an Arrow type are called, and how deep in lists they are."""
+    """Returns what the values in an Arrow type are called, and how deep in lists they are."""
     dims = 0
-    while hasattr(kind, "value_type") and str(kind).startswith(
-        ("list<", "large_list<", "fixed_size_list<")
-    ):
-        kind, dims = kind.value_type, dims + 1
+    kind = _stored(kind)
+    while _holds_lists(kind):
+        kind, dims = _stored(kind.value_type), dims + 1
     return str(kind), dims
 
 
-def _is_fixed(kind: Any) -> bool:
-    return hasattr(kind, "list_size")
+def _stored(kind: Any) -> Any:
+    """Returns the type that values are stored as: `datasets` has types of its own for arrays."""
+    return getattr(kind, "storage_type", kind)
 
 
-def _lists(array: Any) -> _Lists:
-    return _rectangle(array.values), np.asarray(array.offsets.to_numpy())
+def _holds_lists(kind: Any) -> bool:
+    name = str(_stored(kind))
+    return name.startswith(("list<", "large_list<", "fixed_size_list<"))
 
 
-def _rectangle(array: Any) -> np.ndarray[Any, Any]:
-    """Returns an array of numbers, or of lists that are of one length at each depth.
+def _spread(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Returns the entries of an array of lists, and where each list begins and ends in them.
 
     Raises:
-        NotNative: Lists of different lengths, or nulls.
+        NotNative: Nulls.
     """
     check_nulls(array)
-    if _is_fixed(array.type):
-        inner = _rectangle(array.flatten())
-        return inner.reshape(len(array), array.type.list_size, *inner.shape[1:])
-    if hasattr(array.type, "value_type"):
-        stacked = _stacked([_lists(array)])
-        if stacked is None:
-            msg = "its inner lists are of different lengths"
-            raise NotNative(msg, "pad them to one length")
-        return stacked[0]
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+    array = getattr(array, "storage", array)
+    if hasattr(array.type, "list_size"):
+        return array.flatten(), np.arange(len(array) + 1) * array.type.list_size
+    return array.values, np.asarray(array.offsets.to_numpy())
 
 
-def _stacked(lists: Sequence[_Lists]) -> list[np.ndarray[Any, Any]] | None:
+def _rectangle(array: Any) -> np.ndarray[Any, Any] | None:
+    """Returns an array of numbers, or of lists that are of one length at each depth; None of others.
+
+    Raises:
+        NotNative: Nulls.
+    """
+    if not _holds_lists(array.type):
+        check_nulls(array)
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    entries, offsets = _spread(array)
+    inner = _rectangle(entries)
+    stacked = None if inner is None else _stacked([inner], [offsets])
+    return None if stacked is None else stacked[0]
+
+
+def _stacked(
+    entries: list[np.ndarray[Any, Any]], bounds: list[np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]] | None:
     """Returns the lists of each chunk as rows of one shape, or None if their lengths differ."""
-    lengths = [np.diff(offsets) for _, offsets in lists]
+    lengths = [np.diff(offsets) for offsets in bounds]
     length = int(lengths[0][0]) if len(lengths[0]) else 0
     if not all((each == length).all() for each in lengths):
         return None
     return [
-        entries[offsets[0] : offsets[-1]].reshape(len(offsets) - 1, length, *entries.shape[1:])
-        for entries, offsets in lists
+        each[offsets[0] : offsets[-1]].reshape(len(offsets) - 1, length, *each.shape[1:])
+        for each, offsets in zip(entries, bounds, strict=True)
     ]
 
 
-def _rows(array: np.ndarray[Any, Any], dtype: str | None = None) -> _lib.Rows:
+def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
+    """Returns text or bytes, or lists of text, bytes or numbers of any lengths.
+
+    Raises:
+        NotNative: Nulls, or another type.
+    """
+    if str(array.type) in _TEXTS:
+        check_nulls(array)
+        return _lib.Text(_bytes(array))
+    if str(array.type) in _BYTES:
+        check_nulls(array)
+        return _lib.Bytes(_bytes(array))
+    if not _holds_lists(array.type):
+        raise _unread(array.type)
+    entries, offsets = _spread(array)
+    if str(entries.type) in _NUMBERS:
+        return _lib.Ragged(_rows(_rectangle(entries), dtype), _rows(offsets))
+    return _lib.Lists(_tree(entries, dtype), _rows(offsets))
+
+
+def _has_gaps(array: Any) -> bool:
+    """Returns whether a list that should hold lists is empty."""
+    entries, offsets = _spread(array)
+    return _holds_lists(entries.type) and (not np.diff(offsets).all() or _has_gaps(entries))
+
+
+def _shapes(array: Any) -> np.ndarray[Any, Any]:
+    """Returns the shape of each list of numbers, `(N, depth)`; -1 where it is no array."""
+    entries, offsets = _spread(array)
+    lengths = np.diff(offsets)
+    if not _holds_lists(entries.type):
+        return lengths[:, None]
+    inner = _shapes(entries)[: offsets[-1]]
+    found = np.full((len(lengths), 1 + inner.shape[1]), -1)
+    held = lengths > 0
+    if held.any():
+        starts = offsets[:-1][held]
+        least, most = (each.reduceat(inner, starts) for each in (np.minimum, np.maximum))
+        even = ((least == most) & (least >= 0)).all(1, keepdims=True)
+        found[held] = np.where(even, np.column_stack([lengths[held], least]), -1)
+    return found
+
+
+def _rows(array: Any, dtype: str | None = None) -> _lib.Rows:
     return _lib.Rows(*_arrays.of_array(array), dtype)
 
 

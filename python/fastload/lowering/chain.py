@@ -5,6 +5,7 @@ becomes of each byte value, and how small it can be. Bytes become elements by th
 run once on an image of all 256 values, so that no arithmetic is repeated here.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from fastload.lowering import registry
 from fastload.lowering.registry import NotNative
 from fastload.operations import Op
 
-__all__ = ["Chain", "filter_name", "follow", "lower"]
+__all__ = ["Chain", "filter_name", "follow", "lower", "on_tensor", "unknown"]
 
 _INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -36,6 +37,8 @@ class Chain:
         names: The transforms so far, in words.
         random: Whether one of them draws.
         sealed: What has been done that must come last, in words.
+        spreads: Whether arithmetic may make three channels of one.
+        spread: Whether it did.
     """
 
     channels: int
@@ -46,6 +49,8 @@ class Chain:
     names: list[str] = field(default_factory=list)
     random: bool = False
     sealed: str = ""
+    spreads: bool = False
+    spread: bool = False
 
     @property
     def on_pillow(self) -> bool:
@@ -83,6 +88,9 @@ class Chain:
             raise NotNative(msg, "take it out") from error
         if self.values is None and after is before:
             return
+        if self.spreads and self.channels == 1 and getattr(after, "shape", None) == (3, 1, 256):
+            self.channels, self.spread = 3, True
+            before = before.expand(3, -1, -1)
         if not isinstance(after, torch.Tensor) or after.shape != (self.channels, 1, 256):
             msg = f"it makes {registry.name(type(after))} of an image"
             raise NotNative(msg, "take it out")
@@ -153,6 +161,11 @@ class Chain:
         return PIL.Image.frombytes(mode, (256, 1), pixels.numpy().tobytes())
 
 
+def on_tensor(channels: int, *, spreads: bool = False) -> Chain:
+    """Returns a chain whose image is a tensor of bytes from the first."""
+    return Chain(channels, [], values=_bytes(channels), spreads=spreads)
+
+
 def filter_name(interpolation: Any) -> str:
     """Returns the name of an interpolation: torchvision's enum, its name, or Pillow's number.
 
@@ -197,6 +210,17 @@ def _follow_slowly(chain: Chain, several: list[Any]) -> tuple[int, NotNative | N
             return place, _named(stop, each)
         chain.take(grown)
     return len(several), None
+
+
+def unknown(several: Iterable[Any]) -> list[str]:
+    """Returns the names of transforms that are Python wherever they stand, each once."""
+    names: dict[str, None] = {}
+    for each in several:
+        with contextlib.suppress(NotNative):
+            if registry.find("transform", each) is not None:
+                continue
+        names[registry.name(each)] = None
+    return list(names)
 
 
 def lower(transform: Any, chain: Chain) -> None:

@@ -1,7 +1,7 @@
 """Which image formats are decoded natively, and how a folder of images is looked at for others.
 
 Owns the judgement of whole datasets: the format of one file is found anew when it is decoded, and what
-is not decoded natively goes to Pillow.
+is not decoded natively goes to Pillow, or to torchvision.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,11 @@ from typing import Any
 
 from fastload.lowering.registry import NotNative
 
-__all__ = ["check_files", "check_images"]
+__all__ = ["check_decoded", "check_files", "check_images"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _HEADER = 32
+_LONG_HEADER = 1 << 16
 _LOOKED_AT = 200
 
 _FOREIGN = {
@@ -41,13 +42,28 @@ def check_files(paths: Sequence[str], *, unchanged: bool = False) -> NotNative |
         paths: The files.
         unchanged: Whether they are decoded to their own mode, which must be grey or RGB then.
     """
-    return _check((_header(path) for path in _some(paths)), unchanged=unchanged)
+    headers = (_header(path) for path in _some(paths))
+    formats = (_format(header, unchanged=unchanged) for header in headers)
+    return _check(formats, "Pillow", " of RGB" * unchanged)
+
+
+def check_decoded(paths: Sequence[str], mode: str) -> NotNative | None:
+    """Does as `check_files` for torchvision's `decode_image`, which keeps bits and channels.
+
+    Args:
+        paths: The files.
+        mode: The name of its `ImageReadMode`: `"UNCHANGED"`, `"GRAY"` or `"RGB"`.
+    """
+    headers = (_header(path, _LONG_HEADER) for path in _some(paths))
+    formats = (_decoded_format(header, mode) for header in headers)
+    return _check(formats, "torchvision", " of 8 bits, grey or RGB")
 
 
 def check_images(images: Sequence[Any], *, unchanged: bool = False) -> NotNative | None:
     """Does as `check_files` with files in memory: a sequence of what `memoryview` takes."""
     headers = (bytes(memoryview(image)[:_HEADER]) for image in _some(images))
-    return _check(headers, unchanged=unchanged)
+    formats = (_format(header, unchanged=unchanged) for header in headers)
+    return _check(formats, "Pillow", " of RGB" * unchanged)
 
 
 def _some(several: Sequence[Any]) -> Iterable[Any]:
@@ -55,20 +71,20 @@ def _some(several: Sequence[Any]) -> Iterable[Any]:
     return (several[place] for place in range(0, len(several), step))
 
 
-def _check(headers: Iterable[bytes], *, unchanged: bool) -> NotNative | None:
-    looked = [_format(header, unchanged=unchanged) for header in headers]
+def _check(formats: Iterable[str | None], library: str, own: str) -> NotNative | None:
+    looked = list(formats)
     foreign = [name for name in looked if name is not None]
     if len(foreign) * 100 <= len(looked):
         return None
     names = ", ".join(sorted(set(foreign)))
-    why = f"{len(foreign)} of {len(looked)} files looked at are {names}, decoded by Pillow"
-    return NotNative(why, "convert them to JPEG, PNG or WebP" + " of RGB" * unchanged)
+    why = f"{len(foreign)} of {len(looked)} files looked at are {names}, decoded by {library}"
+    return NotNative(why, f"convert them to JPEG, PNG or WebP{own}")
 
 
-def _header(path: str) -> bytes:
+def _header(path: str, length: int = _HEADER) -> bytes:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (200 at once)
-            return file.read(_HEADER)
+            return file.read(length)
     except OSError:
         return b""
 
@@ -88,3 +104,36 @@ def _format(header: bytes, *, unchanged: bool) -> str | None:
     if header[4:8] == b"ftyp":
         return "AVIF or HEIF"
     return next((name for start, name in _FOREIGN.items() if header.startswith(start)), "unknown")
+
+
+def _decoded_format(header: bytes, mode: str) -> str | None:
+    """Returns the name of a file's format, if `decode_image` makes of it what native code does not."""
+    if header.startswith(_PNG):
+        bits, colour = header[24:25], header[25:26]
+        own = {"UNCHANGED": b"\0\2", "GRAY": b"\0", "RGB": b"\0\2\3\4\6"}[mode]
+        is_native = colour in own and (bits == b"\x08" or (mode != "UNCHANGED" and bits < b"\x08"))
+        return None if is_native else f"PNG that the mode {mode} does not make bytes of"
+    if header[8:12] == b"WEBP" and mode != "RGB" and (mode == "GRAY" or _has_alpha(header)):
+        return "WebP of other channels"
+    if header.startswith(b"\xff\xd8") and mode != "RGB" and _components(header) == 4:
+        return "CMYK JPEG"
+    return _format(header, unchanged=False)
+
+
+def _has_alpha(header: bytes) -> bool:
+    """Returns whether a WebP says that it has transparent pixels."""
+    kind, payload = header[12:16], header[20:25].ljust(5, b"\0")
+    if kind == b"VP8L":
+        return bool(payload[4] & 0x10)
+    return kind == b"VP8X" and bool(payload[0] & 0x10)
+
+
+def _components(header: bytes) -> int | None:
+    """Returns how many components a JPEG has; None if its frame lies behind the header."""
+    at = 2
+    while at + 10 <= len(header) and header[at] == 0xFF:
+        marker = header[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return header[at + 9]
+        at += 1 if marker == 0xFF else 2 + int.from_bytes(header[at + 2 : at + 4], "big")
+    return None

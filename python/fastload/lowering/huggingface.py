@@ -6,16 +6,19 @@ numpy, Python floats in none.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from fastload import _lib
+import torch
+
 from fastload.lowering import arrow, huggingface_images, registry
-from fastload.lowering.leaf import Form, Leaf, fill, leaves
+from fastload.lowering.leaf import Form, Leaf, fill, leaves, select
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import NotNative
 
 _FLOATS = {None: "float64", "torch": "float32", "numpy": "float32"}
+
+_PLAIN = ("Value", "ClassLabel", "Translation", "Array2D", "Array3D", "Array4D", "Array5D")
+"""Features whose values are what Arrow holds."""
 
 
 @registry.dataset(
@@ -23,8 +26,9 @@ _FLOATS = {None: "float64", "torch": "float32", "numpy": "float32"}
     methods=("__getitem__", "__getitems__", "__len__", "_getitem"),
     notes=(
         "formats None, torch and numpy, with columns chosen, selected, shuffled or sharded; ints, floats, "
-        "bools, text, lists of numbers of any length, nested lists of one length, structs; no nulls; "
-        "images in the formats torch and numpy"
+        "bools, text, bytes, lists of them of any lengths and depth, arrays, structs; no nulls; images in the "
+        "formats torch and numpy; the format numpy without bytes and lists of text, and without lists in lists "
+        "whose lengths differ within a sample"
     ),
 )
 def _dataset(dataset: Any, memo: Memo) -> Any:
@@ -54,15 +58,9 @@ def _dataset(dataset: Any, memo: Memo) -> Any:
     if dataset._indices is None:
         return sample
     mapping = dataset._indices
-    picked = memo.of_object("indices", mapping, lambda: arrow.indices(mapping.column(0)))
-    use, count = f"selection by {id(picked)}", f"{len(picked)} of "
-    selected = (
-        leaf.over(
-            memo.of_object(use, leaf.native, partial(_lib.Select, leaf.native, picked)),
-            count + leaf.column,
-        )
-        for _, leaf in leaves(sample)
-    )
+    picked = memo.of_objects("indices", (mapping,), lambda: arrow.indices(mapping.column(0)))
+    count = f"{len(picked)} of"
+    selected = (select(leaf, picked, count, memo) for _, leaf in leaves(sample))
     return fill(sample, selected)
 
 
@@ -75,9 +73,9 @@ def _column(dataset: Any, table: Any, name: str, kind: str | None, memo: Memo) -
     feature = dataset._info.features[name]
     try:
         make = _maker(feature, kind)
-        return memo.of_object(
-            f"column {name!r} of {feature!r} in format {kind}",
-            table,
+        return memo.of_objects(
+            f"column {name!r} of {feature!r} in format {kind}, {torch.get_default_dtype()}",
+            (table,),
             lambda: make(table.column(name)),
         )
     except NotNative as reason:
@@ -91,54 +89,141 @@ def _maker(feature: Any, kind: str | None) -> Callable[[Any], Any]:
     Raises:
         NotNative: No native code makes values of this feature.
     """
-    name = type(feature).__name__
-    if name in ("dict", "Value", "ClassLabel", "List", "LargeList", "Sequence"):
-        return lambda column: _structure(column, kind)
-    if name == "Image":
+    if type(feature).__name__ == "Image" and feature.decode:
         return lambda column: huggingface_images.images(column, feature, kind)
-    msg = f"its feature is {name}"
-    raise NotNative(msg, "remove it, or cast it to a plain one")
+    _check_feature(feature)
+    return lambda column: _structure(column, feature, kind)
 
 
-def _structure(column: Any, kind: str | None, *, inside: bool = False) -> Any:
+def _check_feature(feature: Any) -> None:
+    """Refuses features whose values are made of what Arrow holds by code of their own.
+
+    Raises:
+        NotNative: It is one, or one is in it.
+    """
+    name = type(feature).__name__
+    if name in ("Audio", "Image") and not feature.decode:
+        return  # bytes and a path, as Arrow holds them
+    if name == "dict":
+        for part in feature.values():
+            _check_feature(part)
+    elif name in ("List", "LargeList", "Sequence"):
+        _check_feature(feature.feature)
+    elif name not in _PLAIN:
+        msg = f"its feature is {name}" if name != "list" else "its feature is a Python list"
+        raise NotNative(msg, "remove it, or cast it to a plain one")
+
+
+def _structure(column: Any, feature: Any, kind: str | None, *, inside: bool = False) -> Any:
     """Returns the structure of a column's samples in a format.
+
+    Args:
+        column: A chunked array.
+        feature: What `datasets` says of it.
+        kind: The dataset's format.
+        inside: Whether it is a field of a struct, where numbers and text are Python's at first.
 
     Raises:
         NotNative: Python makes them, and why.
     """
-    arrow_type = str(column.type)
-    if arrow_type.startswith("struct<"):
-        if kind == "numpy":
-            msg = "the format numpy makes of its structs what their Python values say"
-            raise NotNative(msg, "flatten() the dataset, or use with_format('torch')")
+    if str(column.type).startswith("struct<"):
         names = [field.name for field in column.type]
+        inner = feature if isinstance(feature, dict) else dict.fromkeys(names)
         fields = zip(names, arrow.parts(column), strict=True)
-        return {name: _structure(field, kind, inside=True) for name, field in fields}
-    if arrow_type in ("string", "large_string"):
-        form: Form = "array" if kind == "numpy" else "text"
-        return Leaf(
-            arrow.strings(column),
-            f"{len(column)} texts",
-            form=form,
-            listed=kind == "torch" and not inside,
-        )
-    stored = arrow.numbers(column, _FLOATS[kind])
-    has_empty = len(column) > 0 and not stored.least
-    if kind is not None and has_empty and (inside or stored.dims > 1):
-        msg = f"the format {kind} makes no tensors of its empty lists"
-        raise NotNative(msg, "drop their rows")
-    words = f"{len(column)} {'lists' if stored.dims else 'numbers'} of Arrow type {arrow_type}"
+        return {name: _field(name, each, inner[name], kind) for name, each in fields}
+    if arrow.is_bytes(column.type):
+        return _bytes(column, kind, inside=inside)
+    if arrow.is_text(column.type):
+        return _texts(column, kind, inside=inside)
+    is_array = type(feature).__name__.startswith("Array")
+    floats = _scalars(kind) if inside and not _is_list(column) else _FLOATS[kind]
+    stored = arrow.numbers(column, floats, keep_empty=kind is not None and not is_array)
+    if kind == "numpy" and not stored.is_array:
+        msg = "the format numpy makes arrays of objects of its lists, which differ in length"
+        raise NotNative(msg, "pad them to one length, or use with_format('torch')")
+    words = f"{len(column)} {'lists' if stored.dims else 'numbers'} of Arrow type {column.type}"
     alone = None
-    if kind == "numpy" and not stored.dims and stored.source not in ("int64", "float"):
+    single = kind == "numpy" and not stored.dims
+    if single and not inside and stored.source not in ("int64", "float"):
         msg = f"the format numpy gives {stored.source} one by one, and another type in batches"
         alone = NotNative(msg, "load batches")
     return Leaf(
         stored.native,
         words,
-        _form(kind, stored.dims),
+        "cell" if single and inside else _form(kind, stored.dims),
         alone=alone,
         listed=kind is not None and stored.is_even and not inside,
     )
+
+
+def _field(name: str, column: Any, feature: Any, kind: str | None) -> Any:
+    """Returns the structure of a field of a struct.
+
+    Raises:
+        NotNative: Python makes it, and why.
+    """
+    try:
+        return _structure(column, feature, kind, inside=True)
+    except NotNative as reason:
+        msg = f"in {name!r}, {reason.why}"
+        raise NotNative(msg, reason.change) from reason
+
+
+def _texts(column: Any, kind: str | None, *, inside: bool) -> Leaf:
+    """Returns the leaf of a column of text, or of lists of it."""
+    native, depth = arrow.strings(column)
+    if depth:
+        if kind == "numpy":
+            msg = "the format numpy makes arrays of objects of its lists of text"
+            raise NotNative(msg, "use with_format('torch')")
+        return Leaf(native, f"{len(column)} lists of text", form="texts")
+    if kind is not None and not inside:
+        _check_ends(column, kind)
+    form: Form = "array" if kind == "numpy" and not inside else "text"
+    return Leaf(native, f"{len(column)} texts", form=form, listed=kind == "torch" and not inside)
+
+
+def _bytes(column: Any, kind: str | None, *, inside: bool) -> Leaf:
+    """Returns the leaf of a column of bytes, or of lists of them."""
+    native, depth = arrow.strings(column)
+    if depth:
+        if kind == "numpy":
+            msg = "the format numpy makes arrays of objects of its lists of bytes"
+            raise NotNative(msg, "use with_format('torch')")
+        return Leaf(native, f"{len(column)} lists of bytes", form="texts")
+    if not inside:
+        if kind == "numpy":
+            msg = "the format numpy makes NumPy's bytes of it, and no single sample"
+            raise NotNative(msg, "use with_format('torch')")
+        if kind == "torch":
+            _check_ends(column, kind)
+    return Leaf(native, f"{len(column)} bytes objects", form="bytes")
+
+
+def _check_ends(column: Any, kind: str) -> None:
+    """Refuses text and bytes that NumPy shortens, through which some formats pass them.
+
+    Raises:
+        NotNative: A value ends in zeros.
+    """
+    if arrow.ends_in_zero(column):
+        msg = f"the format {kind} cuts off the zeros that its values end in"
+        raise NotNative(msg, "use with_format(None)")
+
+
+def _is_list(column: Any) -> bool:
+    return hasattr(column.type, "value_type") or hasattr(column.type, "storage_type")
+
+
+def _scalars(kind: str | None) -> str:
+    """Returns the type of floating point numbers that are fields of a struct."""
+    if kind != "torch":
+        return "float64"
+    default = str(torch.get_default_dtype()).removeprefix("torch.")
+    if default not in ("float32", "float64"):
+        msg = f"the format torch makes {default} of its numbers, which is torch's default dtype"
+        raise NotNative(msg, "leave torch's default dtype at float32")
+    return default
 
 
 def _form(kind: str | None, dims: int) -> Form:

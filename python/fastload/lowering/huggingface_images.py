@@ -32,15 +32,12 @@ def images(column: Any, feature: Any, kind: str | None) -> Leaf:
 
     Args:
         column: A chunked array of structs.
-        feature: The feature.
+        feature: The feature, which decodes them.
         kind: The dataset's format.
 
     Raises:
         NotNative: Python makes them, and why.
     """
-    if not feature.decode:
-        msg = "its images are not decoded"
-        raise NotNative(msg, "leave decode=False out, or remove it")
     if kind is None:
         msg = "the format none makes files opened by Pillow of images, with all that Pillow read in them"
         raise NotNative(msg, "use with_format('torch')")

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from fastload import _lib
+from fastload.lowering.memo import Memo
 from fastload.lowering.registry import NotNative
 
-__all__ = ["Form", "Leaf", "containers", "fill", "leaves", "rebuild"]
+__all__ = ["Form", "Leaf", "containers", "fill", "leaves", "rebuild", "select"]
 
-Form = Literal["tensor", "channels_last", "array", "number", "list", "text", "bytes", "pillow"]
+Form = Literal[
+    "tensor", "channels_last", "array", "cell", "number", "list", "text", "bytes", "texts", "pillow"
+]
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,17 @@ def containers(structure: Any) -> set[type]:
         return set()
     parts = structure.values() if isinstance(structure, dict) else structure
     return {type(structure)}.union(*map(containers, parts))
+
+
+def select(leaf: Leaf, picked: _lib.Rows, count: str, memo: Memo) -> Leaf:
+    """Returns the leaf of some of a leaf's samples.
+
+    Args:
+        leaf: All of them.
+        picked: Which, as numbers that are checked once, while neither they nor the leaf change.
+        count: How many they are, in words.
+        memo: What is kept.
+    """
+    columns = leaf.native, picked
+    native = memo.of_objects("selection", columns, lambda: _lib.Select(*columns))
+    return leaf.over(native, f"{count} {leaf.column}")

@@ -7,7 +7,7 @@ A class declares columns by a method `__fastload__(self)`, which returns a struc
 
 from typing import Any
 
-from fastload.columns import Column, Image
+from fastload.columns import Column
 from fastload.dataset import Dataset
 from fastload.lowering.leaf import Leaf, rebuild
 from fastload.lowering.registry import NotNative, name
@@ -47,7 +47,7 @@ def _leaves(structure: Any, *, heavy: bool = False) -> Any:
         heavy: Whether images are worth leaving the dataset's Python for; ours has none.
     """
     if isinstance(structure, Column):
-        heavy = heavy and isinstance(structure, Image)
+        heavy = heavy and structure._heavy
         return Leaf(
             structure._core,
             repr(structure),

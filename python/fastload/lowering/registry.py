@@ -6,7 +6,7 @@ is a name, and is resolved once somebody else has imported the library.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -35,6 +35,13 @@ class NotNative(Exception):  # noqa: N818 (an answer, not a failure)
     def again(self) -> "NotNative":
         """Returns the same reason without the frames that it came through, to be kept."""
         return NotNative(self.why, self.change)
+
+    @staticmethod
+    def joined(several: "Sequence[NotNative]") -> "NotNative":
+        """Returns one reason of several, in which each is told once."""
+        whys = dict.fromkeys(each.why for each in several)
+        changes = dict.fromkeys(each.change for each in several if each.change)
+        return NotNative("; ".join(whys), ", and ".join(changes))
 
     def __str__(self) -> str:
         return f"{self.why}; to change it, {self.change}" if self.change else self.why

@@ -10,6 +10,9 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import torch
+
 from fastload.columns.column import draw_sample
 from fastload.lowering import Lowered, lower
 from fastload.lowering.leaf import Leaf, rebuild
@@ -63,7 +66,7 @@ class Seam:
         """
         if not self._is_lowered:
             self._lower()
-        if self._lowered is None or not hasattr(index, "__index__"):
+        if self._lowered is None or not _is_plain(index):
             return self._dataset[index]
         sample = draw_sample(self._lowered.program, operator.index(index))
         return _finish(self._lowered.sample, sample)
@@ -89,6 +92,13 @@ class Seam:
         put("_is_lowered", True)
         with contextlib.suppress(NotNative):
             put("_lowered", lower(self._dataset, self._memo))
+
+
+def _is_plain(index: Any) -> bool:
+    """Returns whether an index is a number, which means the same to every dataset; a bool is none."""
+    if type(index) is torch.Tensor:
+        return index.ndim == 0 and index.dtype is torch.int64
+    return type(index) is int or isinstance(index, np.integer)
 
 
 def _finish(structure: Any, sample: Any) -> Any:

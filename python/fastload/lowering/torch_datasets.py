@@ -1,6 +1,7 @@
 """Datasets of torch.utils.data, and what needs no dataset class: tensors, arrays and lists."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 
 from fastload import _arrays, _lib
 from fastload.lowering import registry
-from fastload.lowering.leaf import Leaf, containers, fill, leaves
+from fastload.lowering.leaf import Leaf, containers, fill, leaves, select
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import NotNative
 from fastload.lowering.structure import structure
@@ -23,8 +24,8 @@ _MOST_TENSORS = 10_000
 @registry.dataset(
     "torch.utils.data.dataset.TensorDataset", notes="dense tensors on the CPU without gradients"
 )
-def _tensor_dataset(dataset: Any, _memo: Memo) -> Any:
-    return tuple(tensor_leaf(tensor) for tensor in dataset.tensors)
+def _tensor_dataset(dataset: Any, memo: Memo) -> Any:
+    return tuple(tensor_leaf(tensor, memo) for tensor in dataset.tensors)
 
 
 @registry.dataset(
@@ -33,17 +34,9 @@ def _tensor_dataset(dataset: Any, _memo: Memo) -> Any:
 )
 def _subset(dataset: Any, memo: Memo) -> Any:
     whole = structure(dataset.dataset, memo)
-    length = len(dataset.dataset)
-    picked = _picked(dataset.indices, length, memo)
-    chosen = rows(picked)
+    picked = _picked(dataset.indices, len(dataset.dataset), memo)
     count = f"{len(picked)} of"
-    return fill(
-        whole,
-        (
-            leaf.over(_lib.Select(leaf.native, chosen), f"{count} {leaf.column}")
-            for _, leaf in leaves(whole)
-        ),
-    )
+    return fill(whole, (select(leaf, picked, count, memo) for _, leaf in leaves(whole)))
 
 
 @registry.dataset(
@@ -62,7 +55,7 @@ def _concat_dataset(dataset: Any, memo: Memo) -> Any:
     if any(each != paths[0] for each in paths) or any(each != kinds[0] for each in kinds):
         msg = "the parts of the ConcatDataset give samples of different structure"
         raise NotNative(msg, "give them one structure")
-    return fill(parts[0], (_joined(each) for each in zip(first, *others, strict=True)))
+    return fill(parts[0], (_joined(each, memo) for each in zip(first, *others, strict=True)))
 
 
 @registry.dataset(
@@ -76,13 +69,13 @@ def _stack_dataset(dataset: Any, memo: Memo) -> Any:
 
 
 @registry.dataset("torch.Tensor", methods=(), notes="itself a dataset: its rows")
-def _tensor(dataset: torch.Tensor, _memo: Memo) -> Any:
-    return tensor_leaf(dataset)
+def _tensor(dataset: torch.Tensor, memo: Memo) -> Any:
+    return tensor_leaf(dataset, memo)
 
 
 @registry.dataset("numpy.ndarray", "numpy.memmap", methods=(), notes="itself a dataset: its rows")
-def _array(dataset: Any, _memo: Memo) -> Any:
-    return array_leaf(dataset)
+def _array(dataset: Any, memo: Memo) -> Any:
+    return array_leaf(dataset, memo)
 
 
 @registry.dataset(
@@ -100,8 +93,42 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
     if len(dataset) > _MOST_TENSORS:
         msg = f"the list holds more than {_MOST_TENSORS} tensors"
         raise NotNative(msg, "stack them into one, torch.stack(list)")
-    lower = array_leaf if kind is np.ndarray else tensor_leaf
-    return replace(_joined([lower(item[None]) for item in dataset]), column=f"{len(dataset)} items")
+    lower, state = (
+        (array_leaf, _array_state) if kind is np.ndarray else (tensor_leaf, _tensor_state)
+    )
+
+    def make() -> Leaf:
+        once = Memo()  # what is made of one item, nobody asks for again
+        return _joined([lower(item[None], once) for item in dataset], once)
+
+    leaf = memo.of_list("tensors", dataset, make, _states(dataset, state))
+    return replace(leaf, column=f"{len(dataset)} items")
+
+
+def _states(items: list[Any], state: Callable[[Any], tuple[int, Any]]) -> Any:
+    """Returns what may change in items without another one taking their places.
+
+    It has few objects that Python's garbage collector looks at, which would take longer than the rest.
+    """
+    layouts: dict[Any, int] = {}
+    pointers, kinds = [], []
+    for item in items:
+        pointer, layout = state(item)
+        pointers.append(pointer)
+        kinds.append(layouts.setdefault(layout, len(layouts)))
+    return pointers, kinds, list(layouts)
+
+
+def _tensor_state(tensor: Any) -> tuple[int, Any]:
+    """Returns where a tensor's memory is, and how it is laid out."""
+    layout = tensor.dtype, tensor.shape, tensor.stride(), tensor.requires_grad
+    return tensor.data_ptr(), layout
+
+
+def _array_state(array: Any) -> tuple[int, Any]:
+    """Returns where an array's memory is, and how it is laid out."""
+    layout = array.dtype, array.shape, array.strides
+    return array.__array_interface__["data"][0], layout
 
 
 _NUMBERS = {int: np.int64, float: np.float64, bool: np.bool_}
@@ -114,11 +141,11 @@ def numbers(use: str, values: list[Any], memo: Memo) -> Leaf:
         NotNative: Numbers of several types, or other things.
     """
 
-    def make() -> np.ndarray[Any, Any] | None:
+    def make() -> _lib.Rows | None:
         kinds = set(map(type, values))
         dtype = _NUMBERS.get(kinds.pop()) if len(kinds) == 1 else None
         try:
-            return None if dtype is None else np.array(values, dtype)
+            return None if dtype is None else rows(np.array(values, dtype))
         except OverflowError:
             return None
 
@@ -126,10 +153,10 @@ def numbers(use: str, values: list[Any], memo: Memo) -> Leaf:
     if made is None:
         msg = f"the {use} are not all ints of 64 bits, all floats or all bools"
         raise NotNative(msg, "make them so")
-    return Leaf(rows(made), f"{len(made)} numbers", form="number")
+    return Leaf(made, f"{len(made)} numbers", form="number")
 
 
-def tensor_leaf(tensor: Any) -> Leaf:
+def tensor_leaf(tensor: Any, memo: Memo) -> Leaf:
     """Returns the leaf of a tensor's rows.
 
     Raises:
@@ -149,10 +176,11 @@ def tensor_leaf(tensor: Any) -> Leaf:
     except TypeError as error:
         raise NotNative(str(error), "make it a dense tensor on the CPU") from error
     words = f"{len(tensor)} rows of {memory.dtype}, shape {tuple(tensor.shape[1:])}"
-    return Leaf(_lib.Rows(*memory), words, listed=True)
+    native = memo.of_objects("rows", (tensor,), lambda: _lib.Rows(*memory), memory[:-1])
+    return Leaf(native, words, listed=True)
 
 
-def array_leaf(array: Any) -> Leaf:
+def array_leaf(array: Any, memo: Memo) -> Leaf:
     """Returns the leaf of an array's rows.
 
     Raises:
@@ -166,7 +194,8 @@ def array_leaf(array: Any) -> Leaf:
     except (TypeError, ValueError) as error:
         raise NotNative(str(error), "make it an array of numbers") from error
     words = f"{len(array)} rows of {memory.dtype}, shape {array.shape[1:]}"
-    return Leaf(_lib.Rows(*memory), words, form="array", listed=True)
+    native = memo.of_objects("rows", (array,), lambda: _lib.Rows(*memory), memory[:-1])
+    return Leaf(native, words, form="array", listed=True)
 
 
 def rows(array: np.ndarray[Any, Any]) -> _lib.Rows:
@@ -174,38 +203,54 @@ def rows(array: np.ndarray[Any, Any]) -> _lib.Rows:
     return _lib.Rows(*_arrays.of_array(array))
 
 
-def _picked(indices: Any, length: int, memo: Memo) -> np.ndarray[Any, Any]:
+def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
     """Returns the places that a subset's indices mean in a dataset of `length` samples.
 
     Raises:
         NotNative: Something else than integers of that dataset.
     """
-    place = "the indices of the Subset"
+    picked: _lib.Rows | None
     if type(indices) is list:
-        leaf = memo.of_list("indices", indices, lambda: _places(indices, length), length)
+        picked = memo.of_list("indices", indices, lambda: _of_list(indices, length), length)
+    elif type(indices) is range:
+        use = f"{indices} of {length}"
+        picked = memo.of_objects(use, (), lambda: _places(_of_range(indices), length))
+    elif isinstance(indices, np.ndarray | torch.Tensor):
+        given = np.asarray(indices)
+        picked = memo.of_array("indices", given, lambda copy: _places(copy, length), length)
     else:
-        leaf = _places(indices, length)
-    if leaf is None:
-        msg = f"{place} are not all integers from {-length} to {length - 1}"
+        picked = _of_list(list(indices), length)
+    if picked is None:
+        msg = f"the indices of the Subset are not all integers from {-length} to {length - 1}"
         raise NotNative(msg, "make them so")
-    return leaf
+    return picked
 
 
-def _places(indices: Any, length: int) -> np.ndarray[Any, Any] | None:
-    if type(indices) is list and len(set(map(type, indices))) > 1:
+def _of_list(indices: list[Any], length: int) -> _lib.Rows | None:
+    if len(set(map(type, indices))) > 1:
         return None
-    given = np.asarray(indices)
+    return _places(np.asarray(indices), length)
+
+
+def _of_range(indices: range) -> np.ndarray[Any, Any]:
+    try:
+        return np.arange(indices.start, indices.stop, indices.step, dtype=np.int64)
+    except OverflowError:
+        return np.asarray(indices)
+
+
+def _places(given: np.ndarray[Any, Any], length: int) -> _lib.Rows | None:
     if given.size == 0 and given.ndim == 1:
-        return np.zeros(0, np.int64)
+        return rows(np.zeros(0, np.int64))
     if given.ndim != 1 or given.dtype.kind not in "iu":
         return None
     if given.min() < -length or given.max() >= length:
         return None
     given = given.astype(np.int64, copy=False)
-    return given if given.min() >= 0 else np.where(given < 0, given + length, given)
+    return rows(given if given.min() >= 0 else np.where(given < 0, given + length, given))
 
 
-def _joined(parts: Any) -> Leaf:
+def _joined(parts: Any, memo: Memo) -> Leaf:
     """Returns the leaf that has the samples of several leaves, one after the other."""
     first: Leaf = parts[0]
     for leaf in parts:
@@ -217,7 +262,8 @@ def _joined(parts: Any) -> Leaf:
             msg = f"a ConcatDataset asks for single samples, and {leaf.alone.why}"
             raise NotNative(msg, "join the parts in another way than by ConcatDataset")
     try:
-        native = _lib.Concat([leaf.native for leaf in parts])
+        natives = tuple(leaf.native for leaf in parts)
+        native = memo.of_objects("joined", natives, lambda: _lib.Concat(list(natives)))
     except ValueError as error:
         msg = f"the parts of the ConcatDataset do not fit together: {error}"
         raise NotNative(msg, "give them one dtype") from error

@@ -12,13 +12,15 @@ import torch
 
 from fastload import _arrays, _lib
 from fastload.lowering import registry
-from fastload.lowering.chain import Chain, follow
-from fastload.lowering.formats import check_files
+from fastload.lowering.chain import Chain, follow, unknown
+from fastload.lowering.formats import check_decoded, check_files
 from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import NotNative
 from fastload.lowering.torch_datasets import numbers, rows
 from fastload.lowering.torchvision_containers import steps
+from fastload.lowering.torchvision_io import Decoding, Followed, decoding, follow_decoded
+from fastload.operations import Op, Output
 
 __all__: list[str] = []
 
@@ -28,15 +30,18 @@ _FOLDER = "torchvision.datasets.folder"
 @registry.dataset(
     f"{_FOLDER}.ImageFolder",
     f"{_FOLDER}.DatasetFolder",
-    notes="with torchvision's own loader, `default_loader` or `pil_loader`",
+    notes="with torchvision's own loaders `default_loader` and `pil_loader`, or `torchvision.io`'s "
+    "`decode_image` and `read_image`, also in a `functools.partial` with a mode of RGB, GRAY or UNCHANGED",
 )
 def _folder(dataset: Any, memo: Memo) -> Any:
     samples = dataset.samples
     if type(samples) is not list:
         msg = f"its samples are a {registry.name(type(samples))}"
         raise NotNative(msg, "make them a list")
-    _check_loader(dataset.loader)
-    files = memo.of_list("files", samples, lambda: _Files.of(samples))
+    how = decoding(dataset.loader)
+    if how is None:
+        _check_loader(dataset.loader)
+    files = memo.of_list("files", samples, lambda: _Files.of(samples, how), how)
     if files is None:
         msg = "its samples are not all tuples of a path and an int"
         raise NotNative(msg, "make them so")
@@ -44,15 +49,18 @@ def _folder(dataset: Any, memo: Memo) -> Any:
         raise files.foreign.again()
     transform, target_transform = _transforms(dataset)
 
-    def native(chain: Chain) -> Any:
-        settings = chain.ops, chain.output()
+    def native(mode: str, *settings: Any) -> Any:
         return memo.of_list(
-            "images", samples, lambda: _lib.Image(files.paths, "RGB", *settings), settings
+            "images", samples, lambda: _lib.Image(files.paths, mode, *settings), (mode, *settings)
         )
 
-    chain = Chain(3, [])
-    image = _image(transform, chain, native, f"{len(files.paths)} files", encoded=True)
-    return image, _labels(files.classes, target_transform, memo)
+    flat = [] if transform is None else _flat(transform)
+    followed = _follow(Chain(3, []), flat) if how is None else follow_decoded(how, flat)
+    decode = "RGB" if how is None else f"what decode_image makes in the mode {how.mode}"
+    image = _image(
+        flat, followed, native, f"{len(files.paths)} files", f"JPEG, PNG and WebP files to {decode}"
+    )
+    return _sample(image, files.classes, target_transform, memo)
 
 
 @registry.dataset(
@@ -64,7 +72,7 @@ def _cifar(dataset: Any, memo: Memo) -> Any:
         msg = f"its targets are a {registry.name(type(targets))}"
         raise NotNative(msg, "make them a list, as targets.tolist() does")
     transform, target_transform = _transforms(dataset)
-    return _decoded(dataset.data, transform), _labels(targets, target_transform, memo)
+    return _sample(_decoded(dataset.data, transform), targets, target_transform, memo)
 
 
 @registry.dataset(
@@ -76,10 +84,7 @@ def _cifar(dataset: Any, memo: Memo) -> Any:
 )
 def _mnist(dataset: Any, memo: Memo) -> Any:
     transform, target_transform = _transforms(dataset)
-    return (
-        _decoded(dataset.data, transform),
-        _labels(dataset.targets, target_transform, memo),
-    )
+    return _sample(_decoded(dataset.data, transform), dataset.targets, target_transform, memo)
 
 
 @registry.dataset("torchvision.datasets.mnist.QMNIST", notes="with `compat=True`")
@@ -88,10 +93,8 @@ def _qmnist(dataset: Any, memo: Memo) -> Any:
         msg = "its targets are whole rows of QMNIST's table"
         raise NotNative(msg, "give it compat=True")
     transform, target_transform = _transforms(dataset)
-    return (
-        _decoded(dataset.data, transform),
-        _labels(dataset.targets[:, 0], target_transform, memo),
-    )
+    image = _decoded(dataset.data, transform)
+    return _sample(image, dataset.targets[:, 0], target_transform, memo)
 
 
 @registry.dataset(
@@ -104,28 +107,26 @@ def _channels_first(dataset: Any, memo: Memo) -> Any:
         msg = "its samples have no labels, but None, which torch refuses to collate"
         raise NotNative(msg, 'use the split "train" or "test"')
     transform, target_transform = _transforms(dataset)
-    return (
-        _decoded(dataset.data.transpose(0, 2, 3, 1), transform),
-        _labels(dataset.labels, target_transform, memo),
-    )
+    image = _decoded(dataset.data.transpose(0, 2, 3, 1), transform)
+    return _sample(image, dataset.labels, target_transform, memo)
 
 
 class _Files:
     """What the samples of a folder are made of."""
 
-    def __init__(self, paths: list[str], classes: list[int]) -> None:
+    def __init__(self, paths: list[str], classes: list[int], how: Decoding | None) -> None:
         self.paths = paths
         self.classes = classes
-        self.foreign = check_files(paths)
+        self.foreign = check_files(paths) if how is None else check_decoded(paths, how.mode)
 
     @staticmethod
-    def of(samples: list[Any]) -> "_Files | None":
+    def of(samples: list[Any], how: Decoding | None) -> "_Files | None":
         if set(map(type, samples)) != {tuple} or set(map(len, samples)) != {2}:
             return None
         paths = [path for path, _ in samples]
         if set(map(type, paths)) != {str}:
             return None
-        return _Files(paths, [label for _, label in samples])
+        return _Files(paths, [label for _, label in samples], how)
 
 
 def _check_loader(loader: Any) -> None:
@@ -171,44 +172,53 @@ def _decoded(data: Any, transform: Any) -> Leaf:
     source = _lib.Rows(*memory)
     chain = Chain(channels, source, least=(data.shape[1], data.shape[2]))
 
-    def native(chain: Chain) -> Any:
-        return _lib.Image(source, "RGB", chain.ops, chain.output())
+    def native(mode: str, ops: list[Op], output: Output) -> Any:
+        return _lib.Image(source, mode, ops, output)
 
-    return _image(transform, chain, native, f"{len(data)} images in memory", encoded=False)
+    flat = [] if transform is None else _flat(transform)
+    return _image(flat, _follow(chain, flat), native, f"{len(data)} images in memory", "")
+
+
+def _follow(chain: Chain, flat: list[Any]) -> Followed:
+    """Follows transforms of Pillow images."""
+    done, stop = follow(chain, flat)
+    return Followed(chain, "RGB", chain.output(), done, stop)
 
 
 def _image(
-    transform: Any,
-    chain: Chain,
-    native: Callable[[Chain], Any],
+    flat: list[Any],
+    followed: Followed,
+    native: Callable[[str, list[Op], Output], Any],
     words: str,
-    *,
-    encoded: bool,
+    decode: str,
 ) -> Leaf:
     """Returns the leaf of images, with the transforms that are Python left to be called."""
-    flat = [] if transform is None else _flat(transform)
-    done, stop = follow(chain, flat)
+    chain, stop = followed.chain, followed.stop
     if stop is not None:
-        stop = NotNative(f"{stop.why}, at position {done} of transform", stop.change)
+        why = f"{stop.why}, at position {followed.done} of transform"
+        if also := unknown(flat[followed.done + 1 :]):
+            why += f"; Python code behind it: {', '.join(also)}"
+        stop = NotNative(why, stop.change)
     try:
-        column = native(chain)
+        column = native(followed.mode, chain.ops, followed.output)
     except (OverflowError, TypeError, ValueError) as error:
         msg = f"its images are none for native code: {error}"
         raise NotNative(msg, "make them images of bytes, or files named in text") from error
-    exact = "bit for bit what Pillow and torch make of them"
+    library = "torchvision" if followed.mode.startswith("torchvision") else "Pillow"
+    exact = f"bit for bit what {library} and torch make of them"
     if chain.random:
         exact += ", given equal random parameters; these are drawn by Philox from the same ranges"
     return Leaf(
         column,
         words,
         form="pillow" if chain.on_pillow else "tensor",
-        decode="JPEG, PNG and WebP files to RGB" if encoded else "",
+        decode=decode,
         transforms=tuple(chain.names),
         exact=exact,
         wrap=chain.wrap,
-        tail=tuple(flat[done:]),
+        tail=tuple(flat[followed.done :]),
         stop=stop,
-        heavy=encoded or len(chain.ops) > 1,
+        heavy=bool(decode) or len(chain.ops) > 1,
     )
 
 
@@ -216,6 +226,20 @@ def _flat(transform: Any) -> list[Any]:
     """Returns the transforms that are called one after the other."""
     several = steps(transform)
     return [transform] if several is None else [step for each in several for step in _flat(each)]
+
+
+def _sample(image: Leaf, classes: Any, target_transform: Any, memo: Memo) -> tuple[Leaf, Leaf]:
+    """Returns the structure of a sample: an image, and its target.
+
+    Raises:
+        NotNative: What `_labels` raises, with what stops the image's transforms before it.
+    """
+    try:
+        return image, _labels(classes, target_transform, memo)
+    except NotNative as reason:
+        if image.stop is None:
+            raise
+        raise NotNative.joined([image.stop, reason]) from reason
 
 
 def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:

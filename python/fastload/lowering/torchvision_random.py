@@ -17,6 +17,7 @@ from fastload.lowering.torchvision_transforms import (
     fill_bytes,
     geometric,
     luma,
+    mirrored,
     padding,
     version,
     zero_stays,
@@ -69,7 +70,19 @@ def _random_crop(transform: Any, chain: Chain) -> None:
     if version(transform) == 2 and sides and if_needed and mode != "constant":
         msg = f"it pads twice at once with {mode}"
         raise NotNative(msg, "leave padding or pad_if_needed out")
-    _draws(chain, ("random_crop", size, sides, if_needed, fill, mode), least=size)
+    _check_mirrored(chain, mode, size, sides, if_needed=if_needed)
+    words = f"v{version(transform)}"
+    _draws(chain, ("random_crop", size, sides, if_needed, fill, mode, words), least=size)
+
+
+def _check_mirrored(chain: Chain, mode: str, size: Any, sides: Any, *, if_needed: bool) -> None:
+    """Refuses what `mirrored` refuses, of the padding before a crop of `size`."""
+    left, top, right, bottom = sides or (0, 0, 0, 0)
+    mirrored(chain, mode, (left, top, right, bottom))
+    if if_needed:
+        padded = chain.least[0] + top + bottom, chain.least[1] + left + right
+        down, across = (max(0, want - have) for want, have in zip(size, padded, strict=True))
+        mirrored(chain, mode, (across, down, across, down), padded)
 
 
 @registry.transform(*both("_color", "RandomGrayscale"), notes="Pillow images, and tensors of bytes")

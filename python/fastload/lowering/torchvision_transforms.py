@@ -21,6 +21,7 @@ __all__ = [
     "fill_bytes",
     "geometric",
     "luma",
+    "mirrored",
     "padding",
     "resized",
     "version",
@@ -76,6 +77,7 @@ def _pad(transform: Any, chain: Chain) -> None:
     fill = fill_bytes(transform, chain)
     if mode == "constant":
         zero_stays(chain, fill)
+    mirrored(chain, mode, sides)
     left, top, right, bottom = sides
     least = chain.least[0] + top + bottom, chain.least[1] + left + right
     chain.add(("pad", sides, fill, mode), least=least)
@@ -215,6 +217,36 @@ def zero_stays(chain: Chain, fill: tuple[int, int, int]) -> None:
     if any(fill) or chain.values[:, :, 0].any():
         msg = "it fills with a value of a tensor that is no byte any more"
         raise NotNative(msg, "put it before Normalize")
+
+
+def mirrored(
+    chain: Chain,
+    mode: str,
+    sides: tuple[int, int, int, int],
+    least: tuple[int, int] | None = None,
+) -> None:
+    """Refuses to mirror more of a tensor than it has: torch does that to no tensor.
+
+    Args:
+        chain: The operations before.
+        mode: Torchvision's `padding_mode`.
+        sides: What is added: left, top, right and bottom.
+        least: Height and width that the image has at least; None for the chain's.
+
+    Raises:
+        NotNative: An image may be too small.
+    """
+    if chain.on_pillow or mode not in ("reflect", "symmetric"):
+        return
+    height, width = chain.least if least is None else least
+    left, top, right, bottom = sides
+    own = mode == "reflect"  # pixels of a side that are not repeated
+    if any(
+        added and added > side - own
+        for added, side in ((max(left, right), width), (max(top, bottom), height))
+    ):
+        msg = f"it adds more pixels to a tensor than the tensor may have to {mode}"
+        raise NotNative(msg, "put it before the image becomes a tensor, or behind a Resize")
 
 
 def padding(given: Any) -> tuple[int, int, int, int]:

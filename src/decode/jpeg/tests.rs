@@ -79,7 +79,7 @@ fn encode(height: usize, width: usize, coding: Coding) -> Vec<u8> {
 
 /// Decodes `wanted` in `mode`, and says how much was decoded for it.
 fn pixels(encoded: &[u8], mode: Mode, wanted: Option<Region>) -> Result<(Vec<u8>, Region)> {
-    let image = Encoded::open(encoded, mode, Switches::default())?;
+    let image = Encoded::open(encoded, Reading::pillow(mode), Switches::default())?;
     let wanted = wanted.unwrap_or_else(|| Region::whole(image.shape()));
     let mut frame = Frame::default();
     let held = image.decode(wanted, &mut frame)?;
@@ -159,7 +159,7 @@ proptest! {
         if let Some(end) = end {
             encoded.truncate(end.index(encoded.len()));
         }
-        let Ok(image) = Encoded::open(&encoded, Mode::Rgb, Switches::default()) else {
+        let Ok(image) = Encoded::open(&encoded, Reading::pillow(Mode::Rgb), Switches::default()) else {
             return Ok(());
         };
         let shape = image.shape();

@@ -2,6 +2,8 @@
 
 use std::f64::consts::PI;
 
+use crate::image::sinc::sinc;
+
 /// How the pixels of the source are weighted when an image is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are Pillow's
@@ -84,12 +86,4 @@ fn bicubic(x: f64) -> f64 {
     } else {
         0.0
     }
-}
-
-fn sinc(x: f64) -> f64 {
-    if x == 0.0 {
-        return 1.0;
-    }
-    let x = x * PI;
-    x.sin() / x
 }

@@ -1,7 +1,7 @@
 //! `RandomCrop`: a part of one size from anywhere in an image, which may be padded before.
 
-use crate::image::{Action, Draws, Pad, Plan, Region, Shape};
-use crate::{Error, Result};
+use crate::Result;
+use crate::image::{Action, Draws, Misfit, Pad, Plan, Region, Shape};
 
 /// Cuts a part of `size` out of an image.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct RandomCrop {
     /// How an image that is then too small is padded: on both sides, by what it lacks. Only what the
     /// pixels are made of counts.
     pub if_needed: Option<Pad>,
+    /// Whether it is that of `transforms.v2`, which refuses images in other words.
+    pub second: bool,
 }
 
 impl RandomCrop {
@@ -34,13 +36,13 @@ impl RandomCrop {
             ..
         } = plan.shape();
         if height > rows || width > columns {
-            return Err(Error::Transform {
-                what: format!("crop {height}x{width} pixels"),
-                reason: format!(
-                    "Required crop size ({height}, {width}) is larger than input image size \
-                     ({rows}, {columns})"
-                ),
-            });
+            let misfit = Misfit::Crop {
+                wanted: (height, width),
+                size: (rows, columns),
+                padded: self.padding.is_some(),
+                second: self.second,
+            };
+            return Err(misfit.into());
         }
         if (height, width) != (rows, columns) {
             plan.push(Action::Crop(Region {

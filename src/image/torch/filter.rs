@@ -1,8 +1,7 @@
 //! The weights that torch's interpolations give by distance.
 
-use std::f64::consts::PI;
-
 use super::Interpolation;
+use crate::image::sinc::sinc;
 
 impl Interpolation {
     /// Returns the pixels that an output is made of when the image does not shrink.
@@ -44,12 +43,4 @@ fn cubic(x: f64, a: f64) -> f64 {
     } else {
         0.0
     }
-}
-
-fn sinc(x: f64) -> f64 {
-    if x == 0.0 {
-        return 1.0;
-    }
-    let x = x * PI;
-    x.sin() / x
 }

@@ -197,10 +197,20 @@ fn nested(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     })))
 }
 
-/// Reads `(size, padding, pad_if_needed, fill, mode)`.
+/// Reads `(size, padding, pad_if_needed, fill, mode, "v1" | "v2")`.
 fn crop(values: &Bound<'_, PyTuple>) -> PyResult<RandomCrop> {
-    let (size, padding, if_needed, fill, mode): (_, Option<[usize; 4]>, bool, _, String) =
-        values.extract()?;
+    type Values = (
+        (usize, usize),
+        Option<[usize; 4]>,
+        bool,
+        [u8; 3],
+        String,
+        String,
+    );
+    let (size, padding, if_needed, fill, mode, version): Values = values.extract()?;
+    if !matches!(version.as_str(), "v1" | "v2") {
+        return Err(unknown(values));
+    }
     let mode = Padding::from_name(&mode).ok_or_else(|| unknown(values))?;
     let pad = |[left, top, right, bottom]: [usize; 4]| Pad {
         left,
@@ -214,6 +224,7 @@ fn crop(values: &Bound<'_, PyTuple>) -> PyResult<RandomCrop> {
         size,
         padding: padding.map(pad),
         if_needed: if_needed.then(|| pad([0; 4])),
+        second: version == "v2",
     })
 }
 

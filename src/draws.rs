@@ -16,7 +16,7 @@ pub struct Key {
     pub index: u64,
     /// Tells apart repetitions of an index within an epoch; 0 where there can be none.
     pub draw: u64,
-    /// Which leaf of the sample draws.
+    /// Which leaf of the sample draws; 2^64 - 1 for plans of epochs.
     pub leaf: u64,
 }
 

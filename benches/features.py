@@ -1,0 +1,133 @@
+"""Arrays and recordings, one file each: `Npy` and `Audio` beside the usual Python code.
+
+3,000 .npy files of (100, 128) float32; 3,000 recordings of one second and 16 kHz, as WAV (16 bits), FLAC
+and MP3. The rivals read with `numpy.load` and `soundfile.read` in a map-style dataset. Limits: the same
+bytes, read and dropped; and one thread. Memory: what the process tree takes above the start while an
+epoch runs.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import torch
+from _contest import OURS, Bench, against_torch, isolated, median
+from torch.utils.data import DataLoader, Dataset
+
+import fastload
+from demo.meter import PeakMemory, tree_pss_bytes
+from fastload.columns import Audio, Npy
+
+CACHE = Path(__file__).resolve().parent.parent / ".cache" / "features"
+FILES, BATCH_SIZE = 3_000, 64
+SHAPE, RATE_HZ = (100, 128), 16_000
+READ = "the same bytes, read in one thread"
+
+
+class Files(Dataset[torch.Tensor]):
+    """What people write around files of features."""
+
+    def __init__(self, paths: list[Path], load: Callable[[Path], np.ndarray]) -> None:
+        self.paths = paths
+        self.load = load
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.from_numpy(self.load(self.paths[index]))
+
+
+def recording(path: Path) -> np.ndarray:
+    """Reads a recording as torchaudio does: (channels, frames)."""
+    samples, _ = soundfile.read(path, dtype="float32", always_2d=True)
+    return samples.T
+
+
+def files(kind: str) -> list[Path]:
+    """Returns the files of a kind; makes them once."""
+    folder = CACHE / kind
+    paths = [folder / f"{number:05}.{kind}" for number in range(FILES)]
+    if paths[-1].exists():
+        return paths
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(0)
+    for path in paths:
+        if kind == "npy":
+            np.save(path, random.standard_normal(SHAPE, np.float32))
+        else:
+            tones = np.sin(np.arange(RATE_HZ) * random.uniform(0.01, 0.3, (4, 1))).mean(0)
+            noise = 0.01 * random.standard_normal(RATE_HZ)
+            soundfile.write(path, 0.5 * tones + noise, RATE_HZ)
+    return paths
+
+
+def read(paths: list[Path]) -> Iterator[int]:
+    """Reads files and drops what they hold."""
+    for path in paths:
+        yield len(path.read_bytes())
+
+
+def peak_mb(who: str, kind: str) -> float:
+    """Returns what the process tree takes at most above the start, over an epoch."""
+    paths = files(kind)
+    if who == OURS:
+        column = Npy(paths) if kind == "npy" else Audio(paths)
+        loader: Any = fastload.Loader(column, BATCH_SIZE, shuffle=True, num_workers=2)
+    else:
+        load = np.load if kind == "npy" else recording
+        loader = DataLoader(Files(paths, load), BATCH_SIZE, shuffle=True, num_workers=2)
+    before = tree_pss_bytes(os.getpid())
+    with PeakMemory(os.getpid(), every_s=0.02) as memory:
+        for _ in loader:
+            pass
+    return (memory.peak_bytes - before) / 1e6
+
+
+def main() -> None:
+    """Runs the bench."""
+    bench = Bench(__doc__, rounds=5)
+    promises = {"npy": 3.0, "wav": 3.5, "flac": 1.0, "mp3": 1.0}
+    for kind, promised in promises.items():
+        paths = files(kind)
+        column = Npy(paths) if kind == "npy" else Audio(paths)
+        theirs = Files(paths, np.load if kind == "npy" else recording)
+        assert torch.equal(column[7], theirs[7]) or kind == "mp3"
+
+        def load(maker: Any, workers: int, ours: Any = column, theirs: Any = theirs) -> Any:
+            dataset = ours if maker is fastload.Loader else theirs
+            return maker(dataset, BATCH_SIZE, shuffle=True, num_workers=workers)
+
+        one = "fastload, num_workers=1"
+        figures = against_torch(
+            bench,
+            f"{FILES:,} .{kind} files",
+            load,
+            FILES,
+            promised=promised,
+            limits={
+                one: functools.partial(load, fastload.Loader, 1),
+                READ: functools.partial(read, paths),
+            },
+        )
+        ours = median(figures, OURS, "samples/s")
+        bench.say(
+            f"two threads / one: {ours / median(figures, one, 'samples/s'):.2f}; "
+            f"/ reading the bytes: {ours / median(figures, READ, 'samples/s'):.2f}"
+        )
+    bench.show(
+        "Memory above the start, MB",
+        {
+            who: {f".{kind}": [isolated(peak_mb, who, kind)] for kind in ("npy", "wav")}
+            for who in (OURS, "torch, num_workers=2")
+        },
+    )
+    bench.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Tables in files: JSON lines, CSV, parquet, and a flat file of tokens, beside the usual Python code.
+
+JSON lines: 200,000 of five fields, text and label wanted; the rival seeks to a line and parses it with
+`json`. CSV and parquet: 1,000,000 rows of eight columns, shuffled, batches of 1024; the rival is
+torch's TensorDataset of the table read once. A parquet file larger than its cache is read through row
+groups. Tokens: 1 GB of uint16, windows of 1,024, shuffled; the rival is `numpy.memmap`, the limit
+copying the same windows out of memory.
+"""
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import torch
+from _contest import OURS, SPEED, Bench, against_torch, interleave, median, pace
+from torch.utils.data import Dataset, TensorDataset
+
+import fastload
+from fastload.columns import Csv, Jsonl, Parquet, Tokens
+
+CACHE = Path(__file__).resolve().parent.parent / ".cache" / "tables"
+LINES, ROWS, COLUMNS, BATCH_SIZE = 200_000, 1_000_000, 8, 1024
+TOKENS, WINDOW, WINDOWS_PER_BATCH = 500_000_000, 1024, 32
+NAMES = [f"c{number}" for number in range(COLUMNS)]
+COPY = "copying the windows out of memory"
+
+
+class Lines(Dataset[tuple[str, int]]):
+    """What people write around a file of JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            self.starts = [0]
+            for line in file:
+                self.starts.append(self.starts[-1] + len(line))
+        self.file: Any = None
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> tuple[str, int]:
+        if self.file is None:
+            self.file = self.path.open("rb")
+        self.file.seek(self.starts[index])
+        record = json.loads(self.file.readline())
+        return record["text"], record["label"]
+
+
+class Windows(Dataset[torch.Tensor]):
+    """What people write around a file of tokens."""
+
+    def __init__(self, path: Path) -> None:
+        self.tokens = np.memmap(path, np.uint16, "r")
+
+    def __len__(self) -> int:
+        return len(self.tokens) // WINDOW
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        window = self.tokens[index * WINDOW : (index + 1) * WINDOW]
+        return torch.from_numpy(window.astype(np.int64))
+
+
+def lines() -> Path:
+    """Returns the file of JSON lines; makes it once."""
+    path = CACHE / "lines.jsonl"
+    if not path.exists():
+        random = np.random.default_rng(0)
+        words = [f"word{number}" for number in range(1000)]
+        with path.open("w", encoding="utf-8") as file:
+            for number in range(LINES):
+                text = " ".join(random.choice(words, random.integers(5, 60)))
+                record = {"id": number, "text": text, "label": int(random.integers(10))}
+                record |= {"score": float(random.random()), "tags": ["a", "b"]}
+                file.write(json.dumps(record) + "\n")
+    return path
+
+
+def table() -> tuple[pa.Table, Path, Path]:
+    """Returns a table of half int64 and half float32, and its parquet and CSV files."""
+    random = np.random.default_rng(0)
+    columns = {
+        name: random.standard_normal(ROWS, np.float32)
+        if number % 2
+        else random.integers(0, 1 << 40, ROWS)
+        for number, name in enumerate(NAMES)
+    }
+    data = pa.table(columns)
+    parquet, csv = CACHE / "table.parquet", CACHE / "table.csv"
+    if not parquet.exists():
+        pq.write_table(data, parquet, row_group_size=65_536)
+    if not csv.exists():
+        pyarrow.csv.write_csv(data, csv)
+    return data, parquet, csv
+
+
+def tokens() -> Path:
+    """Returns the file of tokens; makes it once."""
+    path = CACHE / "tokens.bin"
+    if not path.exists():
+        random = np.random.default_rng(0)
+        with path.open("wb") as file:
+            for _ in range(TOKENS // 10_000_000):
+                file.write(random.integers(0, 50_000, 10_000_000, np.uint16).tobytes())
+    return path
+
+
+def copied(memory: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Copies all windows in a random order, batch by batch."""
+    for indices in torch.randperm(len(memory)).split(WINDOWS_PER_BATCH):
+        yield memory.index_select(0, indices)
+
+
+def race_tables(bench: Bench) -> None:
+    """Races columns of files against a table in memory."""
+    data, parquet, csv = table()
+    memory = TensorDataset(*(torch.from_numpy(data[name].to_numpy()) for name in NAMES))
+    for title, columns in {
+        "parquet": tuple(Parquet(parquet, name) for name in NAMES),
+        "CSV": tuple(Csv.columns(csv, NAMES).values()),
+    }.items():
+        ours = fastload.Dataset(columns)
+
+        def load(kind: Any, workers: int, ours: Any = ours) -> Any:
+            dataset = ours if kind is fastload.Loader else memory
+            return kind(dataset, BATCH_SIZE, shuffle=True, num_workers=workers)
+
+        against_torch(
+            bench, f"{title}: {ROWS:,} rows of {COLUMNS} columns", load, ROWS, promised=10
+        )
+    small = fastload.Dataset(tuple(Parquet(parquet, name, cache="8MiB") for name in NAMES))
+    figures = interleave(
+        {
+            "shuffled": lambda: pace(
+                lambda: fastload.Loader(
+                    torch.utils.data.Subset(small, range(20_480)),
+                    BATCH_SIZE,
+                    shuffle=True,
+                    num_workers=2,
+                ),
+                20_480,
+            ),
+            "in order": lambda: pace(
+                lambda: fastload.Loader(small, BATCH_SIZE, num_workers=2), ROWS
+            ),
+        },
+        1,
+    )
+    bench.show("parquet, a cache of 8 MiB for a table of 48 MB", figures, digits=0)
+
+
+def race_tokens(bench: Bench) -> None:
+    """Races windows of a file of tokens."""
+    path = tokens()
+    column, theirs = Tokens(path, WINDOW, "uint16"), Windows(path)
+    count = len(theirs)
+    assert len(column) == count
+    assert torch.equal(column[12345], theirs[12345])
+
+    def load(kind: Any, workers: int) -> Any:
+        dataset = column if kind is fastload.Loader else theirs
+        return kind(dataset, WINDOWS_PER_BATCH, shuffle=True, num_workers=workers)
+
+    memory = torch.from_numpy(np.fromfile(path, np.uint16).view(np.int16)[: count * WINDOW])
+    memory = memory.view(count, WINDOW)
+    figures = against_torch(
+        bench,
+        f"tokens: {count:,} windows of {WINDOW:,}",
+        load,
+        count,
+        promised=5,
+        limits={
+            "fastload, num_workers=1": functools.partial(load, fastload.Loader, 1),
+            COPY: functools.partial(copied, memory),
+        },
+    )
+    ratio = median(figures, OURS, SPEED) / median(figures, COPY, SPEED)
+    bench.claim(f"tokens: samples/s by {COPY}", ratio, 0.5, at_least=True)
+
+
+def main() -> None:
+    """Runs the bench."""
+    bench = Bench(__doc__, rounds=3)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    path = lines()
+    ours = fastload.Dataset((Jsonl(path, "text"), Jsonl(path, "label")))
+    theirs = Lines(path)
+    assert (ours[77][0], int(ours[77][1])) == theirs[77]
+
+    def load(kind: Any, workers: int) -> Any:
+        dataset = ours if kind is fastload.Loader else theirs
+        return kind(dataset, 64, shuffle=True, num_workers=workers)
+
+    against_torch(bench, f"{LINES:,} JSON lines", load, LINES, promised=3)
+    race_tables(bench)
+    race_tokens(bench)
+    bench.close()
+
+
+if __name__ == "__main__":
+    main()

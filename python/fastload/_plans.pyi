@@ -1,0 +1,142 @@
+"""The part of `_lib` that plans epochs from lengths. There is no such module."""
+
+from typing import Literal, final
+
+from fastload._lib import Column
+
+@final
+class Lengths:
+    """How long each sample of a dataset is.
+
+    Args:
+        source: Rows of one int64 or int32 number each; or ragged rows, selected and concatenated ones
+            too, which are as long as their offsets say.
+
+    Raises:
+        TypeError: Another column.
+        ValueError: A length that is negative or above 4294967295, or 2^32 samples or more.
+    """
+
+    def __new__(cls, source: Column) -> Lengths: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> Lengths:
+        """Returns the lengths that `to_bytes` was called on.
+
+        Raises:
+            ValueError: Not four bytes per length.
+        """
+
+    def to_bytes(self) -> bytes:
+        """Returns four bytes per length, little-endian."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, sample: int, /) -> int: ...
+    def total(self) -> int:
+        """Returns the sum of all lengths."""
+
+    def first_above(self, limit: int) -> int | None:
+        """Returns the first sample that is longer than `limit`, or None."""
+
+    def count_above(self, limit: int) -> int:
+        """Returns how many samples are longer than `limit`."""
+
+@final
+class Epoch:
+    """The batches of one epoch, of all ranks; its length is the number of steps."""
+
+    def __len__(self) -> int: ...
+    def batch(self, step: int, rank: int) -> tuple[list[int], bool]:
+        """Returns a rank's batch, and whether its samples are fillers.
+
+        Raises:
+            IndexError: No such step or rank.
+        """
+
+    def stats(self) -> dict[str, float]:
+        """Returns the numbers of `PlannedBatchSampler.plan_stats` that are not about truncation."""
+
+def plan_token_batches(
+    lengths: Lengths,
+    *,
+    max_tokens: int | None,
+    max_batch_size: int | None,
+    cost: Literal["padded", "sum", "quadratic"],
+    quadratic: int,
+    window: int,
+    batch_multiple: int,
+    limit: int,
+    long: Literal["truncate", "keep", "drop"],
+    longest_first: bool,
+    drop_last: bool,
+    shuffle: tuple[int, int] | None,
+    world: int,
+    remainder: Literal["drop", "repeat", "mask"],
+) -> Epoch:
+    """Plans batches of samples of similar length, for all ranks.
+
+    Args:
+        lengths: The samples'.
+        max_tokens: The budget of a batch; None for any.
+        max_batch_size: Most samples of a batch; None for any.
+        cost: How tokens are counted.
+        quadratic: The q of that cost.
+        window: Samples per rank that are sorted together.
+        batch_multiple: What sizes of batches are multiples of.
+        limit: The longest sample that is within the budget.
+        long: What becomes of longer ones: they count as `limit`, are alone in their batch, or are
+            left out.
+        longest_first: Whether the step with the longest sample comes first.
+        drop_last: Whether a last step that is not full is dropped.
+        shuffle: Seed and epoch; None for the dataset's own order.
+        world: Number of ranks.
+        remainder: What happens where fewer samples are left than there are ranks.
+    """
+
+def plan_packed_batches(
+    lengths: Lengths,
+    *,
+    max_length: int,
+    strategy: Literal["best_fit", "first_fit", "concat_split"],
+    rows: int,
+    window: int,
+    long: Literal["truncate", "keep", "drop"],
+    drop_last: bool,
+    shuffle: tuple[int, int] | None,
+    world: int,
+    remainder: Literal["drop", "repeat", "mask"],
+) -> Epoch:
+    """Plans batches of documents that are packed into bins, for all ranks.
+
+    Args:
+        lengths: The documents'.
+        max_length: Tokens of a bin, at least 1.
+        strategy: How documents are put into bins.
+        rows: Bins of a batch.
+        window: Documents that are packed together.
+        long: What becomes of documents longer than a bin: they count as `max_length`, are cut, or
+            are left out.
+        drop_last: Whether a last step that is not full is dropped.
+        shuffle: Seed and epoch; None for the dataset's own order.
+        world: Number of ranks.
+        remainder: What happens where fewer documents are left than there are ranks.
+    """
+
+def pack_bins(
+    lengths: list[int],
+    max_length: int,
+    strategy: Literal["best_fit", "first_fit", "concat_split"],
+) -> list[list[tuple[int, int, int]]]:
+    """Packs documents into bins.
+
+    There are never more bins than documents need that stay in order; so never more than were
+    planned for a batch of `plan_packed_batches`.
+
+    Args:
+        lengths: The documents'; longer ones than a bin are cut.
+        max_length: Tokens of a bin, at least 1.
+        strategy: How documents are put into bins.
+
+    Returns:
+        For each bin its pieces in order: the document's place in `lengths`, its first token, and
+        the first that is not in the bin.
+    """

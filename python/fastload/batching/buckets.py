@@ -1,0 +1,102 @@
+"""`BucketBatchSampler`: a fixed number of samples of similar length."""
+
+from typing import Any
+
+import torch
+
+from fastload import _lib
+from fastload.batching.lengths import LONGEST
+from fastload.batching.planned import PlannedBatchSampler, Remainder, positive, sorted_together
+
+__all__ = ["BucketBatchSampler"]
+
+
+class BucketBatchSampler(PlannedBatchSampler):
+    """Batches of a fixed number of samples of similar length.
+
+    Samples are put in a random order, of which stretches of `window` are sorted by length and cut
+    into batches; steps then come in a random order. At each step all ranks have samples of about
+    the same length. Only batches of the last step may be short.
+
+    Args:
+        lengths: How long each sample is: whole numbers as a sequence, an array or a tensor; or a
+            `columns.Ragged`.
+        batch_size: Samples of a batch.
+        window: Samples per rank that are sorted together; 1 leaves the order as it is. None for
+            2048, or as many as make 50 batches if those are more.
+        shuffle: Whether the order is drawn anew each epoch.
+        seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
+        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
+        longest_first: Whether an epoch begins with the longest sample, to run out of memory early
+            if at all.
+        drop_last: Whether a last step whose batches are not full is dropped.
+        num_replicas: Number of ranks; torch.distributed's unless given.
+        rank: This process's rank; torch.distributed's unless given.
+        remainder: What happens where fewer samples are left than there are ranks: they are left
+            out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
+            `Filler` (`"mask"`).
+
+    Raises:
+        TypeError: Lengths that are no whole numbers.
+        ValueError: Arguments out of range.
+
+    Examples:
+        >>> sampler = BucketBatchSampler([5, 9, 2, 4], batch_size=2, shuffle=False)
+        >>> list(sampler)
+        [[2, 3], [0, 1]]
+    """
+
+    def __init__(
+        self,
+        lengths: Any,
+        batch_size: int,
+        window: int | None = None,
+        *,
+        shuffle: bool = True,
+        seed: int | None = None,
+        generator: torch.Generator | None = None,
+        longest_first: bool = False,
+        drop_last: bool = False,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        remainder: Remainder = "drop",
+    ) -> None:
+        self._size = positive("batch_size", batch_size)
+        self.window = sorted_together(window, self._size)
+        self.longest_first = bool(longest_first)
+        super().__init__(
+            lengths,
+            shuffle=shuffle,
+            seed=seed,
+            generator=generator,
+            drop_last=drop_last,
+            num_replicas=num_replicas,
+            rank=rank,
+            remainder=remainder,
+        )
+
+    @property
+    def batch_size(self) -> int | None:  # type: ignore[override]
+        """Samples of a batch.
+
+        None for Accelerate when it deals batches: it would leave out those that are short.
+        """
+        return None if self._world.is_dealt_whole_batches() else self._size
+
+    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+        return _lib.plan_token_batches(
+            self._lengths,
+            max_tokens=None,
+            max_batch_size=self._size,
+            cost="padded",
+            quadratic=1,
+            window=self.window,
+            batch_multiple=1,
+            limit=LONGEST,
+            long="keep",
+            longest_first=self.longest_first,
+            drop_last=self.drop_last,
+            shuffle=shuffle,
+            world=world,
+            remainder=self.remainder,
+        )

@@ -1,0 +1,123 @@
+"""`PackBatchSampler`: documents that fill rows of a fixed length together."""
+
+from typing import Any, Literal, cast
+
+import torch
+
+from fastload import _lib
+from fastload.batching.lengths import LONGEST
+from fastload.batching.planned import PlannedBatchSampler, Remainder, one_of, positive
+
+__all__ = ["PackBatchSampler"]
+
+
+class PackBatchSampler(PlannedBatchSampler):
+    """Batches of documents that are packed into rows of `max_length` tokens.
+
+    A batch lists the documents of its rows, row after row; `PackCollate` of the same `max_length`
+    and `strategy` packs them again and needs no more rows than were planned. All pieces of a
+    document are in one batch. Rows, and so batches, come in a random order.
+
+    Args:
+        lengths: How long each document is: whole numbers as a sequence, an array or a tensor; or a
+            `columns.Ragged`.
+        max_length: Tokens of a row.
+        strategy: `"best_fit"`: from the longest document down, each into the row that it fills
+            most; `"first_fit"`: in their order, each into the first row with room;
+            `"concat_split"`: one after the other, cut where a row is full, but not where a batch
+            is.
+        overlong: What becomes of a document that is longer than a row: counted as `max_length`,
+            which is for the collate function to cut (`"truncate"`); cut into pieces (`"split"`);
+            left out (`"drop"`); an `"error"`. With `"concat_split"` any document may be cut, and
+            none is overlong.
+        rows: Rows of a batch. A document that needs more makes a larger batch.
+        window: Documents that are packed together; None for all.
+        shuffle: Whether the order is drawn anew each epoch.
+        seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
+        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
+        drop_last: Whether a last step whose batches are not full is dropped.
+        num_replicas: Number of ranks; torch.distributed's unless given.
+        rank: This process's rank; torch.distributed's unless given.
+        remainder: What happens where fewer documents are left than there are ranks: they are left
+            out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
+            `Filler` (`"mask"`).
+
+    Raises:
+        TypeError: Lengths that are no whole numbers.
+        ValueError: An overlong document, with `overlong="error"`; or arguments out of range.
+
+    Examples:
+        >>> sampler = PackBatchSampler([3, 7, 4, 6], max_length=10, shuffle=False)
+        >>> list(sampler)
+        [[0, 1], [2, 3]]
+    """
+
+    def __init__(
+        self,
+        lengths: Any,
+        max_length: int,
+        strategy: Literal["best_fit", "first_fit", "concat_split"] = "best_fit",
+        overlong: Literal["truncate", "split", "drop", "error"] = "truncate",
+        *,
+        rows: int = 1,
+        window: int | None = 65536,
+        shuffle: bool = True,
+        seed: int | None = None,
+        generator: torch.Generator | None = None,
+        drop_last: bool = False,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        remainder: Remainder = "drop",
+    ) -> None:
+        one_of("strategy", strategy, ("best_fit", "first_fit", "concat_split"))
+        one_of("overlong", overlong, ("truncate", "split", "drop", "error"))
+        self.batch_size = None
+        self.max_length = positive("max_length", max_length, LONGEST)
+        self.strategy = strategy
+        self.overlong = overlong
+        self.rows = positive("rows", rows)
+        self.window = window
+        self._window = positive("window", window)
+        super().__init__(
+            lengths,
+            shuffle=shuffle,
+            seed=seed,
+            generator=generator,
+            drop_last=drop_last,
+            num_replicas=num_replicas,
+            rank=rank,
+            remainder=remainder,
+        )
+        if overlong == "error" and not self._cuts_any():
+            self._refuse_overlong()
+
+    def _cuts_any(self) -> bool:
+        return self.strategy == "concat_split"
+
+    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+        keeps = self._cuts_any() or self.overlong in ("split", "error")
+        return _lib.plan_packed_batches(
+            self._lengths,
+            max_length=self.max_length,
+            strategy=self.strategy,
+            rows=self.rows,
+            window=self._window,
+            long="keep" if keeps else cast("Literal['truncate', 'drop']", self.overlong),
+            drop_last=self.drop_last,
+            shuffle=shuffle,
+            world=world,
+            remainder=self.remainder,
+        )
+
+    def _refuse_overlong(self) -> None:
+        if (sample := self._lengths.first_above(self.max_length)) is not None:
+            msg = (
+                f"document {sample} has length {self._lengths[sample]}, a row {self.max_length}: "
+                "raise max_length, or pass overlong='truncate', 'split' or 'drop'"
+            )
+            raise ValueError(msg)
+
+    def _truncated(self) -> int:
+        if self._cuts_any() or self.overlong != "truncate":
+            return 0
+        return self._lengths.count_above(self.max_length)

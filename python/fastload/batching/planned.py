@@ -1,0 +1,195 @@
+"""What the batch samplers have in common: epochs that are planned before they begin."""
+
+import operator
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+from torch.utils.data import BatchSampler, Sampler
+
+from fastload import _lib
+from fastload.batching.filler import Filler
+from fastload.batching.lengths import LONGEST, lengths_of
+from fastload.batching.world import Part, World
+
+__all__ = ["PlannedBatchSampler", "Remainder"]
+
+Remainder = Literal["drop", "repeat", "mask"]
+
+
+class EpochSampler(Sampler[int]):
+    """The samples of a batch sampler's batches, one by one.
+
+    Args:
+        batches: The batch sampler; its epoch is this one's, too.
+    """
+
+    def __init__(self, batches: "PlannedBatchSampler") -> None:
+        self._batches = batches
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the coming epoch."""
+        self._batches.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        for batch in self._batches:
+            yield from batch
+
+    def __len__(self) -> int:
+        """Returns how many samples the coming epoch has on this rank."""
+        return self._batches._samples()
+
+
+class PlannedBatchSampler(BatchSampler):
+    """Batches of indices that are planned natively, an epoch at a time.
+
+    A plan depends on the seed, the epoch and the lengths: it is the same on all ranks, which take
+    one batch each at every step. A new epoch begins with each iteration: 0, 1, 2 and so on, or what
+    `set_epoch` chose and those that follow it.
+
+    Args:
+        lengths: How long each sample is.
+        shuffle: Whether the order is drawn anew each epoch.
+        seed: What orders are drawn from, with the epoch; the same number on all ranks.
+        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
+        drop_last: Whether a last step whose batches are not full is dropped.
+        num_replicas: Number of ranks; torch.distributed's unless given.
+        rank: This process's rank; torch.distributed's unless given.
+        remainder: What happens where fewer samples are left than there are ranks.
+    """
+
+    batch_size: int | None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        lengths: Any,
+        *,
+        shuffle: bool,
+        seed: int | None,
+        generator: torch.Generator | None,
+        drop_last: bool,
+        num_replicas: int | None,
+        rank: int | None,
+        remainder: Remainder,
+    ) -> None:
+        if generator is not None:
+            if seed is not None:
+                msg = "seed and generator exclude each other: the generator draws the seed"
+                raise ValueError(msg)
+            drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
+            seed = int(drawn.item())
+        if not isinstance(drop_last, bool):
+            msg = f"drop_last should be a boolean value, but got drop_last={drop_last}"
+            raise ValueError(msg)
+        one_of("remainder", remainder, ("drop", "repeat", "mask"))
+        self._lengths = lengths_of(lengths)
+        self.shuffle = bool(shuffle)
+        self.seed = operator.index(seed or 0)
+        self.drop_last = drop_last
+        self.remainder = remainder
+        self._world = World(num_replicas, rank)
+        self._coming = 0
+        self._planned: tuple[tuple[int, int], _lib.Epoch] | None = None
+
+    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+        """Plans an epoch for so many ranks; `shuffle` is seed and epoch."""
+        raise NotImplementedError
+
+    @property
+    def sampler(self) -> EpochSampler:  # type: ignore[override]
+        """The samples of the batches, one by one; frameworks look for its `set_epoch`."""
+        return EpochSampler(self)
+
+    @property
+    def epoch(self) -> int:
+        """The coming epoch."""
+        return self._coming
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the coming epoch; the one after it follows by itself.
+
+        Raises:
+            ValueError: A negative number.
+        """
+        epoch = operator.index(epoch)
+        if epoch < 0:
+            msg = f"an epoch is 0 or more, found {epoch}"
+            raise ValueError(msg)
+        self._coming = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yields this rank's batches of the coming epoch, which begins with the first of them."""
+        part = self._world.part()
+        epoch = self._epoch(part)
+        self._coming += 1
+        for step in range(len(epoch)):
+            for rank in part.ranks:
+                batch, fills = epoch.batch(step, rank)
+                yield [Filler(index) for index in batch] if fills else batch
+
+    def __len__(self) -> int:
+        """Returns how many batches the coming epoch has on this rank."""
+        part = self._world.part()
+        return len(self._epoch(part)) * len(part.ranks)
+
+    def plan_stats(self) -> dict[str, float]:
+        """Returns what the coming epoch comes to, over all ranks.
+
+        - `steps`: batches of each rank; `batches`: of all ranks.
+        - `samples`: in a batch; `dropped`: in none; `repeated`: in a second; `fillers`: filling the
+          batch of a rank that has no sample left; `truncated`: longer than a batch may be, and
+          planned as if cut to `max_length`, which is for the collate function to do.
+        - `waste`: part of all tokens that are padding, or of samples that do not count: 0 to 1.
+        - `tokens_p50`, `tokens_p99`, `tokens_max`: tokens of a batch, with padding, that half of the
+          batches, 99 of 100, and all do not exceed; `samples_max`: most samples of a batch.
+        """
+        stats = self._epoch(self._world.part()).stats()
+        return stats | {"truncated": self._truncated()}
+
+    def _truncated(self) -> int:
+        return 0
+
+    def _samples(self) -> int:
+        part = self._world.part()
+        epoch = self._epoch(part)
+        steps = range(len(epoch))
+        return sum(len(epoch.batch(step, rank)[0]) for step in steps for rank in part.ranks)
+
+    def _epoch(self, part: Part) -> _lib.Epoch:
+        """Returns the plan of the coming epoch."""
+        key = self._coming, part.world
+        if self._planned is None or self._planned[0] != key:
+            mask = (1 << 64) - 1
+            shuffle = (self.seed & mask, self._coming & mask) if self.shuffle else None
+            self._planned = key, self._plan(part.world, shuffle)
+        return self._planned[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the attributes; plans are made again."""
+        return {**self.__dict__, "_planned": None}
+
+
+def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuses a word that is none of those known."""
+    if value not in known:
+        words = ", ".join(map(repr, known[:-1])) + f" or {known[-1]!r}"
+        msg = f"{name} is {words}, found {value!r}"
+        raise ValueError(msg)
+
+
+def positive(name: str, value: int | None, most: int = (1 << 63) - 1) -> int:
+    """Returns a number that is at least 1; None is as many as there can be."""
+    if value is None:
+        return most
+    number = operator.index(value) if hasattr(value, "__index__") else 0
+    if number < 1 or isinstance(value, bool):
+        msg = f"{name} is a positive whole number, found {value!r}"
+        raise ValueError(msg)
+    return min(number, most)
+
+
+def sorted_together(window: int | None, batch: int) -> int:
+    """Returns how many samples are sorted together where batches have about `batch`."""
+    if window is None:
+        return min(max(2048, 50 * batch), LONGEST)
+    return positive("window", window)

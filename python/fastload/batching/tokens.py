@@ -1,0 +1,172 @@
+"""`TokenBatchSampler`: as many samples of similar length as a budget of tokens allows."""
+
+import math
+import re
+from typing import Any, Literal
+
+import torch
+
+from fastload import _lib
+from fastload.batching.lengths import LONGEST
+from fastload.batching.planned import (
+    PlannedBatchSampler,
+    Remainder,
+    one_of,
+    positive,
+    sorted_together,
+)
+
+__all__ = ["TokenBatchSampler"]
+
+_Kind = Literal["padded", "sum", "quadratic"]
+_PLAIN: dict[str, _Kind] = {"padded": "padded", "sum": "sum"}
+_QUADRATIC = re.compile(r"quadratic:([0-9]+)")
+
+
+class TokenBatchSampler(PlannedBatchSampler):
+    """Batches of samples of similar length, each within a budget of tokens.
+
+    Samples are put in a random order, of which stretches of `window` are sorted by length and cut
+    into batches; steps then come in a random order. At each step all ranks have samples of about
+    the same length.
+
+    Args:
+        lengths: How long each sample is: whole numbers as a sequence, an array or a tensor; or a
+            `columns.Ragged`.
+        max_tokens: The budget of a batch; a sample of length 0 counts as one of length 1.
+        max_batch_size: Most samples of a batch.
+        cost: How the tokens of a batch are counted. `"padded"`: samples times the longest;
+            `"sum"`: all lengths; `"quadratic:<q>"`: as padded, with `L + L * L / q` for a length L.
+        window: Samples per rank that are sorted together; 1 leaves the order as it is. None for
+            2048, or as many as make 50 batches if those are more: of fewer, long and short ones
+            end up in one batch.
+        shuffle: Whether the order is drawn anew each epoch.
+        seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
+        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
+        batch_multiple: Sizes of batches are multiples of this, but for those of long samples, of
+            which the budget allows fewer, and in the last step.
+        long: What becomes of a sample that is over the budget by itself: an `"error"`; counted as
+            long as the budget allows, `max_length`, which is for the collate function to cut
+            (`"truncate"`); a batch of its own, over the budget (`"alone"`); left out (`"drop"`).
+        longest_first: Whether an epoch begins with the longest sample, to run out of memory early
+            if at all.
+        drop_last: Whether a last step whose batches are not full is dropped.
+        num_replicas: Number of ranks; torch.distributed's unless given.
+        rank: This process's rank; torch.distributed's unless given.
+        remainder: What happens where fewer samples are left than there are ranks: they are left
+            out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
+            `Filler` (`"mask"`).
+
+    Raises:
+        TypeError: Lengths that are no whole numbers.
+        ValueError: A sample over the budget, with `long="error"`; or arguments out of range.
+
+    Examples:
+        >>> sampler = TokenBatchSampler([5, 9, 2, 4], max_tokens=10, shuffle=False)
+        >>> list(sampler)
+        [[2, 3], [0], [1]]
+    """
+
+    def __init__(
+        self,
+        lengths: Any,
+        max_tokens: int,
+        max_batch_size: int | None = None,
+        *,
+        cost: str = "padded",
+        window: int | None = None,
+        shuffle: bool = True,
+        seed: int | None = None,
+        generator: torch.Generator | None = None,
+        batch_multiple: int = 1,
+        long: Literal["error", "truncate", "alone", "drop"] = "error",
+        longest_first: bool = False,
+        drop_last: bool = False,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        remainder: Remainder = "drop",
+    ) -> None:
+        self.batch_size = None
+        self.max_tokens = positive("max_tokens", max_tokens)
+        self.max_batch_size = max_batch_size
+        self.cost = cost
+        self.batch_multiple = positive("batch_multiple", batch_multiple)
+        self.long = long
+        self.longest_first = bool(longest_first)
+        self._kind, self._q = _cost(cost)
+        self._most = positive("max_batch_size", max_batch_size)
+        one_of("long", long, ("error", "truncate", "alone", "drop"))
+        if self._most < self.batch_multiple:
+            msg = (
+                f"batches of at most {max_batch_size} samples cannot have a multiple of "
+                f"{batch_multiple}; raise max_batch_size or lower batch_multiple"
+            )
+            raise ValueError(msg)
+        super().__init__(
+            lengths,
+            shuffle=shuffle,
+            seed=seed,
+            generator=generator,
+            drop_last=drop_last,
+            num_replicas=num_replicas,
+            rank=rank,
+            remainder=remainder,
+        )
+        self.window = sorted_together(window, self._expected_batch())
+        if long == "error":
+            self._refuse_long()
+
+    @property
+    def max_length(self) -> int:
+        """The longest sample that is within the budget."""
+        if self._kind != "quadratic":
+            return min(self.max_tokens, LONGEST)
+        # L + L * L / q <= max_tokens
+        root = math.isqrt(self._q * self._q + 4 * self._q * self.max_tokens)
+        return min((root - self._q) // 2, LONGEST)
+
+    def _expected_batch(self) -> int:
+        """Returns about how many samples a batch has."""
+        by_tokens = self.max_tokens * len(self._lengths) // max(1, self._lengths.total())
+        return min(self._most, by_tokens)
+
+    def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
+        return _lib.plan_token_batches(
+            self._lengths,
+            max_tokens=self.max_tokens,
+            max_batch_size=self._most,
+            cost=self._kind,
+            quadratic=self._q,
+            window=self.window,
+            batch_multiple=self.batch_multiple,
+            limit=self.max_length,
+            long=self.long if self.long in ("truncate", "drop") else "keep",
+            longest_first=self.longest_first,
+            drop_last=self.drop_last,
+            shuffle=shuffle,
+            world=world,
+            remainder=self.remainder,
+        )
+
+    def _refuse_long(self) -> None:
+        if (sample := self._lengths.first_above(self.max_length)) is not None:
+            msg = (
+                f"sample {sample} has length {self._lengths[sample]}, and max_tokens="
+                f"{self.max_tokens} allows {self.max_length} (cost={self.cost!r}): raise "
+                "max_tokens, or pass long='truncate', 'alone' or 'drop'"
+            )
+            raise ValueError(msg)
+
+    def _truncated(self) -> int:
+        return self._lengths.count_above(self.max_length) if self.long == "truncate" else 0
+
+
+def _cost(cost: str) -> tuple[_Kind, int]:
+    """Returns the kind of a cost, and its q."""
+    if (plain := _PLAIN.get(cost)) is not None:
+        return plain, 1
+    match = _QUADRATIC.fullmatch(cost)
+    if match and 0 < int(match[1]) <= LONGEST:
+        return "quadratic", int(match[1])
+    msg = f"cost is 'padded', 'sum' or 'quadratic:<q>' with a whole q above 0, found {cost!r}"
+    raise ValueError(msg)

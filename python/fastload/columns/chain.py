@@ -1,0 +1,32 @@
+"""The `transform` of a column: one or several, of ours or of torchvision's."""
+
+from typing import Any
+
+from fastload import transforms
+
+__all__ = ["chain", "listed"]
+
+
+def listed(transform: Any) -> list[Any]:
+    """Returns a transform, several or none as a list."""
+    if transform is None:
+        return []
+    return list(transform) if isinstance(transform, list | tuple) else [transform]
+
+
+def chain(several: list[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+    """Returns the operations and the output of `_lib.Image` that transforms stand for."""
+    for each in several:
+        if isinstance(each, type):
+            msg = f"transform takes an instance, found the class {each.__qualname__}; write {each.__qualname__}()"
+            raise TypeError(msg)
+    if all(isinstance(each, transforms.Transform) for each in several):
+        return transforms.chain(several)
+    from fastload.lowering.chain import Chain, follow  # lowering follows columns, too
+
+    steps = Chain(3, [])
+    _, stop = follow(steps, several)
+    if stop is not None:
+        msg = f"transform cannot be native: {stop}"
+        raise TypeError(msg)
+    return steps.ops, steps.output()

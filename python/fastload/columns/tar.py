@@ -1,0 +1,166 @@
+"""`Tar`: samples in tar shards, as a map-style dataset."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from torch.utils.data import Dataset
+
+from fastload.columns.column import Column
+from fastload.columns.member import KEY, Member, Shards, extensions, shards
+from fastload.columns.paths import Paths, expand
+
+__all__ = ["Tar"]
+
+
+class Tar(Dataset[Any]):
+    """A map-style dataset over tar files in WebDataset's layout: neighbours of one key are one sample.
+
+    All shards are indexed by one scan of their headers when the dataset is made; samples are then read at
+    random. The last part of an extension says what a member is: images (`jpg`, `png`, `webp`, …) are
+    decoded to RGB and transformed, whole numbers (`cls`, `id`, …) become int64, `txt` becomes text, `npy`
+    an array; anything else stays bytes.
+
+    Args:
+        paths: Tar files, or a pattern such as `"train-*.tar"`, whose matches are sorted.
+        members: The structure of a sample: extensions in a tuple, list or dict, or one of them;
+            `"jpg;png"` is the first that a sample has; `"__key__"` is its name. None: a dict of
+            `"__key__"` and of every extension that all samples have.
+        transform: For images, as that of `Image`.
+        missing: Whether a sample that lacks a member is an error, or dropped.
+
+    Raises:
+        OSError: A shard cannot be read, or is damaged, compressed or sparse.
+        ValueError: No shard matches, or a sample lacks a member.
+        TypeError: A structure of something else, or a transform that is Python code.
+
+    Examples:
+        >>> dataset = Tar("train-*.tar", ("jpg;png", "cls"), transform=ToTensor())
+        >>> image, label = dataset[0]
+        >>> for images, labels in Loader(dataset, batch_size=64, shuffle=True):
+        ...     pass
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        members: Any = None,
+        transform: Any = None,
+        *,
+        missing: Literal["error", "drop"] = "error",
+    ) -> None:
+        if missing not in ("error", "drop"):
+            msg = f'missing is "error" or "drop", not {missing!r}'
+            raise ValueError(msg)
+        self._shards = shards(expand(paths))
+        self._members = _everything(self._shards) if members is None else members
+        self._transform = transform
+        self._missing = missing
+        wanted = list(_strings(self._members))
+        self._samples = _samples(self._shards, wanted, missing)
+        columns = {member: self.column(member) for member in wanted}
+        self._structure = _mapped(self._members, columns)
+        self._dataset: Dataset[Any] | None = None
+
+    def column(self, member: str) -> Column:
+        """Returns one member of each sample: an extension, `"jpg;png"`, or `"__key__"`.
+
+        Raises:
+            ValueError: A sample lacks it, or the extensions are of several kinds.
+        """
+        return Member(self._shards, self._samples, member, self._transform)
+
+    @property
+    def keys(self) -> list[str]:
+        """The name of each sample."""
+        keys = self._shards.index.keys()
+        return [keys[sample] for sample in self._samples]
+
+    def __fastload__(self) -> Any:
+        """Returns the structure of columns that samples are made from."""
+        return self._structure
+
+    def __len__(self) -> int:
+        """Returns how many samples there are."""
+        return len(self._samples)
+
+    def __getitem__(self, index: int) -> Any:
+        """Returns one sample.
+
+        Raises:
+            IndexError: `index` is outside of `-len(self) .. len(self)`.
+            OSError: A shard cannot be read, or a member be decoded.
+        """
+        if self._dataset is None:
+            from fastload.dataset import Dataset as Columns  # a dataset is made of columns
+
+            self._dataset = Columns(self._structure)
+        return self._dataset[index]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the paths and what is wanted; the shards are indexed again."""
+        return _tar, (self._shards.paths, self._members, self._transform, self._missing)
+
+    def __repr__(self) -> str:
+        return f"Tar({len(self._shards.paths)} shards, {len(self)} samples of {self._members!r})"
+
+
+def _tar(paths: list[str], members: Any, transform: Any, missing: Any) -> Tar:
+    return Tar(paths, members, transform, missing=missing)
+
+
+def _everything(tar: Shards) -> dict[str, str]:
+    """Returns the key, and the extensions that all samples have."""
+    counts = tar.index.extensions()
+    common = [name for name, count in counts.items() if count == len(tar.index)]
+    if counts and not common:
+        found = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        msg = f"no extension is there in all {len(tar.index)} samples; found {found}: say which"
+        raise ValueError(msg)
+    return {KEY: KEY, **{name: name for name in common}}
+
+
+def _strings(members: Any) -> Iterator[str]:
+    """Yields the members that a structure names."""
+    if isinstance(members, str):
+        yield members
+    elif type(members) in (tuple, list):
+        for part in members:
+            yield from _strings(part)
+    elif type(members) is dict:
+        for part in members.values():
+            yield from _strings(part)
+    else:
+        msg = (
+            "members are extensions, as 'jpg' or 'jpg;png', in tuples, lists and dicts; found "
+            f"{type(members).__name__}"
+        )
+        raise TypeError(msg)
+
+
+def _mapped(members: Any, columns: dict[str, Column]) -> Any:
+    if isinstance(members, str):
+        return columns[members]
+    if isinstance(members, dict):
+        return {key: _mapped(part, columns) for key, part in members.items()}
+    return type(members)(_mapped(part, columns) for part in members)
+
+
+def _samples(tar: Shards, wanted: list[str], missing: str) -> list[int]:
+    """Returns the samples that have all members.
+
+    Raises:
+        ValueError: One lacks a member, and it is not to be dropped.
+    """
+    lacking: dict[int, str] = {}
+    for member in wanted:
+        if member != KEY:
+            lacking |= dict.fromkeys(tar.index.lacking(extensions(member)), member)
+    if lacking and missing == "error":
+        first = min(lacking)
+        msg = (
+            f"sample {tar.index.keys()[first]!r} of {tar.index.shard(first)} has no "
+            f"{lacking[first]!r}, and {len(lacking)} of {len(tar.index)} samples lack a member; "
+            'missing="drop" leaves them out'
+        )
+        raise ValueError(msg)
+    return [sample for sample in range(len(tar.index)) if sample not in lacking]

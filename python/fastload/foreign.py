@@ -1,0 +1,83 @@
+"""Who decodes what native code refuses: the library whose pixels are wanted, in a thread of its own.
+
+Owns the thread that answers for an iterator, and which library is asked. Refuses to decode anything.
+"""
+
+import functools
+import logging
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from fastload import _lib, pillow, torchvision_io
+
+__all__ = ["decode", "decoder", "server"]
+
+_log = logging.getLogger("fastload")
+
+Pixels = tuple[bytes, tuple[int, int, int]]
+
+
+def decoder() -> Callable[[str | bytes, str], Pixels] | None:
+    """Returns what decodes a file that native code refuses; None without Pillow, as torchvision then."""
+    return decode if pillow.is_installed() else None
+
+
+def decode(source: str | bytes, mode: str) -> Pixels:
+    """Decodes a file with the library that a mode of `_lib.Image` names.
+
+    Args:
+        source: The path of the file, or its bytes.
+        mode: The mode.
+
+    Returns:
+        The pixels, row after row, and (height, width, channels).
+
+    Raises:
+        Exception: The library's own, with a note that names the file.
+    """
+    return _library(mode)(source, mode)
+
+
+def _library(mode: str) -> Callable[[str | bytes, str], Pixels]:
+    return torchvision_io.decode if mode.startswith("torchvision ") else pillow.decode
+
+
+def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
+    """Returns what starts the thread that decodes for an iterator; None where nobody can.
+
+    The thread keeps neither the iterator nor the loader alive. It is a daemon, for nobody can be made
+    to wait for a file of any size when the interpreter exits.
+    """
+    return functools.partial(_start, weakref.ref(loader)) if decoder() else None
+
+
+_told: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> None:
+    thread = threading.Thread(target=_serve, args=(requests,), name="fastload-decode", daemon=True)
+    thread.start()
+    alive = loader()
+    if alive is not None and alive not in _told:
+        _told.add(alive)
+        _log.info("Python decodes what native code does not, in a thread of its own: %s", why)
+
+
+def _serve(requests: _lib.Requests) -> None:
+    """Answers requests until their stream is closed."""
+    for request in requests:
+        try:
+            pixels, shape = _library(request.mode)(request.source, request.mode)
+        except BaseException as error:
+            request.fail(_from_decode(error))
+        else:
+            request.answer(pixels, shape)
+            del pixels
+
+
+def _from_decode(error: BaseException) -> BaseException:
+    """Takes the frame that waits for requests off a traceback."""
+    frames = error.__traceback__
+    return error.with_traceback(frames.tb_next if frames else None)

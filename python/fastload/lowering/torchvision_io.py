@@ -1,0 +1,164 @@
+"""torchvision's `decode_image` as the loader of a folder: images are tensors of bytes from the first.
+
+Owns what the mode means for the transforms. Files decoded unchanged have one channel or three, and one
+native chain must be right for both: transforms are followed as far as it is.
+"""
+
+import functools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fastload import transforms
+from fastload.lowering import registry
+from fastload.lowering.chain import Chain, follow, on_tensor
+from fastload.lowering.registry import NotNative
+
+__all__ = ["Decoding", "Followed", "decoding", "follow_decoded"]
+
+_IMAGE = "torchvision.io.image"
+_CHANNELS = {"RGB": 3, "GRAY": 1, "UNCHANGED": None}
+_BROADCAST = "output with shape"
+"""How torch begins to refuse arithmetic in place that needs more channels; native code says the same."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How files are decoded.
+
+    Attributes:
+        mode: The name of an `ImageReadMode`.
+        upright: Whether the orientation of EXIF is applied.
+    """
+
+    mode: str
+    upright: bool
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Transforms that were followed from the first.
+
+    Attributes:
+        chain: What becomes of an image.
+        mode: How it is decoded, as `_lib.Image` says.
+        output: The output of `_lib.Image`.
+        done: How many transforms are in the chain.
+        stop: What stopped the next one.
+    """
+
+    chain: Chain
+    mode: str
+    output: tuple[Any, ...]
+    done: int
+    stop: NotNative | None
+
+
+def decoding(loader: Any) -> Decoding | None:
+    """Returns how a loader decodes that is `decode_image` or `read_image`; None if it is neither.
+
+    Raises:
+        NotNative: It is, with arguments that are not known here.
+    """
+    function, given = loader, {}
+    if type(loader) is functools.partial and not loader.args:
+        function, given = loader.func, dict(loader.keywords)
+    module = sys.modules.get(_IMAGE)
+    known = [getattr(module, name, None) for name in ("decode_image", "read_image")]
+    if getattr(function, "__globals__", None) is not vars(module or sys) or function not in known:
+        return None
+    mode = given.pop("mode", "UNCHANGED")
+    name = mode.upper() if isinstance(mode, str) else getattr(mode, "name", None)
+    upright = given.pop("apply_exif_orientation", False)
+    if name not in _CHANNELS or type(upright) is not bool or given:
+        msg = f"its loader calls {function.__name__} with {loader.keywords}"
+        raise NotNative(msg, "decode to RGB, GRAY or UNCHANGED")
+    return Decoding(name, upright)
+
+
+def follow_decoded(how: Decoding, flat: list[Any]) -> Followed:
+    """Follows transforms of decoded images up to the first that stops them."""
+    prefix = "torchvision upright " if how.upright else "torchvision "
+    channels = _CHANNELS[how.mode]
+    if channels is not None:
+        chain = on_tensor(channels)
+        done, stop = follow(chain, flat)
+        return Followed(chain, prefix + how.mode, chain.output(), done, stop)
+    done, stop = follow(on_tensor(3), flat)
+    while True:
+        chain, grey = on_tensor(3), on_tensor(1, spreads=True)
+        follow(chain, flat[:done])
+        reached, _ = follow(grey, flat[:done])
+        mode = _mode(chain, grey, flat[reached:done])
+        if mode is not None:
+            output = chain.output() if reached < done else _output(chain, grey)
+            return Followed(chain, prefix + mode, output, done, stop)
+        done -= 1  # with none at all, images of either kind are their own bytes
+        msg = f"{registry.name(flat[done])} makes of grey images other than of RGB"
+        stop = NotNative(msg, 'decode to RGB: functools.partial(decode_image, mode="RGB")')
+
+
+def _mode(chain: Chain, grey: Chain, rest: list[Any]) -> str | None:
+    """Returns how files are decoded so that one native chain is right for RGB and grey.
+
+    Args:
+        chain: That of RGB images.
+        grey: That of grey ones, as far as it goes.
+        rest: What is not in it.
+
+    Returns:
+        None if there is no such way.
+    """
+    mixes = any(_mixes(op) for op in chain.ops)
+    if rest:
+        raises = not mixes and chain.channels == 3 and not chain.on_bytes and _raises(rest[0], grey)
+        return "UNCHANGED" if raises else None
+    if chain.ops != grey.ops or type(chain.values) is not type(grey.values):
+        return None
+    if grey.spread:
+        return None if mixes or not _same(chain, grey) else "SPREAD"
+    return "UNCHANGED" if _same(chain, grey) else None
+
+
+def _same(chain: Chain, grey: Chain) -> bool:
+    """Returns whether each channel of RGB becomes what the channels of grey become."""
+    one, other = chain.values, grey.values
+    if one is None or other is None or grey.channels not in (1, chain.channels):
+        return False
+    return one.dtype == other.dtype and torch.equal(one, other.expand_as(one))
+
+
+def _output(chain: Chain, grey: Chain) -> tuple[Any, ...]:
+    """Returns the output of images of one channel or three."""
+    if chain.on_bytes or grey.values is None or chain.channels == grey.channels:
+        return chain.output()
+    return transforms.table(grey.values.as_subclass(torch.Tensor).reshape(-1, 256))
+
+
+def _raises(transform: Any, grey: Chain) -> bool:
+    """Returns whether torch refuses to apply a transform to a grey image, for want of channels."""
+    if grey.values is None:
+        return False
+    try:
+        transform(grey.values.clone())
+    except RuntimeError as error:
+        return str(error).startswith(_BROADCAST)
+    except Exception:
+        return False
+    return False
+
+
+def _mixes(op: Any) -> bool:
+    """Returns whether an operation, or one inside of it, makes one channel of several."""
+    return any(part in ("grayscale", "random_grayscale") for part in _parts(op))
+
+
+def _parts(op: Any) -> Iterator[Any]:
+    if isinstance(op, tuple | list):
+        for part in op:
+            yield from _parts(part)
+    else:
+        yield op

@@ -1,0 +1,10 @@
+//! Archives: which stretches of a large file are files of their own.
+//!
+//! Owns indices, made by one scan and kept; refuses to read contents, which are
+//! [`Spans`](crate::column::Spans). One kind of archive per file.
+
+mod members;
+mod tar;
+
+pub use members::Members;
+pub use tar::index as index_tar;

@@ -1,0 +1,94 @@
+//! Tar: the index of a shard, by one scan of its headers.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::Members;
+use crate::column::{Span, Stamp};
+use crate::error::{Error, Result};
+
+/// Members begin and end at multiples of this many bytes.
+const BLOCK: u64 = 512;
+
+/// Reads the headers of a tar file; returns its members and what the file was like. Members that are no
+/// regular files are left out.
+///
+/// # Errors
+///
+/// [`Error::Read`]; [`Error::Decode`]: no tar file, a damaged one, or one whose members do not lie in
+/// it as they are: compressed or sparse.
+pub fn index(path: &Path) -> Result<(Members, Stamp)> {
+    let read = |source| Error::read(path, source);
+    let file = File::open(path).map_err(read)?;
+    let stamp = Stamp::of(&file).map_err(read)?;
+    if stamp.is_empty() {
+        return Err(Error::Decode {
+            path: path.to_owned(),
+            reason: "it is empty, and even a tar file without members is not".into(),
+        });
+    }
+    let mut archive = ::tar::Archive::new(file);
+    let mut members = Members::default();
+    let damaged = |samples: usize, reason: String| Error::Decode {
+        path: path.to_owned(),
+        reason: format!("{reason}, after {samples} samples"),
+    };
+    let entries = archive.entries_with_seek().map_err(read)?;
+    for entry in entries {
+        let samples = members.len();
+        let refused = |reason: String| damaged(samples, reason);
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(_) if samples == 0 && is_gzip(path) => {
+                return Err(refused(
+                    "it is compressed, and members are read at random: gunzip it".into(),
+                ));
+            }
+            Err(error) => return Err(refused(format!("a header is damaged ({error})"))),
+        };
+        let kind = entry.header().entry_type();
+        if !(kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse()) {
+            continue;
+        }
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let sparse = kind.is_gnu_sparse() || has_sparse_map(&mut entry);
+        if sparse {
+            return Err(refused(format!(
+                "{name:?} is stored as a sparse file: pack it anew"
+            )));
+        }
+        let span = Span {
+            file: 0,
+            start: entry.raw_file_position(),
+            len: entry.size(),
+        };
+        let padded = span.len.checked_next_multiple_of(BLOCK);
+        let end = padded.and_then(|len| span.start.checked_add(len));
+        if end.is_none_or(|end| end > stamp.len()) {
+            return Err(refused(format!(
+                "{name:?} is cut off: the file ends too early"
+            )));
+        }
+        if members.add(&name, span).is_err() {
+            return Err(refused(format!("{name:?} is there twice")));
+        }
+    }
+    Ok((members, stamp))
+}
+
+fn has_sparse_map(entry: &mut ::tar::Entry<'_, File>) -> bool {
+    let Ok(Some(extensions)) = entry.pax_extensions() else {
+        return false;
+    };
+    let mut keys = extensions
+        .flatten()
+        .map(|extension| extension.key_bytes().to_vec());
+    keys.any(|key| key.starts_with(b"GNU.sparse"))
+}
+
+fn is_gzip(path: &Path) -> bool {
+    let mut first = [0; 2];
+    let read =
+        File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
+    read.is_ok() && first == [0x1f, 0x8b]
+}

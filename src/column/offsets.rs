@@ -1,0 +1,66 @@
+//! Where each sample of many begins and ends in what they are made of.
+
+use std::ops::Range;
+
+use super::Numbers;
+use crate::error::{Error, Result};
+
+/// One number more than there are samples: sample i is `offsets[i]..offsets[i + 1]`.
+#[derive(Clone, Debug)]
+pub struct Offsets(Numbers);
+
+impl Offsets {
+    /// Takes the offsets of samples that are made of `entries` things.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Offsets`]: no offset at all, or a sample that does not lie within the entries.
+    pub fn new(numbers: Numbers, entries: usize) -> Result<Offsets> {
+        let offsets = Offsets(numbers);
+        if offsets.0.is_empty() {
+            let (index, start, end, len) = (0, 0, 0, entries);
+            return Err(Error::Offsets {
+                index,
+                start,
+                end,
+                len,
+            });
+        }
+        (0..offsets.len()).try_for_each(|index| offsets.range(index, entries).map(drop))?;
+        Ok(offsets)
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the entries of the sample at `index`, which must be below [`Offsets::len`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Offsets`]: the owner of the offsets has changed them since.
+    pub fn range(&self, index: usize, entries: usize) -> Result<Range<usize>> {
+        let (start, end) = (self.0.get(index), self.0.get(index + 1));
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        match range {
+            Some((first, last)) if first <= last && last <= entries => Ok(first..last),
+            _ => Err(self.changed(index, entries)),
+        }
+    }
+
+    /// The error of a sample that is not what it was when its place in a batch was made.
+    pub fn changed(&self, index: usize, entries: usize) -> Error {
+        Error::Offsets {
+            index,
+            start: self.0.get(index),
+            end: self.0.get(index + 1),
+            len: entries,
+        }
+    }
+}

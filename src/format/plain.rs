@@ -1,0 +1,54 @@
+//! Small files that are one value: a text, or a whole number written in digits.
+
+use super::{Array, Target, Text};
+use crate::error::{Error, Result};
+use crate::memory::Dtype;
+
+/// UTF-8 text.
+#[derive(Debug)]
+pub struct Utf8;
+
+impl Text for Utf8 {
+    fn text(&self, _index: usize, bytes: &[u8]) -> Result<Box<str>> {
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|error| Error::decode(format!("it is no UTF-8 text: {error}")))?;
+        Ok(text.into())
+    }
+}
+
+/// A whole number in decimal digits, as Python's `int()` reads it; 64 bits.
+#[derive(Debug)]
+pub struct Integer;
+
+impl Array for Integer {
+    fn dtype(&self) -> Dtype {
+        Dtype::Int64
+    }
+
+    fn fixed_shape(&self) -> Option<&[usize]> {
+        Some(&[])
+    }
+
+    fn shape(&self, _index: usize) -> Option<&[usize]> {
+        Some(&[])
+    }
+
+    fn decode(&self, _index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
+        let number = number(bytes).ok_or_else(|| {
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
+            Error::decode(format!("{start:?} is no whole number of 64 bits"))
+        })?;
+        target.shaped(&[])?.copy_from_slice(&number.to_ne_bytes());
+        Ok(())
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(bytes).ok()?.trim();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_plain = !digits.is_empty()
+        && digits
+            .split('_')
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    is_plain.then(|| text.replace('_', "").parse().ok())?
+}

@@ -1,0 +1,108 @@
+//! The batches of one epoch.
+
+use super::bins::{self, Strategy};
+use super::shards::{Dealt, Origin, Share};
+use super::{Lengths, Stats};
+
+/// What the tokens of a batch are.
+#[derive(Clone, Copy, Debug)]
+pub enum Measure {
+    /// Samples times the longest.
+    Padded,
+    /// The sum of all lengths.
+    Sum,
+    /// Bins times their room.
+    Bins(Strategy, std::num::NonZeroU32),
+}
+
+/// A plan: which samples make the batch of which rank at which step.
+#[derive(Debug)]
+pub struct Epoch {
+    lengths: Lengths,
+    order: Vec<u32>,
+    shares: Vec<Share>,
+    world: usize,
+    measure: Measure,
+}
+
+impl Epoch {
+    pub(super) fn new(
+        lengths: Lengths,
+        order: Vec<u32>,
+        dealt: Dealt,
+        world: usize,
+        measure: Measure,
+    ) -> Epoch {
+        let shares = dealt.shares;
+        Epoch {
+            lengths,
+            order,
+            shares,
+            world: world.max(1),
+            measure,
+        }
+    }
+
+    /// Number of steps; every rank has one batch in each.
+    pub fn steps(&self) -> usize {
+        self.shares.len() / self.world
+    }
+
+    /// Returns the samples of a rank's batch and whether they are fillers; None for no such step or
+    /// rank.
+    pub fn batch(&self, step: usize, rank: usize) -> Option<(&[u32], bool)> {
+        let place = step.checked_mul(self.world)?.checked_add(rank)?;
+        let share = self.shares.get(place).filter(|_| rank < self.world)?;
+        Some((self.samples(*share), share.origin == Origin::Filler))
+    }
+
+    /// Sums the plan up, over all ranks.
+    pub fn stats(&self) -> Stats {
+        let mut tokens: Vec<u64> = Vec::with_capacity(self.shares.len());
+        let mut stats = Stats {
+            steps: self.steps(),
+            batches: self.shares.len(),
+            ..Stats::default()
+        };
+        let mut useful = 0;
+        for &share in &self.shares {
+            let samples = self.samples(share);
+            tokens.push(self.tokens(samples));
+            stats.samples_max = stats.samples_max.max(samples.len());
+            match share.origin {
+                Origin::Own => {
+                    stats.samples += samples.len();
+                    useful += self.sum(samples);
+                }
+                Origin::Repeat => stats.repeated += samples.len(),
+                Origin::Filler => stats.fillers += samples.len(),
+            }
+        }
+        stats.dropped = self.lengths.len() as usize - stats.samples;
+        stats.count(tokens, useful);
+        stats
+    }
+
+    fn samples(&self, share: Share) -> &[u32] {
+        &self.order[share.range()]
+    }
+
+    fn sum(&self, samples: &[u32]) -> u64 {
+        samples
+            .iter()
+            .map(|&sample| u64::from(self.lengths.at(sample)))
+            .sum()
+    }
+
+    fn tokens(&self, samples: &[u32]) -> u64 {
+        let lengths = samples.iter().map(|&sample| self.lengths.at(sample));
+        match self.measure {
+            Measure::Padded => samples.len() as u64 * u64::from(lengths.max().unwrap_or(0)),
+            Measure::Sum => self.sum(samples),
+            Measure::Bins(strategy, room) => {
+                let lengths: Vec<u32> = lengths.collect();
+                bins::count(&lengths, room, strategy) * u64::from(room.get())
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Batches of documents that are packed into bins.
+
+use std::num::NonZeroU32;
+
+use super::bins::{full_pieces, last_piece};
+use super::fit::{best_fit, first_fit};
+use super::shuffle::{Purpose, samples};
+use super::{Epoch, Lengths, Long, Measure, Ranks, Shuffle, Strategy};
+
+/// How packed batches are planned.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedBatches {
+    /// Tokens of a bin.
+    pub room: NonZeroU32,
+    /// How documents are put into bins.
+    pub strategy: Strategy,
+    /// Bins of a batch; a document that alone needs more makes a larger batch.
+    pub rows: usize,
+    /// How many documents are packed together.
+    pub window: usize,
+    /// What becomes of documents that are longer than a bin; kept, they are cut.
+    pub long: Long,
+    /// Whether a last step that is not full is dropped.
+    pub drop_last: bool,
+}
+
+/// Documents that stay together.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    start: usize,
+    end: usize,
+    /// The bins that they take.
+    rows: u64,
+}
+
+impl PackedBatches {
+    /// Plans an epoch: documents into bins, and bins, in random order with `shuffle`, into batches.
+    ///
+    /// All pieces of a document are in one batch. Where documents may be cut anywhere
+    /// ([`Strategy::ConcatSplit`]), they are packed into whole batches. Takes O(n log n).
+    pub fn plan(&self, lengths: &Lengths, shuffle: Option<Shuffle>, ranks: Ranks) -> Epoch {
+        let lengths = match self.long {
+            Long::Truncate => lengths.up_to(self.room.get()),
+            Long::Keep | Long::Drop => lengths.clone(),
+        };
+        let mut order = samples(lengths.len(), shuffle);
+        if self.long == Long::Drop {
+            order.retain(|&sample| lengths.at(sample) <= self.room.get());
+        }
+        let mut groups = self.gather(&mut order, &lengths);
+        if let Some(shuffle) = shuffle {
+            shuffle.draws(Purpose::Bins).shuffle(&mut groups);
+            order = groups
+                .iter_mut()
+                .scan(0, |at, group| {
+                    let samples = &order[group.start..group.end];
+                    (group.start, group.end) = (*at, *at + samples.len());
+                    *at = group.end;
+                    Some(samples)
+                })
+                .flatten()
+                .copied()
+                .collect();
+        }
+        let (ends, last_is_full) = self.batches(&groups);
+        let dealt = ranks.deal(&ends, last_is_full, self.drop_last, 1);
+        let measure = Measure::Bins(self.strategy, self.room);
+        Epoch::new(lengths, order, dealt, ranks.world, measure)
+    }
+
+    /// Puts the documents of each window into bins, and `order` into the order of the bins.
+    fn gather(&self, order: &mut [u32], lengths: &Lengths) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let mut first = 0;
+        for window in order.chunks_mut(self.window.max(1)) {
+            let all = window.iter().map(|&sample| lengths.at(sample));
+            let fit = match self.strategy {
+                Strategy::BestFit => best_fit(&self.last_pieces(all), self.room.get()),
+                Strategy::FirstFit => first_fit(&self.last_pieces(all), self.room.get()),
+                Strategy::ConcatSplit => {
+                    let room = self.batch_room();
+                    let sizes: Vec<u32> = all.map(|length| length.min(room)).collect();
+                    best_fit(&sizes, room)
+                }
+            };
+            let (places, ends) = fit.by_bin();
+            let sorted: Vec<u32> = places.iter().map(|&place| window[place as usize]).collect();
+            window.copy_from_slice(&sorted);
+            let mut start = 0;
+            for end in ends {
+                let rows = self.rows_of(&window[start..end], lengths);
+                groups.push(Group {
+                    start: first + start,
+                    end: first + end,
+                    rows,
+                });
+                start = end;
+            }
+            first += window.len();
+        }
+        groups
+    }
+
+    fn last_pieces(&self, lengths: impl Iterator<Item = u32>) -> Vec<u32> {
+        lengths
+            .map(|length| last_piece(length, self.room))
+            .collect()
+    }
+
+    /// Tokens of a batch.
+    fn batch_room(&self) -> u32 {
+        let rows = u32::try_from(self.rows).unwrap_or(u32::MAX);
+        self.room.get().saturating_mul(rows)
+    }
+
+    /// Returns how many bins the documents of a group take.
+    fn rows_of(&self, group: &[u32], lengths: &Lengths) -> u64 {
+        let all = group.iter().map(|&sample| lengths.at(sample));
+        match self.strategy {
+            Strategy::ConcatSplit => all
+                .map(u64::from)
+                .sum::<u64>()
+                .div_ceil(u64::from(self.room.get()))
+                .max(1),
+            _ => {
+                1 + all
+                    .map(|length| full_pieces(length, self.room))
+                    .sum::<u64>()
+            }
+        }
+    }
+
+    /// Returns where each batch ends, and whether the last has all of its rows.
+    fn batches(&self, groups: &[Group]) -> (Vec<usize>, bool) {
+        let most = self.rows as u64;
+        let whole = self.strategy == Strategy::ConcatSplit;
+        let mut ends: Vec<usize> = Vec::new();
+        let mut rows = 0;
+        for group in groups {
+            match ends.last_mut() {
+                Some(end) if !whole && rows + group.rows <= most => {
+                    *end = group.end;
+                    rows += group.rows;
+                }
+                _ => {
+                    ends.push(group.end);
+                    rows = group.rows;
+                }
+            }
+        }
+        (ends, rows >= most)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Orders that depend on seed and epoch, and on nothing else.
+
+use crate::draws::{Draws, Key};
+
+/// The leaf that plans draw as; no leaf of a sample has this number.
+const LEAF: u64 = u64::MAX;
+
+/// The shuffling of one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shuffle {
+    /// The sampler's seed.
+    pub seed: u64,
+    /// The epoch.
+    pub epoch: u64,
+}
+
+/// What is put in order. The numbers are part of every plan that was ever made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// Samples, before their neighbourhoods are sorted.
+    Samples = 0,
+    /// The steps of an epoch.
+    Steps = 1,
+    /// The batches of each step.
+    Ranks = 2,
+    /// Bins, before they are put into batches.
+    Bins = 3,
+}
+
+impl Shuffle {
+    /// Returns the draws for one purpose.
+    pub(super) fn draws(self, purpose: Purpose) -> Draws {
+        let key = Key {
+            seed: self.seed,
+            epoch: self.epoch,
+            leaf: LEAF,
+            ..Key::default()
+        };
+        Draws::new(key, purpose as u32)
+    }
+}
+
+/// Returns the samples `0..count` in the order of `shuffle`, or as they are.
+pub(super) fn samples(count: u32, shuffle: Option<Shuffle>) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count).collect();
+    if let Some(shuffle) = shuffle {
+        shuffle.draws(Purpose::Samples).shuffle(&mut order);
+    }
+    order
+}

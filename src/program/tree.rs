@@ -1,0 +1,118 @@
+//! Lists in a batch: a slot for each place in them, as torch's `default_collate` has it.
+//!
+//! Owns when lists are arrays: those of numbers that are of one length at each depth, unless lists are
+//! asked for.
+
+use super::leaf::{Kind, Leaf, Scratch};
+use crate::collate::Slot;
+use crate::error::{Error, Result};
+use crate::memory::{Destination, lease};
+
+/// Makes the slot of samples, at least one, each given as [`Leaf::at`] returns it.
+///
+/// # Errors
+///
+/// The samples do not fit together: what torch says of them.
+pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
+    let array = |&(leaf, at): &(&Leaf, usize)| match leaf {
+        Leaf::Lists(_) if as_lists => Ok(None),
+        leaf => leaf.shape(at),
+    };
+    let shapes = samples.iter().map(array).collect::<Result<Vec<_>>>()?;
+    if let Some(Some(shape)) = shapes.first() {
+        return fixed(samples[0].0, shape, &shapes, as_lists);
+    }
+    let (first, at) = match samples.first() {
+        Some((Leaf::Lists(lists), at)) => (lists, *at),
+        Some((leaf, _)) if leaf.kind() == Kind::Bytes => return Ok(Slot::bytes(samples.len())),
+        _ => return Ok(Slot::texts(samples.len())),
+    };
+    let len = first.range(at)?.len();
+    let starts = samples.iter().map(|&(leaf, at)| match leaf {
+        Leaf::Lists(lists) => {
+            let range = lists.range(at)?;
+            let fits = range.len() == len;
+            fits.then_some((lists, range.start))
+                .ok_or(Error::UnequalLists)
+        }
+        _ => Err(Error::UnequalLists),
+    });
+    let starts = starts.collect::<Result<Vec<_>>>()?;
+    let places = (0..len).map(|place| {
+        let items = starts
+            .iter()
+            .map(|(lists, start)| lists.items().at(start + place));
+        slot(&items.collect::<Result<Vec<_>>>()?, as_lists)
+    });
+    Ok(Slot::lists(places.collect::<Result<_>>()?))
+}
+
+/// Makes the slot of samples that are arrays of one shape, the first one's.
+fn fixed(
+    leaf: &Leaf,
+    shape: &[usize],
+    shapes: &[Option<Vec<usize>>],
+    as_lists: bool,
+) -> Result<Slot> {
+    if let Some(position) = shapes.iter().position(Option::is_none) {
+        return Err(Error::NotTensor { position });
+    }
+    let mut others = shapes.iter().flatten().enumerate();
+    if let Some((position, other)) = others.find(|(_, other)| *other != shape) {
+        return Err(if as_lists {
+            Error::UnequalLists
+        } else {
+            Error::Unequal {
+                first: shape.to_vec(),
+                other: other.clone(),
+                position,
+            }
+        });
+    }
+    let bytes = shape.iter().product::<usize>() * leaf.dtype().itemsize();
+    let memory = lease(bytes.saturating_mul(shapes.len()))?; // more than there is, if too large
+    let memory = Destination::Lease(memory);
+    Ok(Slot::fixed(
+        memory,
+        shapes.len(),
+        shape.to_vec(),
+        leaf.dtype(),
+    ))
+}
+
+/// Copies the sample of a leaf at `index` to `position` of the slot that [`slot`] made.
+pub(super) fn put(
+    leaf: &Leaf,
+    index: usize,
+    slot: &Slot,
+    position: usize,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let (leaf, at) = leaf.at(index)?;
+    match (leaf, slot.places()) {
+        (Leaf::Lists(lists), Some(places)) => {
+            let range = lists.range(at)?;
+            if range.len() != places.len() {
+                return Err(lists.changed(at));
+            }
+            range
+                .zip(places)
+                .try_for_each(|(item, place)| put(lists.items(), item, place, position, scratch))
+        }
+        _ if leaf.kind() == Kind::Text => {
+            slot.keep_texts(position, [leaf.text(at)?]);
+            Ok(())
+        }
+        _ if leaf.kind() == Kind::Bytes => {
+            slot.keep_bytes(position, [leaf.bytes(at)?]);
+            Ok(())
+        }
+        _ => {
+            let Some(writer) = slot.writer() else {
+                return Ok(()); // samples that do not fit together: the batch ends in an error
+            };
+            let row = writer.rows(position..position + 1);
+            leaf.gather(&[at], scratch, &mut row.ok_or(Error::Twice { position })?)
+        }
+    }
+}

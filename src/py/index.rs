@@ -1,0 +1,47 @@
+//! Which indices of a sampler are plain numbers: those that mean the same to every dataset.
+//!
+//! A bool, a slice, a list or an array may be an index, too, but what it means is the dataset's to say.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyType};
+
+use crate::order::Indices;
+
+/// Reads the indices of a task, or its one index; None if one of them is not plain.
+///
+/// `tensors` says whether an int64 tensor without dimensions is plain: it is where a batch is made of
+/// single samples, but not where the dataset is indexed with the list of them.
+pub(super) fn read(
+    task: &Bound<'_, PyAny>,
+    batched: bool,
+    tensors: bool,
+) -> PyResult<Option<Indices>> {
+    if !batched {
+        return Ok(plain(task, tensors)?.map(|index| Indices::list([index])));
+    }
+    let Ok(indices) = task.try_iter() else {
+        return Ok(None);
+    };
+    let indices = indices.map(|index| plain(&index?, tensors));
+    let indices: Option<Vec<i64>> = indices.collect::<PyResult<_>>()?;
+    Ok(indices.map(Indices::list))
+}
+
+/// Reads an int, a NumPy integer, or an int64 tensor without dimensions.
+fn plain(index: &Bound<'_, PyAny>, tensors: bool) -> PyResult<Option<i64>> {
+    static NUMPY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static INT64: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = index.py();
+    let is_plain = index.is_exact_instance_of::<PyInt>()
+        || index.is_instance(NUMPY.import(py, "numpy", "integer")?)?
+        || tensors
+            && index.is_exact_instance(TENSOR.import(py, "torch", "Tensor")?)
+            && index.getattr(intern!(py, "ndim"))?.extract::<usize>()? == 0
+            && index
+                .getattr(intern!(py, "dtype"))?
+                .is(INT64.import(py, "torch", "int64")?);
+    Ok(is_plain.then(|| index.extract().ok()).flatten())
+}

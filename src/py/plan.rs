@@ -1,0 +1,272 @@
+//! Plans of epochs, as Python makes and reads them.
+
+use std::num::NonZeroU32;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use super::column::{Column, Rows, numbers};
+use super::enter::Enter;
+use crate::plan::{
+    self, Budget, Cost, Long, PackedBatches, Ranks, Remainder, Shuffle, Strategy, TokenBatches,
+};
+use crate::program::Kind;
+
+/// How long each sample of a dataset is.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Lengths(plan::Lengths);
+
+#[pymethods]
+impl Lengths {
+    #[new]
+    fn new(source: &Bound<'_, Column>) -> PyResult<Lengths> {
+        let py = source.py();
+        if let Ok(rows) = source.cast::<Rows>() {
+            let all = numbers(rows, "lengths")?;
+            let lengths = py.enter(|| {
+                let each = (0..all.len()).map(|index| Ok(all.get(index)));
+                plan::Lengths::new(each)
+            })?;
+            return Ok(Lengths(lengths));
+        }
+        let leaf = source.get().leaf.clone();
+        if !matches!(leaf.kind(), Kind::Ragged | Kind::Array) {
+            let message =
+                "lengths are Rows of one number per sample, or those of a column of different ones";
+            return Err(PyTypeError::new_err(message));
+        }
+        let lengths = py.enter(|| {
+            let rows = (0..leaf.len()).map(|index| {
+                let shape = leaf.shape(index)?.unwrap_or_default();
+                let rows = shape.first().ok_or(crate::Error::UnknownLength { index })?;
+                Ok(rows.cast_signed() as i64)
+            });
+            plan::Lengths::new(rows)
+        })?;
+        Ok(Lengths(lengths))
+    }
+
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Lengths> {
+        let (all, []) = data.as_chunks::<4>() else {
+            return Err(PyValueError::new_err("lengths have four bytes each"));
+        };
+        let all = all.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        Ok(Lengths(plan::Lengths::of(all)?))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let all = self.0.all();
+        PyBytes::new_with(py, all.len() * 4, |out| {
+            let (out, _) = out.as_chunks_mut::<4>();
+            for (bytes, length) in out.iter_mut().zip(all) {
+                *bytes = length.to_le_bytes();
+            }
+            Ok(())
+        })
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let make = slf.get_type().getattr("from_bytes")?;
+        Ok((make, (slf.get().to_bytes(slf.py())?,)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.all().len()
+    }
+
+    fn __getitem__(&self, sample: usize) -> PyResult<u32> {
+        let length = self.0.all().get(sample).copied();
+        length.ok_or_else(|| PyIndexError::new_err("no such sample"))
+    }
+
+    fn total(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.0.total())
+    }
+
+    fn first_above(&self, py: Python<'_>, limit: u32) -> Option<usize> {
+        py.detach(|| self.0.first_above(limit))
+    }
+
+    fn count_above(&self, py: Python<'_>, limit: u32) -> usize {
+        py.detach(|| self.0.count_above(limit))
+    }
+}
+
+/// The batches of one epoch, of all ranks.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Epoch(plan::Epoch);
+
+#[pymethods]
+impl Epoch {
+    fn __len__(&self) -> usize {
+        self.0.steps()
+    }
+
+    fn batch<'py>(
+        &self,
+        py: Python<'py>,
+        step: usize,
+        rank: usize,
+    ) -> PyResult<(Bound<'py, PyList>, bool)> {
+        let batch = self.0.batch(step, rank);
+        let (samples, fillers) = batch.ok_or_else(|| PyIndexError::new_err("no such batch"))?;
+        Ok((PyList::new(py, samples)?, fillers))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.0.stats());
+        let dict = PyDict::new(py);
+        dict.set_item("steps", stats.steps)?;
+        dict.set_item("batches", stats.batches)?;
+        dict.set_item("samples", stats.samples)?;
+        dict.set_item("dropped", stats.dropped)?;
+        dict.set_item("repeated", stats.repeated)?;
+        dict.set_item("fillers", stats.fillers)?;
+        dict.set_item("waste", stats.waste)?;
+        dict.set_item("tokens_p50", stats.tokens_p50)?;
+        dict.set_item("tokens_p99", stats.tokens_p99)?;
+        dict.set_item("tokens_max", stats.tokens_max)?;
+        dict.set_item("samples_max", stats.samples_max)?;
+        Ok(dict)
+    }
+}
+
+/// Plans batches of samples of similar length.
+#[pyfunction]
+#[pyo3(signature = (
+    lengths, *, max_tokens, max_batch_size, cost, quadratic, window, batch_multiple, limit, long,
+    longest_first, drop_last, shuffle, world, remainder,
+))]
+#[allow(clippy::too_many_arguments)] // the boundary's contract
+pub(super) fn plan_token_batches(
+    py: Python<'_>,
+    lengths: &Lengths,
+    max_tokens: Option<u64>,
+    max_batch_size: Option<usize>,
+    cost: &str,
+    quadratic: u32,
+    window: usize,
+    batch_multiple: usize,
+    limit: u32,
+    long: &str,
+    longest_first: bool,
+    drop_last: bool,
+    shuffle: Option<(u64, u64)>,
+    world: usize,
+    remainder: &str,
+) -> PyResult<Epoch> {
+    let cost = match cost {
+        "padded" => Cost::Padded,
+        "sum" => Cost::Sum,
+        "quadratic" => Cost::Quadratic(quadratic),
+        _ => return Err(unknown("cost", cost)),
+    };
+    let multiple = batch_multiple.max(1);
+    let samples = max_batch_size.unwrap_or(usize::MAX);
+    let batches = TokenBatches {
+        budget: Budget {
+            tokens: max_tokens,
+            cost,
+            samples: (samples / multiple).max(1).saturating_mul(multiple),
+            multiple,
+        },
+        window,
+        limit,
+        long: kept(long)?,
+        drop_last,
+        longest_first,
+    };
+    let ranks = ranks(world, remainder)?;
+    let shuffle = shuffling(shuffle);
+    Ok(Epoch(
+        py.detach(|| batches.plan(&lengths.0, shuffle, ranks)),
+    ))
+}
+
+/// Plans batches of packed documents.
+#[pyfunction]
+#[pyo3(signature = (
+    lengths, *, max_length, strategy, rows, window, long, drop_last, shuffle, world, remainder,
+))]
+#[allow(clippy::too_many_arguments)] // the boundary's contract
+pub(super) fn plan_packed_batches(
+    py: Python<'_>,
+    lengths: &Lengths,
+    max_length: NonZeroU32,
+    strategy: &str,
+    rows: usize,
+    window: usize,
+    long: &str,
+    drop_last: bool,
+    shuffle: Option<(u64, u64)>,
+    world: usize,
+    remainder: &str,
+) -> PyResult<Epoch> {
+    let batches = PackedBatches {
+        room: max_length,
+        strategy: named(strategy)?,
+        rows,
+        window,
+        long: kept(long)?,
+        drop_last,
+    };
+    let ranks = ranks(world, remainder)?;
+    let shuffle = shuffling(shuffle);
+    Ok(Epoch(
+        py.detach(|| batches.plan(&lengths.0, shuffle, ranks)),
+    ))
+}
+
+/// Packs documents into bins.
+#[pyfunction]
+pub(super) fn pack_bins(
+    py: Python<'_>,
+    lengths: Vec<u32>,
+    max_length: NonZeroU32,
+    strategy: &str,
+) -> PyResult<Vec<Vec<(usize, u32, u32)>>> {
+    let strategy = named(strategy)?;
+    let bins = py.detach(|| plan::pack(&lengths, max_length, strategy));
+    let pieces = |bin: plan::Bin| bin.iter().map(|p| (p.sample, p.start, p.stop)).collect();
+    Ok(bins.into_iter().map(pieces).collect())
+}
+
+fn shuffling(keys: Option<(u64, u64)>) -> Option<Shuffle> {
+    keys.map(|(seed, epoch)| Shuffle { seed, epoch })
+}
+
+fn ranks(world: usize, remainder: &str) -> PyResult<Ranks> {
+    let remainder = match remainder {
+        "drop" => Remainder::Drop,
+        "repeat" => Remainder::Repeat,
+        "mask" => Remainder::Mask,
+        _ => return Err(unknown("remainder", remainder)),
+    };
+    Ok(Ranks { world, remainder })
+}
+
+fn kept(long: &str) -> PyResult<Long> {
+    match long {
+        "truncate" => Ok(Long::Truncate),
+        "keep" => Ok(Long::Keep),
+        "drop" => Ok(Long::Drop),
+        _ => Err(unknown("long", long)),
+    }
+}
+
+fn named(strategy: &str) -> PyResult<Strategy> {
+    match strategy {
+        "best_fit" => Ok(Strategy::BestFit),
+        "first_fit" => Ok(Strategy::FirstFit),
+        "concat_split" => Ok(Strategy::ConcatSplit),
+        _ => Err(unknown("strategy", strategy)),
+    }
+}
+
+fn unknown(what: &str, value: &str) -> PyErr {
+    PyValueError::new_err(format!("unknown {what} {value:?}"))
+}

@@ -75,7 +75,7 @@ def streamed(workers: int) -> Iterable[Any]:
 def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__, rounds=5)
-    ours = Tar(shards()).dataset("jpg", "cls", transform=TRANSFORM)
+    ours = Tar(shards(), ("jpg", "cls"), TRANSFORM)
     apart = fastload.Dataset(Image(sources(), TRANSFORM))
     rivals = {f"webdataset, num_workers={workers}": workers for workers in (0, 1, 2, 4)}
     contestants: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::collate::Mismatch;
 use crate::image::Misfit;
 
 /// The result of everything that can fail here.
@@ -101,7 +102,28 @@ pub enum Error {
     },
     /// Lists of one batch have different lengths. The words are torch's.
     #[error("each element in list of batch should be of equal size")]
-    UnequalLists,
+    UnequalLists {
+        /// Shape of the first sample.
+        first: Vec<usize>,
+        /// Shape of the first sample that differs.
+        other: Vec<usize>,
+    },
+    /// An error of one field of a batch.
+    #[error("{source}")]
+    Leaf {
+        /// The field's number among the leaves of the program.
+        leaf: usize,
+        /// What happened to it.
+        source: Box<Error>,
+    },
+    /// Samples that do not make one field.
+    #[error("cannot collate field {field}: {mismatch}")]
+    Mismatch {
+        /// The field, as Python writes its name.
+        field: Box<str>,
+        /// What does not fit.
+        mismatch: Mismatch,
+    },
     /// A sample that does not lie within its column.
     #[error(
         "sample {index} cannot be read: by its offsets it is {start}..{end} of {len} values (are \
@@ -166,6 +188,43 @@ pub enum Error {
         first: String,
         /// The first that differs.
         other: String,
+    },
+    /// A table without the column that is wanted.
+    #[error("{path:?} has no column {column:?}; it has {names}")]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Those that it has.
+        names: String,
+    },
+    /// A column of a table whose values cannot be samples.
+    #[error(
+        "column {column:?} of {path:?} holds values of type {kind}, which is no number, text or bytes, \
+         nor a list of numbers; cast it before the table is written, or name the field of a struct as \
+         \"struct.field\""
+    )]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What the values are.
+        kind: String,
+    },
+    /// A null where a batch has no place for it.
+    #[error(
+        "column {column:?} of {path:?} is null in row {row}, and a batch has no place for nulls; fill \
+         them before the table is written, or drop their rows"
+    )]
+    Null {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The row, in the file.
+        row: usize,
     },
     /// An array whose shape and strides do not describe its memory.
     #[error("an array of shape {shape:?} with byte strides {strides:?} cannot be a column")]
@@ -232,6 +291,14 @@ pub enum Error {
     /// An executor dropped a sample without completing it.
     #[error("internal error, please report it: a sample was dropped by its executor")]
     Abandoned,
+    /// An error of one of several samples that are copied together.
+    #[error("{source}")]
+    Among {
+        /// Its place among them.
+        place: usize,
+        /// What happened to it.
+        source: Box<Error>,
+    },
     /// An error of one sample of a batch.
     #[error("{source} (sample {index}, position {position} of batch {seq})")]
     Sample {
@@ -252,6 +319,24 @@ impl Error {
         Error::Read {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// Says which of several samples it is about, `place` behind what it said before.
+    #[must_use]
+    pub fn at(self, place: usize) -> Error {
+        let (before, source) = self.placed();
+        Error::Among {
+            place: place + before,
+            source: Box::new(source),
+        }
+    }
+
+    /// Which of several samples it is about, and the error itself.
+    pub fn placed(self) -> (usize, Error) {
+        match self {
+            Error::Among { place, source } => (place, *source),
+            other => (0, other),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The native core of fastload: read, decode, transform and collate samples on threads that never
 //! touch an interpreter.
 //!
-//! Arrows point one way: `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
+//! Arrows point one way: `py` → `parquet` → `column`, and `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
 //! `plan` and `order` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
 //! the only module that names PyO3.
 
@@ -16,6 +16,7 @@ pub mod format;
 pub mod image;
 pub mod memory;
 pub mod order;
+pub mod parquet;
 pub mod plan;
 pub mod pool;
 pub mod program;

@@ -3,6 +3,8 @@
 `FASTLOAD_TEST_THREADS`, `FASTLOAD_TEST_DEPTH` and `FASTLOAD_TEST_CHUNK` force every native stream
 to that many threads, batches in flight and samples per claim, whatever the loader asks for. A test
 that is about those sizes is marked `own_sizes` and runs with its own, as do programs that tests start.
+Tests to which sizes mean nothing, because they made no stream in the ordinary run before and their
+module names no size, are left out.
 """
 
 import os
@@ -39,18 +41,48 @@ def forced_sizes() -> dict[str, int]:
     return sizes
 
 
+_STREAMLESS = "fastload/streamless"
+"""Where pytest's cache keeps the tests that made no stream when they last ran at ordinary sizes."""
+
+_SIZES = {"SIZES", "THREADS", "DEPTH"}
+"""What a module takes from `_compare` if it asks for sizes itself."""
+
+_made_streams: set[str] = set()
+
+
 @pytest.fixture(autouse=True)
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Applies the forced sizes to every stream that is made through `_lib.Stream`."""
-    if request.node.get_closest_marker("own_sizes"):
+    forced = {} if request.node.get_closest_marker("own_sizes") else forced_sizes()
+    stream, test = _lib.Stream, request.node.nodeid
+
+    def sized(*arguments: Any, **keywords: Any) -> _lib.Stream:
+        _made_streams.add(test)
+        return stream(*arguments, **keywords | forced)
+
+    monkeypatch.setattr(_lib, "Stream", sized)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out, at forced sizes, the tests to which they mean nothing."""
+    if not forced_sizes():
         return
-    if forced := forced_sizes():
-        stream = _lib.Stream
+    streamless = set(config.cache.get(_STREAMLESS, ()))
+    left_out, kept = [], []
+    for item in items:
+        names_sizes = not _SIZES.isdisjoint(vars(getattr(item, "module", None) or object))
+        (left_out if item.nodeid in streamless and not names_sizes else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
-        def sized(*arguments: Any, **keywords: Any) -> _lib.Stream:
-            return stream(*arguments, **keywords | forced)
 
-        monkeypatch.setattr(_lib, "Stream", sized)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remembers the tests that passed at ordinary sizes and made no stream."""
+    if forced_sizes() or session.testsfailed:
+        return
+    run = {item.nodeid for item in session.items}
+    before = set(session.config.cache.get(_STREAMLESS, ()))
+    session.config.cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
 
 
 @pytest.fixture(autouse=True)

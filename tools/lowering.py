@@ -26,7 +26,8 @@ This page is generated from the registry: `python tools/lowering.py`.
 
 def page() -> str:
     """Returns the page."""
-    return "\n".join([HEAD, *_table("dataset", "Datasets"), *_table("transform", "Transforms")])
+    tables = ("dataset", "Datasets"), ("transform", "Transforms"), ("collator", "Collate functions")
+    return "\n".join([HEAD, *(line for family, title in tables for line in _table(family, title))])
 
 
 def _table(family: registry.Family, title: str) -> Iterator[str]:

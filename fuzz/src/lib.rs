@@ -1,7 +1,10 @@
 //! What every decoder must hold to, whatever it is fed.
 
+use _lib::column::Blobs;
 use _lib::decode::{Encoded, Format, Mode, Reading, Switches};
+use _lib::format::{Array, Target};
 use _lib::image::{Frame, Region};
+use _lib::{Error, Result};
 
 /// No input may take longer than this many pixels do.
 const SWITCHES: Switches = Switches {
@@ -51,4 +54,40 @@ fn window(encoded: &[u8], height: usize, width: usize) -> Region {
         height: 1 + byte(2) * (height - top - 1) / 255,
         width: 1 + byte(3) * (width - left - 1) / 255,
     }
+}
+
+/// No sample may have more bytes.
+const MOST_BYTES: usize = 1 << 24;
+
+/// Memory for one sample.
+struct Row {
+    bytes: Vec<u8>,
+    itemsize: usize,
+}
+
+impl Target for Row {
+    fn shaped(&mut self, shape: &[usize]) -> Result<&mut [u8]> {
+        self.bytes = vec![0; shape.iter().product::<usize>() * self.itemsize];
+        Ok(&mut self.bytes)
+    }
+}
+
+/// Makes the first sample of a column, unless it is large; returns its shape and elements.
+///
+/// # Errors
+///
+/// Those of the format; none of a sample that is large, which has no elements then.
+pub fn sample(array: &dyn Array, blobs: &Blobs) -> Result<(Vec<usize>, Vec<u8>)> {
+    let itemsize = array.dtype().itemsize();
+    let shape = array.shape(0).ok_or(Error::Abandoned)?.to_vec();
+    if shape.iter().product::<usize>() * itemsize > MOST_BYTES {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let bytes = blobs.fetch(0, array.part(0)?)?;
+    let mut row = Row {
+        bytes: Vec::new(),
+        itemsize,
+    };
+    array.decode(0, &bytes, &mut row)?;
+    Ok((shape, row.bytes))
 }

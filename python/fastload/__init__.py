@@ -4,6 +4,7 @@ from fastload import columns, transforms
 from fastload._lib import __version__
 from fastload.auto import AUTO
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
+from fastload.collate import Keep, PackCollate, Pad, PadCollate, Ragged
 from fastload.dataset import Dataset
 from fastload.loader import Loader
 
@@ -11,8 +12,13 @@ __all__ = [
     "AUTO",
     "BucketBatchSampler",
     "Dataset",
+    "Keep",
     "Loader",
     "PackBatchSampler",
+    "PackCollate",
+    "Pad",
+    "PadCollate",
+    "Ragged",
     "TokenBatchSampler",
     "__version__",
     "columns",

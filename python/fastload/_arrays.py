@@ -31,6 +31,25 @@ _TORCH_NAMES = {
 }
 
 
+def dtype_name(dtype: Any) -> str:
+    """Returns torch's name for a dtype of torch or of NumPy, or for what `numpy.dtype` takes.
+
+    Raises:
+        TypeError: No dtype, or one whose elements no tensor can have.
+        ValueError: Foreign byte order.
+    """
+    if isinstance(dtype, torch.dtype):
+        return str(dtype).removeprefix("torch.")
+    found = np.dtype(dtype)
+    if not found.isnative:
+        msg = f"elements are in this machine's byte order, found dtype {found.str}"
+        raise ValueError(msg)
+    if found.str not in _TORCH_NAMES:
+        msg = f"elements are numbers or booleans, found dtype {found}"
+        raise TypeError(msg)
+    return _TORCH_NAMES[found.str]
+
+
 class Memory(NamedTuple):
     """Where an array lies; the arguments of the native `Rows`, in order."""
 
@@ -41,22 +60,22 @@ class Memory(NamedTuple):
     owner: Any
 
 
-def of_tensor(tensor: torch.Tensor) -> Memory:
-    """Describes a tensor.
+def of_tensor(tensor: torch.Tensor, holder: str = "Rows") -> Memory:
+    """Describes a tensor, for `holder` to read.
 
     Raises:
         TypeError: Not ordinary memory of the processor.
     """
     if tensor.device.type != "cpu":
-        msg = f"Rows holds tensors of the CPU, found one on {tensor.device}"
+        msg = f"{holder} holds tensors of the CPU, found one on {tensor.device}"
         raise TypeError(msg)
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
         kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-        msg = f"Rows holds dense tensors, found a {kind} {tensor.dtype} tensor"
+        msg = f"{holder} holds dense tensors, found a {kind} {tensor.dtype} tensor"
         raise TypeError(msg)
     if tensor.is_conj() or tensor.is_neg():
         msg = (
-            "Rows holds tensors as they lie in memory, found a lazily conjugated or negated one; "
+            f"{holder} holds tensors as they lie in memory, found a lazily conjugated or negated one; "
             "call resolve_conj() or resolve_neg() first"
         )
         raise TypeError(msg)
@@ -71,24 +90,24 @@ def of_tensor(tensor: torch.Tensor) -> Memory:
     )
 
 
-def of_array(array: np.ndarray[Any, Any]) -> Memory:
-    """Describes a NumPy array; read-only and backwards are as good as any.
+def of_array(array: np.ndarray[Any, Any], holder: str = "Rows") -> Memory:
+    """Describes a NumPy array, for `holder` to read; read-only and backwards are as good as any.
 
     Raises:
         TypeError: Elements that no tensor can have (text, objects, dates), or a masked array.
         ValueError: Foreign byte order.
     """
     if isinstance(array, np.ma.MaskedArray):
-        msg = "Rows has no place for the mask of a masked array; fill it first"
+        msg = f"{holder} has no place for the mask of a masked array; fill it first"
         raise TypeError(msg)
     if not array.dtype.isnative:
         msg = (
-            f"Rows holds numbers in this machine's byte order, found {array.dtype.str}; "
+            f"{holder} holds numbers in this machine's byte order, found {array.dtype.str}; "
             "convert with array.astype(array.dtype.newbyteorder('='))"
         )
         raise ValueError(msg)
     if array.dtype.str not in _TORCH_NAMES:
-        msg = f"Rows holds numbers and booleans, found dtype {array.dtype}"
+        msg = f"{holder} holds numbers and booleans, found dtype {array.dtype}"
         raise TypeError(msg)
     pointer = array.__array_interface__["data"][0]
     return Memory(pointer, array.shape, array.strides, _TORCH_NAMES[array.dtype.str], array)

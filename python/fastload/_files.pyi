@@ -1,9 +1,38 @@
 """The part of `_lib` that reads files: its columns, one class per format. There is no such module."""
 
 from collections.abc import Callable
-from typing import final
+from typing import Literal, final
 
 from fastload._columns import Column, Ragged
+
+@final
+class Audio(Column):
+    """Recordings in audio files.
+
+    Args:
+        source: The files: their paths, the bytes of each, or stretches of larger files.
+        spans: (start, count) of the frames that are samples, or (offset, duration) in seconds: one for
+            all files, or one for each.
+        dtype: `"float32"`, `"float64"`, `"int16"` or `"int32"`.
+        mono: Whether a sample is the mean of its channels.
+        sample_rate: Files of another are refused when their samples are wanted.
+        progress: Called with (done, total) now and then, while headers are read.
+
+    Raises:
+        OSError: Not one of the files can be read.
+    """
+
+    def __new__(
+        cls,
+        source: list[str] | Ragged | Blobs,
+        spans: list[tuple[int, int | None]] | list[tuple[float, float | None]],
+        dtype: str,
+        mono: bool,
+        sample_rate: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Audio: ...
+    def sample_rate(self, index: int) -> int | None:
+        """Returns the frames in a second of a recording; None: its file cannot be used."""
 
 @final
 class Blobs:
@@ -31,6 +60,49 @@ class Npy(Column):
         rows: list[tuple[int | None, int | None]],
         progress: Callable[[int, int], None] | None = None,
     ) -> Npy: ...
+
+@final
+class Npz(Column):
+    """Arrays in `.npz` files.
+
+    Args:
+        source: The files: their paths, the bytes of each, or stretches of larger files.
+        key: Name of the array.
+        rows: (start, stop) of the rows of each array that are its sample: none, one for all files, or
+            one for each.
+        progress: Called with (done, total) now and then, while headers are read.
+
+    Raises:
+        OSError: Not one of the files can be read.
+    """
+
+    def __new__(
+        cls,
+        source: list[str] | Ragged | Blobs,
+        key: str,
+        rows: list[tuple[int | None, int | None]],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Npz: ...
+
+@final
+class Pt(Column):
+    """Tensors in files of `torch.save`.
+
+    Args:
+        source: The files: their paths, the bytes of each, or stretches of larger files.
+        key: Which tensor of a dict; None where files hold a tensor.
+        progress: Called with (done, total) now and then, while headers are read.
+
+    Raises:
+        OSError: Not one of the files can be read.
+    """
+
+    def __new__(
+        cls,
+        source: list[str] | Ragged | Blobs,
+        key: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Pt: ...
 
 @final
 class Plain(Column):
@@ -81,3 +153,163 @@ class Tar:
         Raises:
             ValueError: One of them has none.
         """
+
+class Lines:
+    """The lines of files; those of nothing but spaces are none.
+
+    Args:
+        paths: The files.
+        stored: Files of the index, one for each, or none: used if they are of the file as it is, written
+            otherwise.
+        progress: Called with (done, total) pieces now and then.
+
+    Raises:
+        OSError: A file cannot be read, or its index not be written.
+    """
+
+    def __new__(
+        cls,
+        paths: list[str],
+        stored: list[str],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Lines: ...
+    def __len__(self) -> int: ...
+
+@final
+class Jsonl:
+    """Fields of JSON lines.
+
+    Args:
+        lines: The lines.
+        fields: The keys that lead to each field.
+        dtypes: Of each field, a torch dtype's name or `"text"`; None: as the first lines have it.
+
+    Raises:
+        OSError: The first lines do not tell what a field is.
+        TypeError: A dtype that no value of JSON has.
+    """
+
+    def __new__(cls, lines: Lines, fields: list[list[str]], dtypes: list[str | None]) -> Jsonl: ...
+    def column(self, place: int) -> tuple[Column, Literal["tensor", "text"]]:
+        """Returns the column of a field, and the form of its values."""
+
+@final
+class Csv:
+    """Columns of a table that was text.
+
+    Args:
+        path: The file.
+        columns: The names of those that are wanted; None: all.
+        dtypes: By name, a torch dtype's name or `"text"`.
+        everywhere: That of all other columns; None: as pandas finds it.
+        dialect: What is between fields, what is around them, and which stand for no value.
+        header: Whether the first row has the names.
+        progress: Called with (done, total) blocks now and then.
+
+    Raises:
+        KeyError: No such column.
+        OSError: The file cannot be read or parsed.
+        TypeError: A dtype that no field has.
+        ValueError: A delimiter or quote that is none.
+    """
+
+    def __new__(
+        cls,
+        path: str,
+        columns: list[str] | None,
+        dtypes: dict[str, str],
+        everywhere: str | None,
+        dialect: tuple[str, str | None, list[str]],
+        header: bool,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Csv: ...
+    def names(self) -> list[str]:
+        """Returns the names of the columns that are here, in the order of the file."""
+    def column(self, place: int) -> tuple[Column, Literal["tensor", "text"]]:
+        """Returns a column, and the form of its values."""
+
+@final
+class Megatron(Column):
+    """Documents of a `.bin` file of tokens that has an `.idx` file, of varying length.
+
+    Args:
+        tokens: The `.bin` file.
+        index: The `.idx` file, version 1.
+        documents: Whether a sample is all sequences of a document; otherwise it is one sequence.
+        out_dtype: Torch's name for the dtype of samples. None: int64 for whole numbers.
+
+    Raises:
+        OSError: A file cannot be read or is damaged, or a sample does not lie within `tokens`.
+        ValueError: Elements cannot be had as `out_dtype`.
+    """
+
+    def __new__(
+        cls, tokens: str, index: str, documents: bool, out_dtype: str | None
+    ) -> Megatron: ...
+
+@final
+class Parquet(Column):
+    """A column of Parquet files.
+
+    Args:
+        files: The files.
+        column: Its name.
+
+    Raises:
+        KeyError: There is none.
+        TypeError: Its values are no numbers, text or bytes, nor lists of numbers.
+        ValueError: It has nulls.
+    """
+
+    def __new__(cls, files: ParquetFiles, column: str) -> Parquet: ...
+    @property
+    def form(self) -> Literal["tensor", "text", "bytes"]:
+        """The form of its samples."""
+
+@final
+class ParquetFiles:
+    """Parquet files, open, with what is decoded of them; the rows of one follow those of the other.
+
+    Args:
+        paths: The files.
+        cache_bytes: Decoded values that all columns keep together.
+        progress: Called with (done, total) now and then, while footers are read.
+
+    Raises:
+        OSError: A file cannot be read, or is damaged.
+    """
+
+    def __new__(
+        cls,
+        paths: list[str],
+        cache_bytes: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ParquetFiles: ...
+    def __len__(self) -> int: ...
+
+@final
+class Tokens(Column):
+    """Windows of files of tokens; none reaches from one file into the next.
+
+    Args:
+        paths: The files.
+        dtype: Torch's name for the dtype of their elements.
+        out_dtype: That of samples.
+        length: Elements of a sample.
+        stride: Elements from the beginning of one to that of the next.
+        offset: Bytes to skip at the beginning of each file.
+
+    Raises:
+        OSError: A file cannot be read, or has no whole number of elements.
+        ValueError: Elements cannot be had as `out_dtype`, or `length` or `stride` is 0.
+    """
+
+    def __new__(
+        cls,
+        paths: list[str],
+        dtype: str,
+        out_dtype: str,
+        length: int,
+        stride: int,
+        offset: int,
+    ) -> Tokens: ...

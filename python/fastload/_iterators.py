@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch._C._autograd import _profiler_enabled
+from torch.utils.data import default_collate
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
@@ -22,6 +23,8 @@ from torch.utils.data.dataloader import (
 
 from fastload import _lib, foreign, pillow, sampler
 from fastload.budget import budget_bytes
+from fastload.collate import stacking
+from fastload.lowering import collators
 from fastload.lowering.seam import Seam
 
 
@@ -125,9 +128,7 @@ class SeamIter(_MultiProcessingDataLoaderIter):
     """
 
     def __init__(self, loader: Any) -> None:
-        seamed = object.__new__(type(loader))
-        seamed.__dict__.update(loader.__dict__, dataset=Seam(loader.dataset, loader._memo))
-        super().__init__(seamed)
+        super().__init__(stand_in(loader, dataset=Seam(loader.dataset, loader._memo)))
 
 
 class FallbackIter(_SingleProcessDataLoaderIter):
@@ -137,9 +138,7 @@ class FallbackIter(_SingleProcessDataLoaderIter):
     """
 
     def __init__(self, loader: Any) -> None:
-        inline = object.__new__(type(loader))
-        inline.__dict__.update(loader.__dict__, num_workers=0, timeout=0)
-        super().__init__(inline)
+        super().__init__(stand_in(loader, num_workers=0, timeout=0))
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         super()._reset(loader, first_iter)
@@ -155,6 +154,22 @@ def _fetcher(iterator: Any) -> Any:
         iterator._collate_fn,
         iterator._drop_last,
     )
+
+
+def stand_in(loader: Any, **changes: Any) -> Any:
+    """Returns a loader for one of torch's iterators, which reads its attributes and leaves it.
+
+    It collates natively where `collate_fn` is recognised; and where that is torch's default, an error
+    about samples of different shapes says what to write instead.
+    """
+    other = object.__new__(type(loader))
+    collate_fn = loader.collate_fn
+    if collate_fn is default_collate:
+        collate_fn = stacking.default_collate
+    else:
+        collate_fn = collators.native(collate_fn) or collate_fn
+    other.__dict__.update(loader.__dict__, collate_fn=collate_fn, **changes)
+    return other
 
 
 def _pinned(shape: tuple[int, ...], dtype: str) -> torch.Tensor:

@@ -7,6 +7,9 @@ immutable from Python's side and safe to use from several threads.
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+from fastload._collation import Pack as Pack
+from fastload._collation import Pad as Pad
+from fastload._collation import flatten as flatten
 from fastload._columns import Bytes as Bytes
 from fastload._columns import Column as Column
 from fastload._columns import Concat as Concat
@@ -16,10 +19,22 @@ from fastload._columns import Ragged as Ragged
 from fastload._columns import Rows as Rows
 from fastload._columns import Select as Select
 from fastload._columns import Text as Text
+from fastload._files import Audio as Audio
 from fastload._files import Blobs as Blobs
+from fastload._files import Csv as Csv
+from fastload._files import Jsonl as Jsonl
+from fastload._files import Lines as Lines
+from fastload._files import Megatron as Megatron
 from fastload._files import Npy as Npy
+from fastload._files import Npz as Npz
+from fastload._files import Parquet as Parquet
+from fastload._files import ParquetFiles as ParquetFiles
 from fastload._files import Plain as Plain
+from fastload._files import Pt as Pt
 from fastload._files import Tar as Tar
+from fastload._files import Tokens as Tokens
+from fastload._foreign import Request as Request
+from fastload._foreign import Requests as Requests
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
@@ -32,18 +47,29 @@ from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
 
 __all__ = [
+    "Audio",
     "Blobs",
     "Bytes",
     "Column",
     "Concat",
+    "Csv",
     "Epoch",
     "Image",
+    "Jsonl",
     "Leaf",
     "Lengths",
+    "Lines",
     "Lists",
+    "Megatron",
     "Npy",
+    "Npz",
+    "Pack",
+    "Pad",
+    "Parquet",
+    "ParquetFiles",
     "Plain",
     "Program",
+    "Pt",
     "Ragged",
     "Request",
     "Requests",
@@ -52,7 +78,9 @@ __all__ = [
     "Stream",
     "Tar",
     "Text",
+    "Tokens",
     "__version__",
+    "flatten",
     "memory_stats",
     "pack_bins",
     "park",
@@ -243,39 +271,6 @@ class Stream:
         """Returns the counters so far: plain numbers, units in the names."""
     def close(self) -> None:
         """Cancels what is in flight and frees it; safe to call twice."""
-
-@final
-class Requests:
-    """Files of one stream that are refused here, as they come; ends when the stream is closed.
-
-    Waits detached from the interpreter, and keeps nothing of the stream alive.
-    """
-
-    def __iter__(self) -> Requests: ...
-    def __next__(self) -> Request: ...
-
-@final
-class Request:
-    """A file to decode. Dropping it without an answer fails its sample."""
-
-    @property
-    def source(self) -> str | bytes:
-        """The path of the file, or its bytes."""
-    @property
-    def mode(self) -> str:
-        """What it is to be decoded to, as `Program` was told."""
-    def answer(self, pixels: bytes, shape: tuple[int, int, int]) -> None:
-        """Gives the pixels, row after row, and their (height, width, channels).
-
-        Raises:
-            ValueError: It was answered already.
-        """
-    def fail(self, error: BaseException) -> None:
-        """Gives the exception that takes the place of the batch.
-
-        Raises:
-            ValueError: It was answered already.
-        """
 
 def same_items(one: list[Any], other: list[Any]) -> bool:
     """Returns whether two lists hold the very same objects, in the same order."""

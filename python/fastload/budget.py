@@ -24,12 +24,13 @@ _MOST_BYTES = 2 * 1024**3
 _PART_OF_AVAILABLE = 0.1
 
 
-def budget_bytes(memory_budget: object) -> int:
+def budget_bytes(memory_budget: object, name: str = "memory_budget") -> int:
     """Returns a budget in bytes.
 
     Args:
         memory_budget: Bytes; or a number with a unit (`"512MB"`, `"2GiB"`); or None for the
             smaller of 2 GiB and a tenth of the memory available to this rank.
+        name: What the caller calls it, for words.
 
     Raises:
         TypeError: Neither an integer, nor text, nor None.
@@ -38,17 +39,17 @@ def budget_bytes(memory_budget: object) -> int:
     if memory_budget is None:
         return _default_bytes()
     if isinstance(memory_budget, str):
-        size = _parse(memory_budget)
+        size = _parse(memory_budget, name)
     elif isinstance(memory_budget, SupportsIndex) and not isinstance(memory_budget, bool):
         size = operator.index(memory_budget)
     else:
         msg = (
-            "memory_budget should be an integer number of bytes or text such as '2GiB', "
+            f"{name} should be an integer number of bytes or text such as '2GiB', "
             f"but got {type(memory_budget).__name__}"
         )
         raise TypeError(msg)
     if size <= 0:
-        msg = f"memory_budget should be positive, but got {memory_budget!r}"
+        msg = f"{name} should be positive, but got {memory_budget!r}"
         raise ValueError(msg)
     return size
 
@@ -58,11 +59,11 @@ def share(available_bytes: int, ranks: int) -> int:
     return max(1, min(_MOST_BYTES, int(available_bytes * _PART_OF_AVAILABLE / ranks)))
 
 
-def _parse(text: str) -> int:
+def _parse(text: str, name: str) -> int:
     match = _TEXT.fullmatch(text)
     if match is None or match[2].lower() not in _UNITS:
         msg = (
-            "memory_budget should be a number with a unit (KB, MB, GB, TB, KiB, MiB, GiB, TiB), "
+            f"{name} should be a number with a unit (KB, MB, GB, TB, KiB, MiB, GiB, TiB), "
             f"but got {text!r}"
         )
         raise ValueError(msg)

@@ -35,6 +35,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
     """
 
     def __init__(self, structure: Any) -> None:
+        structure = _expanded(structure)
         leaves = list(_leaves(structure, ""))
         if not leaves:
             msg = "a dataset needs at least one column, found none in its structure"
@@ -85,6 +86,21 @@ def _restore(kind: type[Dataset], structure: Any) -> Dataset:
     dataset = kind.__new__(kind)
     Dataset.__init__(dataset, structure)
     return dataset
+
+
+def _expanded(structure: Any) -> Any:
+    """Returns a structure with a dict of columns in place of each column that has several."""
+    if isinstance(structure, Column):
+        return structure if structure._parts is None else structure._parts
+    if type(structure) is dict:
+        return {key: _expanded(part) for key, part in structure.items()}
+    if type(structure) in (tuple, list):
+        return type(structure)(map(_expanded, structure))
+    return (
+        type(structure)._make(map(_expanded, structure))
+        if _is_named_tuple(structure)
+        else structure
+    )
 
 
 def _container_types(structure: Any) -> set[type]:

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload._iterators import FallbackIter, NativeIter, SeamIter
+from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
 from fastload.auto import AUTO, Auto, resolve
 from fastload.budget import budget_bytes
 from fastload.convert import arguments_of
@@ -161,7 +161,7 @@ class Loader(DataLoader[_T_co]):
                 _lib.park()  # a fork then copies a process without idle threads
             if choice.seam:
                 self.check_worker_number_rationality(choice.lane)
-            iterator = SeamIter(self) if choice.seam else super()._get_iterator()
+            iterator = SeamIter(self) if choice.seam else DataLoader._get_iterator(stand_in(self))
         self._counters = _counters_of(iterator)
         return iterator
 

@@ -1,6 +1,6 @@
 //! The members of archives, by sample and by extension.
 //!
-//! The layout is WebDataset's: neighbours of one key are one sample, and what follows the key's first dot
+//! The layout is webdataset's: neighbours of one key are one sample, and what follows the key's first dot
 //! says which of its values a file is.
 
 use std::collections::HashMap;
@@ -95,7 +95,7 @@ impl Members {
     }
 }
 
-/// Splits a path at the first dot of its last part, as WebDataset's `base_plus_ext` does.
+/// Splits a path at the first dot of its last part, as webdataset's `base_plus_ext` does.
 fn split(name: &str) -> Option<(&str, &str)> {
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
     let dot = base + name[base..].find('.')?;
@@ -108,7 +108,7 @@ fn split(name: &str) -> Option<(&str, &str)> {
     is_key.then(|| (key, &name[dot + 1..]))
 }
 
-/// Whether a path is below a name such as `__meta__`, which WebDataset skips.
+/// Whether a path is below a name such as `__meta__`, which webdataset skips.
 fn is_meta(name: &str) -> bool {
     let first = name.split('/').next().unwrap_or_default();
     first.len() >= 4 && first.starts_with("__") && first.ends_with("__")

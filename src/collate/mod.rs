@@ -4,11 +4,25 @@
 //! are written straight into the batch's memory; others are kept apart until all of them are there,
 //! then copied once. Stacks as torch's `default_collate` does: unequal shapes are an error.
 
+mod array;
+mod fill;
 mod list;
+mod mask;
+mod mismatch;
+mod pack;
+mod pad;
+mod ragged;
 
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, Writer, lease};
 use crate::sync::{Mutex, lock};
+
+pub use array::{Array, Side, copy};
+pub use fill::{Element, Fill};
+pub use mismatch::Mismatch;
+pub use pack::{Bins, Overlong, kept};
+pub use pad::{Layout, Pad, Sizes};
+pub use ragged::Flat;
 
 use list::by_place;
 
@@ -36,7 +50,7 @@ impl Field {
         }
     }
 
-    /// Turns numbers as [`by_place`] does, at each place in lists.
+    /// Turns a batch of lists of numbers into the numbers of each place, also in lists of lists.
     pub fn by_place(self) -> Result<Field> {
         match self {
             Field::Dense(dense) => by_place(dense).map(Field::Dense),

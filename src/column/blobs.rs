@@ -117,8 +117,7 @@ impl Blobs {
     ///
     /// [`Error::Read`]: the system's error, or fewer bytes than asked for. [`Error::Changed`].
     pub fn fetch(&self, index: usize, part: Range<u64>) -> Result<Vec<u8>> {
-        let mut bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-        bytes.clear();
+        let mut bytes = Blobs::spare();
         match &self.0 {
             Storage::Files(paths) => read(paths.get(index), None, part, &mut bytes)?,
             Storage::Known(paths, stamps) => {
@@ -162,6 +161,13 @@ impl Blobs {
             stamp,
             len,
         })
+    }
+
+    /// Returns an empty buffer, one that was recycled if there is one.
+    pub fn spare() -> Vec<u8> {
+        let mut bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        bytes.clear();
+        bytes
     }
 
     /// Gives the buffer of a sample back to its thread.

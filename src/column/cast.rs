@@ -12,11 +12,12 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// Takes the types; None unless whole numbers become int64, or floating point numbers float32 or
-    /// float64.
+    /// Takes the types; None unless whole numbers become int32 or int64 that have all of their values,
+    /// or floating point numbers float32 or float64.
     pub fn new(from: Dtype, to: Dtype) -> Option<Cast> {
         use Dtype::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
         let exists = match to {
+            Int32 => matches!(from, Int8 | Int16 | UInt8 | UInt16),
             Int64 => matches!(from, Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32),
             Float32 => matches!(from, Float16 | Float64),
             Float64 => matches!(from, Float16 | Float32),
@@ -33,6 +34,10 @@ impl Cast {
     /// Converts the elements of `source` into `out`, which has room for as many.
     pub fn run(self, source: &[u8], out: &mut [u8]) {
         match (self.from, self.to) {
+            (Dtype::Int8, Dtype::Int32) => each(source, out, |b| int(i8::from_ne_bytes(b))),
+            (Dtype::Int16, Dtype::Int32) => each(source, out, |b| int(i16::from_ne_bytes(b))),
+            (Dtype::UInt8, Dtype::Int32) => each(source, out, |b| int(u8::from_ne_bytes(b))),
+            (Dtype::UInt16, Dtype::Int32) => each(source, out, |b| int(u16::from_ne_bytes(b))),
             (Dtype::Int8, _) => each(source, out, |b| long(i8::from_ne_bytes(b))),
             (Dtype::Int16, _) => each(source, out, |b| long(i16::from_ne_bytes(b))),
             (Dtype::Int32, _) => each(source, out, |b| long(i32::from_ne_bytes(b))),
@@ -62,6 +67,10 @@ impl Cast {
             (from, to) => unreachable!("no cast of {} to {}, by `new`", from.name(), to.name()),
         }
     }
+}
+
+fn int(value: impl Into<i32>) -> [u8; 4] {
+    value.into().to_ne_bytes()
 }
 
 fn long(value: impl Into<i64>) -> [u8; 8] {

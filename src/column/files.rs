@@ -36,6 +36,21 @@ impl Files {
         }
     }
 
+    /// Takes files as they are now; each is opened once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`]: one of them cannot be.
+    pub fn look(paths: Paths) -> Result<Files> {
+        let stamp = |at| {
+            let path = paths.get(at);
+            let stamp = File::open(path).and_then(|file| Stamp::of(&file));
+            stamp.map_err(|source| Error::read(path, source))
+        };
+        let stamps = (0..paths.len()).map(stamp).collect::<Result<_>>()?;
+        Ok(Files::new(paths, stamps))
+    }
+
     /// Number of files.
     pub fn len(&self) -> usize {
         self.paths.len()
@@ -61,15 +76,33 @@ impl Files {
         Stamp::of_path(self.path(at)).ok() != Some(self.stamps[at])
     }
 
+    /// Refuses the file `at` if it is not as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`]; [`Error::Read`]: it is no longer there, or cannot be looked at.
+    pub fn check(&self, at: usize) -> Result<()> {
+        self.stamps[at].check(&*self.file(at)?, self.path(at))
+    }
+
     /// Fills `out` with the bytes of the file `at` from `start` on.
     ///
     /// # Errors
     ///
     /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read.
     pub fn read(&self, at: usize, start: u64, out: &mut [u8]) -> Result<()> {
+        self.open(at)?.read(start, out)
+    }
+
+    /// Opens the file `at`, to be read at several places.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be opened.
+    pub fn open(&self, at: usize) -> Result<Opened<'_>> {
         let (path, file) = (self.path(at), self.file(at)?);
         self.stamps[at].check(&file, path)?;
-        read_exact_at(&file, out, start).map_err(|source| Error::read(path, source))
+        Ok(Opened { path, file })
     }
 
     fn file(&self, at: usize) -> Result<Arc<File>> {
@@ -96,6 +129,24 @@ impl Files {
         drop(open);
         drop(oldest); // closes it, unless another thread still reads
         Ok(file)
+    }
+}
+
+/// A file that was as it should be when it was opened.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    path: &'a Path,
+    file: Arc<File>,
+}
+
+impl Opened<'_> {
+    /// Fills `out` with the bytes from `start` on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`].
+    pub fn read(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        read_exact_at(&self.file, out, start).map_err(|source| Error::read(self.path, source))
     }
 }
 

@@ -22,7 +22,7 @@ impl Ragged {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`]: no offset at all, or a sample that does not lie within the values.
+    /// [`Error::Offsets`](crate::Error::Offsets): no offset at all, or a sample that does not lie within the values.
     pub fn new(values: Rows, offsets: Numbers) -> Result<Ragged> {
         let offsets = Offsets::new(offsets, values.len())?;
         Ok(Ragged { values, offsets })
@@ -52,7 +52,7 @@ impl Ragged {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`]: the owner of the offsets has changed them since.
+    /// [`Error::Offsets`](crate::Error::Offsets): the owner of the offsets has changed them since.
     pub fn range(&self, index: usize) -> Result<Range<usize>> {
         self.offsets.range(index, self.values.len())
     }
@@ -68,7 +68,7 @@ impl Ragged {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`]: the owner of the offsets has changed them since.
+    /// [`Error::Offsets`](crate::Error::Offsets): the owner of the offsets has changed them since.
     pub fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
         let bytes = out.len() / indices.len().max(1);
         if bytes == 0 {
@@ -88,7 +88,11 @@ impl Ragged {
     }
 
     /// Returns the bytes of the sample at `index`, of values that are single bytes in one block.
-    pub(super) fn bytes(&self, index: usize) -> Result<&[u8]> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Offsets`](crate::Error): the owner of the offsets has changed them since.
+    pub fn bytes(&self, index: usize) -> Result<&[u8]> {
         let block = self.values.block(self.range(index)?);
         Ok(block.unwrap_or_else(|| unreachable!("one block, by `is_bytes`")))
     }

@@ -54,4 +54,11 @@ pub trait Table: Debug + Send + Sync {
     fn bytes(&self, _index: usize) -> Result<Box<[u8]>> {
         Ok(Box::default())
     }
+
+    /// Returns the texts, or the bytes, of the samples at `indices`.
+    fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        let places = indices.iter().enumerate();
+        let all = places.map(|(place, &index)| self.bytes(index).map_err(|error| error.at(place)));
+        all.collect()
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::column::{Blobs, Look};
 use crate::error::{Error, Result};
+use crate::memory::Dtype;
 use crate::scan::scan;
 
 /// What was found at the beginning of a file.
@@ -71,4 +72,44 @@ pub fn headers<H: Send + 'static>(
     let found = scan(blobs.len(), one, tick)?;
     let (stamps, headers) = found.into_iter().unzip();
     Ok((blobs.clone().with_stamps(stamps), headers))
+}
+
+/// Finds the one dtype of a column, the first header's; others are broken for having another.
+///
+/// # Errors
+///
+/// Not one header is known: what is wrong with the first.
+pub(super) fn one_dtype<H>(
+    headers: &mut [Header<H>],
+    blobs: &Blobs,
+    dtype_of: impl Fn(&H) -> Dtype,
+) -> Result<Dtype> {
+    let Some(dtype) = headers.iter().find_map(|header| header.ok().map(&dtype_of)) else {
+        let empty = "there is no file to tell the dtype of the column by";
+        return Err(nothing(headers, blobs, empty));
+    };
+    for header in headers {
+        if let Some(found) = header.ok().map(&dtype_of)
+            && found != dtype
+        {
+            let (this, other) = (found.name(), dtype.name());
+            let reason = format!("its elements are {this}, those of the first file {other}");
+            *header = Header::Broken(reason.into());
+        }
+    }
+    Ok(dtype)
+}
+
+/// Why not one header is known: what is wrong with the first; `empty` where there is no file.
+pub(super) fn nothing<H>(headers: &[Header<H>], blobs: &Blobs, empty: &str) -> Error {
+    let Some(first) = headers.first() else {
+        return Error::decode(empty);
+    };
+    match (first.is_unread(), blobs.look(0)) {
+        (true, Err(error)) => error,
+        _ => match first.known() {
+            Err(error) => error.of_file(blobs.path(0)),
+            Ok(_) => Error::Abandoned,
+        },
+    }
 }

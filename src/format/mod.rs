@@ -2,21 +2,36 @@
 //!
 //! Owns how headers and contents are read, one format per file; images are
 //! [`decode`](crate::decode)'s. Refuses to open files: bytes come from
-//! [`Blobs`](crate::column::Blobs). Invariant: whatever the bytes are, a format gives exactly the
+//! [`Blobs`]. Invariant: whatever the bytes are, a format gives exactly the
 //! elements that they stand for, or an [`Error::Decode`](crate::Error); it allocates no more than a
 //! file's size allows, whatever a header claims.
 
+mod audio;
+mod csv;
+mod deflate;
 mod header;
+pub mod json;
+mod jsonl;
+mod megatron;
 mod npy;
+mod npz;
+mod order;
 mod plain;
+mod pt;
 mod shapes;
 
 use std::fmt::Debug;
 use std::ops::Range;
 
+pub use audio::{Audio, Depth, Output, Span};
+pub use csv::{Csv, Dialect, Stored, Type};
 pub use header::{Header, headers};
+pub use jsonl::{Element, JsonColumn, JsonLists, Jsonl};
+pub use megatron::Megatron;
 pub use npy::{Npy, RowRange};
+pub use npz::Npz;
 pub use plain::{Integer, Utf8};
+pub use pt::Pt;
 pub use shapes::Shapes;
 
 use crate::column::Blobs;

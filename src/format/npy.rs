@@ -5,11 +5,11 @@
 //! what has no tensor: objects, text, dates, records, extended precision.
 
 mod literal;
-mod order;
 
 use std::ops::Range;
 
-use super::{Array, Header, Shapes, Target, headers};
+use super::header::one_dtype;
+use super::{Array, Header, Shapes, Target, headers, order};
 use crate::column::{Blobs, Look};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
@@ -21,6 +21,8 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const FIRST_BYTES: u64 = 256;
 /// The longest header that is read; NumPy's own limit, `max_header_size`.
 const LONGEST: u64 = 10_000;
+/// NumPy's own limit, `NPY_MAXDIMS`.
+const MOST_DIMENSIONS: usize = 64;
 
 /// What a header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,20 @@ impl Layout {
     ///
     /// [`Error::Decode`]: no `.npy` file, or none whose elements a tensor can hold.
     fn read(look: &mut Look<'_>) -> Result<Layout> {
-        let head = look.read(0..FIRST_BYTES)?;
+        Layout::read_of(look.len(), |part| look.read(part))
+    }
+
+    /// Reads the header of an array of `whole` bytes, header included, by what gives a part of them, as far as there
+    /// are any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::read`], and those of `read`.
+    pub(super) fn read_of(
+        whole: u64,
+        mut read: impl FnMut(Range<u64>) -> Result<Vec<u8>>,
+    ) -> Result<Layout> {
+        let head = read(0..FIRST_BYTES)?;
         if head.get(..6) != Some(MAGIC) {
             return Err(Error::decode(
                 "it is no .npy file: its first bytes are others",
@@ -68,11 +83,11 @@ impl Layout {
             return Err(Error::decode(reason));
         }
         let start = begin + len;
-        let text = look.read(begin..start)?;
+        let text = read(begin..start)?;
         if (text.len() as u64) < len {
             return Err(cut());
         }
-        Layout::parse(&text, start)?.within(look.len())
+        Layout::parse(&text, start)?.within(whole)
     }
 
     fn parse(text: &[u8], start: u64) -> Result<Layout> {
@@ -102,6 +117,13 @@ impl Layout {
         let Some(Literal::Sizes(shape)) = find("shape") else {
             return Err(missing("shape"));
         };
+        if shape.len() > MOST_DIMENSIONS {
+            let reason = format!(
+                "it has {} dimensions; NumPy has at most {MOST_DIMENSIONS}",
+                shape.len()
+            );
+            return Err(Error::decode(reason));
+        }
         Ok(Layout {
             start,
             dtype,
@@ -128,7 +150,7 @@ impl Layout {
     }
 
     /// Bytes of an array of `shape`.
-    fn bytes(&self, shape: &[usize]) -> Option<u64> {
+    pub(super) fn bytes(&self, shape: &[usize]) -> Option<u64> {
         let elements = shape
             .iter()
             .try_fold(1, |all: u64, &n| all.checked_mul(n as u64))?;
@@ -222,19 +244,21 @@ impl Npy {
         rows: Vec<RowRange>,
         tick: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<(Npy, Blobs)> {
-        let (blobs, mut found) = headers(blobs, Layout::read, tick)?;
-        let Some(dtype) = found.iter().find_map(|header| Some(header.ok()?.dtype)) else {
-            return Err(nothing(&found, &blobs));
-        };
-        for header in &mut found {
-            if let Some(layout) = header.ok()
-                && layout.dtype != dtype
-            {
-                let (this, other) = (layout.dtype.name(), dtype.name());
-                let reason = format!("its elements are {this}, those of the first file {other}");
-                *header = Header::Broken(reason.into());
-            }
-        }
+        let (blobs, found) = headers(blobs, Layout::read, tick)?;
+        Ok((Npy::new(found, rows, &blobs)?, blobs))
+    }
+
+    /// Takes the headers of the arrays in `blobs`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Npy::open`]: not one is known.
+    pub(super) fn new(
+        mut found: Vec<Header<Layout>>,
+        rows: Vec<RowRange>,
+        blobs: &Blobs,
+    ) -> Result<Npy> {
+        let dtype = one_dtype(&mut found, blobs, |layout| layout.dtype)?;
         let mut npy = Npy {
             headers: found,
             shapes: Shapes::default(),
@@ -246,7 +270,7 @@ impl Npy {
             Some(npy.sample_shape(index, layout))
         });
         npy.shapes = shapes.collect();
-        Ok((npy, blobs))
+        Ok(npy)
     }
 
     /// The rows of the array at `index` that are its sample; None: all of it.
@@ -265,20 +289,6 @@ impl Npy {
             *first = range.len();
         }
         shape
-    }
-}
-
-/// Why there is no file to tell the dtype by: what is wrong with the first.
-fn nothing(headers: &[Header<Layout>], blobs: &Blobs) -> Error {
-    let Some(first) = headers.first() else {
-        return Error::decode("there is no file to tell the dtype of the column by");
-    };
-    match (first.is_unread(), blobs.look(0)) {
-        (true, Err(error)) => error,
-        _ => match first.known() {
-            Err(error) => error.of_file(blobs.path(0)),
-            Ok(_) => Error::Abandoned,
-        },
     }
 }
 

@@ -71,6 +71,18 @@ impl Dtype {
         TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
+    /// Finds the dtype of (code, bits, lanes) of DLPack's `DLDataType`.
+    pub fn from_dlpack(code: u8, bits: u8, lanes: u16) -> Option<Self> {
+        let mut rows = TABLE.iter();
+        let found = rows.find(|row| lanes == 1 && (row.2, row.3) == (code, bits));
+        found.map(|row| row.0)
+    }
+
+    /// Tells whether this is one of the floating point or complex kinds.
+    pub const fn is_inexact(self) -> bool {
+        !matches!(TABLE[self as usize].2, 0 | 1 | 6)
+    }
+
     /// Returns (code, bits, lanes) of DLPack's `DLDataType`.
     pub const fn dlpack(self) -> (u8, u8, u16) {
         let (_, _, code, bits) = TABLE[self as usize];
@@ -92,6 +104,8 @@ mod tests {
         for (position, row) in TABLE.iter().enumerate() {
             assert_eq!(row.0 as usize, position);
             assert_eq!(Dtype::from_name(row.1), Some(row.0));
+            let (code, bits, lanes) = row.0.dlpack();
+            assert_eq!(Dtype::from_dlpack(code, bits, lanes), Some(row.0));
         }
         assert_eq!(Dtype::from_name("float"), None);
     }

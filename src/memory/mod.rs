@@ -21,5 +21,5 @@ pub use dtype::Dtype;
 pub use gather::{gather, prefetch};
 pub use lease::Lease;
 pub use slab::{lease, retire, stats, stop_trimming, trim};
-pub use view::View;
+pub use view::{Plain, View};
 pub use writer::{RowsMut, Writer};

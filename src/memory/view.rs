@@ -18,6 +18,22 @@ unsafe impl Send for View {}
 // SAFETY: as above, and a shared view gives no access to the owner.
 unsafe impl Sync for View {}
 
+/// Numbers all of whose bytes are initialised.
+pub trait Plain: sealed::Sealed + Send + Sync + 'static {}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! plain {
+    ($($number:ty)*) => {
+        $(impl sealed::Sealed for $number {}
+        impl Plain for $number {})*
+    };
+}
+
+plain!(bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+
 impl View {
     /// Shares the `len` bytes at `ptr`; `ptr` may be anything when `len` is 0.
     ///
@@ -32,6 +48,14 @@ impl View {
             len,
             _owner: owner,
         }
+    }
+
+    /// Takes the bytes of numbers.
+    pub fn owned<T: Plain>(numbers: Vec<T>) -> Self {
+        let (ptr, len) = (numbers.as_ptr().cast(), size_of_val(numbers.as_slice()));
+        // SAFETY: the numbers are initialised and have no gaps, by `Plain`; they stay where they are when
+        // the vector moves, and nobody writes them.
+        unsafe { View::new(ptr, len, Box::new(numbers)) }
     }
 
     /// Returns the number of bytes.
@@ -106,6 +130,16 @@ mod tests {
     #[should_panic(expected = "of a view of 5 bytes")]
     fn refuses_an_end_that_overflows() {
         view_of(&Arc::new(vec![0; 5])).bytes(usize::MAX, 2);
+    }
+
+    #[test]
+    fn numbers_are_their_bytes() {
+        let view = View::owned(vec![1_u16, 0x0203]);
+        assert_eq!(
+            view.bytes(0, 4),
+            [1_u16, 0x0203].map(u16::to_ne_bytes).as_flattened()
+        );
+        assert!(View::owned::<f64>(Vec::new()).is_empty());
     }
 
     #[test]

@@ -102,7 +102,8 @@ impl Concat {
                 asked = soon;
             }
             let (rows, after) = out.split_at_mut(mapped.len() * row_bytes);
-            self.parts[part].gather(&mapped, scratch, rows)?;
+            let gathered = self.parts[part].gather(&mapped, scratch, rows);
+            gathered.map_err(|error| error.at(at))?;
             (at, out) = (end, after);
             scratch.keep(mapped);
         }

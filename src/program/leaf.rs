@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use super::concat::Concat;
 use super::image::Image;
+use super::letters::{each, utf8};
 use super::lists::Lists;
 use super::record::{Content, Record};
 use super::select::Select;
 use crate::column::{self, Blobs, Ragged, Rows, Table, Text, Values};
 use crate::decode::Library;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Dtype;
 
 /// One leaf. Adding a kind is one arm per `match` below.
@@ -207,14 +208,7 @@ impl Leaf {
     pub(super) fn text(&self, index: usize) -> Result<Box<str>> {
         match self.at(index)? {
             (Leaf::Text(text), at) => Ok(text.get(at)?.into()),
-            (Leaf::Table(table), at) => {
-                let text = String::from_utf8(table.bytes(at)?.into_vec());
-                let text = text.map_err(|error| Error::Utf8 {
-                    index: at,
-                    source: error.utf8_error(),
-                });
-                Ok(text?.into_boxed_str())
-            }
+            (Leaf::Table(table), at) => utf8(at, table.bytes(at)?),
             _ => Ok(Box::default()),
         }
     }
@@ -225,6 +219,29 @@ impl Leaf {
         match self.at(index)? {
             (Leaf::Table(table), at) => table.bytes(at),
             _ => Ok(Box::default()),
+        }
+    }
+
+    /// Texts of many samples of such a leaf.
+    pub(super) fn texts(&self, indices: &[usize]) -> Result<Vec<Box<str>>> {
+        match self {
+            Leaf::Table(table) => {
+                let all = table.all_bytes(indices)?.into_iter();
+                all.zip(indices)
+                    .map(|(bytes, &at)| utf8(at, bytes))
+                    .collect()
+            }
+            Leaf::Select(select) => select.from().texts(&select.indices(indices)?),
+            _ => each(indices, |index| self.text(index)),
+        }
+    }
+
+    /// Bytes of many samples of a leaf of [`Kind::Bytes`] that reads nothing.
+    pub(super) fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        match self {
+            Leaf::Table(table) => table.all_bytes(indices),
+            Leaf::Select(select) => select.from().all_bytes(&select.indices(indices)?),
+            _ => each(indices, |index| self.bytes(index)),
         }
     }
 

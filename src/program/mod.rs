@@ -8,6 +8,7 @@ mod fetched;
 mod foreign;
 mod image;
 mod leaf;
+mod letters;
 mod lists;
 mod record;
 mod run;

@@ -111,7 +111,7 @@ impl Run {
             };
             if other != first {
                 return Err(if self.program.lists[place] {
-                    Error::UnequalLists
+                    Error::UnequalLists { first, other }
                 } else {
                     Error::Unequal {
                         first,
@@ -140,12 +140,10 @@ impl Run {
                     leaf.gather(indices, scratch, &mut out)?;
                 }
                 (Kind::Text, _) if !leaf.fetches() => {
-                    let texts = indices.iter().map(|&index| leaf.text(index));
-                    slot.keep_texts(first, texts.collect::<Result<Vec<_>>>()?);
+                    slot.keep_texts(first, leaf.texts(indices)?);
                 }
                 (Kind::Bytes, _) if !leaf.fetches() => {
-                    let all = indices.iter().map(|&index| leaf.bytes(index));
-                    slot.keep_bytes(first, all.collect::<Result<Vec<_>>>()?);
+                    slot.keep_bytes(first, leaf.all_bytes(indices)?);
                 }
                 (Kind::Lists, None) => {
                     for (position, &index) in (first..).zip(indices) {
@@ -169,8 +167,9 @@ impl Run {
     ) -> Result<Option<Refusal>> {
         let refusal = self.decode(batch, position, index, fetched, stages)?;
         if refusal.is_none() {
-            INDICES
-                .with_borrow_mut(|(_, scratch)| self.copy(batch, position, &[index], scratch))?;
+            let copied = INDICES
+                .with_borrow_mut(|(_, scratch)| self.copy(batch, position, &[index], scratch));
+            copied.map_err(|error| error.placed().1)?;
         }
         Ok(refusal)
     }
@@ -333,7 +332,8 @@ impl Work for Run {
                     return; // and so does the batch; positions and indices are no pairs
                 }
                 if let Err(error) = self.copy(batch, range.start, indices, scratch) {
-                    failures.push((range.start, error));
+                    let (place, error) = error.placed();
+                    failures.push((range.start + place, error));
                 }
                 stages.transform += begun.elapsed();
                 if self.program.has_images {
@@ -367,9 +367,15 @@ impl Work for Run {
     fn finish(&self, batch: Making, stages: &mut Stages) -> Result<Vec<Field>> {
         let begun = Instant::now();
         let slots = batch.slots.into_iter().zip(&self.program.lists);
-        let fields = slots.map(|(slot, &list)| match slot.finish(batch.batched)? {
-            field if list && batch.batched => field.by_place(),
-            field => Ok(field),
+        let fields = slots.enumerate().map(|(leaf, (slot, &list))| {
+            let named = |source| Error::Leaf {
+                leaf,
+                source: Box::new(source),
+            };
+            match slot.finish(batch.batched).map_err(named)? {
+                field if list && batch.batched => field.by_place(),
+                field => Ok(field),
+            }
         });
         let fields = fields.collect();
         stages.collate += begun.elapsed();

@@ -46,6 +46,11 @@ impl Select {
         place.ok_or(Error::Index { index: at, len })
     }
 
+    /// Returns which samples of [`Select::from`] those at `indices` are.
+    pub(super) fn indices(&self, indices: &[usize]) -> Result<Vec<usize>> {
+        indices.iter().map(|&index| self.index(index)).collect()
+    }
+
     /// Copies samples as [`Leaf::gather`] does.
     pub(super) fn gather(
         &self,

@@ -28,14 +28,18 @@ pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
         _ => return Ok(Slot::texts(samples.len())),
     };
     let len = first.range(at)?.len();
+    let unequal = |other| Error::UnequalLists {
+        first: vec![len],
+        other,
+    };
     let starts = samples.iter().map(|&(leaf, at)| match leaf {
         Leaf::Lists(lists) => {
             let range = lists.range(at)?;
             let fits = range.len() == len;
             fits.then_some((lists, range.start))
-                .ok_or(Error::UnequalLists)
+                .ok_or_else(|| unequal(vec![range.len()]))
         }
-        _ => Err(Error::UnequalLists),
+        _ => Err(unequal(Vec::new())),
     });
     let starts = starts.collect::<Result<Vec<_>>>()?;
     let places = (0..len).map(|place| {
@@ -60,7 +64,10 @@ fn fixed(
     let mut others = shapes.iter().flatten().enumerate();
     if let Some((position, other)) = others.find(|(_, other)| *other != shape) {
         return Err(if as_lists {
-            Error::UnequalLists
+            Error::UnequalLists {
+                first: shape.to_vec(),
+                other: other.clone(),
+            }
         } else {
             Error::Unequal {
                 first: shape.to_vec(),

@@ -1,16 +1,15 @@
 //! Columns, as Python makes them.
-#![allow(unsafe_code)]
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::files::{blobs, no_bytes};
-use super::{action, transform};
+use super::{action, transform, value};
 use crate::column::{self, Numbers};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
-use crate::memory::{Dtype, View};
+use crate::memory::Dtype;
 use crate::program::{self, Leaf, Source};
 use crate::sync::Arc;
 use crate::{Error, Result};
@@ -119,7 +118,8 @@ impl Rows {
     }
 }
 
-fn named(dtype: &str) -> Result<Dtype> {
+/// Finds a dtype by its name.
+pub(super) fn named(dtype: &str) -> Result<Dtype> {
     let unknown = || Error::Dtype {
         name: dtype.to_owned(),
     };
@@ -133,34 +133,11 @@ fn rows(
     dtype: Dtype,
     owner: Box<dyn std::any::Any + Send + Sync>,
 ) -> Result<column::Rows> {
-    let layout = || Error::Layout {
+    let (view, first) = value::view(pointer, shape, strides, dtype, owner)?;
+    column::Rows::new(view, first, shape, strides, dtype).ok_or_else(|| Error::Layout {
         shape: shape.to_vec(),
         strides: strides.to_vec(),
-    };
-    let (mut low, mut high) = (0_isize, 0_isize);
-    for (&n, &stride) in shape.iter().zip(strides) {
-        let steps = isize::try_from(n).map_err(|_| layout())? - 1;
-        let extent = stride.checked_mul(steps.max(0)).ok_or_else(layout)?;
-        low = low.checked_add(extent.min(0)).ok_or_else(layout)?;
-        high = high.checked_add(extent.max(0)).ok_or_else(layout)?;
-    }
-    let first = low.unsigned_abs();
-    let empty = shape.contains(&0);
-    let bytes = if empty {
-        0
-    } else {
-        first + high.unsigned_abs() + dtype.itemsize()
-    };
-    let start = if empty {
-        pointer
-    } else {
-        pointer.checked_sub(first).ok_or_else(layout)?
-    };
-    // SAFETY: the caller names an array that `owner` keeps alive, and where it is: a tensor's owner can
-    // move it, which is looked for before each use (`Rows::moved`). `bytes` spans the elements, from
-    // the lowest address that the strides reach to the highest.
-    let view = unsafe { View::new(start as *const u8, bytes, owner) };
-    column::Rows::new(view, if empty { 0 } else { first }, shape, strides, dtype).ok_or_else(layout)
+    })
 }
 
 /// Rows of an array, more or fewer for each sample.

@@ -9,6 +9,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
+use std::slice;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -74,10 +75,23 @@ struct ExchangeTable {
     _allocate: *const c_void,
     _from_object: *const c_void,
     to_object: ToObject,
+    borrow: Option<Borrow>,
 }
 
 /// `DLPackManagedTensorToPyObjectNoSync`: takes the tensor over; 0, or -1 with an exception set.
 type ToObject = unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> c_int;
+
+/// `DLPackDLTensorFromPyObjectNoSync`: describes the tensor of an object, which keeps what it points to;
+/// 0, or -1 with an exception set.
+type Borrow = unsafe extern "C" fn(*mut ffi::PyObject, *mut Tensor) -> c_int;
+
+/// Where a tensor of Python's lies; strides are in bytes.
+pub(super) struct Borrowed {
+    pub(super) pointer: usize,
+    pub(super) shape: Vec<usize>,
+    pub(super) strides: Vec<isize>,
+    pub(super) dtype: Dtype,
+}
 
 /// A managed tensor `M` with what it points to. Both have one address: torch holds the first.
 #[repr(C)]
@@ -125,15 +139,84 @@ pub(super) fn tensor(
 
 fn find_import(py: Python<'_>) -> PyResult<Import> {
     let torch = py.import("torch")?;
-    if let Some(to_object) = find_table(&torch)? {
-        return Ok(Import::Table(to_object));
+    if let Some(table) = find_table(&torch)? {
+        return Ok(Import::Table(table.to_object));
     }
     let from_dlpack = py.import("torch.utils.dlpack")?.getattr("from_dlpack")?;
     Ok(Import::Capsule(from_dlpack.unbind()))
 }
 
-/// Finds the function of torch's exchange table; `None` before torch 2.10.
-fn find_table(torch: &Bound<'_, PyModule>) -> PyResult<Option<ToObject>> {
+/// Describes a tensor, whose memory stays where it is while nobody resizes or shares it.
+///
+/// None where its elements are not what lies in memory (lazily negated or conjugated), where it is no dense CPU tensor of a dtype of ours, and where
+/// torch has no such function.
+pub(super) fn borrow(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> {
+    static BORROW: PyOnceLock<Option<Borrow>> = PyOnceLock::new();
+    let py = tensor.py();
+    let find = || {
+        let table = find_table(&py.import("torch")?)?;
+        PyResult::Ok(table.and_then(|table| table.borrow))
+    };
+    let Some(borrow) = BORROW.get_or_try_init(py, find)? else {
+        return Ok(None);
+    };
+    let mut seen = Tensor {
+        data: ptr::null_mut(),
+        device_type: 0,
+        device_id: 0,
+        ndim: 0,
+        code: 0,
+        bits: 0,
+        lanes: 0,
+        shape: ptr::null_mut(),
+        strides: ptr::null_mut(),
+        byte_offset: 0,
+    };
+    // SAFETY: the function is torch's, called attached with one of its tensors and a place to write to.
+    if unsafe { borrow(tensor.as_ptr(), &raw mut seen) } != 0 {
+        drop(PyErr::fetch(py)); // whoever is asked next has better words
+        return Ok(None);
+    }
+    let dtype = Dtype::from_dlpack(seen.code, seen.bits, seen.lanes);
+    let (Some(dtype), CPU) = (dtype, seen.device_type) else {
+        return Ok(None);
+    };
+    if dtype.is_inexact() && is_lazy(tensor)? {
+        return Ok(None);
+    }
+    let ndim = usize::try_from(seen.ndim).unwrap_or(0);
+    if ndim > 0 && (seen.shape.is_null() || seen.strides.is_null()) {
+        return Ok(None);
+    }
+    let (sizes, steps) = if ndim == 0 {
+        (&[][..], &[][..])
+    } else {
+        // SAFETY: the function has stored `ndim` sizes that live as long as the tensor.
+        let sizes = unsafe { slice::from_raw_parts(seen.shape, ndim) };
+        // SAFETY: and as many strides.
+        (sizes, unsafe { slice::from_raw_parts(seen.strides, ndim) })
+    };
+    let itemsize = dtype.itemsize().cast_signed();
+    Ok(Some(Borrowed {
+        pointer: (seen.data as usize).wrapping_add(seen.byte_offset as usize),
+        shape: sizes
+            .iter()
+            .map(|&size| usize::try_from(size).unwrap_or(0))
+            .collect(),
+        strides: steps.iter().map(|&step| step as isize * itemsize).collect(),
+        dtype,
+    }))
+}
+
+/// Tells whether a tensor's elements are yet to be negated or conjugated.
+fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    let is = |name| tensor.call_method0(name)?.is_truthy();
+    Ok(is(intern!(py, "is_neg"))? || is(intern!(py, "is_conj"))?)
+}
+
+/// Finds torch's exchange table; `None` before torch 2.10.
+fn find_table(torch: &Bound<'_, PyModule>) -> PyResult<Option<&'static ExchangeTable>> {
     const NAME: &CStr = c"dlpack_exchange_api";
     let class = torch.getattr("Tensor")?;
     let Some(found) = class.getattr_opt("__dlpack_c_exchange_api__")? else {
@@ -150,7 +233,7 @@ fn find_table(torch: &Bound<'_, PyModule>) -> PyResult<Option<ToObject>> {
     // do the older ones that it leads to. Their first two fields are the same in all versions.
     while let Some(header) = unsafe { table.as_ref() } {
         if header.version.major == MAJOR {
-            return Ok(Some(header.to_object));
+            return Ok(Some(header));
         }
         table = header.previous;
     }

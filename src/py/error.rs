@@ -1,7 +1,7 @@
 //! Which exception each error becomes. The words are [`Error`]'s own.
 
 use pyo3::exceptions::{
-    PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyIndexError, PyKeyError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -39,8 +39,12 @@ impl From<Error> for PyErr {
                 }
                 inner
             }
-            Error::Dtype { .. } | Error::NotTensor { .. } => PyTypeError::new_err(message),
+            Error::Dtype { .. } | Error::NotTensor { .. } | Error::Unfit { .. } => {
+                PyTypeError::new_err(message)
+            }
+            Error::NoColumn { .. } => PyKeyError::new_err(message),
             Error::Transform { .. }
+            | Error::Mismatch { .. }
             | Error::Layout { .. }
             | Error::Parts { .. }
             | Error::Offsets { .. }
@@ -48,11 +52,12 @@ impl From<Error> for PyErr {
             | Error::UnknownLength { .. }
             | Error::Length { .. }
             | Error::Lengths { .. }
+            | Error::Null { .. }
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }
             | Error::Broadcast { .. }
-            | Error::UnequalLists
+            | Error::UnequalLists { .. }
             | Error::Panic { .. }
             | Error::Abandoned
             | Error::Twice { .. }
@@ -61,6 +66,7 @@ impl From<Error> for PyErr {
             | Error::Inherited
             | Error::Moved
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
+            Error::Leaf { source, .. } | Error::Among { source, .. } => PyErr::from(*source),
             Error::Sample {
                 index, seq, source, ..
             } => {

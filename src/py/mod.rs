@@ -14,6 +14,9 @@ mod foreign;
 mod form;
 mod identity;
 mod index;
+mod listed;
+mod pack;
+mod pad;
 mod plan;
 mod process;
 mod program;
@@ -21,6 +24,7 @@ mod stream;
 mod template;
 mod tensor;
 mod transform;
+mod value;
 mod wait;
 
 use pyo3::prelude::*;
@@ -45,6 +49,9 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<foreign::Requests>()?;
     module.add_class::<foreign::Request>()?;
+    module.add_class::<pad::Pad>()?;
+    module.add_class::<pack::Pack>()?;
+    module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;

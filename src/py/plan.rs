@@ -258,7 +258,7 @@ fn kept(long: &str) -> PyResult<Long> {
     }
 }
 
-fn named(strategy: &str) -> PyResult<Strategy> {
+pub(super) fn named(strategy: &str) -> PyResult<Strategy> {
     match strategy {
         "best_fit" => Ok(Strategy::BestFit),
         "first_fit" => Ok(Strategy::FirstFit),

@@ -1,6 +1,7 @@
 //! Programs, as Python makes them: columns, and the structure that a sample puts them into.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -148,6 +149,40 @@ impl Program {
         let leaves = leaves.map(|(field, form)| form.value(py, field, unit, &tensor));
         let leaves = leaves.collect::<PyResult<Vec<_>>>()?;
         self.template.fill(py, &leaves, unit)
+    }
+
+    /// Converts the error of a batch; one about the shapes of its samples gets a note of what to do.
+    pub(super) fn advised(&self, py: Python<'_>, error: Error) -> PyErr {
+        let note = match &error {
+            Error::Leaf { leaf, source } => match &**source {
+                Error::Unequal { first, other, .. } | Error::UnequalLists { first, other } => {
+                    self.advice(py, *leaf, first, other).ok()
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let raised = PyErr::from(error);
+        if let Some(note) = note {
+            // without its note the exception is still the right one
+            let _ = raised
+                .value(py)
+                .call_method1(intern!(py, "add_note"), (note,));
+        }
+        raised
+    }
+
+    fn advice<'py>(
+        &self,
+        py: Python<'py>,
+        leaf: usize,
+        first: &[usize],
+        other: &[usize],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let path = self.template.path(py, leaf)?.unwrap_or_default();
+        let stacking = py.import(intern!(py, "fastload.collate.stacking"))?;
+        let shapes = (PyTuple::new(py, first)?, PyTuple::new(py, other)?);
+        stacking.call_method1("advice", (PyTuple::new(py, path)?, shapes.0, shapes.1))
     }
 
     /// Refuses samples of which there are no batches, and what [`Program::check`] refuses.

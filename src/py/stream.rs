@@ -185,7 +185,7 @@ impl Stream {
             Ok(fields) => fields,
             Err(error) => {
                 let instead = lock(&self.instead).remove(&ready.seq);
-                let made = instead.unwrap_or_else(|| Err(error.into()))?;
+                let made = instead.unwrap_or_else(|| Err(self.program.get().advised(py, error)))?;
                 return Ok(made.into_bound(py));
             }
         };

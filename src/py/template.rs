@@ -69,6 +69,39 @@ impl Template {
         Ok(Template::Leaf(column, form))
     }
 
+    /// Returns the keys and positions that lead to a leaf; names in named tuples.
+    pub(super) fn path<'py>(
+        &self,
+        py: Python<'py>,
+        leaf: usize,
+    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let mut steps: Vec<(Bound<'py, PyAny>, &Template)> = Vec::new();
+        match self {
+            Template::Leaf(own, _) => return Ok((*own == leaf).then(Vec::new)),
+            Template::Tuple(parts) | Template::List(parts) => {
+                for (position, part) in parts.iter().enumerate() {
+                    steps.push((position.into_pyobject(py)?.into_any(), part));
+                }
+            }
+            Template::Named(class, parts) => {
+                let names = class.bind(py).getattr("_fields")?;
+                for (name, part) in names.try_iter()?.zip(parts) {
+                    steps.push((name?, part));
+                }
+            }
+            Template::Dict(items) => {
+                steps.extend(items.iter().map(|(key, part)| (key.bind(py).clone(), part)));
+            }
+        }
+        for (step, part) in steps {
+            if let Some(mut path) = part.path(py, leaf)? {
+                path.insert(0, step);
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
     /// Puts the leaves into the structure. In batches tuples become lists, as torch's `default_collate`
     /// and `default_convert` have it.
     pub(super) fn fill<'py>(

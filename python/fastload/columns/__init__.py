@@ -5,11 +5,36 @@ code that makes batches. Columns hold no samples; they say where samples are and
 made. They never change once made, and pickle as what they were made from.
 """
 
+from fastload.columns.arrow import Arrow
+from fastload.columns.audio import Audio
 from fastload.columns.column import Column
+from fastload.columns.csv import Csv
 from fastload.columns.image import Image
+from fastload.columns.jsonl import Jsonl
+from fastload.columns.megatron import Megatron
 from fastload.columns.npy import Npy
+from fastload.columns.npz import Npz
+from fastload.columns.parquet import Parquet
+from fastload.columns.pt import Pt
 from fastload.columns.ragged import Ragged
 from fastload.columns.rows import Rows
 from fastload.columns.tar import Tar
+from fastload.columns.tokens import Tokens
 
-__all__ = ["Column", "Image", "Npy", "Ragged", "Rows", "Tar"]
+__all__ = [
+    "Arrow",
+    "Audio",
+    "Column",
+    "Csv",
+    "Image",
+    "Jsonl",
+    "Megatron",
+    "Npy",
+    "Npz",
+    "Parquet",
+    "Pt",
+    "Ragged",
+    "Rows",
+    "Tar",
+    "Tokens",
+]

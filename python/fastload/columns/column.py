@@ -33,12 +33,17 @@ class Column(Dataset[Any]):
     def _core(self) -> _lib.Column:
         return self._native
 
+    @property
+    def _parts(self) -> "dict[str, Column] | None":
+        """The columns that samples are dicts of; None where a sample is one value."""
+        return None
+
     def __len__(self) -> int:
         """Returns how many samples there are."""
         return len(self._core)
 
     def __getitem__(self, index: int) -> Any:
-        """Returns one sample: a tensor without a batch dimension, a str or bytes.
+        """Returns one sample: a tensor without a batch dimension, a str or bytes; or a dict of them.
 
         Raises:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
@@ -49,7 +54,11 @@ class Column(Dataset[Any]):
     @property
     def _program(self) -> _lib.Program:
         if self._made is None or self._made.moved():
-            self._made = _lib.Program([self._core], _lib.Leaf(0, self._form))
+            parts = self._parts
+            each = [self] if parts is None else list(parts.values())
+            leaves = [_lib.Leaf(place, column._form) for place, column in enumerate(each)]
+            structure = leaves[0] if parts is None else dict(zip(parts, leaves, strict=True))
+            self._made = _lib.Program([column._core for column in each], structure)
         return self._made
 
     def _describe(self) -> str:

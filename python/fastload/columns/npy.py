@@ -8,7 +8,7 @@ from fastload.columns.column import Column
 from fastload.columns.paths import Paths, expand
 from fastload.columns.progress import progress
 
-__all__ = ["Npy"]
+__all__ = ["Npy", "ranges"]
 
 
 @final
@@ -42,7 +42,7 @@ class Npy(Column):
         self._paths = expand(paths)
         self._rows = rows
         with progress("headers") as tell:
-            self._native = _lib.Npy(self._paths, _ranges(rows, len(self._paths)), tell)
+            self._native = _lib.Npy(self._paths, ranges(rows, len(self._paths)), tell)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and the rows; the headers are read again."""
@@ -56,9 +56,7 @@ def _npy(paths: list[str], rows: slice | Sequence[slice] | None) -> Npy:
     return Npy(paths, rows=rows)
 
 
-def _ranges(
-    rows: slice | Sequence[slice] | None, files: int
-) -> list[tuple[int | None, int | None]]:
+def ranges(rows: slice | Sequence[slice] | None, files: int) -> list[tuple[int | None, int | None]]:
     """Returns the bounds of slices: none, those of one slice, or one pair for each file."""
     if rows is None:
         return []

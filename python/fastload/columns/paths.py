@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Paths", "expand"]
+__all__ = ["Paths", "expand", "one_or_more"]
 
 Paths = str | Iterable[str | os.PathLike[str]]
 
@@ -28,6 +28,24 @@ def expand(paths: Paths) -> list[str]:
         msg = f"expected a list of paths or a pattern, found one {type(paths).__name__}"
         raise TypeError(msg)
     return [_path(place, path) for place, path in enumerate(paths)]
+
+
+def one_or_more(paths: Paths | os.PathLike[str]) -> list[str]:
+    """Returns the path of one file, which need not exist, or those of a list or of a pattern.
+
+    Raises:
+        TypeError: A list of something else.
+        ValueError: A pattern without matches, no path at all, or a URL.
+    """
+    if isinstance(paths, os.PathLike):
+        return [_path(0, paths)]
+    if isinstance(paths, str) and (os.path.exists(paths) or not glob.has_magic(paths)):  # noqa: PTH110 (keeps the text as it is)
+        return [_path(0, paths)]
+    found = expand(paths)
+    if not found:
+        msg = "no file is given"
+        raise ValueError(msg)
+    return found
 
 
 def _path(place: int, path: Any) -> str:

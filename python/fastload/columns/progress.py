@@ -9,7 +9,7 @@ __all__ = ["progress"]
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress(what: str, unit: str = " files") -> Iterator[Callable[[int, int], None] | None]:
     """Yields what is to be told (done, total) now and then; None where there is no terminal.
 
     The bar is tqdm's; it appears with the first call and is cleared in the end. Without tqdm there is none.
@@ -26,7 +26,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
     def tell(done: int, total: int) -> None:
         if not bars:
-            bars.append(tqdm(desc=what, total=total, leave=False, unit=" files"))
+            bars.append(tqdm(desc=what, total=total, leave=False, unit=unit))
         bars[0].update(done - bars[0].n)
 
     try:

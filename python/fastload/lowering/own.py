@@ -30,7 +30,7 @@ def structure(dataset: Any) -> Any:
         declared = Dataset(dataset.__fastload__())._structure
         return _leaves(declared, heavy=True)
     if isinstance(dataset, Column):
-        return _leaves(dataset)
+        return _leaves(dataset if dataset._parts is None else dataset._parts)
     if not isinstance(dataset, Dataset):
         return None
     if overridden := _overridden(kind):

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-__all__ = ["Entry", "NotNative", "dataset", "entries", "find", "name", "transform"]
+__all__ = ["Entry", "NotNative", "collator", "dataset", "entries", "find", "name", "transform"]
 
-Family = Literal["dataset", "transform"]
+Family = Literal["dataset", "transform", "collator"]
 
 _Lower = TypeVar("_Lower", bound=Callable[..., Any])
 
@@ -57,7 +57,8 @@ class Entry:
         methods: Those that decide what it does; a replaced one makes the class unrecognised.
         notes: What of it is native, and what is not: for the table in the documentation.
         lower: For a dataset `lower(dataset, memo)`, which returns a structure of `Leaf`s; for a
-            transform `lower(transform, chain)`, which extends the chain. Raises `NotNative`.
+            transform `lower(transform, chain)`, which extends the chain; for a collate function
+            `lower(collate_fn)`, which returns what makes the same batches. Raises `NotNative`.
     """
 
     family: Family
@@ -95,6 +96,11 @@ def transform(
 ) -> Callable[[_Lower], _Lower]:
     """Registers the function that lowers transforms of these classes, or these functions."""
     return _register("transform", paths, methods, notes)
+
+
+def collator(*paths: str, methods: Iterable[str], notes: str) -> Callable[[_Lower], _Lower]:
+    """Registers the function that lowers collate functions of these classes, or these functions."""
+    return _register("collator", paths, methods, notes)
 
 
 def entries(family: Family) -> Iterator[Entry]:

@@ -10,7 +10,13 @@ pub(super) fn tick(
     progress: Option<&Py<PyAny>>,
     total: usize,
 ) -> impl FnMut(usize) -> Result<()> + Send {
-    move |done| {
+    let mut tell = tell(progress);
+    move |done| tell(done, total)
+}
+
+/// Returns the same where the total is known only later: it is told with how many are done of how many.
+pub(super) fn tell(progress: Option<&Py<PyAny>>) -> impl FnMut(usize, usize) -> Result<()> + Send {
+    move |done, total| {
         let told = Python::try_attach(|py| {
             py.check_signals()?;
             match progress {

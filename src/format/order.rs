@@ -17,12 +17,14 @@ pub(super) fn from_fortran(
         strides.push(stride);
         stride *= n;
     }
-    if !out.is_empty() {
-        copy(bytes, first * itemsize, shape, &strides, out);
-    }
+    copy(bytes, first * itemsize, shape, &strides, out);
 }
 
-fn copy(bytes: &[u8], start: usize, shape: &[usize], strides: &[usize], out: &mut [u8]) {
+/// Copies elements to C order: of `shape`, the first at `start`, neighbours at `strides`, all in bytes.
+pub(super) fn copy(bytes: &[u8], start: usize, shape: &[usize], strides: &[usize], out: &mut [u8]) {
+    if out.is_empty() {
+        return;
+    }
     match (shape, strides) {
         (&[n], &[stride]) => {
             let itemsize = out.len() / n;

@@ -1,0 +1,177 @@
+"""Arrow's memory as native columns: where tables come from, and what of them samples can be.
+
+Owns how a column of a table or of an IPC file is found and laid over its own memory. Values keep their
+type. Refuses nulls, naming the first, and every type that a tensor, a str or bytes cannot be.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from fastload import _arrays, _lib
+
+__all__ = ["column", "pick", "read"]
+
+_JOINED_BYTES = 64 << 20
+"""Largest column whose chunks are joined: one array is faster to read than many."""
+
+
+def pick(source: Any, name: str | None) -> Any:
+    """Returns the column of a table, or an array, as a chunked array.
+
+    Raises:
+        KeyError: No such column, or several.
+        TypeError: Neither a table nor an array, or a name where there is none to choose.
+    """
+    import pyarrow as pa
+
+    if isinstance(source, pa.ChunkedArray | pa.Array):
+        if name is not None:
+            msg = f"an array has no column {name!r}; leave the name out"
+            raise TypeError(msg)
+        return source if isinstance(source, pa.ChunkedArray) else pa.chunked_array([source])
+    if not isinstance(source, pa.Table):
+        if not (isinstance(source, pa.RecordBatch) or hasattr(source, "__arrow_c_stream__")):
+            msg = f"expected an Arrow table, an array or a path, found {type(source).__name__}"
+            raise TypeError(msg)
+        source = pa.table(source)
+    if name is None:
+        msg = f"a table needs the name of a column: one of {', '.join(source.column_names)}"
+        raise TypeError(msg)
+    return source.column(_place(source.schema, name, "the table"))
+
+
+def read(path: str, name: str, *, memory_map: bool) -> Any:
+    """Returns the column of an IPC file or stream as a chunked array; only its own bytes are read.
+
+    Raises:
+        KeyError: No such column, or several.
+        OSError: The file cannot be read or is damaged.
+    """
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(path) if memory_map else pa.OSFile(path) as file:
+            opener = pa.ipc.open_file if file.read(6) == b"ARROW1" else pa.ipc.open_stream
+            file.seek(0)
+            place = _place(opener(file).schema, name, repr(path))
+            file.seek(0)
+            options = pa.ipc.IpcReadOptions(included_fields=[place])
+            found = opener(file, options=options).read_all().column(0)
+        found.validate(full=True)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        msg = f"cannot read {path!r}: {error}"
+        raise OSError(msg) from error
+    return found
+
+
+def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text", "bytes"]]:
+    """Returns the native column over a chunked array, and the form of its samples.
+
+    Raises:
+        TypeError: A type that samples cannot have.
+        ValueError: Nulls.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.large_binary())
+    kind = array.type
+    if array.null_count:
+        raise _null(name, array.is_null().index(pa.scalar(True)).as_py())
+    if array.num_chunks > 1 and array.nbytes <= _JOINED_BYTES:
+        joined = array.combine_chunks()
+        array = joined if isinstance(joined, pa.ChunkedArray) else pa.chunked_array([joined])
+    chunks = [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], kind)]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _joined([_lib.Text(_letters(chunk)) for chunk in chunks]), "text"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _joined([_lib.Bytes(_letters(chunk)) for chunk in chunks]), "bytes"
+    first, columns = 0, []
+    for chunk in chunks:
+        columns.append(_numbers(chunk, name, first))
+        first += len(chunk)
+    return _joined(columns), "tensor"
+
+
+def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:
+    """Returns the column of numbers, or of lists of them, whose first row is row `first` of the whole."""
+    import pyarrow as pa
+
+    if not (pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)):
+        return _rows(_rectangle(chunk, name, first, 1))
+    places = chunk.offsets.to_numpy()
+    offsets = places - places[0] if len(places) else np.zeros(1, np.int64)
+    values = chunk.values.slice(int(places[0]) if len(places) else 0, int(offsets[-1]))
+    if values.null_count:
+        null = values.is_null().index(pa.scalar(True)).as_py()
+        raise _null(name, first + int(np.searchsorted(offsets, null, "right")) - 1)
+    return _lib.Ragged(_rows(_rectangle(values, name, first, 0)), _rows(offsets))
+
+
+def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[Any, Any]:
+    """Returns numbers, or lists of a fixed size of them; `per_row` of which are in a row, or 0: unknown."""
+    import pyarrow as pa
+
+    kind = array.type
+    if array.null_count:
+        null = array.is_null().index(pa.scalar(True)).as_py()
+        raise _null(name, first + null // per_row if per_row else None)
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        inner = _rectangle(array.flatten(), name, first, per_row * size)
+        return inner.reshape(len(array), size, *inner.shape[1:])
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise _unfit(name, kind)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _letters(chunk: Any) -> _lib.Ragged:
+    """Returns the bytes of an array of text or binary values, which Arrow lays out alike."""
+    width = np.int64 if str(chunk.type).startswith("large_") else np.int32
+    _, places, values = chunk.buffers()
+    offsets = np.zeros(1, width)
+    if len(chunk):
+        offsets = np.frombuffer(places, width)[chunk.offset :][: len(chunk) + 1]
+    return _lib.Ragged(_rows(np.frombuffer(values or b"", np.uint8)), _rows(offsets))
+
+
+def _rows(array: np.ndarray[Any, Any]) -> _lib.Rows:
+    return _lib.Rows(*_arrays.of_array(array))
+
+
+def _joined(columns: list[Any]) -> _lib.Column:
+    return columns[0] if len(columns) == 1 else _lib.Concat(columns)
+
+
+def _place(schema: Any, name: str, where: str) -> int:
+    """Returns the number of the column of a name."""
+    places: list[int] = schema.get_all_field_indices(name)
+    if len(places) != 1:
+        found = "several columns" if places else "no column"
+        msg = f"{where} has {found} {name!r}; it has {', '.join(schema.names)}"
+        raise KeyError(msg)
+    return places[0]
+
+
+def _null(name: str, row: int | None) -> ValueError:
+    where = "" if row is None else f" in row {row}"
+    msg = (
+        f"column {name!r} is null{where}, and a batch has no place for nulls; fill them "
+        "(pyarrow.compute.fill_null), or drop their rows (Table.drop_null)"
+    )
+    return ValueError(msg)
+
+
+def _unfit(name: str, kind: Any) -> TypeError:
+    msg = (
+        f"column {name!r} is of Arrow type {kind}, which is no tensor, text or bytes; cast it to a "
+        "number first, or flatten() structs"
+    )
+    return TypeError(msg)

@@ -1,0 +1,121 @@
+"""The part of the native core that makes fields of batches of Python's samples; `_lib` has it."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+@final
+class Pad:
+    """How a field is padded.
+
+    Args:
+        fill: Value of the padding.
+        side: `"right"`, behind samples, or `"left"`.
+        dims: The padded dimensions of a sample, negative ones from the end; None: those that vary.
+        named: Whether the first dimension counts as varying where none does; else only that of
+            one-dimensional samples does.
+        to: The sizes, one for all padded dimensions or one for each; empty: that of the longest sample.
+        max_length: The largest size that a sample may have.
+        truncate: Whether longer samples are cut at their end.
+        shapes: A ladder, ascending: sizes become the next rung, above the last one its multiples.
+        to_multiple_of: Sizes become multiples of this.
+
+    Raises:
+        TypeError: `fill` is no number.
+        ValueError: An unknown side.
+    """
+
+    def __new__(
+        cls,
+        fill: complex,
+        *,
+        side: str,
+        dims: list[int] | None,
+        named: bool,
+        to: list[int],
+        max_length: int | None,
+        truncate: bool,
+        shapes: list[int],
+        to_multiple_of: int,
+    ) -> Pad: ...
+    def collate(
+        self,
+        values: list[Any],
+        field: str,
+        *,
+        lengths: bool = False,
+        mask: tuple[int | None, bool] | None = None,
+        allocate: Callable[[tuple[int, ...], str], Any] | None = None,
+    ) -> tuple[Any, Any, Any]:
+        """Returns the batch of a field, its lengths and its mask, or None for what is not asked for.
+
+        Args:
+            values: Tensors, NumPy arrays, or lists of Python numbers.
+            field: Its name, for errors.
+            lengths: Whether to return them: int64 `(B,)`, or `(B, k)` of k padded dimensions.
+            mask: Its rank, None for the least, and whether it is int64 in place of bool.
+            allocate: Makes the tensor of the batch, from (shape, dtype name); None: memory of our own.
+
+        Raises:
+            ValueError: Samples that do not fit together, a limit exceeded, or a mask of too low a rank.
+            TypeError: A value that is no array of numbers in main memory.
+            MemoryError: The batch is too large.
+        """
+
+def flatten(
+    values: list[Any],
+    field: str,
+    *,
+    allocate: Callable[[tuple[int, ...], str], Any] | None = None,
+) -> tuple[Any, Any, int, int]:
+    """Returns samples one after the other, int64 offsets, and the least and the greatest length.
+
+    Args are those of `Pad.collate`.
+
+    Raises:
+        ValueError: Samples that differ in more than their first dimension.
+        TypeError: A value that is no array of numbers in main memory.
+    """
+
+@final
+class Pack:
+    """How documents are packed into rows.
+
+    Args:
+        max_length: Most tokens in a row.
+        strategy: `"best_fit"`, `"first_fit"` or `"concat_split"`.
+        overlong: `"truncate"`, `"split"`, `"drop"` or `"error"`.
+        pad_rows: Whether rows have `max_length` tokens; else those of the fullest.
+        rows: How many; None: as many as are needed.
+        first_position: Position of the first token of a document.
+
+    Raises:
+        ValueError: An unknown word.
+    """
+
+    def __new__(
+        cls,
+        max_length: int,
+        *,
+        strategy: str,
+        overlong: str,
+        pad_rows: bool,
+        rows: int | None = None,
+        first_position: int = 0,
+    ) -> Pack: ...
+    def collate(
+        self,
+        fields: list[tuple[list[Any], str, complex, complex | None]],
+        *,
+        segments: bool = False,
+    ) -> tuple[list[Any], Any, Any, Any, int, int]:
+        """Returns the fields in rows; positions; segments; boundaries; the longest piece; all tokens.
+
+        Args:
+            fields: The tokens, then what has a value for each: values, name, padding, and what takes the
+                place of the first one of each document or None.
+            segments: Whether to return the numbers of the documents in each row.
+
+        Raises:
+            ValueError: Documents that do not fit, or fields that are no document's.
+            TypeError: A value that is no array of numbers in main memory.
+        """

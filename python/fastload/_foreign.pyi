@@ -1,0 +1,36 @@
+"""The part of the native core that asks Python for what it does not decode; `_lib` has it."""
+
+from typing import final
+
+@final
+class Requests:
+    """Files of one stream that are refused here, as they come; ends when the stream is closed.
+
+    Waits detached from the interpreter, and keeps nothing of the stream alive.
+    """
+
+    def __iter__(self) -> Requests: ...
+    def __next__(self) -> Request: ...
+
+@final
+class Request:
+    """A file to decode. Dropping it without an answer fails its sample."""
+
+    @property
+    def source(self) -> str | bytes:
+        """The path of the file, or its bytes."""
+    @property
+    def mode(self) -> str:
+        """What it is to be decoded to, as `Program` was told."""
+    def answer(self, pixels: bytes, shape: tuple[int, int, int]) -> None:
+        """Gives the pixels, row after row, and their (height, width, channels).
+
+        Raises:
+            ValueError: It was answered already.
+        """
+    def fail(self, error: BaseException) -> None:
+        """Gives the exception that takes the place of the batch.
+
+        Raises:
+            ValueError: It was answered already.
+        """

@@ -1,0 +1,90 @@
+"""Where fields are in a sample, what they are called, and which rule was given for each.
+
+A path is a tuple of keys and positions, from the sample down to a field; `()` is the sample itself.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Fields", "Option", "Path", "title"]
+
+Path = tuple[Any, ...]
+
+_T = TypeVar("_T")
+
+
+class Fields(Generic[_T]):
+    """What was given for fields, by their paths.
+
+    Args:
+        given: Keyed by name, position, or path; mappings nest.
+        leaf: Returns whether a value is what is given for one field.
+    """
+
+    def __init__(self, given: Mapping[Any, Any], leaf: Callable[[Any], bool]) -> None:
+        self.by_path: dict[Path, _T] = {}
+        self._inside: set[Path] = set()
+        self._add(given, (), leaf)
+
+    def _add(self, given: Mapping[Any, Any], prefix: Path, leaf: Callable[[Any], bool]) -> None:
+        for key, value in given.items():
+            path = prefix + (key if isinstance(key, tuple) else (key,))
+            if isinstance(value, Mapping):
+                self._add(value, path, leaf)
+            elif leaf(value):
+                self.by_path[path] = value
+                self._inside.update(path[:end] for end in range(1, len(path) + 1))
+            else:
+                msg = f"field {title(path)} cannot be given {value!r}"
+                raise TypeError(msg)
+
+    def child(self, path: Path, position: int, name: str) -> Path:
+        """Returns the path of a named tuple's field: by its position if that was used for it."""
+        numbered = (*path, position)
+        return numbered if numbered in self._inside else (*path, name)
+
+
+class Option:
+    """Which fields get something beside them, as their lengths or a mask, and under which name.
+
+    Args:
+        given: None, True, False, one name, or names by field.
+        suffix: Of default names: `"lengths"`.
+        first: The field that a single name is for; None: the first that is padded.
+    """
+
+    def __init__(self, given: Any, suffix: str, first: Path | None) -> None:
+        self.given = given
+        self.suffix = suffix
+        self._first = first
+        self.fields: Fields[Any] = Fields(
+            given if isinstance(given, Mapping) else {}, lambda value: isinstance(value, bool | str)
+        )
+
+    def name(self, path: Path, taken: set[str], *, keyed: bool) -> str | None:
+        """Returns what a field's addition is called, or None if it gets none.
+
+        Args:
+            path: The field.
+            taken: The options whose single name was used in this batch.
+            keyed: Whether the field is a value of a mapping.
+        """
+        given: Any = self.fields.by_path.get(path, False) if self.fields.by_path else self.given
+        if given is None:
+            given = keyed and self.suffix == "lengths"
+        if given is True:
+            return f"{path[-1]}_{self.suffix}" if path else self.suffix
+        if not isinstance(given, str):
+            return None
+        if not self.fields.by_path:
+            if self.suffix in taken or self._first not in (None, path):
+                return None
+            taken.add(self.suffix)
+        return given
+
+
+def title(path: Path) -> str:
+    """Returns a field's name for messages."""
+    if not path:
+        return "(the sample)"
+    return repr(path[0]) + "".join(f"[{key!r}]" for key in path[1:])

@@ -1,0 +1,122 @@
+"""`Pad`: a field whose samples are brought to one shape."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+
+import numpy as np
+
+from fastload import _lib
+
+__all__ = ["Pad", "ladder"]
+
+
+@final
+@dataclass(frozen=True)
+class Pad:
+    """A field padded to one shape.
+
+    The size of a padded dimension is that of the longest sample, at most `max_length` where samples may
+    be cut; then the next rung of `shapes`, then the next multiple of `to_multiple_of`. `to` decides
+    alone.
+
+    Args:
+        fill: Value of the padding; the field's dtype must have it.
+        dim: The dimension of a sample that is padded, or several; negative ones count from the end. The
+            others must be equal. None: every dimension that varies in the batch, and where none does
+            the first. Name it where the shape of a batch, or of its lengths, must not depend on that.
+            `()` pads nothing: samples must have one shape, and get no lengths.
+        side: Where the padding is.
+        to: The size, whatever the samples have; one for each of `dim`, or one for all.
+        to_multiple_of: Sizes become multiples of this.
+        max_length: Most that a sample may have in a padded dimension. The padded size may be above it,
+            by the rounding to a rung or a multiple.
+        truncate: Whether longer samples are cut at their end; otherwise they are an error.
+        shapes: A ladder of sizes; above the last rung, its multiples. None: that of the `PadCollate`.
+
+    Raises:
+        TypeError: A fill value that is no number, or a size that is no whole number.
+        ValueError: Sizes out of range, or options that exclude each other.
+
+    Examples:
+        >>> Pad(-100, to_multiple_of=8, max_length=4096, truncate=True)
+        >>> Pad(0.0, dim=-1, to=2304)  # time last, one length for all batches
+    """
+
+    fill: complex = 0
+    dim: int | Sequence[int] | None = field(default=None, kw_only=True)
+    side: Literal["right", "left"] = field(default="right", kw_only=True)
+    to: int | Sequence[int] | None = field(default=None, kw_only=True)
+    to_multiple_of: int | None = field(default=None, kw_only=True)
+    max_length: int | None = field(default=None, kw_only=True)
+    truncate: bool = field(default=False, kw_only=True)
+    shapes: Sequence[int] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fill, np.generic):
+            object.__setattr__(self, "fill", self.fill.item())
+        if isinstance(self.dim, Iterable):
+            object.__setattr__(self, "dim", tuple(_several(self.dim)))
+        if self.side not in ("right", "left"):
+            msg = f'side should be "right" or "left", but got {self.side!r}'
+            raise ValueError(msg)
+        if self.to is not None and (self.to_multiple_of is not None or self.shapes is not None):
+            msg = "to sets the size; leave out to_multiple_of and shapes"
+            raise ValueError(msg)
+        sizes, dims = _several(self.to), _several(self.dim)
+        if len(sizes) > 1 and len(sizes) != len(dims):
+            msg = f"to={self.to!r} needs a dim for each of its sizes, but got dim={self.dim!r}"
+            raise ValueError(msg)
+        if len(set(dims)) < len(dims):
+            msg = f"dim={self.dim!r} names a dimension twice"
+            raise ValueError(msg)
+        for option in ("to_multiple_of", "max_length"):
+            value = getattr(self, option)
+            if value is not None and operator.index(value) < 1:
+                msg = f"{option} should be 1 at least, but got {value!r}"
+                raise ValueError(msg)
+        if any(size < 0 for size in sizes):
+            msg = f"to should not be negative, but got {self.to!r}"
+            raise ValueError(msg)
+        self.native()
+
+    def native(self, shapes: Iterable[int] = (), *, named: bool = True) -> _lib.Pad:
+        """Returns what carries the rule out.
+
+        Args:
+            shapes: The ladder, unless the rule has its own.
+            named: Whether the rule was given for this very field.
+        """
+        return _lib.Pad(
+            self.fill,
+            side=self.side,
+            dims=None if self.dim is None else _several(self.dim),
+            named=named,
+            to=_several(self.to),
+            max_length=self.max_length,
+            truncate=bool(self.truncate),
+            shapes=ladder(shapes if self.shapes is None else self.shapes),
+            to_multiple_of=1 if self.to_multiple_of is None else self.to_multiple_of,
+        )
+
+
+def ladder(shapes: Iterable[int]) -> list[int]:
+    """Returns the rungs of a ladder in order.
+
+    Raises:
+        ValueError: A rung below 1.
+    """
+    rungs = sorted(map(operator.index, shapes))
+    if rungs and rungs[0] < 1:
+        msg = f"shapes are sizes of 1 and more, but got {rungs[0]}"
+        raise ValueError(msg)
+    return rungs
+
+
+def _several(value: Any) -> list[int]:
+    """Returns one number, or several, or none, as a list."""
+    if value is None:
+        return []
+    numbers = value if isinstance(value, Iterable) else (value,)
+    return [operator.index(number) for number in numbers]

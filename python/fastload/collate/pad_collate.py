@@ -1,0 +1,170 @@
+"""`PadCollate`: batches of samples of any structure, each field by its rule."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import torch
+
+from fastload.collate.fields import Fields, Option, Path, title
+from fastload.collate.keep import Keep
+from fastload.collate.pad import Pad, ladder
+from fastload.collate.ragged import Ragged
+from fastload.collate.walk import Program, Rule, Walk
+
+__all__ = ["PadCollate"]
+
+_RULES = (Pad, Ragged, Keep)
+
+
+@final
+class PadCollate:
+    """Makes a batch of samples whose fields may differ in size.
+
+    Tuples, named tuples, lists, dicts and what nests of them keep their structure. Of their fields,
+
+    - tensors, NumPy arrays and lists of numbers are padded, by their rule or as by `Pad()`; lists of
+      ints become int64, of floats float64, of bools bool;
+    - single numbers and tensors without dimensions are stacked as by torch's `default_collate`;
+    - everything else (text, bytes, None, objects) is passed on as a list.
+
+    Beside a padded field of a mapping stand its lengths: int64 on the CPU, `(B,)` for one padded
+    dimension, `(B, k)` for several. Every padded field has them, also where its samples happen to be of
+    one length, so that the keys of a batch do not depend on its samples. A sequence has no names: what is
+    asked for explicitly is appended to it, after the fields; named tuples have no place for it.
+
+    Args:
+        fields: Rules by field: by name, position, or path as a tuple; mappings nest. One rule alone is
+            for every field that can be padded. Fields without a rule are padded as by `Pad()`.
+        mask: True where a value is a sample's, False where it is padding. One name: the mask of the
+            first field with a rule `Pad`, or else of the first that is padded. Names by field, or True
+            for `<key>_mask`, for several. None: no masks.
+        mask_dtype: `torch.bool` or `torch.int64`.
+        mask_rank: Dimensions of a mask with that of the batch; None for `(B, ...)` with the padded ones
+            alone. A mask of more has ones where the field has its other dimensions, the last of them
+            first, then in front: `(B, 1, T)` for a field `(B, C, T)`. One number, or numbers by field.
+        lengths: As `mask`: one name, names by field, or True for `<key>_lengths`. None: True in
+            mappings, nothing in sequences. False: nothing.
+        shapes: A ladder of sizes for padded dimensions, so that there are few shapes to compile for:
+            each becomes the next rung, above the last one a multiple of it. Of a field without a rule
+            these are the dimensions that vary, and the only one.
+        num_tokens: Whether the batch has `num_tokens`, an int: the sum of the lengths of the field that
+            a single mask would be for; or the name of another field.
+
+    Raises:
+        TypeError: A rule that is none, or a number that is none.
+        ValueError: Options that exclude each other.
+
+    Examples:
+        >>> Loader(dataset, batch_size=32, collate_fn=PadCollate())
+        >>> PadCollate(
+        ...     {"input_ids": Pad(0, to_multiple_of=8), "labels": Pad(-100), "boxes": Ragged()},
+        ...     mask="attention_mask",
+        ...     mask_dtype=torch.int64,
+        ...     lengths=False,
+        ... )
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[Any, Any] | Rule | None = None,
+        *,
+        mask: bool | str | Mapping[Any, Any] | None = None,
+        mask_dtype: torch.dtype = torch.bool,
+        mask_rank: int | Mapping[Any, Any] | None = None,
+        lengths: bool | str | Mapping[Any, Any] | None = None,
+        shapes: Sequence[int] | None = None,
+        num_tokens: bool | str | tuple[Any, ...] = False,
+    ) -> None:
+        if mask_dtype not in (torch.bool, torch.int64):
+            msg = f"mask_dtype should be torch.bool or torch.int64, but got {mask_dtype}"
+            raise ValueError(msg)
+        self._arguments: dict[str, Any] = {
+            "fields": fields,
+            "mask": mask,
+            "mask_dtype": mask_dtype,
+            "mask_rank": mask_rank,
+            "lengths": lengths,
+            "shapes": shapes,
+            "num_tokens": num_tokens,
+        }
+        if not (fields is None or isinstance(fields, (Mapping, *_RULES))):
+            msg = f"fields are rules by name, or one rule, not {fields!r}"
+            raise TypeError(msg)
+        self._program = _program(**self._arguments)
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        """Returns the batch of a list of samples.
+
+        Raises:
+            IndexError: There are no samples.
+            ValueError: Samples that do not fit together, or what exceeds a limit; names the field, the
+                position of the sample and the shapes.
+            TypeError: A field that cannot be what its rule asks for.
+        """
+        samples = list(samples)
+        if not samples:
+            msg = "a batch of no samples cannot be collated: the batch sampler gave no indices"
+            raise IndexError(msg)
+        return Walk(self._program).batch(samples)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments."""
+        return _rebuild, (self._arguments,)
+
+    def __repr__(self) -> str:
+        defaults = {"mask_dtype": torch.bool, "num_tokens": False}
+        given = [
+            f"{name}={value!r}"
+            for name, value in self._arguments.items()
+            if value is not defaults.get(name)
+        ]
+        return f"PadCollate({', '.join(given)})"
+
+
+def _rebuild(arguments: dict[str, Any]) -> PadCollate:
+    return PadCollate(**arguments)
+
+
+def _program(
+    fields: Any,
+    mask: Any,
+    mask_dtype: torch.dtype,
+    mask_rank: Any,
+    lengths: Any,
+    shapes: Any,
+    num_tokens: Any,
+) -> Program:
+    rungs = ladder(shapes or ())
+    others: Rule = fields if isinstance(fields, _RULES) else Pad()
+    given = fields if isinstance(fields, Mapping) else {}
+    rules: Fields[Rule] = Fields(given, lambda value: isinstance(value, _RULES))
+    pads = {path: rule for path, rule in rules.by_path.items() if isinstance(rule, Pad)}
+    native: dict[Path | None, Any] = {path: rule.native(rungs) for path, rule in pads.items()}
+    if isinstance(others, Pad):
+        native.setdefault((), others.native(rungs))
+        native[None] = others.native(rungs, named=False)
+    first = next(iter(pads), None)
+    counted = first if isinstance(num_tokens, bool) else _path(num_tokens)
+    ranks = mask_rank if isinstance(mask_rank, Mapping) else {}
+    program = Program(
+        rules,
+        others,
+        native,
+        Option(mask, "mask", first),
+        mask_dtype is torch.int64,
+        None if ranks else mask_rank,
+        Fields(ranks, lambda value: type(value) is int),
+        Option(lengths, "lengths", first),
+        num_tokens is not False,
+        counted,
+    )
+    for given_by_field in (program.mask.fields, program.lengths.fields, program.ranks):
+        for path in given_by_field.by_path:
+            if not isinstance(rules.by_path.get(path, others), Pad):
+                msg = f"field {title(path)} is not padded, and has no lengths and no mask"
+                raise ValueError(msg)
+    return program
+
+
+def _path(field: Any) -> Path:
+    return field if isinstance(field, tuple) else (field,)

@@ -1,0 +1,68 @@
+"""`Ragged`: a field whose samples keep their own lengths."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, final
+
+import torch
+
+from fastload import _lib
+
+__all__ = ["Flat", "Ragged", "collate"]
+
+_LAYOUTS = ("list", "jagged", "flat")
+
+
+class Flat(NamedTuple):
+    """Samples one after the other.
+
+    Attributes:
+        values: `(sum of lengths, ...)`.
+        offsets: int64 `(B + 1,)`; sample i is `values[offsets[i] : offsets[i + 1]]`.
+    """
+
+    values: torch.Tensor
+    offsets: torch.Tensor
+
+
+@final
+@dataclass(frozen=True)
+class Ragged:
+    """A field without padding.
+
+    Args:
+        layout: `"list"`: a list of tensors, of any shapes; those of the dataset as they are.
+            `"jagged"`: one nested tensor of torch's layout `torch.jagged`, whose shortest and longest
+            length are set, so that nothing has to ask a device for them.
+            `"flat"`: a `Flat`, of values and offsets.
+            Of the latter two, samples differ in their first dimension alone.
+
+    Raises:
+        ValueError: Another layout.
+    """
+
+    layout: Literal["list", "jagged", "flat"] = "list"
+
+    def __post_init__(self) -> None:
+        if self.layout not in _LAYOUTS:
+            msg = f"Ragged takes one of {_LAYOUTS}, but got {self.layout!r}"
+            raise ValueError(msg)
+
+
+def collate(rule: Ragged, values: list[Any], field: str, allocate: Any) -> Any:
+    """Returns the batch of a field.
+
+    Raises:
+        ValueError: Samples that do not fit together.
+        TypeError: A sample that is no array.
+    """
+    if rule.layout == "list":
+        return [
+            value if isinstance(value, torch.Tensor) else _lib.flatten([value], field)[0]
+            for value in values
+        ]
+    flat, offsets, shortest, longest = _lib.flatten(values, field, allocate=allocate)
+    if rule.layout == "flat":
+        return Flat(flat, offsets)
+    return torch.nested.nested_tensor_from_jagged(
+        flat, offsets, min_seqlen=shortest, max_seqlen=longest
+    )

@@ -1,0 +1,59 @@
+"""torch's default collation, whose error on samples of different shapes says what to write instead."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate as _default_collate
+
+from fastload.collate.fields import Path, title
+
+__all__ = ["advice", "default_collate"]
+
+
+def default_collate(samples: list[Any]) -> Any:
+    """Returns what torch's `default_collate` returns; its errors about sizes get a note.
+
+    Raises:
+        RuntimeError: torch's own, of samples of different shapes.
+        TypeError: torch's own, of samples that it has no batches of.
+    """
+    try:
+        return _default_collate(samples)
+    except RuntimeError as error:
+        if note := _note(samples, ()):
+            error.add_note(note)
+        raise
+
+
+def advice(path: Path, first: object, other: object) -> str:
+    """Returns what to write where two samples of a field cannot be stacked."""
+    field = f"field {title(path)}" if path else "a sample"
+    rule = f"{{{(path[0] if len(path) == 1 else path)!r}: Ragged()}}" if path else "Ragged()"
+    return (
+        f"{field} has shape {first} in one sample and {other} in another: pass "
+        f"collate_fn=fastload.PadCollate() to pad it, or PadCollate({rule}) to keep its samples apart"
+    )
+
+
+def _note(values: list[Any], path: Path) -> str | None:
+    """Returns the advice for the first field whose samples differ in shape."""
+    first = values[0]
+    if isinstance(first, torch.Tensor | np.ndarray):
+        shapes = [tuple(getattr(value, "shape", ())) for value in values]
+        other = next((shape for shape in shapes if shape != shapes[0]), None)
+        return None if other is None else advice(path, shapes[0], other)
+    if isinstance(first, Mapping):
+        parts = [(key, [value[key] for value in values]) for key in first]
+    elif isinstance(first, tuple | list):
+        sizes = [len(value) for value in values]
+        other_size = next((size for size in sizes if size != sizes[0]), None)
+        if other_size is not None:
+            return advice(path, f"({sizes[0]},)", f"({other_size},)")
+        names = getattr(type(first), "_fields", range(len(first)))
+        parts = list(zip(names, map(list, zip(*values, strict=True)), strict=True))
+    else:
+        return None
+    notes = (_note(part, (*path, key)) for key, part in parts)
+    return next(filter(None, notes), None)

@@ -1,0 +1,80 @@
+"""`Arrow`: a column of an Arrow table, in memory or in a file."""
+
+import os
+from typing import Any, final
+
+from fastload import _arrow
+from fastload.columns.column import Column, Form
+from fastload.columns.paths import one_or_more
+
+__all__ = ["Arrow"]
+
+
+@final
+class Arrow(Column):
+    """A column of an Arrow table, over the table's own memory.
+
+    Numbers, booleans and lists of them come as tensors of the column's own dtype, lists with a dimension of
+    their length; text as `str`; binary as `bytes`. Dictionaries come as what they stand for. Lists of one
+    length are stacked in a batch, as torch's `default_collate` stacks them; different lengths are the
+    error that it raises.
+
+    Args:
+        source: A `pyarrow.Table` or `RecordBatch`, a `ChunkedArray` or `Array`, anything with Arrow's stream
+            interface (a data frame of polars or pandas), or the path of an IPC file or stream (`.arrow`,
+            `.feather`).
+        column: The column's name; None for an array.
+        memory_map: Whether a file is mapped in place of read. Memory is then what batches touch, but the
+            process ends (SIGBUS) if the file is cut while it is in use.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        KeyError: No such column, or several.
+        TypeError: Another type, such as dates, decimals or structs.
+        ValueError: Nulls; the message names the first.
+        OSError: The file cannot be read or is damaged.
+
+    Examples:
+        >>> Arrow("table.arrow", "price")[0]
+        tensor(9.5000, dtype=torch.float64)
+    """
+
+    def __init__(self, source: Any, column: str | None = None, *, memory_map: bool = False) -> None:
+        self._file: tuple[str, str, bool] | None = None
+        if isinstance(source, str | os.PathLike):
+            [path] = one_or_more([source])
+            if column is None:
+                msg = f"the column of {path!r} to be read is needed: Arrow(path, column)"
+                raise TypeError(msg)
+            self._file = path, column, memory_map
+            array = _arrow.read(path, column, memory_map=memory_map)
+        else:
+            array = _arrow.pick(source, column)
+        self._array = None if self._file else array
+        self._name = "" if column is None else column
+        self._native, self._kind = _arrow.column(array, self._name)
+
+    _kind: Form
+
+    @property
+    def _form(self) -> Form:
+        return self._kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the path and the column's name, or the column itself."""
+        if self._file is not None:
+            return _open, self._file
+        return _over, (self._array, self._name)
+
+    def __repr__(self) -> str:
+        return f"Arrow({self._name!r}, {len(self)} of {self._describe()})"
+
+
+def _open(path: str, column: str, memory_map: bool) -> Arrow:  # noqa: FBT001 (pickled)
+    return Arrow(path, column, memory_map=memory_map)
+
+
+def _over(array: Any, name: str) -> Arrow:
+    column = Arrow(array)
+    column._name = name
+    return column

@@ -1,0 +1,190 @@
+"""`Audio`: recordings, one file each."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import torch
+
+from fastload import _lib
+from fastload.columns.column import Column
+from fastload.columns.paths import Paths, expand
+from fastload.columns.progress import progress
+
+__all__ = ["Audio"]
+
+DTYPES = ("float32", "float64", "int16", "int32")
+LONGEST = 2**63 - 1
+
+Dtype = Literal["float32", "float64", "int16", "int32"] | torch.dtype
+
+
+@final
+class Audio(Column):
+    """Recordings in WAV, FLAC, MP3 or Ogg Vorbis files, one each.
+
+    A sample is `(channels, frames)`, as `torchaudio.load` returns it; values are those of
+    `soundfile.read(path, dtype=...)`: the same numbers for WAV and FLAC, the same length and within 1e-4
+    for MP3 and Vorbis. The format is told by a file's bytes, not by its name.
+
+    The headers of all files are read when the column is made, so that lengths are known; of an MP3
+    without a Xing tag, and of a FLAC without a length, that takes the whole file. A batch of recordings of
+    one shape is stacked; different shapes are the error that `default_collate` raises.
+
+    Args:
+        paths: Files, or a pattern such as `"speech/**/*.flac"`, whose matches are sorted.
+        offset: Where samples begin, in seconds; one number, or one for each file. Frames are counted as
+            librosa counts them, `int(offset * rate)`.
+        duration: How long they are, in seconds; one number, or one for each file.
+        start: Where samples begin, in frames, instead of `offset`; negative ones count from the end.
+        frames: How many frames they have, instead of `duration`. A sample ends where its recording ends.
+        mono: Whether a sample is the mean of its channels, of shape `(frames,)`: their sum in the order of
+            the channels, divided by their number, as `numpy.mean(samples, axis=0)` computes it.
+        dtype: `"float32"` or `"float64"`, where full scale is 1; or `"int16"` or `"int32"`, where it is
+            that of the type, for WAV of integers and FLAC. A torch dtype of that name is as good.
+        sample_rate: Refuses recordings of another rate; None: takes any. Nothing is resampled.
+
+    Raises:
+        TypeError: Paths that are neither text nor path objects, or frames that are no whole numbers.
+        ValueError: A pattern without matches, arguments that contradict each other, or not as many
+            numbers as files.
+        OSError: Not one of the files can be read. What is wrong with some of them is raised when their
+            samples are wanted: damage, another sample rate, floating point numbers as integers.
+
+    Examples:
+        >>> speech = Audio("speech/*.flac", duration=2.0, mono=True, sample_rate=16000)
+        >>> speech[0].shape
+        torch.Size([32000])
+    """
+
+    _native: _lib.Audio
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        offset: float | Sequence[float] | None = None,
+        duration: float | Sequence[float] | None = None,
+        start: int | Sequence[int] | None = None,
+        frames: int | Sequence[int] | None = None,
+        mono: bool = False,
+        dtype: Dtype = "float32",
+        sample_rate: int | None = None,
+    ) -> None:
+        self._paths = expand(paths)
+        self._options = {
+            "offset": offset,
+            "duration": duration,
+            "start": start,
+            "frames": frames,
+            "mono": mono,
+            "dtype": dtype,
+            "sample_rate": sample_rate,
+        }
+        name = str(dtype).removeprefix("torch.")
+        if name not in DTYPES:
+            msg = f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}"
+            raise ValueError(msg)
+        if mono and name.startswith("int"):
+            msg = f"mono is the mean of channels, which is no {name}; take float32"
+            raise ValueError(msg)
+        if sample_rate is not None and operator.index(sample_rate) <= 0:
+            msg = f"sample_rate is frames per second, found {sample_rate}"
+            raise ValueError(msg)
+        spans = _spans(len(self._paths), offset, duration, start, frames)
+        with progress("headers") as tell:
+            self._native = _lib.Audio(self._paths, spans, name, bool(mono), sample_rate, tell)
+
+    def sample_rate(self, index: int) -> int:
+        """Returns the frames in a second of a recording, as its header has them.
+
+        Raises:
+            IndexError: `index` is outside of `-len(self) .. len(self)`.
+            OSError: The file cannot be used; what is wrong with it is said as for its sample.
+        """
+        number = operator.index(index)
+        if not -len(self) <= number < len(self):
+            msg = f"index {number} is out of range for {len(self)} recordings"
+            raise IndexError(msg)
+        rate = self._native.sample_rate(number % len(self))
+        if rate is None:
+            self[number]  # raises
+            msg = f"{self._paths[number]!r} could not be read when the column was made"
+            raise OSError(msg)
+        return rate
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the paths and the options; the headers are read again."""
+        return _audio, (self._paths, self._options)
+
+    def __repr__(self) -> str:
+        return f"Audio({len(self)} files of {self._describe()})"
+
+
+def _audio(paths: list[str], options: dict[str, Any]) -> Audio:
+    return Audio(paths, **options)
+
+
+def _spans(
+    files: int,
+    offset: float | Sequence[float] | None,
+    duration: float | Sequence[float] | None,
+    start: int | Sequence[int] | None,
+    frames: int | Sequence[int] | None,
+) -> list[tuple[float, float | None]] | list[tuple[int, int | None]]:
+    """Returns where samples begin and how long they are: one pair, or one for each file."""
+    in_time = offset is not None or duration is not None
+    if in_time and (start is not None or frames is not None):
+        msg = "give offset and duration, in seconds, or start and frames; not some of both"
+        raise ValueError(msg)
+    if in_time:
+        offsets = [_seconds("offset", each) for each in _several("offset", offset, files, 0.0)]
+        durations = _several("duration", duration, files, None)
+        lengths = [None if each is None else _seconds("duration", each) for each in durations]
+        return _pairs(offsets, lengths)
+    starts = [_whole(each) for each in _several("start", start, files, 0)]
+    counts = [
+        None if each is None else _whole(each) for each in _several("frames", frames, files, None)
+    ]
+    for count in counts:
+        if count is not None and count < 0:
+            msg = f"frames is a number of frames, or None for all; found {count}"
+            raise ValueError(msg)
+    return _pairs(starts, counts)
+
+
+def _several(name: str, value: Any, files: int, default: Any) -> list[Any]:
+    """Returns one value, or one for each file."""
+    if value is None:
+        return [default]
+    try:
+        several = list(value)
+    except TypeError:
+        return [value]
+    if len(several) != files:
+        msg = f"{name} has {len(several)} numbers for {files} files; give one for each, or one for all"
+        raise ValueError(msg)
+    return several
+
+
+def _whole(value: Any) -> int:
+    """Returns a number of frames; one that no recording has stays so."""
+    return max(-LONGEST, min(operator.index(value), LONGEST))
+
+
+def _seconds(name: str, value: Any) -> float:
+    seconds = float(value)
+    if not (math.isfinite(seconds) and seconds >= 0):
+        msg = f"{name} is a time in seconds from 0 on, found {seconds}"
+        raise ValueError(msg)
+    return seconds
+
+
+def _pairs(first: list[Any], second: list[Any]) -> list[tuple[Any, Any]]:
+    """Returns both, paired; one value stands beside each of the other."""
+    if len(first) == 1:
+        first = first * len(second)
+    if len(second) == 1:
+        second = second * len(first)
+    return list(zip(first, second, strict=True))

@@ -1,0 +1,137 @@
+"""`Jsonl`: fields of JSON lines."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, final
+
+from fastload import _lib
+from fastload.columns.paths import Paths, expand
+from fastload.columns.progress import progress
+from fastload.columns.table import Table, dtype_name
+
+__all__ = ["Jsonl"]
+
+Field = str | tuple[str, ...]
+"""The key of a field; of one in an object of the line, all keys: `"meta.lang"` or `("meta", "lang")`."""
+
+
+@final
+class Jsonl(Table):
+    """One field of JSON lines, or several: a line is parsed once for all of them, but for lists.
+
+    A line is a sample; empty lines are none. Values are those of `json.loads`: whole numbers become
+    int64, others float64, booleans bool, and strings text. A list of numbers is a tensor `(n,)`: a batch
+    of lists of one length is `(B, n)`, where torch would make n tensors of them, and different lengths
+    are the error that `torch.stack` raises.
+
+    Args:
+        paths: Files, one path, or a pattern such as `"shards/*.jsonl"`, whose matches are sorted.
+        field: A key; keys joined by dots lead into objects, and so does a tuple of keys, which may have
+            dots themselves. The empty tuple is the line's whole value. A list of fields makes samples
+            that are dicts of them, with these names; lines are parsed once for all but lists.
+        dtype: One of torch's dtypes, or int, float, bool or str; of a list of fields, a dict by name.
+            None: as the first 100 lines have it, where whole numbers among others are float64.
+        index: Whether to keep where lines begin beside each file, as `data.jsonl.index`; or the path of
+            that file, for a single one. It is used as long as size and time of the file are those that it
+            was made of, and made anew otherwise. None: nothing is written, and each column looks for the
+            lines itself.
+
+    Raises:
+        TypeError: Paths, fields or dtypes of other types.
+        ValueError: A pattern without matches, or one path of an index for several files.
+        OSError: A file cannot be read, its index not be written, or the first lines do not tell what a
+            field is. A line that is no JSON, or whose value is missing or of another type, is an error of
+            its own sample, which names file, line and field.
+
+    Examples:
+        >>> text = Jsonl("train.jsonl", "text")
+        >>> both = Jsonl("train.jsonl", ["text", "meta.label"])
+        >>> both[0]
+        {'text': 'Once upon a time', 'meta.label': tensor(3)}
+    """
+
+    def __init__(
+        self,
+        paths: Paths | os.PathLike[str],
+        field: Field | list[Field],
+        *,
+        dtype: Any = None,
+        index: bool | str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._paths = _files(paths)
+        several = isinstance(field, list)
+        self._fields = list(field) if isinstance(field, list) else field
+        self._dtype = dtype
+        self._index = index
+        fields = [_keys(each) for each in (field if isinstance(field, list) else [field])]
+        named = [".".join(keys) for keys in fields]
+        if not fields:
+            msg = "field is a list without fields; give at least one"
+            raise ValueError(msg)
+        if len(set(named)) < len(named):
+            msg = f"field has a name twice, which keys of a dict cannot be: {named}"
+            raise ValueError(msg)
+        dtypes = (
+            _dtypes(dtype, named) if several else [None if dtype is None else dtype_name(dtype)]
+        )
+        with progress("lines", " MiB") as tell:
+            lines = _lib.Lines(self._paths, _stored(self._paths, index=index), tell)
+        places = {name: place for place, name in enumerate(named)}
+        self._open(_lib.Jsonl(lines, fields, dtypes), places, named if several else named[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments; the lines are looked for again, or their index is read."""
+        return _jsonl, (self._paths, self._fields, self._dtype, self._index)
+
+    def __repr__(self) -> str:
+        return f"Jsonl({self._fields!r} of {len(self)} lines)"
+
+
+def _jsonl(paths: list[str], field: Any, dtype: Any, index: Any) -> Jsonl:
+    return Jsonl(paths, field, dtype=dtype, index=index)
+
+
+def _files(paths: Paths | os.PathLike[str]) -> list[str]:
+    """Returns paths; one may come alone, and then it need be no pattern."""
+    if isinstance(paths, os.PathLike) or (isinstance(paths, str) and Path(paths).exists()):
+        found = expand([paths])
+    else:
+        found = expand(paths)
+    if not found:
+        msg = "paths has no path; give at least one"
+        raise ValueError(msg)
+    return found
+
+
+def _keys(field: Any) -> list[str]:
+    keys: Iterable[Any] = field.split(".") if isinstance(field, str) else field
+    if not isinstance(field, str | tuple) or not all(isinstance(key, str) for key in keys):
+        msg = f"field is a key, or a tuple of keys, which are text; found {field!r}"
+        raise TypeError(msg)
+    return list(keys)
+
+
+def _dtypes(dtype: Any, names: list[str]) -> list[str | None]:
+    """Returns the dtype of each of several fields."""
+    if dtype is None:
+        return [None] * len(names)
+    if not isinstance(dtype, Mapping):
+        msg = f"of several fields, dtype is a dict by their names, not {dtype!r}"
+        raise TypeError(msg)
+    if unknown := set(dtype) - set(names):
+        msg = f"dtype has {', '.join(map(repr, unknown))}, and the fields are {names}"
+        raise ValueError(msg)
+    return [dtype_name(dtype[name]) if name in dtype else None for name in names]
+
+
+def _stored(paths: list[str], *, index: bool | str | os.PathLike[str] | None) -> list[str]:
+    """Returns the file of the index of each file; none if none are kept."""
+    if index is None or index is False:
+        return []
+    if index is True:
+        return [f"{path}.index" for path in paths]
+    if len(paths) != 1:
+        msg = f"one path of an index for {len(paths)} files; index=True keeps one beside each"
+        raise ValueError(msg)
+    return [os.fspath(index)]

@@ -1,0 +1,67 @@
+"""`Megatron`: documents of tokens, as Megatron-LM keeps them."""
+
+import os
+from typing import Any, Literal, final
+
+from fastload import _arrays, _lib
+from fastload.columns.column import Column
+from fastload.columns.paths import one_or_more
+
+__all__ = ["Megatron"]
+
+
+@final
+class Megatron(Column):
+    """Documents of tokens in a pair of files `x.bin` and `x.idx`, as Megatron-LM's preprocessing writes them.
+
+    Samples are of different lengths. A batch of samples of one length is stacked, as torch's
+    `default_collate` stacks them; different lengths are the error that it raises.
+
+    Args:
+        prefix: The path without `.bin` and `.idx`, or with one of them.
+        unit: What a sample is: a `"sequence"`, as in Megatron's `IndexedDataset`, or a `"document"`, all of
+            its sequences joined. They differ where preprocessing split sentences.
+        out_dtype: What samples are. None: int64 for whole numbers, the stored dtype for others.
+
+    Raises:
+        TypeError: A prefix that is neither text nor a path object.
+        ValueError: An unknown unit, or numbers that `out_dtype` does not hold.
+        OSError: A file cannot be read, the index is damaged or of another version than 1, or a sample does
+            not lie within `x.bin`.
+
+    Examples:
+        >>> documents = Megatron("corpus_text_document")
+        >>> documents[0].dtype
+        torch.int64
+    """
+
+    def __init__(
+        self,
+        prefix: str | os.PathLike[str],
+        *,
+        unit: Literal["sequence", "document"] = "sequence",
+        out_dtype: Any = None,
+    ) -> None:
+        if unit not in ("sequence", "document"):
+            msg = f'unit is "sequence" or "document", not {unit!r}'
+            raise ValueError(msg)
+        [path] = one_or_more([prefix])
+        self._prefix = path.removesuffix(".bin").removesuffix(".idx")
+        self._unit = unit
+        self._out = None if out_dtype is None else _arrays.dtype_name(out_dtype)
+        self._native = _lib.Megatron(
+            f"{self._prefix}.bin", f"{self._prefix}.idx", unit == "document", self._out
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the prefix and the arguments; the index is read again."""
+        return _megatron, (self._prefix, self._unit, self._out)
+
+    def __repr__(self) -> str:
+        return f"Megatron({len(self)} {self._unit}s of {self._describe()})"
+
+
+def _megatron(
+    prefix: str, unit: Literal["sequence", "document"], out_dtype: str | None
+) -> Megatron:
+    return Megatron(prefix, unit=unit, out_dtype=out_dtype)

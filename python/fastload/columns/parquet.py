@@ -1,0 +1,100 @@
+"""`Parquet`: a column of Parquet files."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any, final
+from weakref import WeakValueDictionary
+
+from fastload import _lib
+from fastload.budget import budget_bytes
+from fastload.columns.column import Column, Form
+from fastload.columns.paths import Paths, one_or_more
+from fastload.columns.progress import progress
+
+__all__ = ["Parquet"]
+
+_Key = tuple[tuple[str, ...], int, tuple[tuple[int, int], ...]]
+
+
+@final
+class Parquet(Column):
+    """A column of Parquet files, decoded by native threads when its rows are wanted.
+
+    Numbers, booleans and lists of them come as tensors of the column's own dtype, lists with a dimension of
+    their length; text as `str`; binary as `bytes`. Lists of one length are stacked in a batch, as torch's
+    `default_collate` stacks them; different lengths are the error that it raises.
+
+    Files are decoded by row groups. A column that fits the cache is decoded once; of a larger one the row
+    groups that were used last are kept, so that rows in random order decode row groups again and again:
+    shuffle such files when they are written, or raise `cache`. Columns of the same files with the same
+    `cache` share the open files and the cache.
+
+    Args:
+        paths: A file, several of them with the same columns, or a pattern such as `"part-*.parquet"`, whose
+            matches are sorted.
+        column: The column's name; a field of a struct is `"struct.field"`.
+        cache: Decoded values that are kept: bytes, or a number with a unit. Each thread that decodes needs
+            one row group more.
+
+    Raises:
+        KeyError: No such column.
+        TypeError: Paths that are neither text nor path objects, or values of another type, such as
+            timestamps, decimals or structs.
+        ValueError: A pattern without matches, or nulls; the message names the first.
+        OSError: A file cannot be read, or its footer is damaged. Damaged values are errors of the samples of
+            their row group, as are files that change later.
+
+    Examples:
+        >>> price = Parquet("trades-*.parquet", "price")
+        >>> price[0]
+        tensor(9.5000, dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        paths: Paths | os.PathLike[str],
+        column: str,
+        *,
+        cache: int | str = "256MiB",
+    ) -> None:
+        self._paths = one_or_more(paths)
+        self._name = column
+        self._cache = budget_bytes(cache, "cache")
+        self._files = _shared(self._paths, self._cache)
+        self._native = _lib.Parquet(self._files, column)
+
+    _native: _lib.Parquet
+
+    @property
+    def _form(self) -> Form:
+        return self._native.form
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the paths and the arguments; the footers are read again."""
+        return _parquet, (self._paths, self._name, self._cache)
+
+    def __repr__(self) -> str:
+        return f"Parquet({self._name!r}, {len(self)} of {self._describe()})"
+
+
+def _parquet(paths: list[str], column: str, cache: int) -> Parquet:
+    return Parquet(paths, column, cache=cache)
+
+
+_OPEN: WeakValueDictionary[_Key, _lib.ParquetFiles] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+def _shared(paths: list[str], cache: int) -> _lib.ParquetFiles:
+    """Returns open files; the same again while some column uses them and they have not changed."""
+    stats = [Path(path).stat() for path in paths]
+    key = tuple(paths), cache, tuple((each.st_size, each.st_mtime_ns) for each in stats)
+    with _LOCK:
+        files = _OPEN.get(key)
+    if files is None:
+        with progress("footers") as tell:
+            files = _lib.ParquetFiles(paths, cache, tell)
+        with _LOCK:
+            files = _OPEN.setdefault(key, files)
+    return files

@@ -1,0 +1,87 @@
+"""What columns of one source share: it is read once, and a sample is one value or a dict of several."""
+
+from typing import Any, final
+
+import torch
+
+from fastload import _lib
+from fastload.columns.column import Column, Form
+
+__all__ = ["Part", "Table", "dtype_name"]
+
+_PYTHON = {int: "int64", float: "float64", bool: "bool", str: "text"}
+
+
+class Table(Column):
+    """One column of a source, or several, by name."""
+
+    def _open(
+        self, source: _lib.Jsonl | _lib.Csv, places: dict[str, int], names: str | list[str]
+    ) -> None:
+        """Takes a source, which of its columns has which name, and the names that are wanted."""
+        self._source = source
+        self._places = places
+        self._names = names
+        self._taken: dict[str, tuple[_lib.Column, Form]] = {}
+
+    def _take(self, name: str) -> tuple[_lib.Column, Form]:
+        if name not in self._taken:
+            self._taken[name] = self._source.column(self._places[name])
+        return self._taken[name]
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns by name, each to be put anywhere in a structure; they share what was read."""
+        names = [self._names] if isinstance(self._names, str) else self._names
+        return {name: Part(self, name) for name in names}
+
+    @property
+    def _parts(self) -> dict[str, Column] | None:
+        return None if isinstance(self._names, str) else self.columns
+
+    @property
+    def _core(self) -> _lib.Column:
+        return self._take(self._first)[0]
+
+    @property
+    def _form(self) -> Form:
+        return self._take(self._first)[1]
+
+    @property
+    def _first(self) -> str:
+        return self._names if isinstance(self._names, str) else self._names[0]
+
+
+@final
+class Part(Column):
+    """One of the columns of a table; pickles as the table and the name."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table = table
+        self._name = name
+        self._native, self._kind = table._take(name)
+
+    @property
+    def _form(self) -> Form:
+        return self._kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the table and the name; columns of one table stay that."""
+        return Part, (self._table, self._name)
+
+    def __repr__(self) -> str:
+        return f"{self._table!r}.columns[{self._name!r}]"
+
+
+def dtype_name(dtype: Any) -> str:
+    """Returns what `_lib` calls a dtype: of torch, or int, float, bool or str.
+
+    Raises:
+        TypeError: Something else.
+    """
+    if isinstance(dtype, torch.dtype):
+        return str(dtype).removeprefix("torch.")
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return _PYTHON[dtype]
+    msg = f"dtype is one of torch's, or int, float, bool or str, not {dtype!r}"
+    raise TypeError(msg)

@@ -1,0 +1,152 @@
+//! The numbers of one sample, to be read: a view with strides, and nothing of its type.
+
+/// Bytes, and where the elements of an array lie in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    /// What the array lies in.
+    pub bytes: &'a [u8],
+    /// Where its first element begins.
+    pub first: usize,
+    /// Its shape.
+    pub shape: &'a [usize],
+    /// Bytes from one element to the next, one for each dimension; they may be 0 or negative.
+    pub strides: &'a [isize],
+}
+
+impl<'a> Array<'a> {
+    /// Returns the part at `index` of the first dimension.
+    fn part(self, index: usize) -> Array<'a> {
+        let step = self.strides[0].wrapping_mul(index.cast_signed());
+        Array {
+            first: self.first.wrapping_add_signed(step),
+            shape: &self.shape[1..],
+            strides: &self.strides[1..],
+            ..self
+        }
+    }
+
+    /// Returns the first dimension from which on the elements lie in C order without gaps.
+    fn packed_from(self, itemsize: usize) -> usize {
+        let mut packed = itemsize.cast_signed();
+        for (dim, (&size, &stride)) in self.shape.iter().zip(self.strides).enumerate().rev() {
+            if size > 1 && stride != packed {
+                return dim + 1;
+            }
+            packed = packed.saturating_mul(size.cast_signed());
+        }
+        0
+    }
+}
+
+/// On which side of a sample the padding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Before it.
+    Left,
+    /// After it.
+    Right,
+}
+
+/// How samples are written into places that may be larger than they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placing<'a> {
+    /// Shape of a place.
+    pub(super) shape: &'a [usize],
+    /// Where the padding is.
+    pub(super) side: Side,
+    /// One element of the padding.
+    pub(super) fill: &'a [u8],
+}
+
+impl Placing<'_> {
+    /// Writes an array of the same rank, which fits, to its place, each byte once.
+    pub(super) fn write(&self, array: Array<'_>, out: &mut [u8]) {
+        let rank = self.shape.len();
+        if rank == 0 {
+            out.copy_from_slice(&array.bytes[array.first..array.first + out.len()]);
+            return;
+        }
+        let same = (1..rank)
+            .rev()
+            .take_while(|&dim| array.shape[dim] == self.shape[dim]);
+        let block = array
+            .packed_from(self.fill.len())
+            .max(rank - 1 - same.count());
+        self.write_from(array, 0, block, out);
+    }
+
+    /// Writes from dimension `dim` on; from `block` on, neighbours are neighbours in both.
+    fn write_from(&self, array: Array<'_>, dim: usize, block: usize, out: &mut [u8]) {
+        if out.is_empty() {
+            return;
+        }
+        let places = self.shape[dim];
+        let size = array.shape[0];
+        let bytes = out.len() / places;
+        let before = match self.side {
+            Side::Left => places - size,
+            Side::Right => 0,
+        };
+        let (head, rest) = out.split_at_mut(before * bytes);
+        let (body, tail) = rest.split_at_mut(size * bytes);
+        fill(self.fill, head);
+        fill(self.fill, tail);
+        if body.is_empty() {
+        } else if dim >= block {
+            body.copy_from_slice(&array.bytes[array.first..array.first + body.len()]);
+        } else if dim + 1 == self.shape.len() {
+            elements(array, bytes, body);
+        } else {
+            for (index, part) in body.chunks_exact_mut(bytes).enumerate() {
+                self.write_from(array.part(index), dim + 1, block, part);
+            }
+        }
+    }
+}
+
+/// Copies an array that is to lie in C order.
+pub fn copy(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
+    let placing = Placing {
+        shape: array.shape,
+        side: Side::Right,
+        fill: &[0; 16][..itemsize],
+    };
+    placing.write(array, out);
+}
+
+/// Writes `element` over all of `out`.
+pub(super) fn fill(element: &[u8], out: &mut [u8]) {
+    match element {
+        [first, rest @ ..] if rest.iter().all(|byte| byte == first) => out.fill(*first),
+        [a, b] => out.as_chunks_mut().0.fill([*a, *b]),
+        _ => match (element.try_into(), element.try_into(), element.try_into()) {
+            (Ok(four), _, _) => out.as_chunks_mut::<4>().0.fill(four),
+            (_, Ok(eight), _) => out.as_chunks_mut::<8>().0.fill(eight),
+            (_, _, Ok(sixteen)) => out.as_chunks_mut::<16>().0.fill(sixteen),
+            _ => unreachable!("elements have 1, 2, 4, 8 or 16 bytes"),
+        },
+    }
+}
+
+/// Copies elements that do not lie side by side.
+fn elements(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
+    if array.strides[0] == 0 {
+        return fill(&array.bytes[array.first..array.first + itemsize], out);
+    }
+    match itemsize {
+        1 => elements_of::<1>(array, out),
+        2 => elements_of::<2>(array, out),
+        4 => elements_of::<4>(array, out),
+        8 => elements_of::<8>(array, out),
+        _ => elements_of::<16>(array, out),
+    }
+}
+
+fn elements_of<const N: usize>(array: Array<'_>, out: &mut [u8]) {
+    let (out, _) = out.as_chunks_mut::<N>();
+    let mut at = array.first;
+    for element in out {
+        element.copy_from_slice(&array.bytes[at..at + N]);
+        at = at.wrapping_add_signed(array.strides[0]);
+    }
+}

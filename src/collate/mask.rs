@@ -1,0 +1,71 @@
+//! Which elements of a padded field are a sample's, and which are padding.
+
+use super::array::{Array, Placing, Side};
+use super::pad::Layout;
+
+const ONE: [u8; 8] = 1_i64.to_ne_bytes();
+
+impl Layout {
+    /// Returns the shape of the mask of one sample: the sizes of the padded dimensions and, for a rank
+    /// that asks for more, ones where the field has its other dimensions, the last ones first; above the
+    /// field's own rank, ones in front.
+    ///
+    /// `rank` counts the dimension of the batch; None asks for no more than is needed. The error is the
+    /// least rank.
+    pub fn mask_shape(&self, rank: Option<usize>) -> Result<Vec<usize>, usize> {
+        let least = self.dims.len();
+        let rank = rank.map_or(Some(least), |rank| rank.checked_sub(1));
+        let Some(mut spare) = rank.and_then(|rank| rank.checked_sub(least)) else {
+            return Err(least + 1);
+        };
+        let mut shape = Vec::new();
+        for (dim, &size) in self.shape.iter().enumerate().rev() {
+            if self.dims.contains(&dim) {
+                shape.push(size);
+            } else if spare > 0 {
+                shape.push(1);
+                spare -= 1;
+            }
+        }
+        shape.extend(std::iter::repeat_n(1, spare));
+        shape.reverse();
+        Ok(shape)
+    }
+
+    /// Writes the masks of samples of these shapes: 1 for what is a sample's, else 0, in numbers of
+    /// `itemsize` bytes, 1 or 8.
+    pub fn write_masks<'a>(
+        &self,
+        shapes: impl Iterator<Item = &'a [usize]>,
+        side: Side,
+        itemsize: usize,
+        out: &mut [u8],
+    ) {
+        let mut dims = self.dims.clone();
+        dims.sort_unstable();
+        let padded: Vec<usize> = dims.iter().map(|&dim| self.shape[dim]).collect();
+        let bytes = padded.iter().product::<usize>() * itemsize;
+        if bytes == 0 {
+            return;
+        }
+        let one = if itemsize == 1 { &[1][..] } else { &ONE };
+        let strides = vec![0; dims.len()];
+        let placing = Placing {
+            shape: &padded,
+            side,
+            fill: &[0; 8][..itemsize],
+        };
+        let mut sizes = Vec::new();
+        for (shape, place) in shapes.zip(out.chunks_exact_mut(bytes)) {
+            sizes.clear();
+            sizes.extend(dims.iter().map(|&dim| shape[dim].min(self.kept[dim])));
+            let ones = Array {
+                bytes: one,
+                first: 0,
+                shape: &sizes,
+                strides: &strides,
+            };
+            placing.write(ones, place);
+        }
+    }
+}

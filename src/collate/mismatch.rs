@@ -1,0 +1,178 @@
+//! Why samples do not make one field. The words are here, the field's name is the error's.
+
+use std::fmt;
+
+use super::Fill;
+
+/// What does not fit, and where.
+#[derive(Debug)]
+#[allow(missing_docs)] // positions in the batch, shapes of samples, limits
+pub enum Mismatch {
+    /// Another number of dimensions.
+    Rank {
+        position: usize,
+        shape: Vec<usize>,
+        first: Vec<usize>,
+    },
+    /// Another size in a dimension that is not padded.
+    Size {
+        position: usize,
+        dim: usize,
+        shape: Vec<usize>,
+        first: Vec<usize>,
+    },
+    /// A size above the limit that `option` sets.
+    Long {
+        position: usize,
+        dim: usize,
+        shape: Vec<usize>,
+        option: &'static str,
+        limit: usize,
+    },
+    /// Another element type.
+    Dtype {
+        position: usize,
+        dtype: &'static str,
+        first: &'static str,
+    },
+    /// A dimension that samples do not have.
+    Dim { dim: isize, shape: Vec<usize> },
+    /// A value that the element type does not have.
+    Fill { fill: Fill, dtype: &'static str },
+    /// Fields of one sample that differ in length.
+    Unaligned {
+        position: usize,
+        len: usize,
+        tokens: usize,
+    },
+    /// Dimensions where a document has one.
+    Flat { position: usize, shape: Vec<usize> },
+    /// A sample longer than a row.
+    Overlong {
+        position: usize,
+        len: usize,
+        max_length: u32,
+    },
+    /// More tokens than boundaries can count.
+    Many { rows: usize, width: usize },
+    /// More rows than were asked for.
+    Rows { needed: usize, rows: usize },
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Rank {
+                position,
+                shape,
+                first,
+            } => write!(
+                f,
+                "sample {position} of the batch has {}, the first has {}",
+                Dimensions(shape),
+                Dimensions(first)
+            ),
+            Mismatch::Size {
+                position,
+                dim,
+                shape,
+                first,
+            } => write!(
+                f,
+                "sample {position} of the batch has shape {}, the first has {}, and dimension {dim} is \
+                 not one that is padded; name it in Pad(dim=...)",
+                Shape(shape),
+                Shape(first)
+            ),
+            Mismatch::Long {
+                position,
+                dim,
+                shape,
+                option,
+                limit,
+            } => write!(
+                f,
+                "sample {position} of the batch has shape {}, more than {option}={limit} in dimension \
+                 {dim}; raise {option}, or cut samples with truncate=True",
+                Shape(shape)
+            ),
+            Mismatch::Dtype {
+                position,
+                dtype,
+                first,
+            } => write!(
+                f,
+                "sample {position} of the batch is {dtype}, the first is {first}; convert them to one \
+                 dtype in the dataset"
+            ),
+            Mismatch::Dim { dim, shape } => write!(
+                f,
+                "there is no dimension {dim} in a sample of shape {}",
+                Shape(shape)
+            ),
+            Mismatch::Fill { fill, dtype } => {
+                write!(
+                    f,
+                    "{dtype} has no value {fill} to fill with; give Pad another"
+                )
+            }
+            Mismatch::Unaligned {
+                position,
+                len,
+                tokens,
+            } => write!(
+                f,
+                "sample {position} of the batch has shape ({len},), its tokens ({tokens},); a row needs \
+                 one for each token"
+            ),
+            Mismatch::Flat { position, shape } => write!(
+                f,
+                "sample {position} of the batch has shape {}, a document has one dimension",
+                Shape(shape)
+            ),
+            Mismatch::Overlong {
+                position,
+                len,
+                max_length,
+            } => write!(
+                f,
+                "sample {position} of the batch has shape ({len},), more than max_length={max_length}; \
+                 raise it, or choose what to do by overlong="
+            ),
+            Mismatch::Many { rows, width } => write!(
+                f,
+                "{rows} rows of {width} are more than the int32 boundaries between documents can count; \
+                 pack fewer samples"
+            ),
+            Mismatch::Rows { needed, rows } => write!(
+                f,
+                "the batch needs {needed} rows, more than rows={rows}; raise rows, or pack fewer samples"
+            ),
+        }
+    }
+}
+
+struct Dimensions<'a>(&'a [usize]);
+
+impl fmt::Display for Dimensions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rank = self.0.len();
+        let plural = if rank == 1 { "" } else { "s" };
+        write!(f, "{rank} dimension{plural}, shape {}", Shape(self.0))
+    }
+}
+
+/// A shape, as Python writes it.
+struct Shape<'a>(&'a [usize]);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [size] => write!(f, "({size},)"),
+            sizes => {
+                let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+                write!(f, "({})", sizes.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Documents side by side in rows.
+//!
+//! Owns what lies where in a row, once it is planned which pieces share one: the tokens, the positions
+//! in their documents, the numbers of the pieces, and the boundaries between them. Invariant: a piece
+//! never crosses a row, pieces of a row are in the order of the batch, and padding is a piece of its own
+//! for whoever counts boundaries.
+
+use super::Mismatch;
+use super::array::{Array, copy, fill};
+use crate::plan::{Bin, Piece};
+
+/// What becomes of a sample that is longer than a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlong {
+    /// Its beginning is kept.
+    Truncate,
+    /// It is cut into pieces that fit.
+    Split,
+    /// It is left out.
+    Drop,
+    /// It is an error.
+    Error,
+}
+
+/// Returns how many tokens of samples of these lengths are packed.
+pub fn kept(lengths: &[usize], max_length: u32, overlong: Overlong) -> Result<Vec<u32>, Mismatch> {
+    let one = |(position, &len): (usize, &usize)| match overlong {
+        Overlong::Drop if len > max_length as usize => Ok(0),
+        Overlong::Truncate => Ok(u32::try_from(len).map_or(max_length, |len| len.min(max_length))),
+        _ => u32::try_from(len)
+            .ok()
+            .filter(|&len| overlong == Overlong::Split || len <= max_length)
+            .ok_or(Mismatch::Overlong {
+                position,
+                len,
+                max_length,
+            }),
+    };
+    lengths.iter().enumerate().map(one).collect()
+}
+
+/// Pieces in rows.
+#[derive(Clone, Debug)]
+pub struct Bins {
+    rows: Vec<Bin>,
+    width: usize,
+}
+
+impl Bins {
+    /// Takes the pieces of each row. Rows are as wide as the fullest of them, or as `width` says; and
+    /// there are `rows` of them, or as many as are needed but one at least.
+    pub fn new(
+        mut bins: Vec<Bin>,
+        width: Option<usize>,
+        rows: Option<usize>,
+    ) -> Result<Bins, Mismatch> {
+        for bin in &mut bins {
+            bin.retain(|piece| piece.start < piece.stop);
+            bin.sort_unstable_by_key(order);
+        }
+        bins.retain(|bin| !bin.is_empty());
+        bins.sort_unstable_by_key(|bin| order(&bin[0]));
+        let needed = bins.len();
+        let rows = rows.unwrap_or(needed.max(1));
+        if needed > rows {
+            return Err(Mismatch::Rows { needed, rows });
+        }
+        let fullest = bins.iter().map(|bin| tokens(bin)).max().unwrap_or(0);
+        let width = width.unwrap_or(fullest);
+        bins.resize(rows, Vec::new());
+        let bins = Bins { rows: bins, width };
+        match bins.elements().map(i32::try_from) {
+            Some(Ok(_)) => Ok(bins),
+            _ => Err(Mismatch::Many { rows, width }),
+        }
+    }
+
+    /// `(rows, width)`.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.rows.len(), self.width]
+    }
+
+    /// Number of tokens.
+    pub fn tokens(&self) -> usize {
+        self.rows.iter().map(|row| tokens(row)).sum()
+    }
+
+    /// Returns where each piece ends, with all rows side by side, from 0 on. The padding of a row is a
+    /// piece, so that what reads boundaries neither mixes it with a document nor leaves it out.
+    pub fn boundaries(&self) -> Vec<usize> {
+        let mut ends = vec![0];
+        for (number, row) in self.rows.iter().enumerate() {
+            let mut end = number * self.width;
+            ends.extend(row.iter().map(|piece| {
+                end += len(piece);
+                end
+            }));
+            let last = (number + 1) * self.width;
+            if end < last {
+                ends.push(last);
+            }
+        }
+        ends
+    }
+
+    /// Writes the tokens of samples, one-dimensional arrays; `start` takes the place of the first of
+    /// each piece.
+    pub fn write(
+        &self,
+        samples: &[Array<'_>],
+        element: &[u8],
+        start: Option<&[u8]>,
+        out: &mut [u8],
+    ) {
+        let itemsize = element.len();
+        self.each(out, itemsize, |part, piece| {
+            let Some(piece) = piece else {
+                return fill(element, part);
+            };
+            let sample = samples[piece.sample];
+            let skipped = usize::from(start.is_some());
+            let (head, body) = part.split_at_mut(skipped * itemsize);
+            head.copy_from_slice(start.unwrap_or_default());
+            if body.is_empty() {
+                return;
+            }
+            let from = (piece.start as usize + skipped).cast_signed();
+            let tokens = Array {
+                first: sample
+                    .first
+                    .wrapping_add_signed(sample.strides[0].wrapping_mul(from)),
+                shape: &[len(piece) - skipped],
+                ..sample
+            };
+            copy(tokens, itemsize, body);
+        });
+    }
+
+    /// Writes int64 positions in pieces, counted from `first`; those of padding are counted, too.
+    pub fn write_positions(&self, first: i64, out: &mut [u8]) {
+        self.each(out, 8, |part, _| {
+            for (position, place) in (first..).zip(part.as_chunks_mut::<8>().0) {
+                *place = position.to_ne_bytes();
+            }
+        });
+    }
+
+    /// Writes int64 numbers of the pieces of each row, from 1 on; 0 for padding.
+    pub fn write_segments(&self, out: &mut [u8]) {
+        let row_bytes = self.width * 8;
+        if row_bytes == 0 {
+            return;
+        }
+        for (row, out) in self.rows.iter().zip(out.chunks_exact_mut(row_bytes)) {
+            let mut at = 0;
+            for (number, piece) in (1_i64..).zip(row) {
+                let end = at + len(piece) * 8;
+                fill(&number.to_ne_bytes(), &mut out[at..end]);
+                at = end;
+            }
+            out[at..].fill(0);
+        }
+    }
+
+    fn elements(&self) -> Option<usize> {
+        self.rows.len().checked_mul(self.width)
+    }
+
+    /// Visits the place of each piece, and that of each row's padding.
+    fn each(
+        &self,
+        out: &mut [u8],
+        itemsize: usize,
+        mut visit: impl FnMut(&mut [u8], Option<&Piece>),
+    ) {
+        let row_bytes = self.width * itemsize;
+        if row_bytes == 0 {
+            return;
+        }
+        for (row, mut out) in self.rows.iter().zip(out.chunks_exact_mut(row_bytes)) {
+            for piece in row {
+                let (part, rest) = out.split_at_mut(len(piece) * itemsize);
+                visit(part, Some(piece));
+                out = rest;
+            }
+            visit(out, None);
+        }
+    }
+}
+
+fn order(piece: &Piece) -> (usize, u32) {
+    (piece.sample, piece.start)
+}
+
+fn len(piece: &Piece) -> usize {
+    (piece.stop - piece.start) as usize
+}
+
+fn tokens(bin: &[Piece]) -> usize {
+    bin.iter().map(len).sum()
+}

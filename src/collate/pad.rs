@@ -1,0 +1,223 @@
+//! Samples of different sizes, each padded to one shape.
+//!
+//! Owns the shape that the samples of a batch get, and the writing of them: each byte of the field
+//! once, the sample's or the padding's. Refuses samples of different ranks, sizes that differ in a
+//! dimension that is not padded, and what exceeds a limit without leave to cut it.
+
+use super::array::{Array, Placing, Side};
+use super::{Element, Fill, Mismatch};
+use crate::memory::Dtype;
+
+/// How a field is padded.
+#[derive(Clone, Debug)]
+pub struct Pad {
+    /// Value of the padding.
+    pub fill: Fill,
+    /// Where the padding is.
+    pub side: Side,
+    /// The dimensions that are padded, negative ones from the end; None: those that vary.
+    pub dims: Option<Vec<isize>>,
+    /// Whether somebody asked for this very field to be padded. Then, if none of its dimensions varies
+    /// in a batch, the first one counts as varying; else only that of one-dimensional samples.
+    pub named: bool,
+    /// What sizes become.
+    pub sizes: Sizes,
+}
+
+/// What sizes become.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    /// Exactly these: one for all padded dimensions or one for each; none: that of the largest sample.
+    pub to: Vec<usize>,
+    /// The largest that a sample may have.
+    pub max_length: Option<usize>,
+    /// Whether longer samples are cut, at their end.
+    pub truncate: bool,
+    /// A ladder, ascending: sizes become the next rung, above the last one its multiples.
+    pub rungs: Vec<usize>,
+    /// Sizes become multiples of this; 0 and 1 change nothing.
+    pub multiple_of: usize,
+}
+
+/// The shape that the samples of one batch get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// It.
+    pub shape: Vec<usize>,
+    /// The most that is kept of a sample, in each dimension.
+    pub kept: Vec<usize>,
+    /// The dimensions whose sizes are the samples' lengths.
+    pub dims: Vec<usize>,
+}
+
+impl Pad {
+    /// Finds the shape for samples of these shapes, of which there is at least one.
+    pub fn layout<'a, I>(&self, mut shapes: I) -> Result<Layout, Mismatch>
+    where
+        I: Iterator<Item = &'a [usize]> + Clone,
+    {
+        let all = shapes.clone();
+        let first = shapes.next().unwrap_or_default();
+        let (mut low, mut high) = (first.to_vec(), first.to_vec());
+        for (position, shape) in all.clone().enumerate() {
+            if shape.len() != first.len() {
+                return Err(Mismatch::Rank {
+                    position,
+                    shape: shape.to_vec(),
+                    first: first.to_vec(),
+                });
+            }
+            for ((low, high), &size) in low.iter_mut().zip(&mut high).zip(shape) {
+                *low = size.min(*low);
+                *high = size.max(*high);
+            }
+        }
+        let dims = self.dims(&low, &high)?;
+        let is_fixed = |dim: &usize| !dims.contains(dim);
+        if let Some(dim) = (0..first.len())
+            .filter(is_fixed)
+            .find(|&dim| low[dim] != high[dim])
+        {
+            let differs = |(_, shape): &(usize, &[usize])| shape[dim] != first[dim];
+            let found = all.enumerate().find(differs);
+            let (position, shape) = found.unwrap_or((0, first));
+            return Err(Mismatch::Size {
+                position,
+                dim,
+                shape: shape.to_vec(),
+                first: first.to_vec(),
+            });
+        }
+        let (mut shape, mut kept) = (high.clone(), high);
+        for (place, &dim) in dims.iter().enumerate() {
+            let longest = shape[dim];
+            (kept[dim], shape[dim]) =
+                self.sizes.of(longest, place).map_err(|(option, limit)| {
+                    let (position, shape) = all
+                        .clone()
+                        .enumerate()
+                        .find(|(_, shape)| shape[dim] > limit)
+                        .unwrap_or((0, first));
+                    Mismatch::Long {
+                        position,
+                        dim,
+                        shape: shape.to_vec(),
+                        option,
+                        limit,
+                    }
+                })?;
+        }
+        let dims = if dims.is_empty() && self.dims.is_none() && !shape.is_empty() {
+            vec![0]
+        } else {
+            dims
+        };
+        Ok(Layout { shape, kept, dims })
+    }
+
+    /// Returns the element of the padding.
+    pub fn element(&self, dtype: Dtype) -> Result<Element, Mismatch> {
+        self.fill.element(dtype).ok_or(Mismatch::Fill {
+            fill: self.fill,
+            dtype: dtype.name(),
+        })
+    }
+
+    fn dims(&self, low: &[usize], high: &[usize]) -> Result<Vec<usize>, Mismatch> {
+        let rank = high.len();
+        let Some(dims) = &self.dims else {
+            let mut varying: Vec<usize> = (0..rank).filter(|&dim| low[dim] != high[dim]).collect();
+            if varying.is_empty() && (self.named && rank > 0 || rank == 1) {
+                varying.push(0);
+            }
+            return Ok(varying);
+        };
+        let found = dims.iter().map(|&dim| {
+            let counted = if dim < 0 {
+                rank.checked_add_signed(dim)
+            } else {
+                Some(dim.unsigned_abs())
+            };
+            counted
+                .filter(|&counted| counted < rank)
+                .ok_or(Mismatch::Dim {
+                    dim,
+                    shape: high.to_vec(),
+                })
+        });
+        found.collect()
+    }
+}
+
+impl Sizes {
+    /// Returns how much is kept of the longest sample in the `place`-th padded dimension, and the size
+    /// of that; or else the option that it exceeds, and its limit.
+    fn of(&self, longest: usize, place: usize) -> Result<(usize, usize), (&'static str, usize)> {
+        let to = self.to.get(place).or(self.to.first()).copied();
+        let limits = [("max_length", self.max_length), ("to", to)];
+        let mut kept = longest;
+        for (option, limit) in limits {
+            if let Some(limit) = limit.filter(|&limit| kept > limit) {
+                if !self.truncate {
+                    return Err((option, limit));
+                }
+                kept = limit;
+            }
+        }
+        if let Some(to) = to {
+            return Ok((kept, to));
+        }
+        let mut size = kept;
+        if let Some(&last) = self.rungs.last() {
+            let rung = self.rungs.iter().copied().find(|&rung| rung >= size);
+            size = rung.unwrap_or_else(|| up(size, last));
+        }
+        Ok((kept, up(size, self.multiple_of)))
+    }
+}
+
+/// Rounds up to a multiple; what is too large for any memory stays.
+fn up(size: usize, multiple_of: usize) -> usize {
+    if multiple_of == 0 {
+        return size;
+    }
+    size.checked_next_multiple_of(multiple_of).unwrap_or(size)
+}
+
+impl Layout {
+    /// Returns how long a sample of `shape` is in the field, one number for each padded dimension.
+    pub fn lengths<'a>(&'a self, shape: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+        let dims = self.dims.iter();
+        dims.map(|&dim| shape[dim].min(self.kept[dim]))
+    }
+
+    /// Writes samples, one after the other; `out` has room for exactly those.
+    pub fn write<'a>(
+        &self,
+        samples: impl Iterator<Item = Array<'a>>,
+        side: Side,
+        fill: &[u8],
+        out: &mut [u8],
+    ) {
+        let bytes = self.shape.iter().product::<usize>() * fill.len();
+        if bytes == 0 {
+            return;
+        }
+        let placing = Placing {
+            shape: &self.shape,
+            side,
+            fill,
+        };
+        let mut shape = Vec::with_capacity(self.shape.len());
+        for (sample, place) in samples.zip(out.chunks_exact_mut(bytes)) {
+            shape.clear();
+            let sizes = sample.shape.iter().zip(&self.kept);
+            shape.extend(sizes.map(|(&size, &kept)| size.min(kept)));
+            let sample = Array {
+                shape: &shape,
+                ..sample
+            };
+            placing.write(sample, place);
+        }
+    }
+}

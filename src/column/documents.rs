@@ -1,0 +1,66 @@
+//! Stretches of a file of tokens, of any lengths.
+
+use super::{Flat, Table, Values};
+use crate::error::{Error, Result};
+
+/// Documents of one file.
+#[derive(Debug)]
+pub struct Documents {
+    flat: Flat,
+    /// First byte of each.
+    starts: Vec<u64>,
+    /// Elements of each.
+    lengths: Vec<u32>,
+}
+
+impl Documents {
+    /// Takes one file, the first byte of each document, and how many elements it has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`]: a document does not lie within the file.
+    ///
+    /// # Panics
+    ///
+    /// When there are not as many of both.
+    pub fn new(flat: Flat, starts: Vec<u64>, lengths: Vec<u32>) -> Result<Documents> {
+        assert_eq!(starts.len(), lengths.len(), "each document has a length");
+        let (bytes, itemsize) = (flat.bytes(0), flat.stored().itemsize() as u64);
+        for (index, (&start, &length)) in starts.iter().zip(&lengths).enumerate() {
+            let end = start.checked_add(u64::from(length) * itemsize);
+            if end.is_none_or(|end| end > bytes) {
+                let reason = format!(
+                    "by its index, document {index} is {length} elements from byte {start} on, and \
+                     the file has {bytes} bytes"
+                );
+                return Err(Error::decode(reason).of_file(flat.path(0)));
+            }
+        }
+        Ok(Documents {
+            flat,
+            starts,
+            lengths,
+        })
+    }
+}
+
+impl Table for Documents {
+    fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn values(&self) -> Values {
+        Values::Ragged(self.flat.dtype())
+    }
+
+    fn rows_of(&self, index: usize) -> Result<usize> {
+        Ok(self.lengths[index] as usize)
+    }
+
+    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+        let elements = indices.first().map_or(0, |&index| self.lengths[index]);
+        let place = |at: usize| (0, self.starts[indices[at]]);
+        self.flat
+            .gather(indices.len(), elements as usize, place, out)
+    }
+}

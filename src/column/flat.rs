@@ -1,0 +1,177 @@
+//! Elements one after the other in files, with nothing between them.
+//!
+//! Owns how stretches of them are read: neighbours at once, each file looked at once per batch, elements
+//! converted on their way. Refuses to know which stretch is which sample.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use super::{Cast, Files, Opened};
+use crate::error::Result;
+use crate::memory::Dtype;
+
+/// Most bytes that neighbours are read together in.
+const RUN_BYTES: u64 = 1 << 20;
+/// Memory for elements of the files' type that a thread keeps at most.
+const SPARE_BYTES: usize = 4 << 20;
+/// Files that one batch holds open at most.
+const OPEN: usize = 16;
+
+thread_local! {
+    static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Files of elements of one type.
+#[derive(Debug)]
+pub struct Flat {
+    files: Files,
+    dtype: Dtype,
+    cast: Option<Cast>,
+}
+
+/// Stretches of one file, each beginning within the one before or where it ends.
+struct Run {
+    file: usize,
+    /// Their first byte.
+    start: u64,
+    /// The byte after their last.
+    stop: u64,
+    /// The first position that is not one of them.
+    end: usize,
+    /// None shares bytes with another.
+    is_apart: bool,
+}
+
+impl Flat {
+    /// Takes files of `dtype`, whose elements become `to`; None if there is no such [`Cast`].
+    pub fn new(files: Files, dtype: Dtype, to: Dtype) -> Option<Flat> {
+        let cast = if to == dtype {
+            None
+        } else {
+            Some(Cast::new(dtype, to)?)
+        };
+        Some(Flat { files, dtype, cast })
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The path of the file `at`, which must be below [`Flat::len`].
+    pub fn path(&self, at: usize) -> &Path {
+        self.files.path(at)
+    }
+
+    /// Bytes of the file `at`, which must be below [`Flat::len`].
+    pub fn bytes(&self, at: usize) -> u64 {
+        self.files.stamp(at).len()
+    }
+
+    /// Type of the elements in the files.
+    pub fn stored(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Type of the elements of a sample.
+    pub fn dtype(&self) -> Dtype {
+        self.cast.map_or(self.dtype, Cast::to)
+    }
+
+    /// Writes `count` stretches of `elements` each to `out`, one after the other. `place` tells the file of
+    /// each and its first byte there; all of it lies within the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`](crate::Error), [`Error::Read`](crate::Error).
+    pub(super) fn gather(
+        &self,
+        count: usize,
+        elements: usize,
+        place: impl Fn(usize) -> (usize, u64),
+        out: &mut [u8],
+    ) -> Result<()> {
+        let bytes = elements * self.dtype.itemsize();
+        let sample = elements * self.dtype().itemsize();
+        if sample == 0 {
+            return Ok(());
+        }
+        let mut open: Vec<(usize, Opened<'_>)> = Vec::new();
+        let mut first = 0;
+        while first < count {
+            let run = run(first, count, bytes as u64, &place);
+            if open.iter().all(|(number, _)| *number != run.file) {
+                if open.len() == OPEN {
+                    open.clear();
+                }
+                open.push((run.file, self.files.open(run.file)?));
+            }
+            let out = &mut out[first * sample..run.end * sample];
+            for (_, file) in open.iter().filter(|(number, _)| *number == run.file) {
+                if self.cast.is_none() && run.is_apart {
+                    file.read(run.start, out)?;
+                } else {
+                    let starts = (first..run.end).map(|at| (place(at).1 - run.start) as usize);
+                    self.convert(file, &run, starts, bytes, out)?;
+                }
+            }
+            first = run.end;
+        }
+        Ok(())
+    }
+
+    /// Reads a run, and writes the stretches that begin at `starts` of it.
+    fn convert(
+        &self,
+        file: &Opened<'_>,
+        run: &Run,
+        starts: impl Iterator<Item = usize>,
+        bytes: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let sample = bytes / self.dtype.itemsize() * self.dtype().itemsize();
+        RAW.with_borrow_mut(|raw| {
+            raw.resize((run.stop - run.start) as usize, 0);
+            file.read(run.start, raw)?;
+            for (start, out) in starts.zip(out.chunks_exact_mut(sample)) {
+                let stretch = &raw[start..start + bytes];
+                match self.cast {
+                    Some(cast) => cast.run(stretch, out),
+                    None => out.copy_from_slice(stretch),
+                }
+            }
+            if raw.capacity() > SPARE_BYTES {
+                *raw = Vec::new();
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Finds the stretches from `first` on that are read at once.
+fn run(first: usize, count: usize, bytes: u64, place: impl Fn(usize) -> (usize, u64)) -> Run {
+    let (file, start) = place(first);
+    let mut run = Run {
+        file,
+        start,
+        stop: start + bytes,
+        end: first + 1,
+        is_apart: true,
+    };
+    let mut last = start;
+    while run.end < count {
+        let (other, next) = place(run.end);
+        let follows = other == file && (last..=run.stop).contains(&next);
+        if !follows || next + bytes - start > RUN_BYTES {
+            break;
+        }
+        run.is_apart &= next == run.stop;
+        (run.stop, run.end, last) = (next + bytes, run.end + 1, next);
+    }
+    run
+}

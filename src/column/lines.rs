@@ -1,0 +1,271 @@
+//! The lines of large files: where each begins, and its bytes.
+//!
+//! Owns the index, one number per line, and a window of the file for each thread, so that neighbours are
+//! read together. Lines end with `\n`; those of nothing but spaces, tabs and `\r` are none, and a byte
+//! order mark at the beginning of a file is no part of its first. Invariant: a line is read from a file
+//! that is as it was when it was indexed.
+
+mod scanned;
+mod stored;
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use super::{Files, Paths, Stamp};
+use crate::error::{Error, Result};
+use crate::scan::scan;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use scanned::Piece;
+
+/// Bytes that are looked through at once.
+const PIECE: u64 = 1 << 20;
+/// As many bytes are read at once where lines are wanted one after the other.
+const AHEAD: u64 = 64 << 10;
+/// A thread gives larger windows back at once.
+const SPARE_BYTES: usize = 4 << 20;
+/// What a file may begin with.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+thread_local! {
+    static WINDOW: RefCell<Window> = const { RefCell::new(Window::NONE) };
+}
+
+/// Lines of files, one file after the other.
+#[derive(Debug)]
+pub struct Lines {
+    /// No two have the same.
+    id: usize,
+    files: Arc<Files>,
+    starts: Vec<Starts>,
+    /// Number of the first line of each file, and of all lines.
+    firsts: Vec<usize>,
+}
+
+/// Where the lines of one file begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Starts {
+    /// The first byte of each that is no space.
+    lines: Vec<u64>,
+    /// How many `\n` there are before each piece of [`PIECE`] bytes.
+    before: Vec<u64>,
+}
+
+/// A part of a file, as a thread has read it.
+struct Window {
+    /// Of the lines; 0 of none.
+    owner: usize,
+    file: usize,
+    start: u64,
+    bytes: Vec<u8>,
+    /// The line that would be the next one.
+    next: usize,
+}
+
+impl Window {
+    const NONE: Window = Window {
+        owner: 0,
+        file: 0,
+        start: 0,
+        bytes: Vec::new(),
+        next: 0,
+    };
+
+    /// Where a part of the file is in the window.
+    fn place(&self, owner: usize, file: usize, part: &Range<u64>) -> Option<Range<usize>> {
+        let end = self.start + self.bytes.len() as u64;
+        let holds = (self.owner, self.file) == (owner, file);
+        (holds && self.start <= part.start && part.end <= end)
+            .then(|| (part.start - self.start) as usize..(part.end - self.start) as usize)
+    }
+}
+
+impl Lines {
+    /// Finds the lines of files on the threads of the pool; `tick` is told now and then how many of how
+    /// many pieces are looked through.
+    ///
+    /// `stored` are files of the index, one for each file, or none: those that are of the file as it is
+    /// are used, and the others are written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`]: a file cannot be read, or its index not be written; [`Error::Changed`]: it
+    /// changes meanwhile; those of [`scan`].
+    pub fn open(
+        paths: Paths,
+        stored: &[std::path::PathBuf],
+        tick: &mut dyn FnMut(usize, usize) -> Result<()>,
+    ) -> Result<Lines> {
+        static IDS: AtomicUsize = AtomicUsize::new(1);
+        let stamps = (0..paths.len()).map(|at| stamp(paths.get(at)));
+        let stamps: Vec<Stamp> = stamps.collect::<Result<_>>()?;
+        let known = stamps.iter().enumerate().map(|(at, stamp)| {
+            let path = stored.get(at)?;
+            stored::read(path, *stamp)
+        });
+        let known: Vec<Option<Starts>> = known.collect();
+        let files = Arc::new(Files::new(paths, stamps));
+        let starts = Lines::find(&files, known, stored, tick)?;
+        let mut firsts = vec![0];
+        for starts in &starts {
+            firsts.push(firsts[firsts.len() - 1] + starts.lines.len());
+        }
+        Ok(Lines {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            files,
+            starts,
+            firsts,
+        })
+    }
+
+    /// Looks for the lines of those files that are not `known`.
+    fn find(
+        files: &Arc<Files>,
+        known: Vec<Option<Starts>>,
+        stored: &[std::path::PathBuf],
+        tick: &mut dyn FnMut(usize, usize) -> Result<()>,
+    ) -> Result<Vec<Starts>> {
+        let pieces = known
+            .iter()
+            .enumerate()
+            .filter(|(_, known)| known.is_none());
+        let pieces = pieces.flat_map(|(at, _)| {
+            let count = files.stamp(at).len().div_ceil(PIECE);
+            (0..count).map(move |piece| (at, piece * PIECE))
+        });
+        let pieces: Arc<[(usize, u64)]> = pieces.collect();
+        let (total, all, places) = (pieces.len(), files.clone(), pieces.clone());
+        let look = move |number: usize| {
+            let (at, start) = places[number];
+            Piece::read(&all, at, start..all.stamp(at).len().min(start + PIECE))
+        };
+        let mut found = scan(total, look, &mut |done| tick(done, total))?.into_iter();
+        let mut starts = Vec::new();
+        for (at, known) in known.into_iter().enumerate() {
+            if let Some(known) = known {
+                starts.push(known);
+                continue;
+            }
+            let count = files.stamp(at).len().div_ceil(PIECE) as usize;
+            let own: Result<Vec<Piece>> = found.by_ref().take(count).collect();
+            starts.push(scanned::join(own?));
+            if let (Some(path), Some(starts)) = (stored.get(at), starts.last()) {
+                stored::write(path, files.stamp(at), starts)?;
+            }
+        }
+        Ok(starts)
+    }
+
+    /// Number of lines.
+    pub fn len(&self) -> usize {
+        self.firsts.last().copied().unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The files.
+    pub fn files(&self) -> &Arc<Files> {
+        &self.files
+    }
+
+    /// The file of the line at `index`, which must be below [`Lines::len`], its number, and where the line
+    /// is in it, with the space behind it.
+    pub fn place(&self, index: usize) -> (usize, Range<u64>) {
+        let file = self.firsts.partition_point(|&first| first <= index) - 1;
+        let (lines, at) = (&self.starts[file].lines, index - self.firsts[file]);
+        let end = lines.get(at + 1).copied();
+        (
+            file,
+            lines[at]..end.unwrap_or_else(|| self.files.stamp(file).len()),
+        )
+    }
+
+    /// The path of the file of the line at `index`, which must be below [`Lines::len`].
+    pub fn path(&self, index: usize) -> &Path {
+        self.files.path(self.place(index).0)
+    }
+
+    /// Which line of its file the one at `index` is, which must be below [`Lines::len`]: the first is 1,
+    /// and empty ones count.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lines::with`].
+    pub fn number(&self, index: usize) -> Result<u64> {
+        let (file, place) = self.place(index);
+        let piece = place.start / PIECE;
+        let mut bytes = vec![0; (place.start - piece * PIECE) as usize];
+        self.files.read(file, piece * PIECE, &mut bytes)?;
+        let ends = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        Ok(self.starts[file].before[piece as usize] + ends + 1)
+    }
+
+    /// Refuses the file of the line at `index`, which must be below [`Lines::len`], if it is not as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`], [`Error::Read`].
+    pub fn check(&self, index: usize) -> Result<()> {
+        self.files.check(self.place(index).0)
+    }
+
+    /// Calls `look` with the bytes of the line at `index`, which must be below [`Lines::len`], and with
+    /// the space behind it; it must not ask for other lines.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read.
+    /// [`Error::Memory`]: there is no room for the line.
+    pub fn with<T>(&self, index: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let (file, part) = self.place(index);
+        WINDOW.with_borrow_mut(|window| {
+            if let Some(place) = window.place(self.id, file, &part) {
+                self.files.check(file)?;
+                window.next = index + 1;
+                return Ok(look(&window.bytes[place]));
+            }
+            let follows = window.owner == self.id && window.next == index;
+            let ahead = if follows { AHEAD } else { 0 };
+            let end = part.end.max(part.start.saturating_add(ahead));
+            let end = end.min(self.files.stamp(file).len());
+            window.owner = 0;
+            let bytes = (end - part.start) as usize;
+            resize(&mut window.bytes, bytes)?;
+            self.files.read(file, part.start, &mut window.bytes)?;
+            (window.owner, window.file, window.start) = (self.id, file, part.start);
+            window.next = index + 1;
+            let seen = look(&window.bytes[..(part.end - part.start) as usize]);
+            if window.bytes.capacity() > SPARE_BYTES {
+                (window.owner, window.bytes) = (0, Vec::new());
+            }
+            Ok(seen)
+        })
+    }
+}
+
+/// Looks at a file that is to be indexed.
+fn stamp(path: &Path) -> Result<Stamp> {
+    let failed = |source| Error::read(path, source);
+    let file = File::open(path).map_err(failed)?;
+    let stamp = Stamp::of(&file).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(std::io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(stamp)
+}
+
+/// Makes room for exactly `len` bytes.
+fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
+    let more = len.saturating_sub(bytes.len());
+    bytes.try_reserve_exact(more).map_err(|_| Error::Memory {
+        bytes: len,
+        source: std::io::ErrorKind::OutOfMemory.into(),
+    })?;
+    bytes.resize(len, 0);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The beginnings of lines in one piece of a file, and the pieces put together.
+//!
+//! A line begins with its first byte that is no space, which may be in a later piece than the end of the
+//! line before: a piece says what it begins and ends with, and [`join`] sees them in order.
+
+use std::ops::Range;
+
+use super::{MARK, Starts};
+use crate::column::Files;
+use crate::error::Result;
+
+/// What one piece of a file has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The first byte that is no space, before any `\n`: it may belong to a line that began earlier.
+    head: Option<u64>,
+    /// Those of the lines behind.
+    lines: Vec<u64>,
+    /// How many `\n` there are.
+    ends: u64,
+    /// Whether there is nothing but space behind the last `\n`.
+    open: bool,
+}
+
+impl Piece {
+    /// Reads the bytes of `part` of a file.
+    pub(super) fn read(files: &Files, file: usize, part: Range<u64>) -> Result<Piece> {
+        let mut bytes = vec![0; (part.end - part.start) as usize];
+        files.read(file, part.start, &mut bytes)?;
+        Ok(Piece::of(&bytes, part.start))
+    }
+
+    /// Looks through bytes that are at `start` in their file.
+    fn of(bytes: &[u8], start: u64) -> Piece {
+        let is_marked = start == 0 && bytes.starts_with(MARK);
+        let skipped = if is_marked { MARK.len() } else { 0 };
+        let mut piece = Piece::default();
+        let (mut from, mut first) = (skipped, true);
+        for end in memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]) {
+            let found = bytes[from..end].iter().position(|&byte| !is_space(byte));
+            let line = found.map(|at| start + (from + at) as u64);
+            if first {
+                piece.head = line;
+            } else {
+                piece.lines.extend(line);
+            }
+            if end == bytes.len() {
+                piece.open = line.is_none();
+            } else {
+                piece.ends += 1;
+            }
+            (from, first) = (end + 1, false);
+        }
+        piece
+    }
+}
+
+/// Puts the pieces of one file together.
+pub(super) fn join(pieces: Vec<Piece>) -> Starts {
+    let mut starts = Starts::default();
+    let (mut ends, mut open) = (0, true);
+    starts
+        .lines
+        .reserve_exact(pieces.iter().map(|piece| piece.lines.len() + 1).sum());
+    for piece in pieces {
+        starts.before.push(ends);
+        if open {
+            starts.lines.extend(piece.head);
+        }
+        starts.lines.extend(piece.lines);
+        open = if piece.ends > 0 {
+            piece.open
+        } else {
+            open && piece.head.is_none()
+        };
+        ends += piece.ends;
+    }
+    starts.lines.shrink_to_fit();
+    starts
+}
+
+/// Whether a byte is the space around JSON; `\n` ends lines.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn starts(bytes: &[u8], size: usize) -> Starts {
+        let pieces = bytes.chunks(size).enumerate();
+        join(
+            pieces
+                .map(|(at, part)| Piece::of(part, (at * size) as u64))
+                .collect(),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_any_size_have_the_lines_of_the_whole(
+            bytes in proptest::collection::vec(proptest::sample::select(&b"\n\n \r\tab"[..]), 0..60),
+            size in 1_usize..20,
+        ) {
+            let mut want = Vec::new();
+            let mut from = 0;
+            for line in bytes.split(|&byte| byte == b'\n') {
+                let found = line.iter().position(|&byte| !is_space(byte));
+                want.extend(found.map(|at| (from + at) as u64));
+                from += line.len() + 1;
+            }
+            let found = starts(&bytes, size);
+            prop_assert_eq!(&found.lines, &want);
+            for (at, &before) in found.before.iter().enumerate() {
+                let ends = bytes[..at * size].iter().filter(|&&byte| byte == b'\n');
+                prop_assert_eq!(before, ends.count() as u64);
+            }
+        }
+    }
+}

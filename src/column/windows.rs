@@ -1,0 +1,85 @@
+//! Windows of files of tokens.
+
+use super::{Flat, Table, Values};
+use crate::error::{Error, Result};
+
+/// Windows of one length at equal distances, in one file after the other; none reaches into the next.
+#[derive(Debug)]
+pub struct Windows {
+    flat: Flat,
+    /// Elements of a window.
+    length: [usize; 1],
+    /// Bytes from one window to the next.
+    stride: u64,
+    /// Bytes of each file before its first window.
+    offset: u64,
+    /// Windows of each file and of those before it.
+    ends: Vec<usize>,
+}
+
+impl Windows {
+    /// Takes files; `length` and `stride` are in elements and at least 1, `offset` is in bytes. What is left
+    /// at the end of a file is no window.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`]: a file has no whole number of elements, or `offset` is past its end.
+    pub fn new(flat: Flat, length: usize, stride: usize, offset: u64) -> Result<Windows> {
+        let itemsize = flat.stored().itemsize() as u64;
+        let mut windows = 0;
+        let mut ends = Vec::with_capacity(flat.len());
+        for at in 0..flat.len() {
+            let refuse = |reason| Error::decode(reason).of_file(flat.path(at));
+            let bytes = flat.bytes(at).checked_sub(offset).ok_or_else(|| {
+                let bytes = flat.bytes(at);
+                refuse(format!(
+                    "it has {bytes} bytes, and the first window begins at {offset}"
+                ))
+            })?;
+            if bytes % itemsize != 0 {
+                let dtype = flat.stored().name();
+                return Err(refuse(format!(
+                    "{bytes} bytes are no whole number of {dtype} elements of {itemsize}; is it \
+                     another dtype, or has the file a header to be skipped by offset?"
+                )));
+            }
+            if let Some(rest) = (bytes / itemsize).checked_sub(length as u64) {
+                windows += (rest / stride as u64) as usize + 1;
+            }
+            ends.push(windows);
+        }
+        Ok(Windows {
+            flat,
+            length: [length],
+            stride: itemsize.saturating_mul(stride as u64), // too large only where no second window is
+            offset,
+            ends,
+        })
+    }
+
+    /// The file of a window, and its first byte there.
+    fn place(&self, index: usize) -> (usize, u64) {
+        let file = self.ends.partition_point(|&end| end <= index);
+        let before = if file == 0 { 0 } else { self.ends[file - 1] };
+        (file, self.offset + (index - before) as u64 * self.stride)
+    }
+}
+
+impl Table for Windows {
+    fn len(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn values(&self) -> Values {
+        Values::Rows(self.flat.dtype())
+    }
+
+    fn row_shape(&self) -> &[usize] {
+        &self.length
+    }
+
+    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+        let place = |at: usize| self.place(indices[at]);
+        self.flat.gather(indices.len(), self.length[0], place, out)
+    }
+}

@@ -1,0 +1,120 @@
+//! Decoders of symphonia, one of each kind per thread, and what becomes of their errors and panics.
+//!
+//! Setting a decoder up is dear (the codebooks of Vorbis), and recordings of one source have the same
+//! setup: a thread keeps its last decoders. One that failed is not used again.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use symphonia_bundle_flac::FlacDecoder;
+use symphonia_bundle_mp3::MpaDecoder;
+use symphonia_codec_vorbis::VorbisDecoder;
+use symphonia_core::audio::GenericAudioBufferRef;
+use symphonia_core::codecs::audio::well_known::{CODEC_ID_FLAC, CODEC_ID_MP3, CODEC_ID_VORBIS};
+use symphonia_core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
+use symphonia_core::packet::PacketRef;
+use symphonia_core::units::{Duration, Timestamp};
+
+use crate::error::{Error, Result};
+
+/// Decoders that a thread keeps.
+const KEPT: usize = 4;
+
+thread_local! {
+    static KEPT_DECODERS: RefCell<Vec<Decoder>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a decoder decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Codec {
+    Flac,
+    Mp3,
+    Vorbis,
+}
+
+/// A decoder between two packets.
+pub(super) struct Decoder {
+    codec: Codec,
+    setup: Box<[u8]>,
+    inner: Box<dyn AudioDecoder>,
+}
+
+impl Decoder {
+    fn new(codec: Codec, setup: &[u8]) -> Result<Decoder> {
+        let options = AudioDecoderOptions::default().gapless(false);
+        let mut params = AudioCodecParameters::new();
+        params.with_extra_data(setup.into());
+        let inner: symphonia_core::errors::Result<Box<dyn AudioDecoder>> = match codec {
+            Codec::Flac => FlacDecoder::try_new(params.for_codec(CODEC_ID_FLAC), &options)
+                .map(|decoder| Box::new(decoder) as _),
+            Codec::Mp3 => MpaDecoder::try_new(params.for_codec(CODEC_ID_MP3), &options)
+                .map(|decoder| Box::new(decoder) as _),
+            Codec::Vorbis => VorbisDecoder::try_new(params.for_codec(CODEC_ID_VORBIS), &options)
+                .map(|decoder| Box::new(decoder) as _),
+        };
+        Ok(Decoder {
+            codec,
+            setup: setup.into(),
+            inner: inner.map_err(|error| damaged(&error))?,
+        })
+    }
+
+    /// Decodes one packet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`]: it is damaged.
+    pub(super) fn decode(&mut self, packet: &[u8]) -> Result<GenericAudioBufferRef<'_>> {
+        let packet = PacketRef::new(0, Timestamp::ZERO, Duration::ZERO, packet);
+        self.inner
+            .decode_ref(&packet)
+            .map_err(|error| damaged(&error))
+    }
+}
+
+fn damaged(error: &symphonia_core::errors::Error) -> Error {
+    Error::decode(format!("it is damaged: {error}"))
+}
+
+/// Calls `work` with a decoder that has decoded nothing yet.
+///
+/// `setup` is what the decoder needs beforehand; decoders of one setup take each other's place.
+///
+/// # Errors
+///
+/// [`Error::Decode`]: the setup is damaged, or the decoder panicked; those of `work`.
+pub(super) fn with_decoder(
+    codec: Codec,
+    setup: &[u8],
+    work: impl FnOnce(&mut Decoder) -> Result<()>,
+) -> Result<()> {
+    let kept = KEPT_DECODERS.with_borrow_mut(|kept| {
+        let place = kept
+            .iter()
+            .position(|one| one.codec == codec && *one.setup == *setup)?;
+        Some(kept.remove(place))
+    });
+    let worked = catch_unwind(AssertUnwindSafe(|| {
+        let mut decoder = match kept {
+            Some(mut decoder) => {
+                decoder.inner.reset();
+                decoder
+            }
+            None => Decoder::new(codec, setup)?,
+        };
+        work(&mut decoder)?;
+        Ok(decoder)
+    }));
+    let decoder = worked.unwrap_or_else(|_| {
+        Err(Error::decode(
+            "it is damaged in a way that its decoder does not know",
+        ))
+    })?;
+    KEPT_DECODERS.with_borrow_mut(|kept| {
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(decoder);
+    });
+    Ok(())
+}

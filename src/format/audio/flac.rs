@@ -1,0 +1,176 @@
+//! FLAC (RFC 9639): blocks of metadata, of which the first says what the stream is, then frames.
+//!
+//! Integers of 8, 16 and 24 bits. All frames are found and their checksums compared, also of those that
+//! are not wanted; only those that are wanted are decoded. Refuses a stream of another length than
+//! announced.
+
+use symphonia_core::audio::{Audio, GenericAudioBufferRef};
+
+use super::decoder::{Codec, with_decoder};
+use super::flac_frame::{Frame, Frames};
+use super::planes::Planes;
+use super::{Format, Recording, flac_block, id3};
+use crate::column::Look;
+use crate::error::{Error, Result};
+
+/// Bytes of the block that says what the stream is.
+const STREAMINFO: usize = 34;
+/// The fewest bytes that a frame has: a header, one constant, a checksum.
+const SHORTEST_FRAME: u64 = 10;
+
+/// What the first block says.
+struct Info {
+    rate: u32,
+    channels: usize,
+    bits: u32,
+    /// Samples of the largest frame.
+    largest: u64,
+    /// None: whoever wrote it did not know.
+    frames: Option<u64>,
+}
+
+impl Info {
+    /// Reads the first block of metadata, of a stream that begins with `fLaC`.
+    fn parse(bytes: &[u8]) -> Result<Info> {
+        let Some(&[0 | 0x80, 0, 0, 34]) = bytes.get(4..8).and_then(<[u8]>::first_chunk) else {
+            return Err(Error::decode("it does not begin with what the stream is"));
+        };
+        let Some(fields) = bytes.get(18..26).and_then(<[u8]>::first_chunk) else {
+            return Err(Error::decode("its header is cut off"));
+        };
+        let fields = u64::from_be_bytes(*fields);
+        let frames = fields & 0xF_FFFF_FFFF;
+        let info = Info {
+            largest: u64::from(u16::from_be_bytes([bytes[10], bytes[11]])),
+            rate: (fields >> 44) as u32,
+            channels: (fields >> 41 & 7) as usize + 1,
+            bits: (fields >> 36 & 31) as u32 + 1,
+            frames: (frames > 0).then_some(frames),
+        };
+        if !matches!(info.bits, 8 | 16 | 24) {
+            let bits = info.bits;
+            return Err(Error::decode(format!(
+                "its samples have {bits} bits; read are 8, 16 and 24"
+            )));
+        }
+        Ok(info)
+    }
+
+    /// Refuses a frame that is not of this stream.
+    fn check(&self, frame: &Frame) -> Result<()> {
+        let same = frame.channels == self.channels
+            && frame.rate.is_none_or(|rate| rate == self.rate)
+            && frame.bits.is_none_or(|bits| bits == self.bits);
+        if same {
+            return Ok(());
+        }
+        Err(Error::decode("its frames are not what its header says"))
+    }
+}
+
+/// Reads the header of a file whose stream begins at `start`.
+///
+/// # Errors
+///
+/// [`Error::Decode`]: it is damaged.
+pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
+    let head = look.read(start..start + 8 + STREAMINFO as u64)?;
+    let info = Info::parse(&head)?;
+    let frames = match info.frames {
+        Some(frames) if frames <= look.len() / SHORTEST_FRAME * info.largest => frames,
+        Some(frames) => {
+            let len = look.len();
+            return Err(Error::decode(format!(
+                "its header announces {frames} frames, more than its {len} bytes can hold"
+            )));
+        }
+        None => count(&look.read(0..u64::MAX)?, &info)?,
+    };
+    Ok(Recording {
+        format: Format::Flac,
+        rate: info.rate,
+        channels: info.channels,
+        frames,
+    })
+}
+
+/// Counts what the header does not.
+fn count(bytes: &[u8], info: &Info) -> Result<u64> {
+    let (_, mut frames) = open(bytes)?;
+    let mut count = 0;
+    while let Some((frame, _)) = frames.next()? {
+        info.check(&frame)?;
+        count += frame.samples;
+    }
+    Ok(count)
+}
+
+/// Finds what the stream is, as it is stored, and its frames.
+fn open(bytes: &[u8]) -> Result<(&[u8; STREAMINFO], Frames<'_>)> {
+    let cut = || Error::decode("its metadata are cut off");
+    let stream = bytes.get(id3::len(bytes) as usize..).ok_or_else(cut)?;
+    let info = stream.get(8..).and_then(<[u8]>::first_chunk);
+    let info = info.ok_or_else(cut)?;
+    let mut at = 4;
+    loop {
+        let &[kind, a, b, c] = stream
+            .get(at..at + 4)
+            .and_then(<[u8]>::first_chunk)
+            .ok_or_else(cut)?;
+        let len = u32::from_be_bytes([0, a, b, c]) as usize;
+        let block = stream.get(at + 4..at + 4 + len).ok_or_else(cut)?;
+        if !flac_block::is_sound(kind & 0x7F, block, at == 4) {
+            return Err(Error::decode("a block of its metadata is damaged"));
+        }
+        at += 4 + len;
+        if kind & 0x80 != 0 {
+            break;
+        }
+    }
+    let frames = id3::without_end(stream.get(at..).ok_or_else(cut)?);
+    Ok((info, Frames::new(frames)))
+}
+
+/// What a decoder needs to know of a stream: nothing that another of its kind has otherwise.
+fn setup(stream: &[u8; STREAMINFO]) -> [u8; STREAMINFO] {
+    let mut setup = *stream;
+    setup[4..10].fill(0); // sizes of frames
+    setup[13] &= 0xF0; // the length, and a checksum of all
+    setup[14..].fill(0);
+    setup
+}
+
+/// Decodes the frames that are wanted.
+///
+/// # Errors
+///
+/// [`Error::Decode`]: it is damaged, or of another length than announced.
+pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
+    let (stream, mut frames) = open(bytes)?;
+    let info = Info::parse(&bytes[id3::len(bytes) as usize..])?;
+    let mut count = 0;
+    with_decoder(Codec::Flac, &setup(stream), |decoder| {
+        while let Some((frame, packet)) = frames.next()? {
+            info.check(&frame)?;
+            count += frame.samples;
+            if planes.skips(frame.samples) {
+                planes.skip(frame.samples);
+                continue;
+            }
+            match decoder.decode(packet)? {
+                GenericAudioBufferRef::S32(block) if block.frames() as u64 == frame.samples => {
+                    planes.ints(block.frames(), |channel| block.plane(channel));
+                }
+                _ => return Err(Error::decode("a frame of its sound is damaged")),
+            }
+        }
+        Ok(())
+    })?;
+    if count == recording.frames {
+        return Ok(());
+    }
+    Err(Error::decode(format!(
+        "its header announces {} frames, and it has {count}",
+        recording.frames
+    )))
+}

@@ -1,0 +1,249 @@
+//! Recordings: WAV, FLAC, MP3 and Ogg Vorbis, told apart by their bytes.
+//!
+//! Owns what a recording is before it is decoded (rate, channels, frames), which of its frames are the
+//! sample, and how they are laid out. WAV is read here, by its frames; FLAC, MP3 and Vorbis are taken out
+//! of their files here, frame by frame with all checksums that there are, and decoded by symphonia.
+//! Refuses to resample. Invariant: WAV and FLAC are what libsndfile reads, bit for bit; MP3 and Vorbis
+//! have its length; what is damaged is refused.
+
+mod decoder;
+mod depth;
+mod flac;
+mod flac_block;
+mod flac_frame;
+mod id3;
+mod mp3;
+mod mp3_frame;
+mod ogg;
+mod pcm;
+mod planes;
+mod span;
+mod vorbis;
+mod wav;
+
+use std::ops::Range;
+
+use super::header::nothing;
+use super::{Array, Header, Shapes, Target, headers};
+use crate::column::{Blobs, Look};
+use crate::error::{Error, Result};
+use crate::memory::Dtype;
+use planes::Planes;
+
+pub use depth::Depth;
+pub use span::Span;
+
+/// As many bytes tell the format.
+const FIRST_BYTES: u64 = 64;
+/// The most channels that libsndfile reads.
+const MOST_CHANNELS: usize = 1024;
+
+/// How samples are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Element type.
+    pub depth: Depth,
+    /// Whether a sample is the mean of its channels, of shape `(frames,)`, not `(channels, frames)`.
+    pub mono: bool,
+}
+
+/// What the header of a recording says.
+#[derive(Clone, Debug)]
+struct Recording {
+    format: Format,
+    /// Frames in a second.
+    rate: u32,
+    channels: usize,
+    /// Numbers per channel, known without decoding.
+    frames: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Format {
+    Wav(wav::Data),
+    Flac,
+    Mp3,
+    Vorbis,
+}
+
+impl Recording {
+    fn read(look: &mut Look<'_>) -> Result<Recording> {
+        let first = look.read(0..FIRST_BYTES)?;
+        let recording = match first.as_slice() {
+            [b'R', b'I', b'F', b'F' | b'X', ..] | [b'R', b'F', b'6', b'4', ..] => wav::read(look)?,
+            [b'O', b'g', b'g', b'S', ..] => vorbis::read(look)?,
+            _ => {
+                let start = id3::len(&first);
+                let head = look.read(start..start + 4)?;
+                match head.as_slice() {
+                    b"fLaC" => flac::read(look, start)?,
+                    [0xFF, second, ..] if second & 0xE0 == 0xE0 => mp3::read(look, start)?,
+                    _ => {
+                        return Err(Error::decode(
+                            "it is no WAV, FLAC, MP3 or Ogg Vorbis file: its first bytes are others",
+                        ));
+                    }
+                }
+            }
+        };
+        if recording.rate == 0 || i32::try_from(recording.rate).is_err() {
+            let reason = format!("a recording of {} frames a second", recording.rate);
+            return Err(Error::decode(reason));
+        }
+        if recording.channels == 0 || recording.channels > MOST_CHANNELS {
+            let reason = format!("a recording of {} channels", recording.channels);
+            return Err(Error::decode(reason));
+        }
+        Ok(recording)
+    }
+
+    fn is_float(&self) -> bool {
+        match &self.format {
+            Format::Wav(data) => data.encoding.is_float(),
+            Format::Flac => false,
+            Format::Mp3 | Format::Vorbis => true,
+        }
+    }
+}
+
+/// Samples in audio files.
+#[derive(Debug)]
+pub struct Audio {
+    files: Vec<Header<Recording>>,
+    shapes: Shapes,
+    /// One for all files, or one for each.
+    spans: Vec<Span>,
+    output: Output,
+}
+
+impl Audio {
+    /// Reads the headers of all files; returns the format and the bytes with their stamps.
+    ///
+    /// `spans` are one for all files, or one for each; files of another `rate`, if one is given, are
+    /// refused when their samples are wanted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`], [`Error::Read`]: not one file can be read; those of [`headers`].
+    pub fn open(
+        blobs: &Blobs,
+        spans: Vec<Span>,
+        output: Output,
+        rate: Option<u32>,
+        tick: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<(Audio, Blobs)> {
+        let (blobs, mut files) = headers(blobs, Recording::read, tick)?;
+        if !files.iter().any(|file| file.ok().is_some()) {
+            return Err(nothing(&files, &blobs, "there is no file to read"));
+        }
+        for file in &mut files {
+            let refusal = match file.ok() {
+                Some(found) => refusal(found, output, rate),
+                None => None,
+            };
+            if let Some(reason) = refusal {
+                *file = Header::Broken(reason.into());
+            }
+        }
+        let mut audio = Audio {
+            files,
+            shapes: Shapes::default(),
+            spans,
+            output,
+        };
+        let shapes = audio.files.iter().enumerate().map(|(index, file)| {
+            let recording = file.ok()?;
+            let range = audio.range(index, recording);
+            let frames = usize::try_from(range.end - range.start).ok()?;
+            Some(if output.mono {
+                vec![frames]
+            } else {
+                vec![recording.channels, frames]
+            })
+        });
+        audio.shapes = shapes.collect();
+        Ok((audio, blobs))
+    }
+
+    /// Frames in a second of each recording; None where a file cannot be used.
+    pub fn rates(&self) -> impl Iterator<Item = Option<u32>> {
+        self.files
+            .iter()
+            .map(|file| file.ok().map(|found| found.rate))
+    }
+
+    /// The frames that are the sample at `index`.
+    fn range(&self, index: usize, recording: &Recording) -> Range<u64> {
+        let span = match self.spans.as_slice() {
+            [span] => *span,
+            all => all.get(index).copied().unwrap_or_default(),
+        };
+        span.of(recording.frames, recording.rate)
+    }
+}
+
+/// Why a recording cannot be what was asked for.
+fn refusal(recording: &Recording, output: Output, rate: Option<u32>) -> Option<String> {
+    if let Some(rate) = rate
+        && rate != recording.rate
+    {
+        return Some(format!(
+            "its sample rate is {}, and {rate} was asked for; resample it first",
+            recording.rate
+        ));
+    }
+    if output.depth.is_float() {
+        return None;
+    }
+    let name = output.depth.dtype().name();
+    if recording.is_float() {
+        return Some(format!(
+            "its samples are floating point numbers, which have no scale as {name}; ask for float32"
+        ));
+    }
+    output
+        .mono
+        .then(|| format!("the mean of channels is no {name}; ask for float32"))
+}
+
+impl Array for Audio {
+    fn dtype(&self) -> Dtype {
+        self.output.depth.dtype()
+    }
+
+    fn fixed_shape(&self) -> Option<&[usize]> {
+        self.shapes.common()
+    }
+
+    fn shape(&self, index: usize) -> Option<&[usize]> {
+        self.shapes.get(index)
+    }
+
+    fn part(&self, index: usize) -> Result<Range<u64>> {
+        let file = &self.files[index];
+        if file.is_unread() {
+            return Ok(Blobs::ALL); // the attempt tells why
+        }
+        let recording = file.known()?;
+        Ok(match &recording.format {
+            Format::Wav(data) => data.bytes(self.range(index, recording)),
+            _ => Blobs::ALL,
+        })
+    }
+
+    fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
+        let recording = self.files[index].known()?;
+        let range = self.range(index, recording);
+        let out = target.shaped(self.shapes.get(index).unwrap_or(&[]))?;
+        if let Format::Wav(data) = &recording.format {
+            return pcm::write(data.encoding, bytes, recording.channels, self.output, out);
+        }
+        let mut planes = Planes::new(out, self.output, recording.channels, range);
+        match &recording.format {
+            Format::Wav(_) => Ok(()),
+            Format::Flac => flac::decode(bytes, recording, &mut planes),
+            Format::Mp3 => mp3::decode(bytes, recording, &mut planes),
+            Format::Vorbis => vorbis::decode(bytes, recording, &mut planes),
+        }
+    }
+}

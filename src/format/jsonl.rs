@@ -1,0 +1,289 @@
+//! Fields of JSON lines: each line is parsed once for all that are wanted of it.
+//!
+//! Owns which fields there are and what their values are to be; the lines are
+//! [`Lines`](crate::column::Lines)', the grammar is [`json`](super::json)'s. Invariant: a value is what
+//! `json.loads` makes of the line, or an error that names the file, the line and the field.
+
+mod lists;
+mod recent;
+
+use std::cell::RefCell;
+
+pub use lists::JsonLists;
+
+use super::json::{Fields, Flaw, Value};
+use crate::column::{Lines, Table, Values};
+use crate::error::{Error, Result};
+use crate::memory::Dtype;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// As many lines at the beginning tell what a field is.
+const FIRST_LINES: usize = 100;
+/// Letters of a value that an error shows.
+const SHOWN: usize = 40;
+
+thread_local! {
+    static FOUND: RefCell<Vec<Option<std::ops::Range<usize>>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the values of a field are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// Numbers or booleans.
+    Number(Dtype),
+    /// Text.
+    Text,
+    /// Lists of numbers or booleans.
+    List(Dtype),
+}
+
+/// Some fields of lines.
+#[derive(Debug)]
+pub struct Jsonl {
+    /// No two have the same.
+    id: usize,
+    lines: Arc<Lines>,
+    fields: Fields,
+    /// What the fields are called in errors.
+    names: Vec<String>,
+}
+
+impl Jsonl {
+    /// Takes lines, and the keys that lead to each field.
+    pub fn new(lines: Arc<Lines>, paths: &[Vec<String>]) -> Jsonl {
+        static IDS: AtomicUsize = AtomicUsize::new(1);
+        let names = paths.iter().map(|path| path.join("."));
+        Jsonl {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            fields: Fields::new(paths),
+            names: names.collect(),
+            lines,
+        }
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> &Arc<Lines> {
+        &self.lines
+    }
+
+    /// Finds out what the values of a field are: `dtype` of numbers, or text, if that is given; otherwise
+    /// what the first lines have. Whole numbers among floating point numbers are such.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`]: the first lines do not tell, or have what no column can be of.
+    pub fn element(&self, field: usize, wanted: Option<Element>) -> Result<Element> {
+        let mut found = None;
+        let mut failed = None;
+        for index in 0..self.lines.len().min(FIRST_LINES) {
+            let seen = self.value(index, field, |value| {
+                value.map_or(Ok(None), |value| seen(value, wanted))
+            });
+            match (seen, found) {
+                (Err(error), _) => {
+                    failed.get_or_insert(error);
+                }
+                (Ok(None), _) => {}
+                (Ok(seen), None) => found = seen,
+                (Ok(Some(seen)), Some(before)) => found = Some(joined(before, seen)),
+            }
+        }
+        match (wanted, found, failed) {
+            (Some(Element::Number(dtype)), Some(Element::List(_)), _) => Ok(Element::List(dtype)),
+            (Some(wanted), ..) => Ok(wanted),
+            (None, Some(found), _) => Ok(found),
+            (None, None, Some(error)) => Err(error),
+            (None, None, None) if self.lines.is_empty() => Ok(Element::Text), // which nobody will see
+            (None, None, None) => {
+                let reason = "missing, null or an empty list in the first lines, which are to tell what \
+                              it is; give dtype";
+                self.refuse(0, Some(field), reason)
+            }
+        }
+    }
+
+    /// Calls `make` with the value of a field of the line at `index`, which must be below the number of
+    /// lines; None: missing. Its error is the reason.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`]: the line is no JSON, or what `make` says. Those of [`Lines::with`].
+    fn value<T>(
+        &self,
+        index: usize,
+        field: usize,
+        make: impl FnOnce(Option<Value<'_>>) -> std::result::Result<T, String>,
+    ) -> Result<T> {
+        let made = if self.fields.len() == 1 {
+            self.lines
+                .with(index, |line| self.pick(line, field, make))?
+        } else {
+            recent::value(self, index, field, make)?
+        };
+        match made {
+            Ok(Ok(made)) => Ok(made),
+            Ok(Err(reason)) => self.refuse(index, Some(field), &reason),
+            Err(flaw) => self.broken(index, flaw),
+        }
+    }
+
+    /// Calls `make` with the value of a field of a line.
+    fn pick<T>(
+        &self,
+        line: &[u8],
+        field: usize,
+        make: impl FnOnce(Option<Value<'_>>) -> T,
+    ) -> std::result::Result<T, Flaw> {
+        FOUND.with_borrow_mut(|found| {
+            self.fields.find(line, found)?;
+            let value = found[field].clone().map(|place| Value::of(&line[place]));
+            Ok(make(value))
+        })
+    }
+
+    fn broken<T>(&self, index: usize, flaw: Flaw) -> Result<T> {
+        let Flaw { what, at } = flaw;
+        let reason =
+            format!("no JSON: {what}, at byte {at} of the line; mend the line, or drop it");
+        self.refuse(index, None, &reason)
+    }
+
+    fn refuse<T>(&self, index: usize, field: Option<usize>, reason: &str) -> Result<T> {
+        let number = self.lines.number(index)?;
+        let field = field
+            .map(|field| &self.names[field])
+            .filter(|name| !name.is_empty());
+        let field = field.map_or(String::new(), |name| format!(", field {name:?}"));
+        Err(Error::Decode {
+            path: self.lines.path(index).to_owned(),
+            reason: format!("line {number}{field}: {reason}"),
+        })
+    }
+}
+
+/// What a value says about its field; None: nothing.
+fn seen(value: Value<'_>, wanted: Option<Element>) -> std::result::Result<Option<Element>, String> {
+    Ok(Some(match value {
+        Value::Null => return Ok(None),
+        Value::Bool(_) => Element::Number(Dtype::Bool),
+        Value::Int(_) => Element::Number(Dtype::Int64),
+        Value::Float(_) => Element::Number(Dtype::Float64),
+        Value::Text(_) => Element::Text,
+        Value::List(_) => {
+            let elements = value.elements().ok_or(
+                "a list of something else than numbers and booleans; a column has those, or no list",
+            )?;
+            let mut found = None;
+            for element in elements {
+                let Some(Element::Number(dtype)) = seen(element, None)? else {
+                    continue;
+                };
+                found = Some(match found {
+                    None => Element::List(dtype),
+                    Some(before) => joined(before, Element::List(dtype)),
+                });
+            }
+            return Ok(found.or(match wanted {
+                Some(Element::Number(dtype)) => Some(Element::List(dtype)),
+                _ => None,
+            }));
+        }
+        Value::Object => return Err("an object; a column is one of its fields".into()),
+    }))
+}
+
+/// What a field is that has both.
+fn joined(first: Element, other: Element) -> Element {
+    use Dtype::{Float64, Int64};
+    use Element::{List, Number};
+    match (first, other) {
+        (Number(Int64), Number(Float64)) | (List(Int64), List(Float64)) => other,
+        _ => first,
+    }
+}
+
+/// Why a value is none of a column of `dtype`, or of text.
+fn misfit(value: Option<Value<'_>>, dtype: Option<Dtype>) -> String {
+    let expected = dtype.map_or("a string", Dtype::name);
+    let Some(value) = value else {
+        return format!("missing, where {expected} is expected; add it, or drop the line");
+    };
+    let found = match value {
+        Value::Int(number) | Value::Float(number) => {
+            let shown: String = number.chars().take(SHOWN).collect();
+            let cut = if shown.len() < number.len() {
+                "…"
+            } else {
+                ""
+            };
+            format!("{shown}{cut}")
+        }
+        other => other.name().to_owned(),
+    };
+    let advice = match (value, dtype) {
+        (Value::Float(_), Some(Dtype::Int64)) => "give dtype=torch.float64, or mend the line",
+        (Value::Int(_), Some(Dtype::Int64)) => {
+            "it does not fit; give dtype=torch.float64 to have it rounded, or mend the line"
+        }
+        (Value::Int(_) | Value::Float(_), Some(_)) => {
+            "give a dtype that holds it, or mend the line"
+        }
+        (Value::Text(_), None) => "half of a surrogate pair is no text; mend the line, or drop it",
+        _ => "mend the line, or drop it",
+    };
+    format!("{found}, where {expected} is expected; {advice}")
+}
+
+/// Numbers or text of one field.
+#[derive(Debug)]
+pub struct JsonColumn {
+    source: Arc<Jsonl>,
+    field: usize,
+    /// None: text.
+    dtype: Option<Dtype>,
+}
+
+impl JsonColumn {
+    /// Takes a field whose values are numbers of `dtype`, or text.
+    pub fn new(source: Arc<Jsonl>, field: usize, dtype: Option<Dtype>) -> JsonColumn {
+        JsonColumn {
+            source,
+            field,
+            dtype,
+        }
+    }
+}
+
+impl Table for JsonColumn {
+    fn len(&self) -> usize {
+        self.source.lines.len()
+    }
+
+    fn values(&self) -> Values {
+        self.dtype.map_or(Values::Text, Values::Rows)
+    }
+
+    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+        let Some(dtype) = self.dtype else {
+            return Ok(());
+        };
+        let places = out.chunks_exact_mut(dtype.itemsize());
+        for (position, (&index, place)) in indices.iter().zip(places).enumerate() {
+            let made = self.source.value(index, self.field, |value| {
+                let written = value.and_then(|value| value.write(dtype, place));
+                written.ok_or_else(|| misfit(value, Some(dtype)))
+            });
+            made.map_err(|error| error.at(position))?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
+        self.source.value(index, self.field, |value| {
+            let text = value.and_then(Value::text);
+            let text = text.ok_or_else(|| misfit(value, None))?;
+            Ok(text.into_bytes().into_boxed_slice())
+        })
+    }
+}

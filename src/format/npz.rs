@@ -1,0 +1,198 @@
+//! NumPy's `.npz`: a zip file with a `.npy` file for each array.
+//!
+//! What the arrays are is [`Npy`]'s, where they lie [`Directory`]'s. Refuses what `numpy.load` refuses, and
+//! a member that has not the CRC-32 of the directory, unless only rows of it are read.
+
+use std::ops::Range;
+
+use zlib_rs::crc32::crc32;
+
+use super::deflate::inflate;
+use super::npy::Layout;
+use super::{Array, Header, Npy, RowRange, Target, headers};
+use crate::archive::{Directory, Member};
+use crate::column::{Blobs, Look};
+use crate::error::{Error, Result};
+use crate::memory::Dtype;
+
+/// So much of a compressed member is read at first for its header.
+const FIRST_BYTES: u64 = 1024;
+/// Names that a refusal lists.
+const LISTED: usize = 8;
+
+/// Samples in `.npz` files, under one key.
+#[derive(Debug)]
+pub struct Npz {
+    arrays: Npy,
+    /// Where each lies, and the bytes of all its elements; None where there is no header.
+    members: Vec<Option<(Member, u64)>>,
+}
+
+impl Npz {
+    /// Reads the headers of the arrays that `key` names; otherwise as [`Npy::open`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Npy::open`].
+    pub fn open(
+        blobs: &Blobs,
+        key: &str,
+        rows: Vec<RowRange>,
+        tick: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<(Npz, Blobs)> {
+        let key = key.to_owned();
+        let (blobs, found) = headers(blobs, move |look| read(look, &key), tick)?;
+        let split = found.into_iter().map(|header| match header {
+            Header::Known((layout, member)) => {
+                let place = Some((member, layout.bytes(&layout.shape).unwrap_or(0)));
+                (Header::Known(layout), place)
+            }
+            Header::Broken(reason) => (Header::Broken(reason), None),
+            Header::Unread => (Header::Unread, None),
+        });
+        let (layouts, members) = split.unzip();
+        let arrays = Npy::new(layouts, rows, &blobs)?;
+        Ok((Npz { arrays, members }, blobs))
+    }
+
+    /// Where the member at `index` lies, and which part of its contents is the sample, read alone or not.
+    fn place(&self, index: usize) -> Result<Option<Place>> {
+        let part = self.arrays.part(index)?;
+        Ok(self.members[index].map(|(member, whole)| Place {
+            alone: !member.deflated && part.end - part.start < whole,
+            member,
+            part,
+        }))
+    }
+}
+
+/// What is read for a sample.
+struct Place {
+    member: Member,
+    /// Of the member's contents.
+    part: Range<u64>,
+    /// Whether only that is read.
+    alone: bool,
+}
+
+/// Finds an array as NumPy does, and reads its header.
+fn read(look: &mut Look<'_>, key: &str) -> Result<(Layout, Member)> {
+    let directory = Directory::read(look)?;
+    let member = match directory.member(look, key)? {
+        Some(member) => Some(member),
+        None => directory.member(look, &format!("{key}.npy"))?,
+    };
+    let Some(member) = member else {
+        return Err(missing(&directory, key));
+    };
+    let layout = Layout::read_of(member.size, |part| {
+        if member.deflated {
+            return inflate_part(look, member, part);
+        }
+        let end = part.end.min(member.size);
+        look.read(member.start + part.start.min(end)..member.start + end)
+    });
+    let layout = layout.map_err(|error| match error {
+        Error::Decode { reason, .. } => Error::decode(format!("its array {key:?}: {reason}")),
+        other => other,
+    })?;
+    Ok((layout, member))
+}
+
+/// The refusal of a file without the array.
+fn missing(directory: &Directory, key: &str) -> Error {
+    let names = directory.names().map(|name| {
+        let name = name.strip_suffix(b".npy").unwrap_or(name);
+        format!("{:?}", String::from_utf8_lossy(name))
+    });
+    let mut names: Vec<String> = names.take(LISTED + 1).collect();
+    if names.len() > LISTED {
+        names[LISTED] = "…".into();
+    }
+    Error::decode(format!(
+        "it has no array {key:?}; it has {}",
+        names.join(", ")
+    ))
+}
+
+/// Reads a part of what a compressed member becomes, and no more of the member than that takes.
+fn inflate_part(look: &mut Look<'_>, member: Member, part: Range<u64>) -> Result<Vec<u8>> {
+    let wanted = part.end.min(member.size) as usize;
+    let mut out = vec![0; wanted]; // of a header: at most 10 kB
+    let mut taken = FIRST_BYTES;
+    loop {
+        let len = taken.min(member.len);
+        let compressed = look.read(member.start..member.start + len)?;
+        let (made, ended) = inflate(&compressed, &mut out)?;
+        if made == wanted || ended || len == member.len {
+            out.truncate(made);
+            out.drain(..(part.start as usize).min(made));
+            return Ok(out);
+        }
+        taken *= 4;
+    }
+}
+
+/// Inflates a whole member into `out`.
+fn inflate_all(compressed: &[u8], member: Member, out: &mut Vec<u8>) -> Result<()> {
+    out.resize(member.size as usize + 1, 0); // one more shows that there is no more
+    let (made, ended) = inflate(compressed, out)?;
+    if !ended || made as u64 != member.size {
+        return Err(Error::decode(
+            "its compressed bytes are not as many as its zip directory says",
+        ));
+    }
+    out.truncate(made);
+    Ok(())
+}
+
+impl Array for Npz {
+    fn dtype(&self) -> Dtype {
+        self.arrays.dtype()
+    }
+
+    fn fixed_shape(&self) -> Option<&[usize]> {
+        self.arrays.fixed_shape()
+    }
+
+    fn shape(&self, index: usize) -> Option<&[usize]> {
+        self.arrays.shape(index)
+    }
+
+    fn part(&self, index: usize) -> Result<Range<u64>> {
+        Ok(match self.place(index)? {
+            None => Blobs::ALL,
+            Some(place) if place.alone => {
+                place.member.start + place.part.start..place.member.start + place.part.end
+            }
+            Some(place) => place.member.range(),
+        })
+    }
+
+    fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
+        let Some(place) = self.place(index)? else {
+            return self.arrays.decode(index, bytes, target); // tells why
+        };
+        if place.alone {
+            return self.arrays.decode(index, bytes, target);
+        }
+        let mut scratch = Blobs::spare();
+        let decoded = (|| {
+            let contents = if place.member.deflated {
+                inflate_all(bytes, place.member, &mut scratch)?;
+                &scratch
+            } else {
+                bytes
+            };
+            if crc32(0, contents) != place.member.crc {
+                return Err(Error::decode(
+                    "its array has another checksum than its zip directory says",
+                ));
+            }
+            let part = place.part.start as usize..place.part.end as usize;
+            self.arrays.decode(index, &contents[part], target)
+        })();
+        Blobs::recycle(scratch);
+        decoded
+    }
+}

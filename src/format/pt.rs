@@ -1,0 +1,346 @@
+//! Tensors that `torch.save` wrote in its zip format.
+//!
+//! A pickle describes tensors as views of storages, each a stored member of the archive. The pickle is
+//! read by [`pickle::Machine`], which runs no code. Refuses all but strided tensors and flat dicts of
+//! them. Like torch, it checks no checksums. Invariant: a sample is its view's elements in C order and
+//! native byte order; its storage has them all.
+
+mod pickle;
+mod tensor;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::header::one_dtype;
+use super::{Array, Header, Shapes, Target, headers, order};
+use crate::archive::{Directory, EXPANSION, Member};
+use crate::column::{Blobs, Look};
+use crate::error::{Error, Result};
+use crate::memory::Dtype;
+use pickle::{Machine, Value};
+use tensor::{Storage, Tensor};
+
+/// Versions of the format that torch reads (`caffe2/serialize/versions.h`).
+const VERSIONS: Range<u64> = 1..11;
+/// The longest pickle that is read.
+const LONGEST_PICKLE: u64 = 16 << 20;
+/// The longest of the small members: version, byte order and the like.
+const LONGEST_TEXT: u64 = 1024;
+/// Keys that a refusal lists.
+const LISTED: usize = 8;
+
+/// What a file says of its sample.
+#[derive(Debug)]
+struct Layout {
+    /// Its bytes in the file, from its first element to its last.
+    part: Range<u64>,
+    dtype: Dtype,
+    /// Whether their bytes are in the other order than this machine's.
+    swapped: bool,
+    shape: Vec<usize>,
+    /// In bytes.
+    strides: Vec<usize>,
+}
+
+/// Samples in files of `torch.save`.
+#[derive(Debug)]
+pub struct Pt {
+    headers: Vec<Header<Layout>>,
+    shapes: Shapes,
+    dtype: Dtype,
+}
+
+impl Pt {
+    /// Reads the pickles of all files; returns the format and the bytes with their stamps. Of dicts, `key`
+    /// says which tensor is the sample.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`], [`Error::Read`]: not one file can be read; those of [`headers`].
+    pub fn open(
+        blobs: &Blobs,
+        key: Option<&str>,
+        tick: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<(Pt, Blobs)> {
+        let key = key.map(str::to_owned);
+        let (blobs, mut found) = headers(blobs, move |look| read(look, key.as_deref()), tick)?;
+        let dtype = one_dtype(&mut found, &blobs, |layout| layout.dtype)?;
+        let shapes = found.iter().map(|header| Some(&header.ok()?.shape));
+        let pt = Pt {
+            shapes: shapes.collect(),
+            headers: found,
+            dtype,
+        };
+        Ok((pt, blobs))
+    }
+}
+
+/// Reads what a file says of its sample.
+fn read(look: &mut Look<'_>, key: Option<&str>) -> Result<Layout> {
+    let archive = Archive::open(look)?;
+    if archive.members.contains_key("constants.pkl") {
+        return Err(Error::decode("it holds a TorchScript module, no tensor"));
+    }
+    archive.expect_version(look)?;
+    let is_little = archive.is_little(look)?;
+    let pickle = archive.member("data.pkl")?;
+    if pickle.size > LONGEST_PICKLE {
+        let reason = format!(
+            "its pickle has {} bytes; at most {LONGEST_PICKLE} are read",
+            pickle.size
+        );
+        return Err(Error::decode(reason));
+    }
+    let pickle = look.read(pickle.range())?;
+    let (machine, made) = Machine::run(&pickle)?;
+    let tensor = choose(&machine, made, key)?;
+    let mut member = None;
+    for (number, storage) in machine.storages.iter().enumerate() {
+        let found = archive.storage(storage)?;
+        if number == tensor.storage {
+            member = Some(found);
+        }
+    }
+    let member = member.ok_or(Error::Abandoned)?;
+    let stored = machine.storages[tensor.storage].dtype;
+    let swapped = is_little != cfg!(target_endian = "little") && tensor.dtype.itemsize() > 1;
+    if swapped && stored != Some(tensor.dtype) {
+        return Err(Error::decode(format!(
+            "its {} are in the other byte order, and torch does not turn such storages around",
+            tensor.dtype.name()
+        )));
+    }
+    Layout::of(tensor, member, look.len(), swapped)
+}
+
+/// Finds the tensor that is the sample.
+fn choose<'m>(machine: &'m Machine<'_>, made: Value<'_>, key: Option<&str>) -> Result<&'m Tensor> {
+    let wanted = match (made, key) {
+        (Value::Tensor(_), None) => made,
+        (Value::Dict(dict), None) => {
+            let keys = keys(machine, dict);
+            return Err(Error::decode(format!(
+                "it holds a dict: give key=, one of {keys}"
+            )));
+        }
+        (Value::Dict(dict), Some(key)) => {
+            let mut items = machine.dicts[dict].items.iter().rev();
+            let found = items.find(|item| item.0 == Value::Text(key));
+            found.map(|item| item.1).ok_or_else(|| {
+                let keys = keys(machine, dict);
+                Error::decode(format!("its dict has no {key:?}; it has {keys}"))
+            })?
+        }
+        (Value::Tensor(_), Some(key)) => {
+            let reason = format!("it holds a tensor, no dict with {key:?}: leave key out");
+            return Err(Error::decode(reason));
+        }
+        (other, _) => other,
+    };
+    match wanted {
+        Value::Tensor(tensor) => Ok(&machine.tensors[tensor]),
+        other => Err(Error::decode(format!(
+            "it holds {} where a tensor is expected",
+            other.describe()
+        ))),
+    }
+}
+
+fn keys(machine: &Machine<'_>, dict: usize) -> String {
+    let items = &machine.dicts[dict].items;
+    let keys = items.iter().map(|(key, _)| match key {
+        Value::Text(key) => format!("{key:?}"),
+        other => other.describe(),
+    });
+    let mut keys: Vec<String> = keys.take(LISTED + 1).collect();
+    if keys.len() > LISTED {
+        keys[LISTED] = "…".into();
+    }
+    match keys.as_slice() {
+        [] => "no keys".into(),
+        keys => keys.join(", "),
+    }
+}
+
+/// A file of `torch.save`: members in one folder, all stored.
+struct Archive {
+    /// By their names in the folder.
+    members: HashMap<String, Member>,
+}
+
+impl Archive {
+    /// Finds all members, and reads the small ones that torch reads and this reader needs not.
+    fn open(look: &mut Look<'_>) -> Result<Archive> {
+        let directory = Directory::read(look).map_err(|error| match error {
+            Error::Decode { reason, .. } => Error::decode(format!(
+                "{reason} (torch.save writes zip files since version 1.6; save older files again)"
+            )),
+            other => other,
+        })?;
+        let strange =
+            || Error::decode("no file of torch.save: its members do not lie in one folder");
+        let first = std::str::from_utf8(directory.first()).ok();
+        let (folder, _) = first
+            .and_then(|name| name.split_once('/'))
+            .ok_or_else(strange)?;
+        let mut members = HashMap::new();
+        for path in directory.names() {
+            let path = std::str::from_utf8(path).map_err(|_| strange())?;
+            let name = path
+                .strip_prefix(folder)
+                .and_then(|name| name.strip_prefix('/'));
+            let (name, member) = (name.ok_or_else(strange)?, directory.member(look, path)?);
+            let member = member.filter(|member| !member.deflated).ok_or_else(|| {
+                Error::decode(format!(
+                    "its member {path:?} is compressed; torch.save stores it"
+                ))
+            })?;
+            members.insert(name.to_owned(), member);
+        }
+        let archive = Archive { members };
+        if let Some(text) = archive.text(look, ".storage_alignment")?
+            && text.trim().parse::<u64>().is_err()
+        {
+            return Err(Error::decode(format!(
+                "its storages are aligned to {text:?}"
+            )));
+        }
+        archive.text(look, ".data/serialization_id")?;
+        Ok(archive)
+    }
+
+    fn member(&self, name: &str) -> Result<Member> {
+        self.members.get(name).copied().ok_or_else(|| {
+            Error::decode(format!("no file of torch.save: it has no member {name:?}"))
+        })
+    }
+
+    /// Reads a small member that is a text.
+    fn text(&self, look: &mut Look<'_>, name: &str) -> Result<Option<String>> {
+        let Some(member) = self.members.get(name) else {
+            return Ok(None);
+        };
+        let bytes = if member.len > LONGEST_TEXT {
+            None
+        } else {
+            Some(look.read(member.range())?)
+        };
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = text.ok_or_else(|| Error::decode(format!("its member {name:?} is no text")));
+        text.map(Some)
+    }
+
+    fn expect_version(&self, look: &mut Look<'_>) -> Result<()> {
+        let version = match self.text(look, ".data/version")? {
+            Some(version) => version,
+            None => self.text(look, "version")?.unwrap_or_default(),
+        };
+        let version = version.trim();
+        if version
+            .parse()
+            .is_ok_and(|number| VERSIONS.contains(&number))
+        {
+            return Ok(());
+        }
+        let reason = format!("it has version {version:?} of the format, which is not known");
+        Err(Error::decode(reason))
+    }
+
+    /// Whether numbers have their lowest byte first, as in files that do not say.
+    fn is_little(&self, look: &mut Look<'_>) -> Result<bool> {
+        match self.text(look, "byteorder")?.as_deref() {
+            None | Some("little") => Ok(true),
+            Some("big") => Ok(false),
+            Some(other) => Err(Error::decode(format!(
+                "its byte order is {other:?}, neither 'little' nor 'big'"
+            ))),
+        }
+    }
+
+    fn storage(&self, storage: &Storage<'_>) -> Result<Member> {
+        let member = self.member(&format!("data/{}", storage.key))?;
+        if member.len != storage.bytes {
+            return Err(Error::decode(format!(
+                "its storage {:?} has {} bytes, and {} are announced",
+                storage.key, member.len, storage.bytes
+            )));
+        }
+        Ok(member)
+    }
+}
+
+impl Layout {
+    /// Places a tensor whose storage is `member`, in a file of `len` bytes.
+    fn of(tensor: &Tensor, member: Member, len: u64, swapped: bool) -> Result<Layout> {
+        let (view, itemsize) = (&tensor.view, tensor.dtype.itemsize());
+        let elements = view.elements().unwrap_or(u64::MAX);
+        if elements.saturating_mul(itemsize as u64) > len.saturating_mul(EXPANSION) {
+            return Err(Error::decode(format!(
+                "its tensor of shape {:?} repeats few elements, more than {EXPANSION} times the file",
+                view.shape
+            )));
+        }
+        let (start, end) = if elements == 0 {
+            (0, 0)
+        } else {
+            (view.offset, view.offset + view.reach().unwrap_or(0) + 1)
+        };
+        let place = |element: u64| member.start + element * itemsize as u64;
+        let strides = view.strides.iter();
+        Ok(Layout {
+            part: place(start)..place(end),
+            dtype: tensor.dtype,
+            swapped,
+            shape: view.shape.clone(),
+            strides: strides.map(|&n| n.saturating_mul(itemsize)).collect(),
+        })
+    }
+
+    /// Whether elements lie in C order, one behind the other.
+    fn is_contiguous(&self, out: usize) -> bool {
+        let mut stride = self.dtype.itemsize();
+        let mut pairs = self.shape.iter().zip(&self.strides).rev();
+        out as u64 == self.part.end - self.part.start
+            && pairs.all(|(&n, &found)| {
+                let expected = stride;
+                stride = stride.saturating_mul(n);
+                n == 1 || found == expected
+            })
+    }
+}
+
+impl Array for Pt {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn fixed_shape(&self) -> Option<&[usize]> {
+        self.shapes.common()
+    }
+
+    fn shape(&self, index: usize) -> Option<&[usize]> {
+        self.shapes.get(index)
+    }
+
+    fn part(&self, index: usize) -> Result<Range<u64>> {
+        let header = &self.headers[index];
+        if header.is_unread() {
+            return Ok(Blobs::ALL); // the attempt tells why
+        }
+        Ok(header.known()?.part.clone())
+    }
+
+    fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
+        let layout = self.headers[index].known()?;
+        let out = target.shaped(&layout.shape)?;
+        if layout.is_contiguous(out.len()) {
+            out.copy_from_slice(bytes);
+        } else {
+            order::copy(bytes, 0, &layout.shape, &layout.strides, out);
+        }
+        if layout.swapped {
+            order::swap(self.dtype, out);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! What pickles of tensors call: `_rebuild_tensor_v2` and its kin of `torch/_utils.py`, and storages.
+
+use super::pickle::{Machine, Value, broken};
+use crate::error::{Error, Result};
+use crate::memory::Dtype;
+
+/// Names of storages in `torch`, and what their elements are.
+const STORAGES: [(&str, Dtype); 12] = [
+    ("FloatStorage", Dtype::Float32),
+    ("DoubleStorage", Dtype::Float64),
+    ("HalfStorage", Dtype::Float16),
+    ("BFloat16Storage", Dtype::BFloat16),
+    ("LongStorage", Dtype::Int64),
+    ("IntStorage", Dtype::Int32),
+    ("ShortStorage", Dtype::Int16),
+    ("CharStorage", Dtype::Int8),
+    ("ByteStorage", Dtype::UInt8),
+    ("BoolStorage", Dtype::Bool),
+    ("ComplexFloatStorage", Dtype::Complex64),
+    ("ComplexDoubleStorage", Dtype::Complex128),
+];
+const UNTYPED: (&str, &str) = ("torch.storage", "UntypedStorage");
+const UTILS: &str = "torch._utils";
+const ORDERED: (&str, &str) = ("collections", "OrderedDict");
+/// Devices whose storages are in files like those of the processor.
+const DEVICES: [&str; 4] = ["cpu", "cuda", "mps", "xpu"];
+/// As many dimensions as NumPy and this reader have.
+const MOST_DIMENSIONS: usize = 64;
+
+/// A storage, as a pickle names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Storage<'a> {
+    /// Name of its member, below `data`.
+    pub(super) key: &'a str,
+    /// None: bytes.
+    pub(super) dtype: Option<Dtype>,
+    pub(super) bytes: u64,
+}
+
+/// A tensor, as a pickle describes it.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    /// Of [`Machine::storages`].
+    pub(super) storage: usize,
+    pub(super) dtype: Dtype,
+    pub(super) view: View,
+}
+
+/// Which elements of a storage, all in elements.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) offset: u64,
+    pub(super) shape: Vec<usize>,
+    pub(super) strides: Vec<usize>,
+}
+
+impl View {
+    /// Whether a pickle of tensors may name this.
+    pub(super) fn is_known(module: &str, name: &str) -> bool {
+        match module {
+            UTILS => matches!(
+                name,
+                "_rebuild_tensor_v2" | "_rebuild_tensor_v3" | "_rebuild_parameter"
+            ),
+            "torch" => STORAGES.iter().any(|row| row.0 == name) || Dtype::from_name(name).is_some(),
+            _ => (module, name) == UNTYPED || (module, name) == ORDERED,
+        }
+    }
+
+    /// How many elements it has, if that is a number.
+    pub(super) fn elements(&self) -> Option<u64> {
+        let mut sizes = self.shape.iter();
+        sizes.try_fold(1, |all: u64, &n| all.checked_mul(n as u64))
+    }
+
+    /// How far behind the first element the last one begins; None where that is no number. There must be
+    /// elements.
+    pub(super) fn reach(&self) -> Option<u64> {
+        let mut pairs = self.shape.iter().zip(&self.strides);
+        pairs.try_fold(0, |reach: u64, (&n, &stride)| {
+            reach.checked_add((n as u64 - 1).checked_mul(stride as u64)?)
+        })
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// Finds the storage of a persistent id: `("storage", type, key, location, numel)`.
+    pub(super) fn storage(&mut self, id: Value<'a>) -> Result<Value<'a>> {
+        let items = match id {
+            Value::Tuple(id) => self.tuples[id].as_slice(),
+            _ => &[],
+        };
+        let &[
+            Value::Text("storage"),
+            Value::Global(module, name),
+            Value::Text(key),
+            Value::Text(location),
+            Value::Int(count),
+        ] = items
+        else {
+            return Err(broken("a storage has no proper id"));
+        };
+        let device = location.split(':').next().unwrap_or(location);
+        if !DEVICES.contains(&device) {
+            return Err(Error::decode(format!(
+                "a storage is on {location:?}, where no elements are saved"
+            )));
+        }
+        let typed = STORAGES.iter().find(|row| row.0 == name);
+        let dtype = match typed {
+            Some(&(_, dtype)) if module == "torch" => Some(dtype),
+            _ if (module, name) == UNTYPED => None,
+            _ => return Err(broken("a storage has a type that is none")),
+        };
+        let count = u64::try_from(count).ok();
+        let bytes = count.and_then(|n| n.checked_mul(dtype.map_or(1, Dtype::itemsize) as u64));
+        let bytes = bytes.ok_or_else(|| broken("a storage has an impossible size"))?;
+        let storage = Storage { key, dtype, bytes };
+        let next = self.storages.len();
+        let number = *self.keys.entry(key).or_insert(next);
+        if number == next {
+            self.storages.push(storage);
+        } else if self.storages[number] != storage {
+            return Err(broken("a storage is described in two ways"));
+        }
+        Ok(Value::Storage(number))
+    }
+
+    /// Does what a function of torch does.
+    pub(super) fn call(&mut self, function: Value<'a>, arguments: Value<'a>) -> Result<Value<'a>> {
+        let Value::Tuple(arguments) = arguments else {
+            return Err(broken("a function is called without arguments"));
+        };
+        let arguments = self.tuples[arguments].clone();
+        let improper = || broken("a tensor is described in another way than torch does");
+        match (function, arguments.as_slice()) {
+            (Value::Global(module, name), []) if (module, name) == ORDERED => {
+                Ok(self.new_dict(true))
+            }
+            (
+                Value::Global(UTILS, "_rebuild_parameter"),
+                &[Value::Tensor(tensor), Value::Bool(gradient), Value::Dict(_)],
+            ) => {
+                expect_gradient(self.tensors[tensor].dtype, gradient)?;
+                Ok(Value::Tensor(tensor))
+            }
+            (Value::Global(UTILS, "_rebuild_tensor_v2"), [view @ .., gradient, hooks])
+                if view.len() == 4 =>
+            {
+                self.rebuild(view, *gradient, *hooks, None)
+            }
+            (
+                Value::Global(UTILS, "_rebuild_tensor_v2"),
+                [view @ .., gradient, hooks, metadata],
+            ) if view.len() == 4 => {
+                self.expect_plain(*metadata)?;
+                self.rebuild(view, *gradient, *hooks, None)
+            }
+            (
+                Value::Global(UTILS, "_rebuild_tensor_v3"),
+                [view @ .., gradient, hooks, Value::Global("torch", dtype)],
+            ) if view.len() == 4 => {
+                let dtype = Dtype::from_name(dtype).ok_or_else(improper)?;
+                self.rebuild(view, *gradient, *hooks, Some(dtype))
+            }
+            (
+                Value::Global(UTILS, "_rebuild_tensor_v3"),
+                [
+                    view @ ..,
+                    gradient,
+                    hooks,
+                    Value::Global("torch", dtype),
+                    metadata,
+                ],
+            ) if view.len() == 4 => {
+                self.expect_plain(*metadata)?;
+                let dtype = Dtype::from_name(dtype).ok_or_else(improper)?;
+                self.rebuild(view, *gradient, *hooks, Some(dtype))
+            }
+            _ => Err(improper()),
+        }
+    }
+
+    /// Makes a tensor of a storage, an offset, sizes and strides.
+    fn rebuild(
+        &mut self,
+        view: &[Value<'a>],
+        gradient: Value<'a>,
+        hooks: Value<'a>,
+        dtype: Option<Dtype>,
+    ) -> Result<Value<'a>> {
+        let (
+            &[
+                Value::Storage(storage),
+                Value::Int(offset),
+                Value::Tuple(shape),
+                Value::Tuple(strides),
+            ],
+            Value::Bool(gradient),
+            Value::Dict(_),
+        ) = (view, gradient, hooks)
+        else {
+            return Err(broken(
+                "a tensor is described in another way than torch does",
+            ));
+        };
+        let dtype = dtype.or(self.storages[storage].dtype);
+        let dtype = dtype.unwrap_or(Dtype::UInt8);
+        expect_gradient(dtype, gradient)?;
+        let (shape, strides) = (self.sizes(shape)?, self.sizes(strides)?);
+        let offset = u64::try_from(offset).map_err(|_| negative())?;
+        if shape.len() != strides.len() || shape.len() > MOST_DIMENSIONS {
+            return Err(Error::decode(format!(
+                "a tensor has {} sizes and {} strides; expected as many, at most {MOST_DIMENSIONS}",
+                shape.len(),
+                strides.len()
+            )));
+        }
+        let view = View {
+            offset,
+            shape,
+            strides,
+        };
+        let itemsize = dtype.itemsize() as u64;
+        let end = match view.elements() {
+            Some(0) => Some(0),
+            Some(_) => view
+                .reach()
+                .and_then(|reach| reach.checked_add(offset)?.checked_add(1))
+                .and_then(|end| end.checked_mul(itemsize)),
+            None => None,
+        };
+        if end.is_none_or(|end| end > self.storages[storage].bytes) {
+            return Err(Error::decode(format!(
+                "a tensor of shape {:?} reaches beyond its storage of {} bytes",
+                view.shape, self.storages[storage].bytes
+            )));
+        }
+        self.tensors.push(Tensor {
+            storage,
+            dtype,
+            view,
+        });
+        Ok(Value::Tensor(self.tensors.len() - 1))
+    }
+
+    fn sizes(&self, tuple: usize) -> Result<Vec<usize>> {
+        let items = self.tuples[tuple].iter().map(|item| match item {
+            Value::Int(size) => usize::try_from(*size).map_err(|_| negative()),
+            other => Err(broken(&format!("a size is {}", other.describe()))),
+        });
+        items.collect()
+    }
+
+    /// Refuses a tensor that stands for other numbers than its storage has.
+    fn expect_plain(&self, metadata: Value<'a>) -> Result<()> {
+        match metadata {
+            Value::None => Ok(()),
+            Value::Dict(dict) if self.dicts[dict].items.is_empty() => Ok(()),
+            _ => Err(Error::decode(
+                "it holds a lazily conjugated or negated tensor: save tensor.resolve_conj().resolve_neg()",
+            )),
+        }
+    }
+}
+
+/// Refuses gradients of whole numbers, as torch does.
+fn expect_gradient(dtype: Dtype, gradient: bool) -> Result<()> {
+    let name = dtype.name();
+    if gradient
+        && !["float", "bfloat", "complex"]
+            .iter()
+            .any(|kind| name.starts_with(kind))
+    {
+        return Err(broken(&format!("a tensor of {name} requires a gradient")));
+    }
+    Ok(())
+}
+
+fn negative() -> Error {
+    broken("a size, a stride or an offset is negative")
+}

@@ -1,0 +1,253 @@
+//! The row groups that were decoded last, up to a number of bytes.
+
+use std::collections::HashMap;
+
+use super::part::Decoded;
+use crate::error::Result;
+use crate::sync::{Arc, Condvar, Mutex, lock};
+
+/// A column of a row group: the number of the one among the columns in use, and of the other among all.
+pub(super) type Key = (usize, usize);
+
+/// What threads share.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    state: Mutex<State>,
+    made: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    /// Of all entries.
+    bytes: usize,
+    /// Bytes that are kept elsewhere, and count.
+    reserved: usize,
+    /// Counts uses.
+    clock: u64,
+}
+
+#[derive(Debug)]
+enum Entry {
+    /// A thread decodes it.
+    Making,
+    Ready {
+        decoded: Arc<Decoded>,
+        used: u64,
+    },
+}
+
+/// What is done about a row group that another thread decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Other {
+    /// It is left to that thread for now.
+    Leave,
+    /// It is waited for.
+    Wait,
+}
+
+/// Takes the mark of a decoding away, also if that panicked.
+struct Making<'a>(&'a Cache, Key);
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        if let Some(Entry::Making) = state.entries.get(&self.1) {
+            state.entries.remove(&self.1);
+        }
+        drop(state);
+        self.0.made.notify_all();
+    }
+}
+
+impl Cache {
+    /// Returns a row group that is here.
+    pub(super) fn peek(&self, key: Key) -> Option<Arc<Decoded>> {
+        lock(&self.state).find(key)
+    }
+
+    /// Returns a row group; if it is not here, `make` decodes it, unless another thread does. None: it is
+    /// left to that one.
+    pub(super) fn get(
+        &self,
+        key: Key,
+        limit: usize,
+        other: Other,
+        make: impl FnOnce() -> Result<Decoded>,
+    ) -> Result<Option<Arc<Decoded>>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(decoded) = state.find(key) {
+                return Ok(Some(decoded));
+            }
+            if !state.entries.contains_key(&key) {
+                break;
+            }
+            if other == Other::Leave {
+                return Ok(None);
+            }
+            let waited = self.made.wait(state);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        state.entries.insert(key, Entry::Making);
+        drop(state);
+        let making = Making(self, key);
+        let decoded = Arc::new(make()?);
+        let mut state = lock(&self.state);
+        state.keep(key, decoded.clone(), limit);
+        drop(state);
+        drop(making);
+        Ok(Some(decoded))
+    }
+
+    /// Counts bytes that are kept elsewhere, if they fit.
+    pub(super) fn reserve(&self, bytes: usize, limit: usize) -> bool {
+        let mut state = lock(&self.state);
+        let fits = state
+            .reserved
+            .checked_add(bytes)
+            .is_some_and(|all| all <= limit);
+        if fits {
+            state.reserved += bytes;
+            state.evict(limit, None);
+        }
+        fits
+    }
+
+    /// Ends a reservation.
+    pub(super) fn release(&self, bytes: usize) {
+        let mut state = lock(&self.state);
+        state.reserved = state.reserved.saturating_sub(bytes); // a forked child begins with none
+    }
+
+    /// Drops the row groups of a column.
+    pub(super) fn forget(&self, column: usize) {
+        let mut state = lock(&self.state);
+        let mut freed = 0;
+        state.entries.retain(|key, entry| match entry {
+            Entry::Ready { decoded, .. } if key.0 == column => {
+                freed += decoded.bytes();
+                false
+            }
+            _ => true,
+        });
+        state.bytes -= freed;
+    }
+}
+
+impl State {
+    fn find(&mut self, key: Key) -> Option<Arc<Decoded>> {
+        self.clock += 1;
+        match self.entries.get_mut(&key) {
+            Some(Entry::Ready { decoded, used }) => {
+                *used = self.clock;
+                Some(decoded.clone())
+            }
+            _ => None,
+        }
+    }
+
+    fn keep(&mut self, key: Key, decoded: Arc<Decoded>, limit: usize) {
+        self.clock += 1;
+        self.bytes += decoded.bytes();
+        let used = self.clock;
+        self.entries.insert(key, Entry::Ready { decoded, used });
+        self.evict(limit, Some(key));
+    }
+
+    /// Drops what was used longest ago until the rest fits, but for `kept`.
+    fn evict(&mut self, limit: usize, kept: Option<Key>) {
+        while self.bytes.saturating_add(self.reserved) > limit {
+            let ready = self.entries.iter().filter_map(|(&key, entry)| match entry {
+                Entry::Ready { used, decoded } if Some(key) != kept => {
+                    Some((*used, key, decoded.bytes()))
+                }
+                _ => None,
+            });
+            let Some((_, key, bytes)) = ready.min() else {
+                break;
+            };
+            self.entries.remove(&key);
+            self.bytes -= bytes;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::memory::{Dtype, View};
+    use crate::parquet::part::Part;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+
+    fn decoded(bytes: usize) -> Result<Decoded> {
+        let part = Part {
+            values: View::owned(vec![0_u8; bytes]),
+            dtype: Dtype::UInt8,
+            offsets: None,
+        };
+        part.decoded()
+    }
+
+    #[test]
+    fn a_row_group_is_decoded_once_whoever_asks() {
+        let (cache, made) = (Cache::default(), AtomicUsize::new(0));
+        let ask = || {
+            for number in 0..50 {
+                let make = || {
+                    made.fetch_add(1, Ordering::Relaxed);
+                    std::thread::yield_now();
+                    decoded(10)
+                };
+                let got = cache.get((0, number), 10_000, Other::Wait, make);
+                assert!(got.is_ok_and(|got| got.is_some()));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(ask);
+            }
+        });
+        assert_eq!(made.load(Ordering::Relaxed), 50);
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first_and_one_stays() {
+        let cache = Cache::default();
+        let get = |number, bytes, limit| {
+            let got = cache.get((0, number), limit, Other::Wait, || decoded(bytes));
+            assert!(got.is_ok());
+        };
+        get(0, 40, 100);
+        get(1, 40, 100);
+        assert!(cache.peek((0, 0)).is_some());
+        get(2, 40, 100);
+        assert!(cache.peek((0, 1)).is_none() && cache.peek((0, 0)).is_some());
+        get(3, 400, 100);
+        let left: Vec<_> = (0..4)
+            .filter(|&number| cache.peek((0, number)).is_some())
+            .collect();
+        assert_eq!(left, [3]);
+        assert!(cache.reserve(100, 100) && !cache.reserve(1, 100));
+        assert!(
+            cache.peek((0, 3)).is_none(),
+            "a reservation takes its place"
+        );
+    }
+
+    #[test]
+    fn another_thread_may_try_after_a_failure_or_a_panic() {
+        let cache = Cache::default();
+        let failed = cache.get((0, 0), 100, Other::Leave, || Err(Error::Abandoned));
+        assert!(failed.is_err());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _ = cache.get((0, 0), 100, Other::Leave, || panic!("torn"));
+        }));
+        assert!(panicked.is_err());
+        let got = cache.get((0, 0), 100, Other::Leave, || decoded(1));
+        assert!(got.is_ok_and(|got| got.is_some()));
+        cache.forget(0);
+        assert!(cache.peek((0, 0)).is_none());
+    }
+}

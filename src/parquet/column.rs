@@ -1,0 +1,259 @@
+//! One column of Parquet files, as storage of samples.
+
+use std::sync::OnceLock;
+
+use ::parquet::file::metadata::ColumnChunkMetaData;
+use ::parquet::file::statistics::Statistics;
+
+use super::cache::Other;
+use super::decode::decode;
+use super::part::{Decoded, Part};
+use super::schema::Leaf;
+use super::tables::Tables;
+use super::whole::{Parts, Whole};
+use crate::column::{Table, Values};
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// The values of one column of all rows.
+#[derive(Debug)]
+pub struct Parquet {
+    tables: Arc<Tables>,
+    name: String,
+    /// The column in each file.
+    leaves: Vec<Leaf>,
+    values: Values,
+    /// Its number in the cache.
+    number: usize,
+    whole: Whole,
+    /// Lengths of the lists of each row group that was decoded, as far as they fit the cache.
+    lengths: Vec<OnceLock<Box<[u32]>>>,
+    /// Bytes of the whole, or of lengths, that the cache counts; a lower bound while threads change it.
+    kept: AtomicUsize,
+}
+
+impl Parquet {
+    /// Takes the column `name` of all files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoColumn`]; [`Error::Unfit`]: its values cannot be samples, or are others in one of the files.
+    /// [`Error::Null`]: by the statistics of a row group it has nulls, and it does.
+    pub fn new(tables: Arc<Tables>, name: &str) -> Result<Parquet> {
+        let mut leaves: Vec<Leaf> = Vec::with_capacity(tables.files().len());
+        for (file, footer) in tables.footers().iter().enumerate() {
+            let schema = footer.file_metadata().schema_descr();
+            let leaf = Leaf::find(schema, name, tables.files().path(file))?;
+            if let Some(first) = leaves.first()
+                && first.values() != leaf.values()
+            {
+                return Err(Error::Unfit {
+                    path: tables.files().path(file).to_owned(),
+                    column: name.to_owned(),
+                    kind: format!("{:?} where the first file has {:?}", leaf.kind, first.kind),
+                });
+            }
+            leaves.push(leaf);
+        }
+        let Some(first) = leaves.first() else {
+            return Err(Error::Abandoned);
+        };
+        let column = Parquet {
+            values: first.values(),
+            number: tables.next_column(),
+            name: name.to_owned(),
+            leaves,
+            whole: Whole::new(),
+            lengths: std::iter::repeat_with(OnceLock::new)
+                .take(tables.groups())
+                .collect(),
+            kept: AtomicUsize::new(0),
+            tables,
+        };
+        column.refuse_nulls()?;
+        Ok(column)
+    }
+
+    /// Looks for a null where statistics tell of some; of lists they count empty ones, too.
+    fn refuse_nulls(&self) -> Result<()> {
+        for number in 0..self.tables.groups() {
+            let (file, group) = self.tables.group(number);
+            let leaf = &self.leaves[file];
+            let group = self.tables.footers()[file].row_group(group);
+            let statistics = group
+                .columns()
+                .get(leaf.place)
+                .and_then(ColumnChunkMetaData::statistics);
+            let nulls = statistics.and_then(Statistics::null_count_opt);
+            if nulls.is_some_and(|nulls| nulls > 0) && !leaf.is_list {
+                self.decode(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the array of all rows, if it fits the cache.
+    fn whole(&self) -> Option<&Decoded> {
+        self.whole.peek().or_else(|| self.whole.get(self))
+    }
+
+    /// Returns a row group, or None: it is left to another thread.
+    fn group(&self, number: usize, other: Other) -> Result<Option<Arc<Decoded>>> {
+        let make = || self.decode(number)?.decoded();
+        let cache = self.tables.cache();
+        cache.get((self.number, number), self.tables.limit(), other, make)
+    }
+
+    /// Calls `each` with every row group that rows lie in, and the places of those rows among `indices`: first
+    /// with what is here, then with what nobody else decodes.
+    fn by_group(
+        &self,
+        indices: &[usize],
+        mut each: impl FnMut(&Decoded, &[(usize, usize, usize)]) -> Result<()>,
+    ) -> Result<()> {
+        let found = indices.iter().enumerate().map(|(place, &index)| {
+            let (group, row) = self.tables.find(index);
+            (group, place, row)
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable();
+        let mut left: Vec<&[(usize, usize, usize)]> = Vec::new();
+        for rows in found.chunk_by(|a, b| a.0 == b.0) {
+            match self.tables.cache().peek((self.number, rows[0].0)) {
+                Some(decoded) => each(&decoded, rows)?,
+                None => left.push(rows),
+            }
+        }
+        for other in [Other::Leave, Other::Wait] {
+            for rows in std::mem::take(&mut left) {
+                match self.group(rows[0].0, other)? {
+                    Some(decoded) => each(&decoded, rows)?,
+                    None => left.push(rows),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has more bytes counted, if they fit.
+    fn reserve_more(&self, bytes: usize) -> bool {
+        let fits = self.tables.cache().reserve(bytes, self.tables.limit());
+        if fits {
+            self.kept.fetch_add(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+}
+
+impl Table for Parquet {
+    fn len(&self) -> usize {
+        self.tables.rows()
+    }
+
+    fn values(&self) -> Values {
+        self.values
+    }
+
+    fn rows_of(&self, index: usize) -> Result<usize> {
+        if let Some(whole) = self.whole() {
+            return whole.rows_of(index);
+        }
+        let (group, row) = self.tables.find(index);
+        if let Some(lengths) = self.lengths[group].get() {
+            return Ok(lengths[row] as usize);
+        }
+        let Some(decoded) = self.group(group, Other::Wait)? else {
+            return Err(Error::Abandoned);
+        };
+        if let Some(lengths) = decoded.lengths()
+            && self.reserve_more(size_of_val(&*lengths))
+        {
+            let _ = self.lengths[group].set(lengths); // another thread may have set the same
+        }
+        decoded.rows_of(row)
+    }
+
+    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+        if let Some(whole) = self.whole() {
+            return whole.gather(indices, out);
+        }
+        let size = out.len() / indices.len().max(1);
+        if size == 0 {
+            return Ok(());
+        }
+        self.by_group(indices, |decoded, rows| {
+            for &(_, place, row) in rows {
+                decoded.gather(&[row], &mut out[place * size..][..size])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
+        Ok(self.all_bytes(&[index])?.pop().unwrap_or_default())
+    }
+
+    fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        if let Some(whole) = self.whole() {
+            let each = indices
+                .iter()
+                .map(|&index| whole.letters(index).map(Box::from));
+            return each.collect();
+        }
+        let mut all = vec![Box::default(); indices.len()];
+        self.by_group(indices, |decoded, rows| {
+            for &(_, place, row) in rows {
+                all[place] = decoded.letters(row)?.into();
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+impl Parts for Parquet {
+    fn count(&self) -> usize {
+        self.tables.groups()
+    }
+
+    fn decode(&self, part: usize) -> Result<Part> {
+        let (file, _) = self.tables.group(part);
+        decode(&self.tables, part, &self.leaves[file], &self.name)
+    }
+
+    fn estimate(&self) -> usize {
+        let groups = (0..self.tables.groups()).map(|number| self.tables.group(number));
+        let bytes = groups.map(|(file, group)| {
+            let group = self.tables.footers()[file].row_group(group);
+            let leaf = &self.leaves[file];
+            let chunk = group.columns().get(leaf.place);
+            let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
+            match self.values {
+                Values::Rows(dtype) => rows.saturating_mul(dtype.itemsize()),
+                Values::Ragged(_) | Values::Text | Values::Bytes => {
+                    let bytes = chunk.map_or(0, ColumnChunkMetaData::uncompressed_size);
+                    rows.saturating_mul(8)
+                        .saturating_add(usize::try_from(bytes).unwrap_or(0))
+                }
+            }
+        });
+        bytes.fold(0, usize::saturating_add)
+    }
+
+    fn reserve(&self, bytes: usize) -> bool {
+        self.reserve_more(bytes.saturating_sub(self.kept.load(Ordering::Relaxed)))
+    }
+
+    fn settle(&self, bytes: usize) {
+        let kept = self.kept.swap(bytes, Ordering::Relaxed);
+        self.tables.cache().release(kept.saturating_sub(bytes));
+    }
+}
+
+impl Drop for Parquet {
+    fn drop(&mut self) {
+        self.settle(0);
+        self.tables.cache().forget(self.number);
+    }
+}

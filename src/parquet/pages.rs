@@ -1,0 +1,52 @@
+//! The headers of pages, looked at before their pages are decompressed.
+//!
+//! A header announces how many bytes a page becomes, and decompressors allocate as many. Refuses what
+//! no codec can make of the bytes that are there.
+
+use ::parquet::basic::CompressionCodec;
+
+use super::thrift;
+
+/// Refuses a run of pages one of which cannot be what it announces.
+pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<(), String> {
+    while !bytes.is_empty() {
+        let (mut made, mut stored) = (0, 0);
+        let rest = thrift::pass(bytes, thrift::PAGE, &mut |field, number| match field {
+            [2] => made = number,
+            [3] => stored = number,
+            _ => {}
+        });
+        let rest = rest.ok_or("the header of a page is damaged")?;
+        let left = rest.len();
+        let (size, most) = usize::try_from(stored)
+            .ok()
+            .filter(|&size| size <= left)
+            .and_then(|size| Some((size, most(size, codec)?)))
+            .ok_or_else(|| format!("a page announces {stored} bytes, and {left} are left"))?;
+        if codec == CompressionCodec::UNCOMPRESSED && made != stored {
+            return Err(format!(
+                "a page of {size} bytes announces {made}, uncompressed"
+            ));
+        }
+        if usize::try_from(made).map_or(true, |made| made > most) {
+            return Err(format!(
+                "a page of {size} bytes announces {made} decompressed ones"
+            ));
+        }
+        bytes = &rest[size..];
+    }
+    Ok(())
+}
+
+/// The most bytes that a codec makes of `size`.
+fn most(size: usize, codec: CompressionCodec) -> Option<usize> {
+    let ratio = match codec {
+        CompressionCodec::UNCOMPRESSED => 1,
+        CompressionCodec::SNAPPY => 32, // a copy of 64 bytes takes 3
+        CompressionCodec::LZ4 | CompressionCodec::LZ4_RAW => 256, // a byte adds 255 to a length
+        CompressionCodec::GZIP => 1040, // two bits for 258 bytes
+        _ => return Some(usize::MAX),   // what they make is appended, not allocated before
+    };
+    size.checked_mul(ratio)?
+        .checked_add(if ratio > 1 { 64 } else { 0 })
+}

@@ -1,0 +1,228 @@
+//! Parquet files that are one table, and what of them is kept.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use ::parquet::schema::types::Type;
+use bytes::Bytes;
+
+use super::cache::Cache;
+use super::thrift;
+use crate::column::{Files, Paths};
+use crate::error::{Error, Result};
+use crate::fork::Renewed;
+use crate::scan::scan;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that are read of the end of a file at first.
+const TAIL: u64 = 64 << 10;
+
+/// Files with the same columns, one after the other; columns share their cache.
+#[derive(Debug)]
+pub struct Tables {
+    files: Arc<Files>,
+    footers: Vec<ParquetMetaData>,
+    /// The file of each row group, and its number there.
+    groups: Vec<(usize, usize)>,
+    /// The first row of each row group, and the number of all rows.
+    starts: Vec<usize>,
+    cache: Renewed<Cache>,
+    limit: usize,
+    columns: AtomicUsize,
+}
+
+impl Tables {
+    /// Opens files, and reads their footers on the threads of the pool; `limit` is the bytes of decoded
+    /// values that are kept. `tick` is as in [`scan`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`], [`Error::Decode`]: a file cannot be read, or is damaged; what `tick` returns.
+    pub fn open(
+        paths: Paths,
+        limit: usize,
+        tick: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<Tables> {
+        let files = Arc::new(Files::look(paths)?);
+        let looked = files.clone();
+        let footers = scan(files.len(), move |at| footer(&looked, at), tick)?;
+        let footers = footers.into_iter().collect::<Result<Vec<_>>>()?;
+        let (mut groups, mut starts, mut rows) = (Vec::new(), vec![0], 0_usize);
+        for (file, footer) in footers.iter().enumerate() {
+            let damaged = |reason: String| Error::decode(reason).of_file(files.path(file));
+            let mut found = 0_i64;
+            for group in 0..footer.num_row_groups() {
+                let count = footer.row_group_num_rows(group);
+                let count = count.map_err(|error| damaged(error.to_string()))?;
+                found = found.saturating_add_unsigned(count as u64);
+                let all = rows
+                    .checked_add(count)
+                    .filter(|&all| isize::try_from(all).is_ok());
+                rows = all.ok_or_else(|| damaged(format!("it announces {count} rows")))?;
+                groups.push((file, group));
+                starts.push(rows);
+            }
+            let announced = footer.file_metadata().num_rows();
+            if announced != found {
+                return Err(damaged(format!(
+                    "it announces {announced} rows, and its row groups {found}"
+                )));
+            }
+        }
+        Ok(Tables {
+            files,
+            footers,
+            groups,
+            starts,
+            cache: Renewed::new(Cache::default),
+            limit,
+            columns: AtomicUsize::new(0),
+        })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// The files.
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// What the files say of themselves.
+    pub(super) fn footers(&self) -> &[ParquetMetaData] {
+        &self.footers
+    }
+
+    /// Number of row groups of all files.
+    pub(super) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The file of a row group, and its number there.
+    pub(super) fn group(&self, number: usize) -> (usize, usize) {
+        self.groups[number]
+    }
+
+    /// The row group of a row, and its number there.
+    pub(super) fn find(&self, row: usize) -> (usize, usize) {
+        let after = self.starts.partition_point(|&start| start <= row);
+        (after - 1, row - self.starts[after - 1])
+    }
+
+    /// The rows of a row group, as they are numbered in their file.
+    pub(super) fn rows_in_file(&self, number: usize) -> Range<usize> {
+        let file = self.groups[number].0;
+        let first = self.groups.partition_point(|&(other, _)| other < file);
+        let before = self.starts[first];
+        self.starts[number] - before..self.starts[number + 1] - before
+    }
+
+    pub(super) fn cache(&self) -> &Cache {
+        self.cache.get()
+    }
+
+    /// Bytes that are kept.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns a number for another column.
+    pub(super) fn next_column(&self) -> usize {
+        self.columns.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Reads the footer of a file.
+fn footer(files: &Files, at: usize) -> Result<ParquetMetaData> {
+    let path = files.path(at);
+    let len = files.stamp(at).len();
+    let mut wanted = TAIL.min(len);
+    loop {
+        let mut tail = vec![0; wanted as usize];
+        files.read(at, len - wanted, &mut tail)?;
+        let tail = Bytes::from(tail);
+        let parsed = caught(path, || {
+            let mut reader = ParquetMetaDataReader::new();
+            let parsed = reader.try_parse_sized(&tail, len);
+            parsed.and_then(|()| reader.finish())
+        });
+        match parsed? {
+            Ok(footer) => {
+                let checked = check(&footer, &tail);
+                return checked
+                    .map_or_else(|why| Err(Error::decode(why).of_file(path)), |()| Ok(footer));
+            }
+            Err(ParquetError::NeedMoreData(more)) if more as u64 > wanted && more as u64 <= len => {
+                wanted = more as u64;
+            }
+            Err(error) => return Err(Error::decode(error.to_string()).of_file(path)),
+        }
+    }
+}
+
+/// Refuses a footer, the end of `tail`, that is not whole or contradicts itself.
+fn check(footer: &ParquetMetaData, tail: &[u8]) -> std::result::Result<(), String> {
+    let end = tail.len().saturating_sub(8);
+    let size = tail[end..]
+        .first_chunk()
+        .map_or(0, |size| u32::from_le_bytes(*size));
+    let bytes = &tail[end.saturating_sub(size as usize)..end];
+    let (mut fields, mut types) = (0, Vec::new());
+    let rest = thrift::pass(bytes, thrift::FOOTER, &mut |field, number| match field {
+        [2] => fields = number,
+        [4, 1, 3, 1] => types.push(number), // of row groups, columns, metadata: the type
+        _ => {}
+    });
+    rest.ok_or("its footer is damaged")?;
+    let schema = footer.file_metadata().schema_descr();
+    let orders = footer.file_metadata().column_orders();
+    if nodes(schema.root_schema()) != fields
+        || orders.is_some_and(|orders| orders.len() != schema.num_columns())
+    {
+        return Err("the fields in its footer do not fit together".into());
+    }
+    let groups = footer.row_groups().iter();
+    let chunks = groups.flat_map(RowGroupMetaData::columns);
+    let expected = chunks.clone().map(|chunk| chunk.column_type() as i64);
+    if !expected.eq(types) {
+        return Err("the types in its footer do not fit its columns".into());
+    }
+    for chunk in chunks {
+        let column = chunk.column_descr();
+        let levels = [
+            (chunk.definition_level_histogram(), column.max_def_level()),
+            (chunk.repetition_level_histogram(), column.max_rep_level()),
+        ];
+        for (counts, most) in levels {
+            let counts = counts.filter(|counts| !counts.is_empty());
+            if counts.is_some_and(|counts| counts.len() != most.max(0).cast_unsigned() as usize + 1)
+            {
+                return Err("the statistics in its footer do not fit its columns".into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Counts a field and those below it.
+fn nodes(field: &Type) -> i64 {
+    let fields = field.is_group().then(|| field.get_fields());
+    let below = fields.unwrap_or_default().iter();
+    1 + below.map(|field| nodes(field)).sum::<i64>()
+}
+
+/// Runs code of the `parquet` crate, whose panics are errors of the file.
+pub(super) fn caught<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref().copied());
+        let reason = format!("it is damaged: {}", words.unwrap_or("the decoder stopped"));
+        Error::decode(reason).of_file(path)
+    })
+}

@@ -1,0 +1,115 @@
+//! `_lib.Lines` and `_lib.Jsonl`.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::tick::tell;
+use crate::column;
+use crate::format::{self, Element, JsonColumn, JsonLists};
+use crate::memory::Dtype;
+use crate::program::{Content, Leaf, Record};
+use crate::py::column::Column;
+use crate::py::enter::Enter;
+use crate::sync::Arc;
+use crate::{Error, Result};
+
+/// The lines of files.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Lines {
+    core: Arc<column::Lines>,
+}
+
+#[pymethods]
+impl Lines {
+    #[new]
+    #[pyo3(signature = (paths, stored, progress=None))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<String>,
+        stored: Vec<PathBuf>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Lines> {
+        let paths = paths.into_iter().collect();
+        let mut tell = tell(progress.as_ref());
+        let lines = py.enter(|| column::Lines::open(paths, &stored, &mut tell))?;
+        let core = Arc::new(lines);
+        Ok(Lines { core })
+    }
+
+    fn __len__(&self) -> usize {
+        self.core.len()
+    }
+}
+
+/// Fields of JSON lines.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Jsonl {
+    core: Arc<format::Jsonl>,
+    elements: Vec<Element>,
+}
+
+#[pymethods]
+impl Jsonl {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        lines: &Bound<'_, Lines>,
+        fields: Vec<Vec<String>>,
+        dtypes: Vec<Option<String>>,
+    ) -> PyResult<Jsonl> {
+        let core = Arc::new(format::Jsonl::new(lines.get().core.clone(), &fields));
+        let wanted = dtypes
+            .iter()
+            .map(|name| name.as_deref().map(wanted).transpose());
+        let wanted: Vec<Option<Element>> = wanted.collect::<PyResult<_>>()?;
+        let elements = py.enter(|| {
+            let each = wanted.iter().enumerate();
+            let each = each.map(|(field, wanted)| core.element(field, *wanted));
+            each.collect::<Result<Vec<_>>>()
+        })?;
+        Ok(Jsonl { core, elements })
+    }
+
+    fn column(&self, py: Python<'_>, place: usize) -> PyResult<(Py<Column>, &'static str)> {
+        let element = *self.elements.get(place).ok_or(Error::Index {
+            index: place.cast_signed() as i64,
+            len: self.elements.len(),
+        })?;
+        let source = self.core.clone();
+        let (leaf, form) = match element {
+            Element::Number(dtype) => {
+                let table = JsonColumn::new(source, place, Some(dtype));
+                (Leaf::Table(Box::new(table)), "tensor")
+            }
+            Element::Text => {
+                let table = JsonColumn::new(source, place, None);
+                (Leaf::Table(Box::new(table)), "text")
+            }
+            Element::List(dtype) => {
+                let (lists, blobs) = py.enter(|| JsonLists::new(source, place, dtype))?;
+                let record = Record::new(blobs, Content::Array(Box::new(lists)));
+                (Leaf::Record(record), "tensor")
+            }
+        };
+        Ok((Py::new(py, Column::alone(leaf))?, form))
+    }
+}
+
+/// What values are to be: text, or numbers that JSON can say.
+fn wanted(name: &str) -> PyResult<Element> {
+    use Dtype::{Bool, Float32, Float64, Int8, Int16, Int32, Int64, UInt8};
+    if name == "text" {
+        return Ok(Element::Text);
+    }
+    match Dtype::from_name(name) {
+        Some(dtype @ (Bool | UInt8 | Int8 | Int16 | Int32 | Int64 | Float32 | Float64)) => {
+            Ok(Element::Number(dtype))
+        }
+        _ => Err(PyTypeError::new_err(format!(
+            "a column of JSON lines cannot be of dtype {name}: bool, uint8, int8 to int64, float32, \
+             float64 or str"
+        ))),
+    }
+}

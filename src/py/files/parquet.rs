@@ -1,0 +1,64 @@
+//! `_lib.ParquetFiles` and `_lib.Parquet`.
+
+use pyo3::prelude::*;
+
+use super::tick::tick;
+use crate::parquet;
+use crate::program::Leaf;
+use crate::py::column::Column;
+use crate::py::enter::Enter;
+use crate::sync::Arc;
+
+/// Parquet files, open, with what is decoded of them.
+#[pyclass(frozen, weakref, module = "fastload._lib")]
+pub(super) struct ParquetFiles(Arc<parquet::Tables>);
+
+#[pymethods]
+impl ParquetFiles {
+    #[new]
+    #[pyo3(signature = (paths, cache_bytes, progress=None))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<String>,
+        cache_bytes: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ParquetFiles> {
+        let mut tick = tick(progress.as_ref(), paths.len());
+        let paths = paths.into_iter().collect();
+        let tables = py.enter(|| parquet::Tables::open(paths, cache_bytes, &mut tick))?;
+        Ok(ParquetFiles(Arc::new(tables)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+}
+
+/// A column of Parquet files.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Parquet;
+
+#[pymethods]
+impl Parquet {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        files: &ParquetFiles,
+        column: &str,
+    ) -> PyResult<PyClassInitializer<Parquet>> {
+        let table = py.enter(|| parquet::Parquet::new(files.0.clone(), column))?;
+        let column = Column::alone(Leaf::Table(Box::new(table)));
+        Ok(PyClassInitializer::from(column).add_subclass(Parquet))
+    }
+
+    /// The form of samples.
+    #[getter]
+    fn form(slf: &Bound<'_, Self>) -> &'static str {
+        use crate::program::Kind;
+        match slf.as_super().get().leaf.kind() {
+            Kind::Text => "text",
+            Kind::Bytes => "bytes",
+            _ => "tensor",
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `_lib.Pt`.
+
+use pyo3::prelude::*;
+
+use super::blobs;
+use super::tick::tick;
+use crate::format;
+use crate::program::{Content, Leaf, Record};
+use crate::py::column::Column;
+use crate::py::enter::Enter;
+
+/// Tensors in files of `torch.save`.
+#[pyclass(frozen, extends = Column, module = "fastload._lib")]
+pub(super) struct Pt;
+
+#[pymethods]
+impl Pt {
+    #[new]
+    #[pyo3(signature = (source, key=None, progress=None))]
+    fn new(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        key: Option<&str>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyClassInitializer<Pt>> {
+        let blobs = blobs(source)?;
+        let mut tick = tick(progress.as_ref(), blobs.len());
+        let (pt, blobs) = py.enter(|| format::Pt::open(&blobs, key, &mut tick))?;
+        let record = Record::new(blobs, Content::Array(Box::new(pt)));
+        let column = Column::over(Leaf::Record(record), [source]);
+        Ok(PyClassInitializer::from(column).add_subclass(Pt))
+    }
+}

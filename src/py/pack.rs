@@ -1,0 +1,205 @@
+//! Documents of Python's samples, side by side in rows.
+
+use std::num::NonZeroU32;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::pad::{detached, field_of, mismatch, number};
+use super::plan::named;
+use super::tensor;
+use super::value::Values;
+use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, kept};
+use crate::memory::Dtype;
+use crate::plan::{self, Strategy};
+
+/// How documents are packed. See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Pack {
+    max_length: NonZeroU32,
+    strategy: Strategy,
+    overlong: Overlong,
+    pad_rows: bool,
+    rows: Option<usize>,
+    first_position: i64,
+}
+
+/// Values, name, padding, and what takes the place of the first token of each piece.
+type Field<'py> = (
+    Bound<'py, PyList>,
+    String,
+    Bound<'py, PyAny>,
+    Option<Bound<'py, PyAny>>,
+);
+
+/// Fields, positions, numbers of the pieces, boundaries, longest piece, number of tokens.
+type Packed = (
+    Vec<Py<PyAny>>,
+    Py<PyAny>,
+    Option<Py<PyAny>>,
+    Py<PyAny>,
+    usize,
+    usize,
+);
+
+#[pymethods]
+impl Pack {
+    #[new]
+    #[pyo3(signature = (max_length, *, strategy, overlong, pad_rows, rows=None, first_position=0))]
+    fn new(
+        max_length: NonZeroU32,
+        strategy: &str,
+        overlong: &str,
+        pad_rows: bool,
+        rows: Option<usize>,
+        first_position: i64,
+    ) -> PyResult<Pack> {
+        let overlong = match overlong {
+            "truncate" => Overlong::Truncate,
+            "split" => Overlong::Split,
+            "drop" => Overlong::Drop,
+            "error" => Overlong::Error,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown overlong {overlong:?}"
+                )));
+            }
+        };
+        let strategy = named(strategy)?;
+        let overlong = match strategy {
+            Strategy::ConcatSplit => Overlong::Split, // any document may be cut
+            _ => overlong,
+        };
+        Ok(Pack {
+            max_length,
+            strategy,
+            overlong,
+            pad_rows,
+            rows,
+            first_position,
+        })
+    }
+
+    #[pyo3(signature = (fields, *, segments=false))]
+    fn collate(&self, py: Python<'_>, fields: Vec<Field<'_>>, segments: bool) -> PyResult<Packed> {
+        let read = fields.into_iter().map(Part::read);
+        let parts = read.collect::<PyResult<Vec<_>>>()?;
+        let Some(tokens) = parts.first() else {
+            return Err(PyValueError::new_err("there are no fields to pack"));
+        };
+        let lengths = tokens.lengths()?;
+        for part in &parts[1..] {
+            part.check_aligned(&lengths)?;
+        }
+        let wrong = mismatch(&tokens.field);
+        let room = self.max_length;
+        let kept = kept(&lengths, room.get(), self.overlong).map_err(&wrong)?;
+        let bins = plan::pack(&kept, room, self.strategy);
+        let width = self.pad_rows.then_some(room.get() as usize);
+        let bins = Bins::new(bins, width, self.rows).map_err(&wrong)?;
+        let fields = parts.iter().map(|part| part.pack(py, &bins));
+        let fields = fields.collect::<PyResult<Vec<_>>>()?;
+        let positions = longs(py, &bins, |out| {
+            bins.write_positions(self.first_position, out);
+        })?;
+        let segments = segments.then(|| {
+            longs(py, &bins, |out| {
+                bins.write_segments(out);
+            })
+        });
+        let boundaries = bins.boundaries();
+        let longest = boundaries.windows(2).map(|pair| pair[1] - pair[0]).max();
+        let mut ends = field_of(py, vec![boundaries.len()], Dtype::Int32, None)?;
+        let places = ends.memory.bytes_mut().as_chunks_mut::<4>().0;
+        for (place, end) in places.iter_mut().zip(&boundaries) {
+            let end = i32::try_from(*end).unwrap_or(i32::MAX); // `Bins` refuses more
+            *place = end.to_ne_bytes();
+        }
+        Ok((
+            fields,
+            positions,
+            segments.transpose()?,
+            tensor::of_field(py, ends)?,
+            longest.unwrap_or(0),
+            bins.tokens(),
+        ))
+    }
+}
+
+/// One field of the samples.
+struct Part {
+    values: Values,
+    field: String,
+    fill: Fill,
+    start: Option<Fill>,
+}
+
+impl Part {
+    fn read((values, field, fill, start): Field<'_>) -> PyResult<Part> {
+        Ok(Part {
+            values: Values::read(&values, &field)?.widen(),
+            field,
+            fill: number(&fill)?,
+            start: start.map(|start| number(&start)).transpose()?,
+        })
+    }
+
+    /// Returns the lengths of samples, which have one dimension.
+    fn lengths(&self) -> PyResult<Vec<usize>> {
+        let one = |(position, shape): (usize, &[usize])| match shape {
+            [len] => Ok(*len),
+            _ => Err(mismatch(&self.field)(Mismatch::Flat {
+                position,
+                shape: shape.to_vec(),
+            })),
+        };
+        let lengths = self.values.shapes().enumerate().map(one);
+        Ok(lengths.collect::<crate::Result<_>>()?)
+    }
+
+    fn check_aligned(&self, lengths: &[usize]) -> PyResult<()> {
+        let own = self.lengths()?;
+        let mut pairs = own.iter().zip(lengths);
+        match pairs.position(|(own, tokens)| own != tokens) {
+            None => Ok(()),
+            Some(position) => Err(PyErr::from(mismatch(&self.field)(Mismatch::Unaligned {
+                position,
+                len: own[position],
+                tokens: lengths[position],
+            }))),
+        }
+    }
+
+    fn pack(&self, py: Python<'_>, bins: &Bins) -> PyResult<Py<PyAny>> {
+        let dtype = self.values.dtype;
+        let element = |fill: Fill| {
+            let wrong = || {
+                mismatch(&self.field)(Mismatch::Fill {
+                    fill,
+                    dtype: dtype.name(),
+                })
+            };
+            fill.element(dtype).ok_or_else(wrong)
+        };
+        let fill = element(self.fill)?;
+        let start = self.start.map(element).transpose()?;
+        let size = dtype.itemsize();
+        let mut dense = field_of(py, bins.shape().to_vec(), dtype, None)?;
+        let out = dense.memory.bytes_mut();
+        detached(py, out.len(), || {
+            let samples: Vec<Array<'_>> = self.values.arrays().collect();
+            let start = start.as_ref().map(|start| &start[..size]);
+            bins.write(&samples, &fill[..size], start, out);
+        })?;
+        tensor::of_field(py, dense)
+    }
+}
+
+/// Makes an int64 tensor of the shape of the rows.
+fn longs(py: Python<'_>, bins: &Bins, write: impl FnOnce(&mut [u8]) + Send) -> PyResult<Py<PyAny>> {
+    let mut dense: Dense = field_of(py, bins.shape().to_vec(), Dtype::Int64, None)?;
+    let out = dense.memory.bytes_mut();
+    detached(py, out.len(), || write(out))?;
+    tensor::of_field(py, dense)
+}

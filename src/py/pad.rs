@@ -1,0 +1,221 @@
+//! Fields of Python's samples: padded, or one after the other.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyList};
+
+use super::enter::Enter;
+use super::tensor;
+use super::value::Values;
+use crate::Error;
+use crate::collate::{self, Dense, Fill, Flat, Layout, Mismatch, Side};
+use crate::memory::{Destination, Dtype, lease};
+
+/// Bytes of a field from which on copying them is worth leaving the interpreter.
+const LARGE: usize = 1 << 16;
+
+/// How a field is padded. See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Pad {
+    core: collate::Pad,
+}
+
+type Padded = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>);
+
+#[pymethods]
+impl Pad {
+    #[new]
+    #[pyo3(signature = (fill, *, side, dims, named, to, max_length, truncate, shapes, to_multiple_of))]
+    #[allow(clippy::too_many_arguments)] // keywords
+    fn new(
+        fill: &Bound<'_, PyAny>,
+        side: &str,
+        dims: Option<Vec<isize>>,
+        named: bool,
+        to: Vec<usize>,
+        max_length: Option<usize>,
+        truncate: bool,
+        shapes: Vec<usize>,
+        to_multiple_of: usize,
+    ) -> PyResult<Pad> {
+        let side = match side {
+            "left" => Side::Left,
+            "right" => Side::Right,
+            _ => return Err(PyValueError::new_err(format!("unknown side {side:?}"))),
+        };
+        Ok(Pad {
+            core: collate::Pad {
+                fill: number(fill)?,
+                side,
+                dims,
+                named,
+                sizes: collate::Sizes {
+                    to,
+                    max_length,
+                    truncate,
+                    rungs: shapes,
+                    multiple_of: to_multiple_of,
+                },
+            },
+        })
+    }
+
+    #[pyo3(signature = (values, field, *, lengths=false, mask=None, allocate=None))]
+    fn collate(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyList>,
+        field: &str,
+        lengths: bool,
+        mask: Option<(Option<usize>, bool)>,
+        allocate: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Padded> {
+        let values = Values::read(values, field)?;
+        let mismatch = mismatch(field);
+        let layout = self.core.layout(values.shapes()).map_err(&mismatch)?;
+        let element = self.core.element(values.dtype).map_err(&mismatch)?;
+        let side = self.core.side;
+        let fill = &element[..values.dtype.itemsize()];
+        let shape = [&[values.len()], &layout.shape[..]].concat();
+        let mut padded = field_of(py, shape, values.dtype, allocate)?;
+        let out = padded.memory.bytes_mut();
+        detached(py, out.len(), || {
+            layout.write(values.arrays(), side, fill, out);
+        })?;
+        let padded = tensor::of_field(py, padded)?;
+        let lengths = lengths
+            .then(|| lengths_of(py, &layout, &values))
+            .transpose()?;
+        let mask = mask.map(|(rank, is_wide)| {
+            let shape = layout.mask_shape(rank).map_err(|least| {
+                let message =
+                    format!("the mask of field {field} needs {least} dimensions at least");
+                PyValueError::new_err(message)
+            })?;
+            let shape = [&[values.len()], &shape[..]].concat();
+            let dtype = if is_wide { Dtype::Int64 } else { Dtype::Bool };
+            let mut mask = field_of(py, shape, dtype, None)?;
+            let out = mask.memory.bytes_mut();
+            detached(py, out.len(), || {
+                layout.write_masks(values.shapes(), side, dtype.itemsize(), out);
+            })?;
+            tensor::of_field(py, mask)
+        });
+        Ok((padded, lengths, mask.transpose()?))
+    }
+}
+
+type Flattened = (Py<PyAny>, Py<PyAny>, usize, usize);
+
+/// See the stub.
+#[pyfunction]
+#[pyo3(signature = (values, field, *, allocate=None))]
+pub(super) fn flatten(
+    py: Python<'_>,
+    values: &Bound<'_, PyList>,
+    field: &str,
+    allocate: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Flattened> {
+    let values = Values::read(values, field)?;
+    let flat = Flat::of(values.shapes()).map_err(mismatch(field))?;
+    let mut all = field_of(py, flat.shape.clone(), values.dtype, allocate)?;
+    let out = all.memory.bytes_mut();
+    detached(py, out.len(), || {
+        flat.write(values.arrays(), values.dtype.itemsize(), out);
+    })?;
+    let (shortest, longest) = flat.extremes();
+    let offsets = flat.offsets.iter().copied();
+    let offsets = longs(py, vec![flat.offsets.len()], offsets)?;
+    Ok((tensor::of_field(py, all)?, offsets, shortest, longest))
+}
+
+/// Allocates a field of a batch, which is yet to be written.
+pub(super) fn field_of(
+    py: Python<'_>,
+    shape: Vec<usize>,
+    dtype: Dtype,
+    allocate: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Dense> {
+    let bytes = shape
+        .iter()
+        .try_fold(dtype.itemsize(), |bytes, &size| bytes.checked_mul(size))
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or_else(|| Error::Memory {
+            bytes: usize::MAX,
+            source: std::io::ErrorKind::OutOfMemory.into(),
+        })?;
+    let memory = match allocate {
+        Some(allocate) if bytes > 0 => {
+            let shape = pyo3::types::PyTuple::new(py, &shape)?;
+            tensor::destination(&allocate.call1((shape, dtype.name()))?, bytes)?
+        }
+        _ => Destination::from(lease(bytes)?),
+    };
+    Ok(Dense {
+        memory,
+        shape,
+        dtype,
+    })
+}
+
+/// Makes an int64 tensor.
+pub(super) fn longs(
+    py: Python<'_>,
+    shape: Vec<usize>,
+    numbers: impl Iterator<Item = usize>,
+) -> PyResult<Py<PyAny>> {
+    let mut dense = field_of(py, shape, Dtype::Int64, None)?;
+    let places = dense.memory.bytes_mut().as_chunks_mut::<8>().0;
+    for (place, number) in places.iter_mut().zip(numbers) {
+        *place = (number.cast_signed() as i64).to_ne_bytes();
+    }
+    tensor::of_field(py, dense)
+}
+
+/// Runs what writes `bytes` bytes, outside of the interpreter if they are many.
+pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send) -> PyResult<()> {
+    if bytes < LARGE {
+        write();
+        return Ok(());
+    }
+    py.enter(|| {
+        write();
+        Ok(())
+    })
+}
+
+/// Names the field of an error.
+pub(super) fn mismatch(field: &str) -> impl Fn(Mismatch) -> Error {
+    move |mismatch| Error::Mismatch {
+        field: field.into(),
+        mismatch,
+    }
+}
+
+/// Reads a number of Python's.
+pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
+    if let Ok(complex) = value.cast::<PyComplex>() {
+        return Ok(Fill::Complex(complex.real(), complex.imag()));
+    }
+    if let Ok(float) = value.cast::<PyFloat>() {
+        return Ok(Fill::Float(float.extract()?));
+    }
+    if let Ok(whole) = value.extract::<i64>() {
+        return Ok(Fill::Int(whole.into()));
+    }
+    Ok(Fill::Int(value.extract::<u64>()?.into()))
+}
+
+fn lengths_of(py: Python<'_>, layout: &Layout, values: &Values) -> PyResult<Py<PyAny>> {
+    let dims = layout.dims.len();
+    let shape = if dims == 1 {
+        vec![values.len()]
+    } else {
+        vec![values.len(), dims]
+    };
+    longs(
+        py,
+        shape,
+        values.shapes().flat_map(|shape| layout.lengths(shape)),
+    )
+}

@@ -1,0 +1,72 @@
+"""Padding, as properties: what was a sample comes back, and the rest is padding."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.utils.rnn import pad_sequence
+
+from fastload import Pad, PadCollate, Ragged
+
+from ._compare import assert_same
+
+DTYPES = st.sampled_from([torch.uint8, torch.float16, torch.int32, torch.float64, torch.complex128])
+SIDES = st.sampled_from(["right", "left"])
+SIZES = st.integers(0, 6)
+
+
+@st.composite
+def batches(draw):
+    """Samples of one rank and any sizes, some of them with strides of their own."""
+    rank, dtype = draw(st.integers(1, 3)), draw(DTYPES)
+    samples = []
+    for _ in range(draw(st.integers(1, 5))):
+        order = draw(st.permutations(range(rank)))
+        step = draw(st.integers(1, 2))
+        whole = torch.randint(1, 99, [step * draw(SIZES) for _ in range(rank)]).to(dtype)
+        samples.append(whole.permute(order)[(slice(None, None, step),) * rank])
+    return samples
+
+
+@given(batches(), SIDES, st.integers(1, 4))
+def test_pad_then_slice_gives_each_sample_back(samples, side, multiple_of):
+    rank = samples[0].dim()
+    rule = Pad(100, dim=range(rank), side=side, to_multiple_of=multiple_of)
+    batch = PadCollate({"x": rule}, mask=True)([{"x": each} for each in samples])
+    padded, lengths = batch["x"], batch["x_lengths"].reshape(len(samples), rank)
+    largest = [max(each.shape[dim] for each in samples) for dim in range(rank)]
+    assert list(padded.shape[1:]) == [-(-size // multiple_of) * multiple_of for size in largest]
+    for place, size, sample, mask in zip(padded, lengths, samples, batch["x_mask"], strict=True):
+        inside = tuple(
+            slice(total - n, None) if side == "left" else slice(n)
+            for n, total in zip(size.tolist(), place.shape, strict=True)
+        )
+        assert torch.equal(place[inside], sample)
+        want = torch.zeros(place.shape, dtype=torch.bool)
+        want[inside] = True
+        assert_same(mask, want)
+        assert (place[~want] == 100).all()
+
+
+@given(batches(), SIDES)
+def test_the_dimensions_that_vary_are_found(samples, side):
+    rank = samples[0].dim()
+    named = PadCollate(Pad(7, dim=range(rank), side=side))(samples)
+    assert_same(PadCollate(Pad(7, side=side))(samples), named)
+
+
+@given(st.lists(st.lists(st.integers(-5, 5), max_size=8), min_size=1, max_size=6), SIDES)
+def test_lists_are_padded_as_tensors(lists, side):
+    tensors = [torch.tensor(each, dtype=torch.int64) for each in lists]
+    want = pad_sequence(tensors, batch_first=True, padding_value=-9, padding_side=side)
+    collate = PadCollate({"x": Pad(-9, side=side)})
+    assert_same(collate([{"x": each} for each in lists])["x"], want)
+    assert_same(collate([{"x": each.numpy()} for each in tensors])["x"], want)
+
+
+@given(st.lists(SIZES, min_size=1, max_size=6), st.integers(0, 3), DTYPES)
+def test_flat_then_slice_gives_each_sample_back(lengths, inner, dtype):
+    samples = [torch.randint(0, 99, (n, inner)).to(dtype) for n in lengths]
+    values, offsets = PadCollate({"x": Ragged("flat")})([{"x": each} for each in samples])["x"]
+    assert offsets.dtype is torch.int64
+    for at, sample in enumerate(samples):
+        assert_same(values[offsets[at] : offsets[at + 1]].contiguous(), sample)

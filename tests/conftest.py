@@ -64,7 +64,11 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out, at forced sizes, the tests to which they mean nothing."""
+    """Skips what needs a CUDA device where there is none; leaves out what forced sizes cannot change."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="no CUDA device"))
     if not forced_sizes():
         return
     streamless = set(config.cache.get(_STREAMLESS, ()))
@@ -99,11 +103,3 @@ def no_foreign_thread() -> Iterator[None]:
     """Has a test leave no thread in which Pillow decodes: each ends with its iterator."""
     yield
     assert_no_threads()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs a CUDA device where there is none."""
-    if not torch.cuda.is_available():
-        for item in items:
-            if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason="no CUDA device"))

@@ -69,9 +69,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-    if not forced_sizes():
+    cache = getattr(config, "cache", None)  # gone with -p no:cacheprovider
+    if not forced_sizes() or cache is None:
         return
-    streamless = set(config.cache.get(_STREAMLESS, ()))
+    streamless = set(cache.get(_STREAMLESS, ()))
     left_out, kept = [], []
     for item in items:
         names_sizes = not _SIZES.isdisjoint(vars(getattr(item, "module", None) or object))
@@ -82,11 +83,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Remembers the tests that passed at ordinary sizes and made no stream."""
-    if forced_sizes() or session.testsfailed:
+    cache = getattr(session.config, "cache", None)
+    if forced_sizes() or session.testsfailed or cache is None:
         return
     run = {item.nodeid for item in session.items}
-    before = set(session.config.cache.get(_STREAMLESS, ()))
-    session.config.cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
+    before = set(cache.get(_STREAMLESS, ()))
+    cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ use super::{Files, Paths, Stamp};
 use crate::error::{Error, Result};
 use crate::scan::scan;
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicUsize, Ordering};
 use scanned::Piece;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are looked through at once.
 const PIECE: u64 = 1 << 20;

@@ -16,7 +16,7 @@ use crate::column::{Lines, Table, Values};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// As many lines at the beginning tell what a field is.
 const FIRST_LINES: usize = 100;

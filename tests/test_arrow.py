@@ -13,13 +13,9 @@ import fastload
 from fastload.columns import Arrow
 
 from ._compare import MANY_WORKERS, SIZES
+from ._tables import LETTERS, NUMBERS, letters, plain, same
 
 pytestmark = MANY_WORKERS
-
-NUMBERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
-NUMBERS += [pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()]
-LETTERS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]
-LETTERS += [pa.binary(3), pa.string_view(), pa.binary_view()]
 
 
 def numbers(kind, count, seed=0):
@@ -30,14 +26,6 @@ def numbers(kind, count, seed=0):
         return pa.array(random.integers(0, 2, count).astype(bool))
     drawn = random.integers(0, 256, count * dtype.itemsize).astype(np.uint8).view(dtype)
     return pa.array(np.nan_to_num(drawn) if dtype.kind == "f" else drawn, kind)
-
-
-def letters(kind, count):
-    texts = ["", "a", "äöü", "\U0001f600x", "0" * 40]
-    chosen = [texts[at % 5] if kind != pa.binary(3) else f"{at:03}" for at in range(count)]
-    if kind in (pa.string(), pa.large_string(), pa.string_view()):
-        return pa.array(chosen, kind)
-    return pa.array([text.encode() for text in chosen], kind)
 
 
 def lists(kind, lengths, inner):
@@ -53,28 +41,6 @@ def chunked(array, parts):
     bounds = np.linspace(0, len(array), parts + 1).astype(int)
     pieces = [array[a:b] for a, b in itertools.pairwise(bounds)]
     return pa.chunked_array([pieces[0][:0], *pieces, pieces[0][:0]], array.type)
-
-
-def plain(array):
-    """Samples as tensors of the column's dtype, str or bytes, by way of Python."""
-    kind = array.type
-    if kind in LETTERS or pa.types.is_dictionary(kind):
-        return array.to_pylist()
-    while hasattr(kind, "value_type"):
-        kind = kind.value_type
-    dtype = getattr(torch, np.dtype(kind.to_pandas_dtype()).name)
-    return [torch.tensor(value, dtype=dtype) for value in array.to_pylist()]
-
-
-def same(ours, theirs):
-    assert len(ours) == len(theirs)
-    for a, b in zip(ours, theirs, strict=True):
-        assert type(a) is type(b)
-        if isinstance(a, torch.Tensor):
-            assert (a.dtype, a.shape) == (b.dtype, b.shape)
-            assert a.numpy().tobytes() == b.numpy().tobytes()
-        else:
-            assert a == b
 
 
 def write(path, table, *, stream=False, **options):

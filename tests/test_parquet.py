@@ -14,14 +14,13 @@ import fastload
 from fastload.columns import Parquet
 
 from ._compare import MANY_WORKERS, SIZES
+from ._tables import LETTERS, NUMBERS, letters, plain, same
 
 pytestmark = MANY_WORKERS
 
-NUMBERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
-NUMBERS += [pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()]
-LETTERS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(3)]
+STORED = LETTERS[:5]  # the rest are Arrow's own
 ENCODINGS = {
-    "PLAIN": [*NUMBERS, *LETTERS],
+    "PLAIN": [*NUMBERS, *STORED],
     "DELTA_BINARY_PACKED": [pa.int8(), pa.int32(), pa.int64(), pa.uint16(), pa.uint64()],
     "DELTA_LENGTH_BYTE_ARRAY": [pa.string(), pa.binary()],
     "DELTA_BYTE_ARRAY": [pa.string(), pa.binary(), pa.binary(3)],
@@ -33,11 +32,8 @@ ENCODINGS = {
 def values(kind, count, seed=0):
     """An Arrow array of many different values, some of them equal to their neighbours."""
     random = np.random.default_rng(seed)
-    if kind in LETTERS:
-        words = ["", "a", "äöü", "\U0001f600x", "0" * 40]
-        drawn = [words[at % 5] if kind != pa.binary(3) else f"{at:03}" for at in range(count)]
-        texts = kind in (pa.string(), pa.large_string())
-        return pa.array(drawn if texts else [word.encode() for word in drawn], kind)
+    if kind in STORED:
+        return letters(kind, count)
     dtype = np.dtype(kind.to_pandas_dtype())
     if kind == pa.bool_():
         return pa.array(random.integers(0, 2, count).astype(bool))
@@ -51,28 +47,6 @@ def lists(lengths, inner, seed=0):
     return pa.ListArray.from_arrays(np.cumsum([0, *lengths]).astype("i4"), flat)
 
 
-def plain(array):
-    """Samples as tensors of the column's dtype, str or bytes, by way of Python."""
-    kind = array.type
-    if kind in LETTERS or pa.types.is_dictionary(kind):
-        return array.to_pylist()
-    while hasattr(kind, "value_type"):
-        kind = kind.value_type
-    dtype = getattr(torch, np.dtype(kind.to_pandas_dtype()).name)
-    return [torch.tensor(value, dtype=dtype) for value in array.to_pylist()]
-
-
-def same(ours, theirs):
-    assert len(ours) == len(theirs)
-    for a, b in zip(ours, theirs, strict=True):
-        assert type(a) is type(b)
-        if isinstance(a, torch.Tensor):
-            assert (a.dtype, a.shape) == (b.dtype, b.shape)
-            assert a.numpy().tobytes() == b.numpy().tobytes()
-        else:
-            assert a == b
-
-
 def check(path, name="a", **named):
     """Compares a column with what pyarrow reads of it."""
     theirs = plain(pq.read_table(path, columns=[name]).column(0))
@@ -80,7 +54,7 @@ def check(path, name="a", **named):
     return theirs
 
 
-@pytest.mark.parametrize("kind", [*NUMBERS, *LETTERS], ids=str)
+@pytest.mark.parametrize("kind", [*NUMBERS, *STORED], ids=str)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_every_type_is_arrows(tmp_path, kind, version):
     path = str(tmp_path / "x.parquet")

@@ -12,13 +12,13 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Files, Paths, Stamp};
 use crate::error::{Error, Result};
 use crate::scan::scan;
 use crate::sync::Arc;
 use scanned::Piece;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are looked through at once.
 const PIECE: u64 = 1 << 20;

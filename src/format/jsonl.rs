@@ -8,6 +8,7 @@ mod lists;
 mod recent;
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use lists::JsonLists;
 
@@ -16,7 +17,6 @@ use crate::column::{Lines, Table, Values};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// As many lines at the beginning tell what a field is.
 const FIRST_LINES: usize = 100;

@@ -124,6 +124,14 @@ pub enum Error {
         /// What does not fit.
         mismatch: Mismatch,
     },
+    /// An error that is about one sample of the dataset.
+    #[error("{source} (it is sample {index} of the dataset)")]
+    OfSample {
+        /// The dataset index.
+        index: i64,
+        /// What happened, in terms of the batch.
+        source: Box<Error>,
+    },
     /// A sample that does not lie within its column.
     #[error(
         "sample {index} cannot be read: by its offsets it is {start}..{end} of {len} values (are \

@@ -23,6 +23,8 @@ from fastload import AUTO, Dataset, Loader
 from fastload.columns import Rows
 
 DATA = tuple(range(6))  # Python's, not ours
+OURS = ("workers", "memory_budget", "max_tokens", "length")
+"""The arguments that torch does not have."""
 
 
 class Numbers(IterableDataset):
@@ -47,8 +49,7 @@ def outcome(kind, *args, **kwargs):
         except Exception as error:
             result = type(error), str(error)
         else:
-            names = ("workers", "memory_budget")
-            shown = {k: v for k, v in vars(loader).items() if k[0] != "_" and k not in names}
+            shown = {k: v for k, v in vars(loader).items() if k[0] != "_" and k not in OURS}
             result = {
                 name: value if isinstance(value, bool | int | float | str | None) else type(value)
                 for name, value in shown.items()
@@ -62,16 +63,16 @@ def same(*args, **kwargs):
     return ours
 
 
-def test_the_signature_is_torchs_and_two_more():
+def test_the_signature_is_torchs_and_ours():
     ours = inspect.signature(Loader.__init__).parameters
     torchs = inspect.signature(DataLoader.__init__).parameters
-    assert list(ours) == [*torchs, "workers", "memory_budget"]
+    assert list(ours) == [*torchs, *OURS]
     for name, parameter in torchs.items():
         assert ours[name].kind is parameter.kind
         if name != "num_workers":
             assert ours[name].default == parameter.default, name
     assert ours["num_workers"].default is AUTO
-    assert ours["workers"].kind is ours["memory_budget"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert all(ours[name].kind is inspect.Parameter.KEYWORD_ONLY for name in OURS)
 
 
 WRONG = [

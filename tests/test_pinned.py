@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload import _lib
-from fastload.columns import Image, Rows
+from fastload.columns import Image, Ragged, Rows
 
 from ._compare import assert_same
 from ._photographs import write_photographs
@@ -36,9 +36,15 @@ class Tensors:
         return tensor
 
 
-def stream(dataset: fastload.Dataset, allocate: Tensors, *, batched: bool = True) -> _lib.Stream:
+def stream(
+    dataset: fastload.Dataset,
+    allocate: Tensors,
+    *,
+    batched: bool = True,
+    program: _lib.Program | None = None,
+) -> _lib.Stream:
     return _lib.Stream(
-        dataset._program,
+        program or dataset._program,
         batched=batched,
         depth=2,
         budget_bytes=1 << 30,
@@ -159,3 +165,23 @@ def test_copies_in_flight_are_never_overwritten():
         torch.cuda.synchronize()
         for at, copy in enumerate(copies):
             assert torch.equal(copy.cpu(), source[64 * at : 64 * (at + 1)]), at
+
+
+def test_parts_of_padded_fields_are_put_into_tensors_that_were_made_for_them():
+    tokens = Ragged(torch.arange(9), [0, 4, 4, 9])
+    data = fastload.Dataset({"padded": tokens, "flat": tokens, "y": Rows(torch.arange(3))})
+    collate = fastload.PadCollate({"flat": fastload.Ragged("flat")}, mask=True)
+    program = fastload.lanes.choose(fastload.Loader(data, 3, collate_fn=collate)).program
+    tensors = Tensors()
+    batches = stream(data, tensors, program=program)
+    batches.submit([0, 1, 2])
+    batch = batches.take(30)
+    assert_same(batch, collate([data[index] for index in range(3)]))
+    parts = [
+        batch["padded"],
+        batch["padded_lengths"],
+        batch["padded_mask"],
+        *batch["flat"],
+        batch["y"],
+    ]
+    assert {part.data_ptr() for part in parts} == set(tensors.addresses)

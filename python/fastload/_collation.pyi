@@ -61,6 +61,32 @@ class Pad:
             MemoryError: The batch is too large.
         """
 
+@final
+class Rule:
+    """What becomes of one leaf of a program in a batch.
+
+    Args:
+        how: `"stack"`, as torch's `default_collate`; `"pad"`; `"flat"`, samples one after the other;
+            `"jagged"`, that as one nested tensor of torch's; `"keep"`, a list of what the samples have; `"tensors"`, a list of that as tensors.
+        field: Its name, for errors.
+        pad: How it is padded.
+        lengths: Whether it has `"lengths"`.
+        mask: Its mask's rank, None for the least, and whether that is int64 in place of bool.
+
+    Raises:
+        ValueError: An unknown rule, or one with options of another.
+    """
+
+    def __new__(
+        cls,
+        how: str,
+        field: str,
+        *,
+        pad: Pad | None = None,
+        lengths: bool = False,
+        mask: tuple[int | None, bool] | None = None,
+    ) -> Rule: ...
+
 def flatten(
     values: list[Any],
     field: str,

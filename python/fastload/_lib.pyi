@@ -9,6 +9,7 @@ from typing import Any, final
 
 from fastload._collation import Pack as Pack
 from fastload._collation import Pad as Pad
+from fastload._collation import Rule as Rule
 from fastload._collation import flatten as flatten
 from fastload._columns import Bytes as Bytes
 from fastload._columns import Column as Column
@@ -74,6 +75,7 @@ __all__ = [
     "Request",
     "Requests",
     "Rows",
+    "Rule",
     "Select",
     "Stream",
     "Tar",
@@ -163,6 +165,20 @@ class Program:
             OSError: A file cannot be read or decoded.
             ValueError: An operation cannot take the image; torch's: RuntimeError.
             Exception: What `foreign` raises.
+        """
+    def collated(self, rules: list[Rule], parts: list[tuple[int, str]], batch: object) -> Program:
+        """Returns a program of the same samples, for batches that are not stacked.
+
+        Args:
+            rules: One for each column.
+            parts: The values of a batch: the column that each comes from, and what of it: `"values"`;
+                of padded ones also `"lengths"`, `"mask"` and `"tokens"`, the sum of the lengths as an
+                int; of flat ones `"offsets"`.
+            batch: The structure of a batch, as `template`; leaves are numbers of parts.
+
+        Raises:
+            ValueError: A rule that a column cannot have, or a part that a rule does not make.
+            TypeError: A structure that is none.
         """
     def is_random(self) -> bool:
         """Returns whether samples depend on the seed."""

@@ -66,8 +66,8 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
         yield "order", _order(loader, batched=choice.batched)
         yield from _ignored(loader)
     if choice.lowered is not None:
-        for path, leaf in choice.lowered.leaves:
-            yield f"dataset{path}", _leaf(leaf, choice)
+        for number, (path, leaf) in enumerate(choice.lowered.leaves):
+            yield f"dataset{path}", _leaf(number, leaf, choice)
 
 
 def _seam(loader: Any, choice: lanes.Choice) -> str:
@@ -102,7 +102,7 @@ def _ignored(loader: Any) -> Iterator[tuple[str, str]]:
         yield "worker_init_fn", "not called, for no Python runs in a worker"
 
 
-def _leaf(leaf: Leaf, choice: lanes.Choice) -> str:
+def _leaf(number: int, leaf: Leaf, choice: lanes.Choice) -> str:
     """Returns what a value is stored as, and what happens to it."""
     words = [leaf.column]
     if leaf.decode:
@@ -110,7 +110,8 @@ def _leaf(leaf: Leaf, choice: lanes.Choice) -> str:
     if leaf.transforms:
         words.append(", ".join(leaf.transforms))
     if choice.lane == "native":
-        words.append("stacked" if choice.batched else "one by one")
+        batched = "stacked" if choice.plan is None else choice.plan.words[number]
+        words.append(batched if choice.batched else "one by one")
     if leaf.exact:
         words.append(leaf.exact)
     return "; ".join(words)

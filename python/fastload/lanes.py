@@ -15,6 +15,9 @@ import torch
 from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
+from fastload import _lib
+from fastload.collate.pad_collate import PadCollate
+from fastload.collate.plan import Plan, plan
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
@@ -50,6 +53,7 @@ class Choice(NamedTuple):
         lowered: What native code makes of the dataset; None if nothing.
         seam: Whether worker processes finish in Python what they begin natively.
         batched: Whether a task of the native lane is a batch.
+        plan: How its batches are made where they are not stacked.
     """
 
     lane: Lane
@@ -59,6 +63,13 @@ class Choice(NamedTuple):
     lowered: Lowered | None = None
     seam: bool = False
     batched: bool = True
+    plan: Plan | None = None
+
+    @property
+    def program(self) -> _lib.Program:
+        """What makes the batches of the native lane."""
+        assert self.lowered is not None
+        return self.lowered.program if self.plan is None else self.plan.program
 
 
 def check_workers(workers: Any) -> None:
@@ -83,7 +94,8 @@ def choose(loader: Any) -> Choice:
     lowered, refusal = _lowered(loader)
     batched = loader._auto_collation or _listed(loader, lowered)
     obstacles = [refusal] if refusal else []
-    obstacles += _obstacles(loader, lowered, batched=batched)
+    made, unplanned = _planned(loader, lowered)
+    obstacles += _obstacles(loader, lowered, unplanned, batched=batched)
     obstacle = NotNative.joined(obstacles) if obstacles else None
     if loader.num_workers == 0:
         if workers != "auto":
@@ -93,8 +105,9 @@ def choose(loader: Any) -> Choice:
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
     if obstacle is None and workers != "process":
-        why = "every leaf of the dataset is a column, with default collation"
-        return Choice("native", why, lowered=lowered, batched=batched)
+        collation = "default collation" if made is None else "PadCollate"
+        why = f"every leaf of the dataset is a column, with {collation}"
+        return Choice("native", why, lowered=lowered, batched=batched, plan=made)
     if obstacle is not None and workers == "native":
         msg = f"workers='native' cannot be: {obstacle}"
         raise ValueError(msg)
@@ -123,17 +136,14 @@ def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
         return None, reason.again()
 
 
-def _obstacles(loader: Any, lowered: Lowered | None, *, batched: bool) -> Iterator[NotNative]:
+def _obstacles(
+    loader: Any, lowered: Lowered | None, unplanned: NotNative | None, *, batched: bool
+) -> Iterator[NotNative]:
     """Yields what keeps a loader from being native, besides that its dataset was not lowered."""
     leaves = lowered.leaves if lowered is not None else []
     yield from (leaf.stop for _, leaf in leaves if leaf.stop is not None)
-    default = _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
-    collates = loader.collate_fn is not default
-    if collates:
-        yield NotNative(
-            f"collate_fn is {name(loader.collate_fn)}, Python code",
-            f"leave collate_fn out, for torch's {default.__name__}",
-        )
+    if unplanned is not None:
+        yield unplanned
     if lowered is None:
         return
     if loader._auto_collation and type(loader.sampler) is BatchSampler:
@@ -145,9 +155,42 @@ def _obstacles(loader: Any, lowered: Lowered | None, *, batched: bool) -> Iterat
     for path, leaf in leaves:
         if leaf.stop is None:
             yield from _leaf_obstacles(path, leaf, batched=batched)
-    if batched and not collates and (kind := _recollated(lowered)):
+    if batched and _uses_torchs(loader) and (kind := _recollated(lowered)):
         msg = f"torch's default_collate_fn_map has an entry of its own for {kind}"
         yield NotNative(msg, "remove that entry")
+
+
+def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNative | None]:
+    """Returns how batches are made that are not stacked, or else why `collate_fn` is Python."""
+    default = _default(loader)
+    if loader.collate_fn is default:
+        return None, None
+    if not _pads(loader):
+        return None, NotNative(
+            f"collate_fn is {name(loader.collate_fn)}, Python code",
+            f"leave collate_fn out, for torch's {default.__name__}",
+        )
+    if lowered is None:
+        return None, None  # which is said already
+    try:
+        return plan(lowered, loader.collate_fn), None
+    except NotNative as reason:
+        return None, reason.again()
+
+
+def _default(loader: Any) -> Any:
+    """Returns what torch collates or converts with unless it is told otherwise."""
+    return _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
+
+
+def _pads(loader: Any) -> bool:
+    """Returns whether batches are made by a `PadCollate`."""
+    return bool(loader._auto_collation) and type(loader.collate_fn) is PadCollate
+
+
+def _uses_torchs(loader: Any) -> bool:
+    """Returns whether values are collated as torch's `default_collate` does, all or some of them."""
+    return loader.collate_fn is _default(loader) or _pads(loader)
 
 
 def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNative]:

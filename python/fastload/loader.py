@@ -19,7 +19,10 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from fastload import _lib, lanes
 from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
 from fastload.auto import AUTO, Auto, resolve
+from fastload.batching import TokenBatchSampler
+from fastload.batching.fields import field_lengths
 from fastload.budget import budget_bytes
+from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
@@ -60,8 +63,14 @@ class Loader(DataLoader[_T_co]):
         workers: `"auto"`, or `"native"` or `"process"` to insist on a lane.
         memory_budget: Most bytes of batches made ahead, as a number or as `"2GiB"`; None for the
             smaller of 2 GiB and a tenth of the memory available to this rank.
+        max_tokens: Makes batches of samples of similar length, each within this budget with its
+            padding, by a `TokenBatchSampler`, in place of `batch_size`; `collate_fn` is then
+            `PadCollate()` unless given. A `batch_sampler` that is given wins.
+        length: The field whose lengths those are; None for samples that are one field themselves.
 
     Raises:
+        KeyError: Samples have no field `length`.
+        TypeError: Lengths that are not known before samples are made.
         ValueError: Arguments that exclude each other, or a lane that the loader cannot take.
 
     Examples:
@@ -72,6 +81,8 @@ class Loader(DataLoader[_T_co]):
 
     workers: str
     memory_budget: int | str | None
+    max_tokens: int | None
+    length: Any
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
@@ -98,7 +109,25 @@ class Loader(DataLoader[_T_co]):
         in_order: bool = True,
         workers: Literal["auto", "native", "process"] = "auto",
         memory_budget: int | str | None = None,
+        max_tokens: int | None = None,
+        length: Any = None,
     ) -> None:
+        if max_tokens is not None and batch_sampler is None:
+            if batch_size != 1 or sampler is not None:
+                msg = "max_tokens decides on batches; leave out batch_size and sampler"
+                raise ValueError(msg)
+            batch_sampler = TokenBatchSampler(
+                field_lengths(dataset, length),
+                max_tokens,
+                shuffle=bool(shuffle),
+                generator=generator,
+                drop_last=drop_last,
+            )
+            shuffle, drop_last = None, False
+            collate_fn = PadCollate() if collate_fn is None else collate_fn
+        elif max_tokens is None and length is not None:
+            msg = f"length={length!r} is for max_tokens, which is not given"
+            raise ValueError(msg)
         self._memo = None
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
@@ -121,6 +150,8 @@ class Loader(DataLoader[_T_co]):
             in_order=in_order,
         )
         self.memory_budget = memory_budget
+        self.max_tokens = max_tokens
+        self.length = length
         self._counters = None
         self._told = False
         if memory_budget is not None:
@@ -149,8 +180,7 @@ class Loader(DataLoader[_T_co]):
         choice = lanes.choose(self)
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
-            assert choice.lowered is not None
-            return NativeIter(self, choice.lowered.program, batched=choice.batched)
+            return NativeIter(self, choice.program, batched=choice.batched)
         if choice.fallback:
             if not self._told:
                 self._told = True

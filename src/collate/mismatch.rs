@@ -39,6 +39,8 @@ pub enum Mismatch {
     Dim { dim: isize, shape: Vec<usize> },
     /// A value that the element type does not have.
     Fill { fill: Fill, dtype: &'static str },
+    /// A mask of too few dimensions.
+    Mask { least: usize },
     /// Fields of one sample that differ in length.
     Unaligned {
         position: usize,
@@ -57,6 +59,26 @@ pub enum Mismatch {
     Many { rows: usize, width: usize },
     /// More rows than were asked for.
     Rows { needed: usize, rows: usize },
+}
+
+impl Mismatch {
+    /// Position in the batch of the sample that does not fit, if it is one.
+    pub fn position(&self) -> Option<usize> {
+        match self {
+            Mismatch::Rank { position, .. }
+            | Mismatch::Size { position, .. }
+            | Mismatch::Long { position, .. }
+            | Mismatch::Dtype { position, .. }
+            | Mismatch::Unaligned { position, .. }
+            | Mismatch::Flat { position, .. }
+            | Mismatch::Overlong { position, .. } => Some(*position),
+            Mismatch::Dim { .. }
+            | Mismatch::Fill { .. }
+            | Mismatch::Mask { .. }
+            | Mismatch::Many { .. }
+            | Mismatch::Rows { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Mismatch {
@@ -114,6 +136,12 @@ impl fmt::Display for Mismatch {
                 write!(
                     f,
                     "{dtype} has no value {fill} to fill with; give Pad another"
+                )
+            }
+            Mismatch::Mask { least } => {
+                write!(
+                    f,
+                    "its mask needs {least} dimensions at least; raise mask_rank"
                 )
             }
             Mismatch::Unaligned {

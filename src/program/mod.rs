@@ -4,6 +4,7 @@
 //! [`Stream`](crate::stream::Stream) calls it through a [`Run`].
 
 mod concat;
+mod copying;
 mod fetched;
 mod foreign;
 mod image;
@@ -11,6 +12,7 @@ mod leaf;
 mod letters;
 mod lists;
 mod record;
+mod ruled;
 mod run;
 mod select;
 mod tree;
@@ -27,7 +29,7 @@ pub use record::{Content, Record};
 pub use run::{Making, Run, Task};
 pub use select::Select;
 
-use crate::collate::Field;
+use crate::collate::{Field, How, Rule};
 use crate::decode::Switches;
 use crate::error::{Error, Result};
 use crate::image::{Frame, Key};
@@ -50,6 +52,8 @@ pub struct Program {
     leaves: Vec<Arc<Leaf>>,
     /// Which leaves are lists: batches of them have a tensor for each place.
     lists: Vec<bool>,
+    /// What becomes of each leaf in a batch.
+    rules: Vec<Rule>,
     len: usize,
     fetches: bool,
     has_images: bool,
@@ -101,9 +105,23 @@ impl Program {
             planned: leaves.iter().all(|leaf| leaf.fixed_shape().is_some()),
             has_images: leaves.iter().any(|leaf| leaf.kind() == Kind::Image),
             fetches: leaves.iter().any(|leaf| leaf.fetches()),
+            rules: vec![Rule::stack(); leaves.len()],
             leaves,
             lists,
             len,
+        })
+    }
+
+    /// Makes a program of the same samples, whose batches are made by `rules`, one for each leaf; None
+    /// if they are more or fewer.
+    pub fn collated(&self, rules: Vec<Rule>) -> Option<Program> {
+        let stacks = |rule: &Rule| matches!(rule.how, How::Stack);
+        (rules.len() == self.leaves.len()).then(|| Program {
+            leaves: self.leaves.clone(),
+            lists: self.lists.clone(),
+            planned: self.planned && rules.iter().all(stacks),
+            rules,
+            ..*self
         })
     }
 
@@ -123,10 +141,11 @@ impl Program {
     }
 
     /// Shape of every sample of the leaf at `place`, if a batch can be written where it stays: its shape
-    /// is known before, and it is no list.
+    /// is known before, it is no list, and samples are stacked.
     pub fn direct_shape(&self, place: usize) -> Option<Vec<usize>> {
         let shape = self.leaves[place].fixed_shape();
-        shape.filter(|_| !self.lists[place])
+        let is_stacked = matches!(self.rules[place].how, How::Stack);
+        shape.filter(|_| is_stacked && !self.lists[place])
     }
 
     /// Bytes that a batch of `samples` is planned to take; fields of unknown shape count 0.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::fetched::Blob;
-use crate::collate::{Loose, Slot};
+use crate::collate::{Seat, Slot};
 use crate::column::Blobs;
 use crate::error::{Error, Result};
 use crate::format::{Array, Target, Text};
-use crate::memory::{Dtype, RowsMut, lease};
+use crate::memory::Dtype;
 
 /// Encoded bytes, and what they become.
 #[derive(Debug)]
@@ -114,11 +114,11 @@ impl Record {
                     slot,
                     position,
                     itemsize: array.dtype().itemsize(),
-                    row: None,
-                    loose: None,
+                    seat: None,
                 };
                 array.decode(index, bytes, &mut place)?;
-                place.leave()
+                place.seat.ok_or(Error::Abandoned)?.leave();
+                Ok(())
             }
             Content::Text(text) => {
                 slot.keep_texts(position, [text.text(index, bytes)?]);
@@ -129,47 +129,17 @@ impl Record {
     }
 }
 
-/// Where a sample is written: its row of the batch, or memory of its own.
+/// Where a sample is written, once its shape is known.
 struct Place<'a> {
     slot: &'a Slot,
     position: usize,
     itemsize: usize,
-    row: Option<RowsMut<'a>>,
-    loose: Option<Loose>,
-}
-
-impl Place<'_> {
-    fn leave(self) -> Result<()> {
-        match (self.row, self.loose) {
-            (None, None) => Err(Error::Abandoned),
-            (_, None) => Ok(()),
-            (_, Some(loose)) => {
-                self.slot.keep(self.position, loose);
-                Ok(())
-            }
-        }
-    }
+    seat: Option<Seat<'a>>,
 }
 
 impl Target for Place<'_> {
     fn shaped(&mut self, shape: &[usize]) -> Result<&mut [u8]> {
-        if let Some((writer, expected)) = self.slot.fixed_rows() {
-            if expected != shape {
-                return Err(Error::Shape {
-                    expected: expected.to_vec(),
-                    found: shape.to_vec(),
-                });
-            }
-            let row = writer.rows(self.position..self.position + 1);
-            let position = self.position;
-            return Ok(self.row.insert(row.ok_or(Error::Twice { position })?));
-        }
-        let elements = shape
-            .iter()
-            .try_fold(1, |all: usize, &n| all.checked_mul(n));
-        let bytes = elements.and_then(|elements| elements.checked_mul(self.itemsize));
-        let memory = lease(bytes.unwrap_or(usize::MAX))?;
-        let shape = shape.to_vec();
-        Ok(&mut self.loose.insert(Loose { memory, shape }).memory)
+        let seat = self.slot.seat(self.position, shape, self.itemsize)?;
+        Ok(self.seat.insert(seat))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::image::Decoded;
 use super::tree;
 use super::{Blob, Fetched, Foreign, Kind, Leaf, Options, Program, Refusal, Request, Scratch};
-use crate::collate::{Field, Loose, Slot};
+use crate::collate::{Field, How, Slot};
 use crate::column::Blobs;
 use crate::decode::Format;
 use crate::error::{Error, Result};
@@ -58,6 +58,10 @@ impl Run {
     /// Makes the slot of a leaf.
     fn slot(&self, place: usize, task: &Task, given: Option<Destination>) -> Result<Slot> {
         let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
+        let is_ruled = !matches!(self.program.rules[place].how, How::Stack);
+        if is_ruled && leaf.kind().is_numbers() {
+            return self.ruled(place, &task.indices);
+        }
         let shape = match leaf.kind() {
             Kind::Text => return Ok(Slot::texts(rows)),
             Kind::Bytes => return Ok(Slot::bytes(rows)),
@@ -124,38 +128,6 @@ impl Run {
         Ok(Some(first))
     }
 
-    /// Copies the samples of positions `first..first + indices.len()` of a batch that need no decoding.
-    fn copy(
-        &self,
-        batch: &Making,
-        first: usize,
-        indices: &[usize],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        for (leaf, slot) in self.program.leaves.iter().zip(&batch.slots) {
-            match (leaf.kind(), slot.writer()) {
-                (Kind::Rows | Kind::Ragged | Kind::Lists, Some(writer)) => {
-                    let range = first..first + indices.len();
-                    let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
-                    leaf.gather(indices, scratch, &mut out)?;
-                }
-                (Kind::Text, _) if !leaf.fetches() => {
-                    slot.keep_texts(first, leaf.texts(indices)?);
-                }
-                (Kind::Bytes, _) if !leaf.fetches() => {
-                    slot.keep_bytes(first, leaf.all_bytes(indices)?);
-                }
-                (Kind::Lists, None) => {
-                    for (position, &index) in (first..).zip(indices) {
-                        tree::put(leaf, index, slot, position, scratch)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Makes what is still to be made of one sample, or tells which of its files is refused.
     pub(super) fn make(
         &self,
@@ -167,8 +139,9 @@ impl Run {
     ) -> Result<Option<Refusal>> {
         let refusal = self.decode(batch, position, index, fetched, stages)?;
         if refusal.is_none() {
-            let copied = INDICES
-                .with_borrow_mut(|(_, scratch)| self.copy(batch, position, &[index], scratch));
+            let copied = INDICES.with_borrow_mut(|(_, scratch)| {
+                self.copy(&batch.slots, position, &[index], scratch)
+            });
             copied.map_err(|error| error.placed().1)?;
         }
         Ok(refusal)
@@ -187,6 +160,7 @@ impl Run {
         let mut blobs = fetched.blobs.into_iter();
         let leaves = self.program.leaves.iter().enumerate();
         for ((number, leaf), slot) in leaves.zip(&batch.slots).skip(fetched.first) {
+            let (slot, position) = slot.of(position);
             let (image, at) = match leaf.at(index)? {
                 (Leaf::Image(image), at) => (image, at),
                 (Leaf::Record(record), at) => {
@@ -249,10 +223,13 @@ fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> R
         let row = writer.rows(position..position + 1);
         return decoded.write(&mut row.ok_or(Error::Twice { position })?);
     }
-    let shape = decoded.shape();
-    let mut memory = lease(shape.iter().product::<usize>() * itemsize)?;
-    decoded.write(&mut memory)?;
-    slot.keep(position, Loose { memory, shape });
+    let shape = match slot.announced(position) {
+        Some(announced) => announced.to_vec(),
+        None => decoded.shape(),
+    };
+    let mut seat = slot.seat(position, &shape, itemsize)?;
+    decoded.write(&mut seat)?;
+    seat.leave();
     Ok(())
 }
 
@@ -331,7 +308,7 @@ impl Work for Run {
                 if !failures.is_empty() {
                     return; // and so does the batch; positions and indices are no pairs
                 }
-                if let Err(error) = self.copy(batch, range.start, indices, scratch) {
+                if let Err(error) = self.copy(&batch.slots, range.start, indices, scratch) {
                     let (place, error) = error.placed();
                     failures.push((range.start + place, error));
                 }
@@ -372,7 +349,9 @@ impl Work for Run {
                 leaf,
                 source: Box::new(source),
             };
-            match slot.finish(batch.batched).map_err(named)? {
+            let field = slot.finish(batch.batched).map_err(named)?;
+            match field {
+                Field::Apart(samples) => self.joined(leaf, samples, &batch.indices),
                 field if list && batch.batched => field.by_place(),
                 field => Ok(field),
             }

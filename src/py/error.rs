@@ -45,6 +45,7 @@ impl From<Error> for PyErr {
             Error::NoColumn { .. } => PyKeyError::new_err(message),
             Error::Transform { .. }
             | Error::Mismatch { .. }
+            | Error::OfSample { .. }
             | Error::Layout { .. }
             | Error::Parts { .. }
             | Error::Offsets { .. }

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, intern};
 
+use crate::Error;
 use crate::collate::{Dense, Field};
 use crate::memory::Dtype;
 use crate::program::{self, Kind};
@@ -142,6 +143,9 @@ impl Form {
             Field::Texts(texts) => return self.text(py, &texts, unit),
             Field::Bytes(all) => return bytes(py, &all, unit),
             Field::Lists(places) => return self.list(py, places, unit, tensor),
+            Field::Padded(_) | Field::Joined(_) | Field::Apart(_) => {
+                return Err(Error::Abandoned.into()); // not seen: `Collation` takes them
+            }
         };
         match (self, unit) {
             (Form::Number, Unit::Sample | Unit::Converted) => number(py, &field),

@@ -20,6 +20,7 @@ mod pad;
 mod plan;
 mod process;
 mod program;
+mod rule;
 mod stream;
 mod template;
 mod tensor;
@@ -50,6 +51,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<foreign::Requests>()?;
     module.add_class::<foreign::Request>()?;
     module.add_class::<pad::Pad>()?;
+    module.add_class::<rule::Rule>()?;
     module.add_class::<pack::Pack>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
     module.add_class::<plan::Lengths>()?;

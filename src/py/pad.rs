@@ -17,7 +17,7 @@ const LARGE: usize = 1 << 16;
 /// How a field is padded. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Pad {
-    core: collate::Pad,
+    pub(super) core: collate::Pad,
 }
 
 type Padded = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>);
@@ -87,11 +87,8 @@ impl Pad {
             .then(|| lengths_of(py, &layout, &values))
             .transpose()?;
         let mask = mask.map(|(rank, is_wide)| {
-            let shape = layout.mask_shape(rank).map_err(|least| {
-                let message =
-                    format!("the mask of field {field} needs {least} dimensions at least");
-                PyValueError::new_err(message)
-            })?;
+            let shape = layout.mask_shape(rank);
+            let shape = shape.map_err(|least| mismatch(Mismatch::Mask { least }))?;
             let shape = [&[values.len()], &shape[..]].concat();
             let dtype = if is_wide { Dtype::Int64 } else { Dtype::Bool };
             let mut mask = field_of(py, shape, dtype, None)?;

@@ -9,6 +9,7 @@ use super::column::{self, Column, Rows};
 use super::enter::Enter;
 use super::foreign;
 use super::form::{Form, Unit};
+use super::rule::{Collation, Rule};
 use super::template::Template;
 use super::tensor;
 use crate::Error;
@@ -24,11 +25,13 @@ type Leaf<'py> = (Option<Bound<'py, PyTuple>>, &'static str);
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Program {
     pub(super) core: Arc<program::Program>,
-    template: Template,
+    template: Arc<Template>,
     /// How Python sees each column.
     forms: Vec<Form>,
     /// The columns whose memory can be moved by its owner.
     movable: Vec<Py<Rows>>,
+    /// How batches are made, unless they are stacked.
+    collation: Option<Collation>,
 }
 
 #[pymethods]
@@ -68,9 +71,28 @@ impl Program {
         let movable = columns.iter().flat_map(column::movable).collect();
         Ok(Program {
             core: Arc::new(core),
-            template,
+            template: Arc::new(template),
             forms,
             movable,
+            collation: None,
+        })
+    }
+
+    fn collated(
+        &self,
+        py: Python<'_>,
+        rules: Vec<Bound<'_, Rule>>,
+        parts: Vec<(usize, String)>,
+        batch: &Bound<'_, PyAny>,
+    ) -> PyResult<Program> {
+        let (core, collation) = Collation::read(&self.core, &self.forms, &rules, parts, batch)?;
+        let movable = self.movable.iter().map(|rows| rows.clone_ref(py));
+        Ok(Program {
+            core: Arc::new(core),
+            template: self.template.clone(),
+            forms: self.forms.clone(),
+            movable: movable.collect(),
+            collation: Some(collation),
         })
     }
 
@@ -88,6 +110,11 @@ impl Program {
         max_pixels: Option<u64>,
         foreign: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if self.collation.is_some() {
+            return Err(PyValueError::new_err(
+                "a program with rules makes batches only",
+            ));
+        }
         self.check(py)?;
         let options = Options {
             seed,
@@ -145,6 +172,9 @@ impl Program {
         unit: Unit,
         tensor: impl Fn(Dense) -> PyResult<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(collation) = &self.collation {
+            return collation.build(py, fields, &self.forms, &tensor);
+        }
         let leaves = fields.into_iter().zip(&self.forms);
         let leaves = leaves.map(|(field, form)| form.value(py, field, unit, &tensor));
         let leaves = leaves.collect::<PyResult<Vec<_>>>()?;

@@ -64,7 +64,7 @@ class Walk:
         self._used: set[Path] = set()
         self._padded: set[Path] = set()
         self._taken: set[str] = set()
-        self._tokens: int | None = None
+        self._tokens: Any = None
 
     def batch(self, samples: list[Any]) -> Any:
         """Returns the batch of samples, one at least."""
@@ -135,10 +135,10 @@ class Walk:
         self, rule: Rule, values: list[Any], path: Path, *, keyed: bool, named: bool
     ) -> tuple[Any, list[tuple[str, Any]]]:
         if isinstance(rule, Keep):
-            return values, []
+            return self._kept(values, path), []
         if isinstance(rule, Ragged):
-            return ragged.collate(rule, values, title(path), self._allocate), []
-        if _is_single(values[0]):
+            return self._ragged(rule, values, path), []
+        if self._is_single(values[0]):
             return self._stacked(values, path), []
         program = self._program
         self._padded.add(path)
@@ -148,18 +148,42 @@ class Walk:
             mask = program.mask.name(path, self._taken, keyed=keyed)
         counts = program.counts and self._tokens is None and program.counted in (None, path)
         rank = program.ranks.by_path.get(path, program.rank)
-        native = program.native[(path if path in program.native else ()) if named else None]
-        padded, sizes, masks = native.collate(
+        padded, sizes, masks = self._pad(
+            program.native[(path if path in program.native else ()) if named else None],
             values,
-            title(path),
+            path,
             lengths=lengths is not None or counts,
             mask=None if mask is None else (rank, program.is_wide),
-            allocate=self._allocate,
         )
         if counts and sizes is not None:
-            self._tokens = int((sizes if sizes.dim() == 1 else sizes.prod(1)).sum())
+            self._tokens = self._count(values, sizes)
         extras = [(name, value) for name, value in ((lengths, sizes), (mask, masks)) if name]
         return padded, extras
+
+    def _kept(self, values: list[Any], path: Path) -> Any:  # noqa: ARG002 (for a plan of batches)
+        return values
+
+    def _ragged(self, rule: Ragged, values: list[Any], path: Path) -> Any:
+        return ragged.collate(rule, values, title(path), self._allocate)
+
+    def _pad(
+        self,
+        pad: _lib.Pad,
+        values: list[Any],
+        path: Path,
+        *,
+        lengths: bool,
+        mask: tuple[int | None, bool] | None,
+    ) -> tuple[Any, Any, Any]:
+        """Returns the batch of a field, its lengths and its mask; None for what is not asked for."""
+        return pad.collate(values, title(path), lengths=lengths, mask=mask, allocate=self._allocate)
+
+    def _count(self, values: list[Any], sizes: Any) -> Any:  # noqa: ARG002 (for a plan of batches)
+        """Returns how many tokens there are, from lengths."""
+        return int((sizes if sizes.dim() == 1 else sizes.prod(1)).sum())
+
+    def _is_single(self, value: Any) -> bool:
+        return _is_single(value)
 
     def _stacked(self, values: list[Any], path: Path) -> Any:
         try:

@@ -1,0 +1,95 @@
+//! Fields that are not stacked: padded, one after the other, or samples by themselves.
+//!
+//! Owns when the shapes of a batch are known: before it is made, and then each sample is written at its
+//! place; or once its samples are there, which until then stay by themselves.
+
+use super::leaf::Kind;
+use super::run::Run;
+use super::tree;
+use crate::collate::{Dense, Field, How, Slot};
+use crate::error::{Error, Result};
+use crate::memory::{Destination, lease};
+use crate::order::Indices;
+
+impl Run {
+    /// Makes the slot of a leaf that has a rule of its own.
+    pub(super) fn ruled(&self, place: usize, indices: &Indices) -> Result<Slot> {
+        let rule = &self.program.rules[place];
+        let shapes = match self.shapes(place, indices) {
+            Ok(shapes) => shapes,
+            Err(error) => return Ok(Slot::refused(error)),
+        };
+        match shapes.into_iter().collect::<Option<Vec<_>>>() {
+            Some(shapes) if !matches!(rule.how, How::Apart) => {
+                let slot = rule.slot(self.program.leaves[place].dtype(), shapes);
+                Ok(slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices))))
+            }
+            _ => self.apart(place, indices),
+        }
+    }
+
+    /// The shape of each sample; None for one that is not known yet, or is no array.
+    fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Vec<usize>>>> {
+        let leaf = &self.program.leaves[place];
+        let positions = 0..indices.len();
+        let shapes =
+            positions.map(|position| leaf.shape(self.program.resolve(indices.get(position))?));
+        shapes.collect()
+    }
+
+    /// Makes a slot for each sample.
+    fn apart(&self, place: usize, indices: &Indices) -> Result<Slot> {
+        let leaf = &self.program.leaves[place];
+        let slots = (0..indices.len()).map(|position| {
+            let index = self.program.resolve(indices.get(position))?;
+            if leaf.kind() == Kind::Lists {
+                return tree::slot(&[leaf.at(index)?], self.program.lists[place]);
+            }
+            let Some(shape) = leaf.shape(index)? else {
+                return Ok(Slot::loose(1, leaf.dtype()));
+            };
+            let mut shapes = [shape];
+            let dtype = self.program.rules[place].seen(leaf.dtype(), &mut shapes);
+            let [shape] = shapes;
+            let elements = shape.iter().product::<usize>();
+            let memory = Destination::Lease(lease(elements * dtype.itemsize())?);
+            Ok(Slot::fixed(memory, 1, shape, dtype))
+        });
+        Ok(Slot::apart(slots.collect::<Result<_>>()?))
+    }
+
+    /// Joins samples that stayed by themselves, unless that is what was asked for.
+    pub(super) fn joined(
+        &self,
+        place: usize,
+        samples: Vec<Field>,
+        indices: &Indices,
+    ) -> Result<Field> {
+        let rule = &self.program.rules[place];
+        if matches!(rule.how, How::Apart) {
+            return Ok(Field::Apart(samples));
+        }
+        let arrays = samples.into_iter().map(|sample| match sample {
+            Field::Dense(dense) => Ok(dense),
+            _ => Err(Error::Abandoned), // not seen: lists are not joined
+        });
+        let arrays = arrays.collect::<Result<Vec<Dense>>>()?;
+        let joined = rule.join(&arrays, self.program.leaves[place].dtype());
+        joined.map_err(|error| of_sample(error, indices))
+    }
+}
+
+/// Adds which sample of the dataset an error is about.
+fn of_sample(error: Error, indices: &Indices) -> Error {
+    let position = match &error {
+        Error::Mismatch { mismatch, .. } => mismatch.position(),
+        _ => None,
+    };
+    match position {
+        Some(position) => Error::OfSample {
+            index: indices.get(position),
+            source: Box::new(error),
+        },
+        None => error,
+    }
+}

@@ -1,0 +1,257 @@
+//! Batches that are not stacked: the rule of each leaf, and the structure that what comes of them is put
+//! into.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::form::{Form, Unit};
+use super::pad::Pad;
+use super::template::Template;
+use crate::Error;
+use crate::collate::{self, Dense, Field, How, Mask, Padding};
+use crate::memory::Dtype;
+use crate::program::{self, Kind};
+
+/// What becomes of one leaf. See the stub.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Rule {
+    core: collate::Rule,
+    look: Look,
+}
+
+/// How Python sees what comes of a rule.
+#[derive(Clone, Copy, PartialEq)]
+enum Look {
+    /// In the form of the leaf.
+    Plain,
+    /// As tensors, sample by sample.
+    Tensors,
+    /// As one nested tensor.
+    Jagged,
+}
+
+#[pymethods]
+impl Rule {
+    #[new]
+    #[pyo3(signature = (how, field, *, pad=None, lengths=false, mask=None))]
+    fn new(
+        how: &str,
+        field: &str,
+        pad: Option<&Bound<'_, Pad>>,
+        lengths: bool,
+        mask: Option<(Option<usize>, bool)>,
+    ) -> PyResult<Rule> {
+        let mask = mask.map(|(rank, is_wide)| Mask {
+            rank,
+            dtype: if is_wide { Dtype::Int64 } else { Dtype::Bool },
+        });
+        let core = match (how, pad) {
+            ("stack", None) => How::Stack,
+            ("pad", Some(pad)) => How::Pad(Padding {
+                pad: pad.get().core.clone(),
+                lengths,
+                mask,
+            }),
+            ("flat" | "jagged", None) => How::Flat,
+            ("keep" | "tensors", None) => How::Apart,
+            _ => return Err(PyValueError::new_err(format!("no rule {how:?}"))),
+        };
+        Ok(Rule {
+            core: collate::Rule {
+                field: field.into(),
+                how: core,
+                lists: false,
+            },
+            look: match how {
+                "tensors" => Look::Tensors,
+                "jagged" => Look::Jagged,
+                _ => Look::Plain,
+            },
+        })
+    }
+}
+
+/// A value of a batch: which leaf it comes from, and what of that it is.
+#[derive(Clone, Copy)]
+struct Part {
+    leaf: usize,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    Values,
+    Lengths,
+    Mask,
+    Tokens,
+    Offsets,
+}
+
+/// What batches are made of.
+pub(super) struct Collation {
+    parts: Vec<Part>,
+    template: Template,
+    /// How Python sees each leaf.
+    looks: Vec<Look>,
+}
+
+impl Collation {
+    /// Reads rules, one for each leaf, and the structure of a batch: a `Leaf` of it stands for the part of
+    /// that number.
+    pub(super) fn read(
+        core: &program::Program,
+        forms: &[Form],
+        rules: &[Bound<'_, Rule>],
+        parts: Vec<(usize, String)>,
+        structure: &Bound<'_, PyAny>,
+    ) -> PyResult<(program::Program, Collation)> {
+        let mut own = Vec::with_capacity(rules.len());
+        for ((rule, form), leaf) in rules.iter().zip(forms).zip(core.leaves()) {
+            own.push(fitted(rule.get(), *form, leaf)?);
+        }
+        let parts = parts.into_iter().map(|(leaf, what)| {
+            let what = match &what[..] {
+                "values" => What::Values,
+                "lengths" => What::Lengths,
+                "mask" => What::Mask,
+                "tokens" => What::Tokens,
+                "offsets" => What::Offsets,
+                _ => return Err(PyValueError::new_err(format!("no part {what:?}"))),
+            };
+            let has = own.get(leaf).is_some_and(|rule| match what {
+                What::Values => true,
+                What::Lengths => matches!(&rule.how, How::Pad(padding) if padding.lengths),
+                What::Mask => matches!(&rule.how, How::Pad(padding) if padding.mask.is_some()),
+                What::Tokens => matches!(&rule.how, How::Pad(_)),
+                What::Offsets => matches!(&rule.how, How::Flat),
+            });
+            if has {
+                return Ok(Part { leaf, what });
+            }
+            let message = format!("leaf {leaf} has no such part by its rule");
+            Err(PyValueError::new_err(message))
+        });
+        let parts = parts.collect::<PyResult<Vec<_>>>()?;
+        let mut seen = vec![None; parts.len()];
+        let collation = Collation {
+            parts,
+            template: Template::parse(structure, &mut seen)?,
+            looks: rules.iter().map(|rule| rule.get().look).collect(),
+        };
+        let leaves = core.leaves().len();
+        let core = core.collated(own).ok_or_else(|| {
+            let message = format!("{} rules for {leaves} leaves", rules.len());
+            PyValueError::new_err(message)
+        })?;
+        Ok((core, collation))
+    }
+
+    /// Makes a batch of the fields of all leaves.
+    pub(super) fn build<'py>(
+        &self,
+        py: Python<'py>,
+        fields: Vec<Field>,
+        forms: &[Form],
+        tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fields = fields.into_iter().zip(forms).zip(&self.looks);
+        let made = fields.map(|((field, form), look)| values(py, field, *form, *look, tensor));
+        let made = made.collect::<PyResult<Vec<_>>>()?;
+        let values = self.parts.iter().map(|part| {
+            let found = made[part.leaf].iter().find(|(what, _)| *what == part.what);
+            let (_, value) = found.ok_or(Error::Abandoned)?; // not seen: a jagged leaf's offsets
+            Ok(value.clone_ref(py))
+        });
+        let values = values.collect::<PyResult<Vec<_>>>()?;
+        self.template.fill(py, &values, Unit::Sample)
+    }
+}
+
+/// The rule for a leaf of this form; refuses one that the leaf cannot have.
+fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Rule> {
+    let look = rule.look;
+    let mut rule = rule.core.clone();
+    rule.lists = form == Form::List;
+    let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
+    let fits = match &rule.how {
+        How::Stack => true,
+        How::Apart => is_array || look != Look::Tensors,
+        How::Flat => is_array && form != Form::ChannelsLast,
+        How::Pad(padding) => {
+            let element = padding.pad.element(leaf.dtype());
+            element.map_err(|mismatch| Error::Mismatch {
+                field: rule.field.clone(),
+                mismatch,
+            })?;
+            is_array && form != Form::ChannelsLast
+        }
+    };
+    if fits {
+        return Ok(rule);
+    }
+    let message = format!("{} cannot be padded or joined natively", leaf.describe());
+    Err(PyValueError::new_err(message))
+}
+
+/// Makes what Python sees of the field of one leaf.
+fn values(
+    py: Python<'_>,
+    field: Field,
+    form: Form,
+    look: Look,
+    tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
+) -> PyResult<Vec<(What, Py<PyAny>)>> {
+    let value = match field {
+        Field::Padded(padded) => {
+            let tokens = padded.tokens.into_pyobject(py)?.into_any().unbind();
+            let mut made = vec![
+                (What::Values, tensor(padded.values)?),
+                (What::Tokens, tokens),
+            ];
+            let beside = [(What::Lengths, padded.lengths), (What::Mask, padded.mask)];
+            for (what, field) in beside {
+                if let Some(field) = field {
+                    made.push((what, tensor(field)?));
+                }
+            }
+            return Ok(made);
+        }
+        Field::Joined(joined) => {
+            let (values, offsets) = (tensor(joined.values)?, tensor(joined.offsets)?);
+            if look != Look::Jagged {
+                return Ok(vec![(What::Values, values), (What::Offsets, offsets)]);
+            }
+            jagged(py, values, offsets, joined.extremes)?
+        }
+        Field::Apart(samples) => {
+            let form = match form {
+                Form::ChannelsLast => form,
+                _ if look == Look::Tensors => Form::Tensor,
+                _ => form,
+            };
+            let samples = samples.into_iter();
+            let samples = samples.map(|sample| form.value(py, sample, Unit::Sample, tensor));
+            let samples = samples.collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, samples)?.into_any().unbind()
+        }
+        field => form.value(py, field, Unit::Batch, tensor)?,
+    };
+    Ok(vec![(What::Values, value)])
+}
+
+/// Makes one nested tensor; it knows its shortest and its longest sample.
+fn jagged(
+    py: Python<'_>,
+    values: Py<PyAny>,
+    offsets: Py<PyAny>,
+    (shortest, longest): (usize, usize),
+) -> PyResult<Py<PyAny>> {
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "min_seqlen"), shortest)?;
+    options.set_item(intern!(py, "max_seqlen"), longest)?;
+    let nested = py.import(intern!(py, "torch.nested"))?;
+    let make = nested.getattr(intern!(py, "nested_tensor_from_jagged"))?;
+    Ok(make.call((values, offsets), Some(&options))?.unbind())
+}

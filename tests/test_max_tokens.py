@@ -1,0 +1,106 @@
+"""`Loader(max_tokens=...)` and `Dataset.lengths`: batches by length, without a sampler by hand."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+
+from fastload import Dataset, Loader, PadCollate, Ragged, TokenBatchSampler, columns
+
+from ._compare import MANY_WORKERS, SIZES, assert_same
+
+pytestmark = MANY_WORKERS
+
+LENGTHS = [3, 0, 5, 1, 7, 2, 2, 6, 4, 9]
+
+
+def tokens():
+    return columns.Ragged(torch.arange(sum(LENGTHS)), np.cumsum([0, *LENGTHS]))
+
+
+def dataset():
+    return Dataset({"ids": tokens(), "n": {"ids": tokens()}, "y": columns.Rows(torch.arange(10))})
+
+
+def test_lengths_come_from_offsets_and_headers(tmp_path):
+    for number, length in enumerate(LENGTHS):
+        np.save(tmp_path / f"{number}.npy", np.zeros((length, 2)))
+    files = columns.Npy([tmp_path / f"{number}.npy" for number in range(10)])
+    for made, field in [
+        (dataset(), "ids"),
+        (dataset(), ("n", "ids")),
+        (Dataset(tokens()), None),
+        (Dataset((files, tokens())), 0),
+    ]:
+        lengths = made.lengths(field)
+        assert lengths.dtype is torch.int64
+        assert lengths.tolist() == LENGTHS
+
+
+def test_a_field_of_single_whole_numbers_says_the_lengths():
+    assert dataset().lengths("y").tolist() == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("field", "error"), [("q", KeyError), ("n", TypeError), (("ids", 0), KeyError), (0, KeyError)]
+)
+def test_fields_without_lengths(field, error):
+    with pytest.raises(error, match="field"):
+        dataset().lengths(field)
+
+
+def test_samples_of_one_shape_have_no_lengths():
+    with pytest.raises(ValueError, match="lengths are one int64 or int32 per row"):
+        Dataset(columns.Rows(torch.zeros(10, 2))).lengths()
+
+
+@pytest.mark.parametrize("shuffle", [None, True])
+def test_batches_are_those_of_the_sampler(shuffle):
+    generator = torch.Generator().manual_seed(5)
+    sampler = TokenBatchSampler(LENGTHS, 12, shuffle=bool(shuffle), generator=generator)
+    want = list(Loader(dataset(), batch_sampler=sampler, collate_fn=PadCollate(), **SIZES))
+    generator.manual_seed(5)
+    loader = Loader(
+        dataset(), shuffle=shuffle, generator=generator, max_tokens=12, length="ids", **SIZES
+    )
+    assert "lane: native" in loader.explain()
+    assert_same(list(loader), want)
+    assert len(loader) == len(want)
+
+
+def test_a_collate_fn_that_is_given_is_kept():
+    loader = Loader(tokens(), collate_fn=PadCollate(Ragged()), max_tokens=12, **SIZES)
+    assert all(isinstance(batch, list) for batch in loader)
+
+
+def test_a_loader_made_anew_from_its_attributes_keeps_its_batches():
+    loader = Loader(dataset(), max_tokens=12, length="ids", **SIZES)
+    names = set(inspect.signature(Loader.__init__).parameters) - {"self", "shuffle"}
+    given = {name: getattr(loader, name) for name in names}
+    other = TokenBatchSampler(LENGTHS, 9, shuffle=False)
+    given |= {"batch_sampler": other, "sampler": None, "batch_size": 1, "drop_last": False}
+    again = Loader(**given)
+    assert again.batch_sampler is other
+    assert (again.max_tokens, again.length) == (12, "ids")
+    converted = Loader.from_torch(loader)
+    assert converted.batch_sampler is loader.batch_sampler
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"batch_size": 4, "max_tokens": 9}, "leave out batch_size"),
+        ({"sampler": [1], "max_tokens": 9}, "leave out batch_size"),
+        ({"length": "ids"}, "is for max_tokens"),
+        ({"max_tokens": 0}, "max_tokens"),
+    ],
+)
+def test_arguments_that_exclude_each_other(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        Loader(tokens(), **arguments)
+
+
+def test_a_dataset_that_only_python_knows_is_told_what_to_do():
+    with pytest.raises(TypeError, match="give them to TokenBatchSampler"):
+        Loader([[1, 2], [3]], max_tokens=4)

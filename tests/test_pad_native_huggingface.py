@@ -1,0 +1,92 @@
+"""`PadCollate` over Hugging Face datasets, natively; torch's loader over them is the oracle."""
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, StackDataset
+
+from fastload import Keep, Loader, Pad, PadCollate, Ragged
+
+from ._compare import MANY_WORKERS, SIZES, assert_same
+from .test_pad_native import native, shown
+
+datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+
+pytestmark = MANY_WORKERS
+
+LENGTHS = [3, 0, 5, 0, 0, 0, 2, 7, 1, 4]
+FEATURES = {
+    "input_ids": datasets.List(datasets.Value("int32")),
+    "scores": datasets.List(datasets.Value("float64")),
+    "flags": datasets.List(datasets.Value("bool")),
+    "label": datasets.Value("int64"),
+    "text": datasets.Value("string"),
+    "box": datasets.List(datasets.Value("float32"), length=4),
+}
+
+
+def made(form, *columns):
+    rows = {
+        "input_ids": [list(range(length)) for length in LENGTHS],
+        "scores": [[number / 3 for number in range(length)] for length in LENGTHS],
+        "flags": [[number % 2 == 0 for number in range(length)] for length in LENGTHS],
+        "label": list(range(10)),
+        "text": ["ü" * length for length in LENGTHS],
+        "box": [[length, 0.5, 1, 2] for length in LENGTHS],
+    }
+    columns = columns or tuple(rows)
+    features = datasets.Features({name: FEATURES[name] for name in columns})
+    dataset = datasets.Dataset.from_dict({name: rows[name] for name in columns}, features)
+    return dataset.with_format(form)
+
+
+@pytest.mark.parametrize("form", [None, "torch", "numpy"])
+@pytest.mark.parametrize(
+    "collate",
+    [
+        PadCollate(),
+        PadCollate(mask=True, mask_dtype=torch.int64, lengths=False),
+        PadCollate({"input_ids": Pad(0, side="left", to_multiple_of=8)}, num_tokens=True),
+        PadCollate({"input_ids": Ragged("flat"), "scores": Ragged(), "flags": Ragged("jagged")}),
+        PadCollate({"label": Keep(), "input_ids": Keep(), "text": Keep(), "box": Keep()}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_every_format_makes_the_batch_of_pythons(form, collate, batch_size):
+    dataset = made(form)
+    try:
+        want = list(DataLoader(dataset, batch_size, collate_fn=collate))
+    except Exception as error:  # samples that Python cannot collate either
+        want = error
+    if isinstance(want, Exception):
+        with pytest.raises(type(want)):
+            list(Loader(dataset, batch_size, collate_fn=collate, num_workers=1))
+        return
+    got = list(native(dataset, collate, batch_size=batch_size))
+    assert_same(shown(got), shown(want))
+
+
+def test_lists_of_text_are_passed_on_by_keep():
+    words = {"words": [["a"] * length for length in LENGTHS], "n": LENGTHS}
+    dataset = datasets.Dataset.from_dict(words)
+    collate = PadCollate({"words": Keep()})
+    want = list(DataLoader(dataset, 3, collate_fn=collate))
+    assert_same(list(native(dataset, collate, batch_size=3)), want)
+    said = Loader(dataset, 3, collate_fn=PadCollate(), **SIZES).explain()
+    assert "list of text" in said
+    assert "give it the rule Keep()" in said
+
+
+def test_text_in_tuples_is_a_list_as_pythons():
+    dataset = StackDataset(made(None, "text", "label"), made("torch", "input_ids"))
+    want = list(DataLoader(dataset, 3, collate_fn=PadCollate()))
+    assert_same(list(native(dataset, PadCollate(), batch_size=3)), want)
+
+
+def test_nested_lists_are_pythons():
+    dataset = datasets.Dataset.from_dict({"x": [[[1], [2, 3]], [[4]]]})
+    for rule in (Pad(), Ragged(), Ragged("flat")):
+        said = Loader(dataset, 2, collate_fn=PadCollate({"x": rule}), **SIZES).explain()
+        assert "lane: process" in said
+    collate = PadCollate({"x": Keep()})
+    assert list(native(dataset, collate, batch_size=2)) == [{"x": [[[1], [2, 3]], [[4]]]}]

@@ -76,15 +76,6 @@ impl Files {
         Stamp::of_path(self.path(at)).ok() != Some(self.stamps[at])
     }
 
-    /// Refuses the file `at` if it is not as it was.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Changed`]; [`Error::Read`]: it is no longer there, or cannot be looked at.
-    pub fn check(&self, at: usize) -> Result<()> {
-        self.stamps[at].check(&*self.file(at)?, self.path(at))
-    }
-
     /// Fills `out` with the bytes of the file `at` from `start` on.
     ///
     /// # Errors

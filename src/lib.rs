@@ -6,6 +6,7 @@
 //! the only module that names PyO3.
 
 pub mod archive;
+mod caught;
 pub mod collate;
 pub mod column;
 pub mod decode;

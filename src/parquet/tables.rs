@@ -1,7 +1,6 @@
 //! Parquet files that are one table, and what of them is kept.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ::parquet::errors::ParquetError;
@@ -11,6 +10,7 @@ use bytes::Bytes;
 
 use super::cache::Cache;
 use super::thrift;
+use crate::caught::caught;
 use crate::column::{Files, Paths};
 use crate::error::{Error, Result};
 use crate::fork::Renewed;
@@ -147,7 +147,7 @@ fn footer(files: &Files, at: usize) -> Result<ParquetMetaData> {
         let mut tail = vec![0; wanted as usize];
         files.read(at, len - wanted, &mut tail)?;
         let tail = Bytes::from(tail);
-        let parsed = caught(path, || {
+        let parsed = read(path, || {
             let mut reader = ParquetMetaDataReader::new();
             let parsed = reader.try_parse_sized(&tail, len);
             parsed.and_then(|()| reader.finish())
@@ -218,11 +218,6 @@ fn nodes(field: &Type) -> i64 {
 }
 
 /// Runs code of the `parquet` crate, whose panics are errors of the file.
-pub(super) fn caught<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str);
-        let words = words.or_else(|| panic.downcast_ref().copied());
-        let reason = format!("it is damaged: {}", words.unwrap_or("the decoder stopped"));
-        Error::decode(reason).of_file(path)
-    })
+fn read<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T> {
+    caught(run).map_err(|words| Error::decode(format!("it is damaged: {words}")).of_file(path))
 }

@@ -95,7 +95,9 @@ def read_arrow(path: Path) -> list[Any]:
         place = opener(file).schema.get_field_index("a")
         file.seek(0)
         options = pa.ipc.IpcReadOptions(included_fields=[place])
-        return plain(opener(file, options=options).read_all().column(0))
+        table = opener(file, options=options).read_all()
+        table.validate(full=True)  # lists that end behind their values would end this process
+        return plain(table.column(0))
 
 
 def read_tar(path: Path) -> list[tuple[str, bytes]]:

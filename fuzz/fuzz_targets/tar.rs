@@ -29,7 +29,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(spans.len(), members.len());
         assert_eq!(spans.iter().flatten().count(), count);
         for span in spans.into_iter().flatten() {
-            assert!(span.start.checked_add(span.len).is_some_and(|end| end <= stamp.len()));
+            assert!(
+                span.start
+                    .checked_add(span.len)
+                    .is_some_and(|end| end <= stamp.len())
+            );
         }
     }
 });

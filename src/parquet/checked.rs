@@ -17,19 +17,27 @@ const MOST_BITS: usize = 32;
 /// Pages of one column.
 pub(super) struct Checked<P> {
     pages: P,
+    /// What the headers of those to come announce, in bytes.
+    sizes: std::vec::IntoIter<usize>,
     column: ColumnDescPtr,
 }
 
 impl<P: PageReader> Checked<P> {
-    /// Takes the pages of `column`.
-    pub(super) fn new(pages: P, column: ColumnDescPtr) -> Checked<P> {
-        Checked { pages, column }
+    /// Takes the pages of `column`, and the bytes that each must have.
+    pub(super) fn new(pages: P, sizes: Vec<usize>, column: ColumnDescPtr) -> Checked<P> {
+        let sizes = sizes.into_iter();
+        Checked {
+            pages,
+            sizes,
+            column,
+        }
     }
 
-    /// Refuses a page that has less than it announces.
-    fn check(&self, page: &Page) -> Option<()> {
+    /// Refuses a page that has less than it announces, or more bytes.
+    fn check(&mut self, page: &Page) -> Option<()> {
         let count = page.num_values() as usize;
         let bytes = &**page.buffer();
+        self.sizes.next().filter(|&size| size == bytes.len())?;
         match page {
             Page::DictionaryPage { .. } => self.values(bytes, Encoding::PLAIN, count, count),
             Page::DataPage {
@@ -103,11 +111,12 @@ fn announced(bytes: &[u8], encoding: Encoding, count: usize, most: i16) -> Optio
     if most == 0 {
         return Some((count, bytes));
     }
-    if encoding != Encoding::RLE {
-        return None; // packed without runs: writers gave that up in 2013
+    if encoding == Encoding::RLE {
+        let (own, rest) = prefixed(bytes)?;
+        return Some((levels(own, count, most)?, rest));
     }
-    let (own, rest) = prefixed(bytes)?;
-    Some((levels(own, count, most)?, rest))
+    let most = u64::try_from(most).ok()?;
+    runs::packed_levels(bytes, width(most), count, most)
 }
 
 /// How many of `count` levels are `most`.
@@ -116,8 +125,12 @@ fn levels(bytes: &[u8], count: usize, most: i16) -> Option<usize> {
     if most == 0 {
         return Some(count);
     }
-    let width = (u64::BITS - most.leading_zeros()) as usize;
-    runs::levels(bytes, width, count, most)
+    runs::levels(bytes, width(most), count, most)
+}
+
+/// Bits of a number.
+fn width(number: u64) -> usize {
+    (u64::BITS - number.leading_zeros()) as usize
 }
 
 /// Splits bytes at the end that their first four say.

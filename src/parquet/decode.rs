@@ -49,10 +49,10 @@ pub(super) fn decode(tables: &Tables, number: usize, leaf: &Leaf, name: &str) ->
     };
     let chunk = &located(chunk).map_err(|error| damaged(error.to_string()))?;
     let bytes = bytes(tables, file, chunk, &damaged)?;
-    pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
+    let sizes = pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
     let open = || SerializedPageReader::new(Arc::new(bytes), chunk, rows.len(), None);
     let read = called(open).and_then(|pages| {
-        let pages = Checked::new(pages, leaf.descriptor.clone());
+        let pages = Checked::new(pages, sizes, leaf.descriptor.clone());
         leaf.read(pages, size)
     });
     match read {

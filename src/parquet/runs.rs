@@ -69,6 +69,28 @@ pub(super) fn levels(bytes: &[u8], width: usize, count: usize, most: u64) -> Opt
     Some(whole)
 }
 
+/// As [`levels`], of levels packed without runs, the first in the highest bits, as writers did until 2013;
+/// returns what follows, too.
+pub(super) fn packed_levels(
+    bytes: &[u8],
+    width: usize,
+    count: usize,
+    most: u64,
+) -> Option<(usize, &[u8])> {
+    let size = count.checked_mul(width)?.div_ceil(8);
+    let (own, rest) = bytes.split_at_checked(size)?;
+    let bit = |at: usize| u64::from(own[at / 8] >> (7 - at % 8) & 1);
+    let mut whole = 0;
+    for place in 0..count {
+        let level = (0..width).fold(0, |all, at| all << 1 | bit(place * width + at));
+        if level > most {
+            return None;
+        }
+        whole += usize::from(level == most);
+    }
+    Some((whole, rest))
+}
+
 /// Reads a packed value of at most 16 bits.
 fn unpacked(bytes: &[u8], width: usize, place: usize) -> u64 {
     let bit = place * width;
@@ -107,6 +129,15 @@ mod tests {
         );
         assert_eq!(varint(&[0xff, 0xff, 0xff, 0xff, 0x1f], 32), None);
         assert_eq!(varint(&[0x80], 32), None);
+    }
+
+    #[test]
+    fn levels_without_runs_are_counted() {
+        let packed = packed_levels(&[0b1011_0000, 7], 1, 4, 1);
+        assert_eq!(packed, Some((3, &[7][..])));
+        assert_eq!(packed_levels(&[0b1000_1000], 2, 3, 2), Some((2, &[][..])));
+        assert_eq!(packed_levels(&[0b1100_0000], 2, 3, 2), None);
+        assert_eq!(packed_levels(&[0], 1, 9, 1), None);
     }
 
     #[test]

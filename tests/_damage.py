@@ -80,8 +80,9 @@ def tally(form: Format, folder: Path, damaged: Iterable[tuple[Any, bytes]]) -> T
         try:
             ours = form.ours(path)
         except form.refusals as error:
-            if isinstance(error, OSError):
-                assert str(folder) in str(error), f"{error} names no file"
+            if isinstance(error, OSError) and str(folder) not in str(error):
+                msg = f"{error} names no file"
+                raise AssertionError(msg) from error
             if theirs is None:
                 table.refused_by_both += 1
             else:

@@ -64,8 +64,9 @@ def read_npz(path: Path) -> torch.Tensor:
         return native(file["x"])
 
 
-def read_pt(path: Path) -> torch.Tensor:
+def read_pt(path: Path, key: str | None = None) -> torch.Tensor:
     sample = torch.load(path, weights_only=True)
+    sample = sample if key is None else sample[key]
     return sample.detach().resolve_conj().contiguous()
 
 

@@ -4,7 +4,6 @@ import csv
 import io
 import itertools
 import pickle
-import warnings
 
 import hypothesis.strategies as st
 import numpy as np

@@ -2,7 +2,6 @@
 
 import io
 import pickle
-import random
 import tarfile
 from pathlib import Path
 
@@ -191,54 +190,6 @@ def test_what_is_no_whole_number_is_named(tmp_path, text):
     assert next(loader).tolist() == [1]
 
 
-def test_a_shard_cut_anywhere_is_refused_or_what_webdataset_reads(tmp_path):
-    whole = pack(
-        tmp_path / "whole.tar", [("a.bin", b"x" * 700), ("a.b", b"y"), ("b.bin", b"z" * 513)]
-    )
-    data = whole.read_bytes()
-    path = tmp_path / "cut.tar"
-    for length in [*range(0, 3600, 7), *range(0, 3600, 512)]:
-        path.write_bytes(data[:length])
-        try:
-            expected = theirs([path])
-        except Exception:  # whatever tarfile raises
-            expected = None
-        try:
-            tar = Tar([path], "__key__")
-            ours = tar.keys
-            index = tar._shards.index
-            counts = index.extensions()
-        except OSError:
-            continue
-        assert expected is not None, length
-        assert ours == [sample["__key__"] for sample in expected]
-        assert sum(counts.values()) == sum(len(s) - 2 for s in expected), length
-
-
-def test_flipped_headers_are_refused_or_what_webdataset_reads(tmp_path):
-    whole = pack(
-        tmp_path / "whole.tar", [("a.bin", b"x" * 10), ("b.bin", b"z" * 20)], tarfile.USTAR_FORMAT
-    )
-    data = whole.read_bytes()
-    path = tmp_path / "flipped.tar"
-    chance = random.Random(0)
-    for place in chance.sample(range(1600), 250):
-        damaged = bytearray(data)
-        damaged[place] ^= 1 << chance.randrange(8)
-        path.write_bytes(damaged)
-        try:
-            expected = [(s["__key__"], s.get("bin")) for s in theirs([path])]
-        except Exception:
-            expected = None
-        try:
-            tar = Tar([path], ("__key__", "bin"), missing="drop")
-            ours = [(key, data) for key, data in (tar[n] for n in range(len(tar)))]
-        except OSError:
-            continue
-        assert expected is not None, place
-        assert ours == [pair for pair in expected if pair[1] is not None], place
-
-
 def test_sizes_that_are_not_there_allocate_nothing(tmp_path):
     header = tarfile.TarInfo("a.bin")
     header.size = 1 << 60
@@ -279,6 +230,9 @@ def test_pickles_are_small_and_workers_read_the_same(tmp_path):
     again = pickle.loads(pickle.dumps(tar))
     assert len(pickle.dumps(tar)) < 500
     assert again[7] == tar[7]
+    column = tar.column("cls")
+    assert len(pickle.dumps(column)) < 400  # nothing for each sample
+    assert pickle.loads(pickle.dumps(column))[7] == column[7]
     workers = DataLoader(tar, batch_size=5, num_workers=2)
     for ours, reference in zip(workers, fastload.Loader(tar, batch_size=5), strict=True):
         assert torch.equal(ours[0], reference[0])

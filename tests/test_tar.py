@@ -16,6 +16,8 @@ from webdataset import tariterators
 import fastload
 from fastload.columns import Tar
 
+from ._audio import encode, identical, sound
+from ._audio import theirs as recording
 from ._compare import MANY_WORKERS, SIZES
 
 pytestmark = MANY_WORKERS
@@ -134,6 +136,29 @@ def test_batches_are_those_of_the_decoded_files(tmp_path, num_workers):
     torch.manual_seed(0)
     for ours, reference in zip(DataLoader(tar, batch_size=4, shuffle=True), wanted, strict=True):
         assert torch.equal(ours[0], reference[0])
+
+
+def test_recordings_and_tensors(tmp_path):
+    tensors = [torch.arange(6).view(2, 3) + number for number in range(4)]
+    sounds = {kind: sound(50, 2) for kind in ("wav", "flac")}
+    files = []
+    for number, tensor in enumerate(tensors):
+        stored = io.BytesIO()
+        torch.save(tensor, stored)
+        files.append((f"{number}.pt", stored.getvalue()))
+        files += [
+            (f"{number}.{kind}", encode(sound, 8000, format=kind)) for kind, sound in sounds.items()
+        ]
+    tar = Tar([pack(tmp_path / "0.tar", files)], ("pt", "wav", "flac"))
+    for number, (tensor, *decoded) in enumerate(tar[at] for at in range(len(tar))):
+        assert torch.equal(tensor, tensors[number])
+        for ours, kind in zip(decoded, sounds, strict=True):
+            path = tmp_path / kind
+            path.write_bytes(dict(files)[f"{number}.{kind}"])
+            assert identical(ours, recording(path))
+    [batch] = fastload.Loader(tar, batch_size=4, num_workers=2)
+    assert torch.equal(batch[0], torch.stack(tensors))
+    assert batch[1].shape == (4, 2, 50)
 
 
 def test_without_members_every_common_extension_is_there(tmp_path):

@@ -22,6 +22,8 @@ _KINDS = {
     "integer": "cls cls2 class count index inx id",
     "text": "txt text transcript",
     "npy": "npy",
+    "pt": "pt pth",
+    "audio": "wav flac mp3 ogg",
 }
 _KIND_OF = {extension: kind for kind, several in _KINDS.items() for extension in several.split()}
 
@@ -139,6 +141,17 @@ def _npy(blobs: _lib.Blobs, _: Any) -> _lib.Column:
         return _lib.Npy(blobs, [], tell)
 
 
+def _pt(blobs: _lib.Blobs, _: Any) -> _lib.Column:
+    with progress("headers") as tell:
+        return _lib.Pt(blobs, None, tell)
+
+
+def _audio(blobs: _lib.Blobs, _: Any) -> _lib.Column:
+    whole = [(0, None)]
+    with progress("headers") as tell:
+        return _lib.Audio(blobs, whole, "float32", False, None, tell)
+
+
 def _plain(what: str) -> Callable[[_lib.Blobs, Any], _lib.Column]:
     return lambda blobs, _: _lib.Plain(blobs, what)
 
@@ -153,6 +166,8 @@ def _text(values: list[str]) -> _lib.Text:
 _MAKERS: dict[str, Callable[[_lib.Blobs, Any], _lib.Column]] = {
     "image": _image,
     "npy": _npy,
+    "pt": _pt,
+    "audio": _audio,
     "integer": _plain("integer"),
     "text": _plain("text"),
     "bytes": _plain("bytes"),

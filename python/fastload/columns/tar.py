@@ -18,7 +18,8 @@ class Tar(Dataset[Any]):
     All shards are indexed by one scan of their headers when the dataset is made; samples are then read at
     random. The last part of an extension says what a member is: images (`jpg`, `png`, `webp`, …) are
     decoded to RGB and transformed, whole numbers (`cls`, `id`, …) become int64, `txt` becomes text, `npy`
-    an array; anything else stays bytes.
+    an array, `pt` a tensor, recordings (`wav`, `flac`, `mp3`, `ogg`) float32 of shape (channels, frames);
+    anything else stays bytes.
 
     Args:
         paths: Tar files, or a pattern such as `"train-*.tar"`, whose matches are sorted.

@@ -147,7 +147,7 @@ def _pt(blobs: _lib.Blobs, _: Any) -> _lib.Column:
 
 
 def _audio(blobs: _lib.Blobs, _: Any) -> _lib.Column:
-    whole = [(0, None)]
+    whole: list[tuple[int, int | None]] = [(0, None)]
     with progress("headers") as tell:
         return _lib.Audio(blobs, whole, "float32", False, None, tell)
 

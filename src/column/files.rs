@@ -149,13 +149,15 @@ impl fmt::Debug for Files {
     }
 }
 
+/// Fills `out` with the bytes of a file from `start` on.
 #[cfg(unix)]
-fn read_exact_at(file: &File, out: &mut [u8], start: u64) -> io::Result<()> {
+pub(super) fn read_exact_at(file: &File, out: &mut [u8], start: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, start)
 }
 
+/// Fills `out` with the bytes of a file from `start` on.
 #[cfg(windows)]
-fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> io::Result<()> {
+pub(super) fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> io::Result<()> {
     while !out.is_empty() {
         let read = std::os::windows::fs::FileExt::seek_read(file, out, start)?;
         if read == 0 {

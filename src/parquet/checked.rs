@@ -77,11 +77,11 @@ impl<P: PageReader> Checked<P> {
             Type::BOOLEAN | Type::BYTE_ARRAY => None,
         };
         let is_whole = match (encoding, size) {
-            (_, None) if count == 0 => true,
+            _ if count == 0 => true,
             (Encoding::PLAIN, Some(size)) => count.checked_mul(size)? <= bytes.len(),
             (Encoding::PLAIN, None) if kind == Type::BOOLEAN => count.div_ceil(8) <= bytes.len(),
             (Encoding::PLAIN, None) => has_letters(bytes, count),
-            (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, _) if count > 0 => {
+            (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, _) => {
                 let (&width, rest) = bytes.split_first()?;
                 let width = usize::from(width);
                 width <= MOST_BITS && runs::pass(rest, width, count, |_| Some(())).is_some()

@@ -116,8 +116,8 @@ audit: ## Licences, advisories, sources of the crates (installs cargo-deny when 
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-# TARGET is one of jpeg, png, webp; npy, npz, pt, audio, csv, json, lines, megatron, parquet, tar: what is
-# read of them. Needs rustup; the tests' files are the seeds, what is found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
+# TARGET is jpeg, png, webp, npy, npz, pt, audio, csv, json, lines, megatron, parquet or tar. Needs rustup. The
+# seeds are small files of the format; what is found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
 TARGET ?= jpeg
 SECONDS ?= 600
 fuzz: build ## Feed a parser damaged files: make fuzz TARGET=npy SECONDS=600

@@ -58,6 +58,14 @@ def test_a_page_that_announces_too_much_allocates_nothing(tmp_path, compression,
         Parquet(path, "a")[0]
 
 
+def test_an_unknown_field_that_claims_to_be_long_takes_no_time(tmp_path):
+    path = tmp_path / "x.parquet"
+    booleans = b"\xfa\xf2" + b"\xfa" * 5 + b"\x05"  # a set as field 15, of 2^37 of them
+    path.write_bytes(b"PAR1" + booleans + len(booleans).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(OSError, match=r"x\.parquet.*its footer is damaged"):
+        Parquet(path, "a")
+
+
 def test_no_parquet_file_is_said_so(tmp_path):
     path = tmp_path / "x.parquet"
     for content in (b"", b"PAR1", b"no table, but long enough", b"PAR1\xff\xff\xff\x7fPAR1"):

@@ -155,7 +155,7 @@ def memory(who: str, what: str) -> float:
     else:
         data, parquet, _ = table()
         ours = fastload.Dataset(tuple(Parquet(parquet, name) for name in NAMES))
-        theirs = TensorDataset(*(torch.from_numpy(data[name].to_numpy()) for name in NAMES))
+        theirs = TensorDataset(*(torch.from_numpy(data[name].to_numpy().copy()) for name in NAMES))
         batch_size = BATCH_SIZE
         del data
     kind = fastload.Loader if who == OURS else DataLoader
@@ -171,7 +171,7 @@ def copied(memory: torch.Tensor) -> Iterator[torch.Tensor]:
 def race_tables(bench: Bench) -> None:
     """Races columns of files against a table in memory."""
     data, parquet, csv = table()
-    memory = TensorDataset(*(torch.from_numpy(data[name].to_numpy()) for name in NAMES))
+    memory = TensorDataset(*(torch.from_numpy(data[name].to_numpy().copy()) for name in NAMES))
     for title, path, columns in (
         ("parquet", parquet, tuple(Parquet(parquet, name) for name in NAMES)),
         ("CSV", csv, tuple(Csv(csv, NAMES).columns.values())),

@@ -155,12 +155,6 @@ pub enum Error {
         /// What the sample has.
         found: Vec<usize>,
     },
-    /// A sample of which nobody knows how long it is.
-    #[error("the length of sample {index} is not known before it is decoded")]
-    UnknownLength {
-        /// The sample.
-        index: usize,
-    },
     /// A text that is none.
     #[error("text {index} cannot be read: {source}")]
     Utf8 {

@@ -50,11 +50,6 @@ def test_fields_without_lengths(field, error):
         dataset().lengths(field)
 
 
-def test_samples_of_one_shape_have_no_lengths():
-    with pytest.raises(ValueError, match="lengths are one int64 or int32 per row"):
-        Dataset(columns.Rows(torch.zeros(10, 2))).lengths()
-
-
 @pytest.mark.parametrize("shuffle", [None, True])
 def test_batches_are_those_of_the_sampler(shuffle):
     generator = torch.Generator().manual_seed(5)
@@ -101,6 +96,25 @@ def test_arguments_that_exclude_each_other(arguments, words):
         Loader(tokens(), **arguments)
 
 
-def test_a_dataset_that_only_python_knows_is_told_what_to_do():
-    with pytest.raises(TypeError, match="give them to TokenBatchSampler"):
-        Loader([[1, 2], [3]], max_tokens=4)
+@pytest.mark.parametrize("length", [None, LENGTHS, torch.tensor(LENGTHS), len])
+def test_a_dataset_that_only_python_knows_is_looked_at(length):
+    samples = [list(range(length)) for length in LENGTHS]
+    loader = Loader(samples, max_tokens=12, length=length, **SIZES)
+    expected = [
+        samples[i] for batch in TokenBatchSampler(LENGTHS, 12, shuffle=False) for i in batch
+    ]
+    batches = [PadCollate(Ragged(), lengths=False)(batch) for batch in [expected]]
+    padded = [row for batch in loader for row in batch]
+    assert len(padded) == len(batches[0])
+    for row, sample in zip(padded, expected, strict=True):
+        assert row[: len(sample)].tolist() == sample
+
+
+def test_whoever_makes_samples_looks_at_them(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        "fastload.loader.lengths_for", lambda *asked: given.append(asked) or LENGTHS
+    )
+    numbers = {"num_workers": 3, "worker_init_fn": print, "multiprocessing_context": "spawn"}
+    Loader([[1]], max_tokens=9, length="x", **numbers)
+    assert given == [([[1]], "x", (3, "spawn", print))]

@@ -41,6 +41,7 @@ from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
+from fastload._plans import shapes as shapes
 from fastload._process import memory_stats as memory_stats
 from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
@@ -90,6 +91,7 @@ __all__ = [
     "plan_token_batches",
     "pool_threads",
     "same_items",
+    "shapes",
     "shutdown",
     "trim_memory",
 ]

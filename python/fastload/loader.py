@@ -20,7 +20,8 @@ from fastload import _lib, lanes
 from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
 from fastload.auto import AUTO, Auto, resolve
 from fastload.batching import TokenBatchSampler
-from fastload.batching.fields import field_lengths
+from fastload.batching.fields import lengths_for
+from fastload.batching.scan import Workers
 from fastload.budget import budget_bytes
 from fastload.collate import PadCollate
 from fastload.convert import arguments_of
@@ -66,11 +67,12 @@ class Loader(DataLoader[_T_co]):
         max_tokens: Makes batches of samples of similar length, each within this budget with its
             padding, by a `TokenBatchSampler`, in place of `batch_size`; `collate_fn` is then
             `PadCollate()` unless given. A `batch_sampler` that is given wins.
-        length: The field whose lengths those are; None for samples that are one field themselves.
+        length: The field whose lengths those are, as `fastload.lengths` takes it; None for samples that
+            are one field themselves. Or the lengths, as a list, an array or a tensor.
 
     Raises:
         KeyError: Samples have no field `length`.
-        TypeError: Lengths that are not known before samples are made.
+        TypeError: The field `length` is no array.
         ValueError: Arguments that exclude each other, or a lane that the loader cannot take.
 
     Examples:
@@ -116,8 +118,9 @@ class Loader(DataLoader[_T_co]):
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
                 raise ValueError(msg)
+            workers_of_scan = Workers(num_workers, multiprocessing_context, worker_init_fn)
             batch_sampler = TokenBatchSampler(
-                field_lengths(dataset, length),
+                lengths_for(dataset, length, workers_of_scan),
                 max_tokens,
                 shuffle=bool(shuffle),
                 generator=generator,

@@ -50,7 +50,6 @@ impl From<Error> for PyErr {
             | Error::Parts { .. }
             | Error::Offsets { .. }
             | Error::Shape { .. }
-            | Error::UnknownLength { .. }
             | Error::Length { .. }
             | Error::Lengths { .. }
             | Error::Null { .. }

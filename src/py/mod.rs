@@ -21,6 +21,7 @@ mod plan;
 mod process;
 mod program;
 mod rule;
+mod shapes;
 mod stream;
 mod template;
 mod tensor;
@@ -56,6 +57,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;
+    module.add_function(wrap_pyfunction!(shapes::shapes, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;

@@ -111,9 +111,8 @@ def _code(code: CodeType) -> tuple[Any, ...]:
 
 def _stamps(column: Column) -> list[tuple[int, int] | None]:
     """Returns size and time of the files that a column reads."""
-    paths = getattr(column, "_paths", None) or getattr(
-        getattr(column, "_shards", None), "paths", ()
-    )
+    shards: Any = getattr(column, "_shards", None)
+    paths = getattr(column, "_paths", ()) if shards is None else shards.paths
     stamps: list[tuple[int, int] | None] = []
     for path in paths:
         stamps.append(None)

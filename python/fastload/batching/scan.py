@@ -161,7 +161,7 @@ def _table(chunks: Iterable[list[Found]], total: int, field: Field) -> npt.NDArr
     table = np.full((total, 1), ABSENT, np.int64)
     done = 0
     with progress("lengths", " samples") as tell:
-        for chunk in _noted(chunks, lambda: done):
+        for chunk in _noted(chunks):
             for shape in chunk:
                 if shape is None:
                     msg = f"samples have no {words(field)}: sample {done} does not"
@@ -178,15 +178,16 @@ def _table(chunks: Iterable[list[Found]], total: int, field: Field) -> npt.NDArr
     return table
 
 
-def _noted(chunks: Iterable[list[Found]], done: Callable[[], int]) -> Iterator[list[Found]]:
+def _noted(chunks: Iterable[list[Found]]) -> Iterator[list[Found]]:
     """Yields from `chunks`; its errors say which samples were looked at."""
-    iterator = iter(chunks)
+    iterator, done = iter(chunks), 0
     while True:
         try:
             chunk = next(iterator)
         except StopIteration:
             return
         except Exception as error:
-            error.add_note(f"while looking up lengths, at sample {done()} or soon after")
+            error.add_note(f"while looking up lengths, at sample {done} or soon after")
             raise
+        done += len(chunk)
         yield chunk

@@ -45,6 +45,7 @@ class Pad:
         lengths: bool = False,
         mask: tuple[int | None, bool] | None = None,
         allocate: Callable[[tuple[int, ...], str], Any] | None = None,
+        threads: int = 1,
     ) -> tuple[Any, Any, Any]:
         """Returns the batch of a field, its lengths and its mask, or None for what is not asked for.
 
@@ -54,6 +55,7 @@ class Pad:
             lengths: Whether to return them: int64 `(B,)`, or `(B, k)` of k padded dimensions.
             mask: Its rank, None for the least, and whether it is int64 in place of bool.
             allocate: Makes the tensor of the batch, from (shape, dtype name); None: memory of our own.
+            threads: Most threads that write a large batch.
 
         Raises:
             ValueError: Samples that do not fit together, a limit exceeded, or a mask of too low a rank.

@@ -18,6 +18,7 @@ mod ragged;
 mod rule;
 mod seat;
 mod slot;
+mod split;
 
 use crate::error::Result;
 use crate::memory::{Destination, Dtype, Lease, lease};

@@ -365,6 +365,13 @@ impl Leaf {
         }
     }
 
+    /// Asks for the memory of the shape of the sample at `index`, which is looked at soon.
+    pub(super) fn prefetch_shape(&self, index: usize) {
+        if let Ok((Leaf::Ragged(ragged), at)) = self.at(index) {
+            ragged.prefetch_range(at);
+        }
+    }
+
     /// Asks for the memory of the sample at `index`, which is copied soon.
     pub(super) fn prefetch(&self, index: usize) {
         match self.at(index) {

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
 
+/// How many samples ahead memory is asked for.
+const AHEAD: usize = 8;
+
 impl Run {
     /// Makes the slot of a leaf that has a rule of its own.
     pub(super) fn ruled(&self, place: usize, indices: &Indices) -> Result<Slot> {
@@ -31,9 +34,15 @@ impl Run {
     /// The shape of each sample; None for one that is not known yet, or is no array.
     fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Vec<usize>>>> {
         let leaf = &self.program.leaves[place];
-        let positions = 0..indices.len();
-        let shapes =
-            positions.map(|position| leaf.shape(self.program.resolve(indices.get(position))?));
+        let index = |position| self.program.resolve(indices.get(position));
+        let shapes = (0..indices.len()).map(|position| {
+            if position + AHEAD < indices.len()
+                && let Ok(ahead) = index(position + AHEAD)
+            {
+                leaf.prefetch_shape(ahead);
+            }
+            leaf.shape(index(position)?)
+        });
         shapes.collect()
     }
 

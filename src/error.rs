@@ -132,6 +132,17 @@ pub enum Error {
         /// What happened, in terms of the batch.
         source: Box<Error>,
     },
+    /// A batch of a field without numbers, whose type only its maker knows.
+    #[error("a field of the batch has no numbers")]
+    Bare,
+    /// A batch that does not fit together, which somebody else is asked for.
+    #[error("{source}")]
+    Declined {
+        /// Its dataset indices.
+        indices: Vec<i64>,
+        /// What does not fit.
+        source: Box<Error>,
+    },
     /// A sample that does not lie within its column.
     #[error(
         "sample {index} cannot be read: by its offsets it is {start}..{end} of {len} values (are \

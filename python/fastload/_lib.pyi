@@ -166,15 +166,27 @@ class Program:
             ValueError: An operation cannot take the image; torch's: RuntimeError.
             Exception: What `foreign` raises.
         """
-    def collated(self, rules: list[Rule], parts: list[tuple[int, str]], batch: object) -> Program:
+    def collated(
+        self,
+        rules: list[Rule],
+        parts: list[tuple[int, str]],
+        batch: object,
+        *,
+        wrap: Callable[[Any], Any] | None = None,
+        asks: bool = False,
+    ) -> Program:
         """Returns a program of the same samples, for batches that are not stacked.
 
         Args:
             rules: One for each column.
             parts: The values of a batch: the column that each comes from, and what of it: `"values"`;
-                of padded ones also `"lengths"`, `"mask"` and `"tokens"`, the sum of the lengths as an
-                int; of flat ones `"offsets"`.
+                of padded ones also `"lengths"`, `"mask"`, `"labels"` and `"tokens"`, the sum of the lengths
+                as an int; of flat ones `"offsets"`; of packed ones also `"labels"`, the second tensor,
+                `"positions"`, `"segments"`, `"boundaries"` and `"boundaries again"`, and as ints
+                `"longest"`, the longest document, and `"tokens"`.
             batch: The structure of a batch, as `template`; leaves are numbers of parts.
+            wrap: Called with each batch; returns what is handed over.
+            asks: Whether a batch that does not fit together is asked of the `again` of its `Stream`.
 
         Raises:
             ValueError: A rule that a column cannot have, or a part that a rule does not make.
@@ -218,6 +230,8 @@ class Stream:
         foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
             the reason for the first of them, on the consumer's thread when there is one, and again
             if the requests were dropped and there are more.
+        again: Makes the batch of a list of indices whose fields do not fit together, or raises its error,
+            on the consumer's thread, where the program asks.
 
     Raises:
         ValueError: A leaf has the form `"pillow"`.
@@ -244,6 +258,7 @@ class Stream:
         truncated: bool = False,
         max_pixels: int | None = None,
         foreign: Callable[[Requests, str], None] | None = None,
+        again: Callable[[list[int]], Any] | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int

@@ -6,7 +6,7 @@ loader is and where it runs, never on a timing: the same program takes the same 
 
 import multiprocessing
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,8 +16,11 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
 from fastload import _lib
+from fastload.collate.pack_collate import PackCollate
+from fastload.collate.pack_plan import pack_plan
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.plan import Plan, plan
+from fastload.collate.parts import Plan
+from fastload.collate.plan import plan
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
@@ -39,6 +42,11 @@ _PYTHON = {
 }
 """The types of leaves that are not tensors, by their form."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
+_PLANNERS: dict[type, Callable[[Lowered, Any], Plan]] = {
+    PadCollate: plan,
+    PackCollate: pack_plan,
+}
+"""What plans native batches, by the exact class of `collate_fn`."""
 
 
 class Choice(NamedTuple):
@@ -105,7 +113,7 @@ def choose(loader: Any) -> Choice:
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
     if obstacle is None and workers != "process":
-        collation = "default collation" if made is None else "PadCollate"
+        collation = "default collation" if made is None else made.name
         why = f"every leaf of the dataset is a column, with {collation}"
         return Choice("native", why, lowered=lowered, batched=batched, plan=made)
     if obstacle is not None and workers == "native":
@@ -165,7 +173,8 @@ def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNati
     default = _default(loader)
     if loader.collate_fn is default:
         return None, None
-    if not _pads(loader):
+    make = _planner(loader)
+    if make is None:
         return None, NotNative(
             f"collate_fn is {name(loader.collate_fn)}, Python code",
             f"leave collate_fn out, for torch's {default.__name__}",
@@ -173,9 +182,16 @@ def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNati
     if lowered is None:
         return None, None  # which is said already
     try:
-        return plan(lowered, loader.collate_fn), None
+        return make(lowered, loader.collate_fn), None
     except NotNative as reason:
         return None, reason.again()
+
+
+def _planner(loader: Any) -> Callable[[Lowered, Any], Plan] | None:
+    """Returns what plans native batches of a loader's `collate_fn`, or None for Python code."""
+    if not loader._auto_collation:
+        return None
+    return _PLANNERS.get(type(loader.collate_fn))
 
 
 def _default(loader: Any) -> Any:

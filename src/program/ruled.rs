@@ -13,7 +13,12 @@ use crate::order::Indices;
 
 impl Run {
     /// Makes the slot of a leaf that has a rule of its own.
-    pub(super) fn ruled(&self, place: usize, indices: &Indices) -> Result<Slot> {
+    pub(super) fn ruled(
+        &self,
+        place: usize,
+        indices: &Indices,
+        given: Vec<Destination>,
+    ) -> Result<Slot> {
         let rule = &self.program.rules[place];
         let shapes = match self.shapes(place, indices) {
             Ok(shapes) => shapes,
@@ -21,7 +26,7 @@ impl Run {
         };
         match shapes.into_iter().collect::<Option<Vec<_>>>() {
             Some(shapes) if !matches!(rule.how, How::Apart) => {
-                let slot = rule.slot(self.program.leaves[place].dtype(), shapes);
+                let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);
                 Ok(slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices))))
             }
             _ => self.apart(place, indices),
@@ -29,7 +34,7 @@ impl Run {
     }
 
     /// The shape of each sample; None for one that is not known yet, or is no array.
-    fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Vec<usize>>>> {
+    pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Vec<usize>>>> {
         let leaf = &self.program.leaves[place];
         let positions = 0..indices.len();
         let shapes =
@@ -38,7 +43,7 @@ impl Run {
     }
 
     /// Makes a slot for each sample.
-    fn apart(&self, place: usize, indices: &Indices) -> Result<Slot> {
+    pub(super) fn apart(&self, place: usize, indices: &Indices) -> Result<Slot> {
         let leaf = &self.program.leaves[place];
         let slots = (0..indices.len()).map(|position| {
             let index = self.program.resolve(indices.get(position))?;
@@ -66,7 +71,7 @@ impl Run {
         indices: &Indices,
     ) -> Result<Field> {
         let rule = &self.program.rules[place];
-        if matches!(rule.how, How::Apart) {
+        if matches!(rule.how, How::Apart | How::Pack(_)) {
             return Ok(Field::Apart(samples));
         }
         let arrays = samples.into_iter().map(|sample| match sample {
@@ -80,7 +85,7 @@ impl Run {
 }
 
 /// Adds which sample of the dataset an error is about.
-fn of_sample(error: Error, indices: &Indices) -> Error {
+pub(super) fn of_sample(error: Error, indices: &Indices) -> Error {
     let position = match &error {
         Error::Mismatch { mismatch, .. } => mismatch.position(),
         _ => None,

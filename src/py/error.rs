@@ -54,6 +54,7 @@ impl From<Error> for PyErr {
             | Error::Length { .. }
             | Error::Lengths { .. }
             | Error::Null { .. }
+            | Error::Bare
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }
@@ -67,7 +68,9 @@ impl From<Error> for PyErr {
             | Error::Inherited
             | Error::Moved
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
-            Error::Leaf { source, .. } | Error::Among { source, .. } => PyErr::from(*source),
+            Error::Leaf { source, .. }
+            | Error::Among { source, .. }
+            | Error::Declined { source, .. } => PyErr::from(*source),
             Error::Sample {
                 index, seq, source, ..
             } => {

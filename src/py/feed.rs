@@ -8,6 +8,7 @@ use pyo3::types::{PyIterator, PyList, PyRange};
 
 use super::{index, tensor};
 use crate::order::{Indices, Slicer};
+use crate::program::Planned;
 use crate::sync::{Mutex, lock};
 
 /// What tasks are pulled from.
@@ -31,6 +32,8 @@ pub(super) struct Pulled {
     pub(super) state: Option<Box<[u8]>>,
     /// What is handed over in place of a native batch; there are no indices then.
     pub(super) instead: Option<PyResult<Py<PyAny>>>,
+    /// What the batch is planned to take, once somebody has asked.
+    pub(super) planned: Option<Planned>,
 }
 
 /// Whether tasks are being admitted.
@@ -115,9 +118,13 @@ impl Feed {
     }
 
     /// Gives tasks to `submit`, with the place of their first sample, as long as `fits` lets the next
-    /// one in, given its number of indices. One thread does so at a time, for all: tasks are submitted
+    /// one in. One thread does so at a time, for all: tasks are submitted
     /// in the order in which they were pulled.
-    pub(super) fn admit(&self, fits: impl Fn(usize) -> bool, mut submit: impl FnMut(Pulled, u64)) {
+    pub(super) fn admit(
+        &self,
+        fits: impl Fn(&mut Pulled) -> bool,
+        mut submit: impl FnMut(Pulled, u64),
+    ) {
         let mut inner = lock(&self.0);
         if inner.admission != Admission::Idle {
             inner.admission = Admission::Wanted;
@@ -125,8 +132,7 @@ impl Feed {
         }
         inner.admission = Admission::Running;
         loop {
-            let next = inner.pulled.front();
-            let fits = next.is_some_and(|pulled| fits(pulled.indices.len()));
+            let fits = inner.pulled.front_mut().is_some_and(&fits);
             if let Some(pulled) = fits.then(|| inner.pulled.pop_front()).flatten() {
                 let place = inner.place;
                 inner.place += pulled.indices.len() as u64;
@@ -184,6 +190,15 @@ impl Pulled {
             indices,
             state: None,
             instead: None,
+            planned: None,
+        }
+    }
+
+    /// What Python made of a task, or its error.
+    fn made(instead: PyResult<Py<PyAny>>) -> Pulled {
+        Pulled {
+            instead: Some(instead),
+            ..Pulled::native(Indices::list([]))
         }
     }
 }
@@ -203,18 +218,12 @@ fn task_of(
         };
         match index::read(&task, batched, tensors)? {
             Some(indices) => Ok(Pulled::native(indices)),
-            None => fetch.call1((task,)).map(|made| Pulled {
-                indices: Indices::list([]),
-                state: None,
-                instead: Some(Ok(made.unbind())),
-            }),
+            None => fetch
+                .call1((task,))
+                .map(|made| Pulled::made(Ok(made.unbind()))),
         }
     };
-    read().unwrap_or_else(|error| Pulled {
-        indices: Indices::list([]),
-        state: None,
-        instead: Some(Err(error)),
-    })
+    read().unwrap_or_else(|error| Pulled::made(Err(error)))
 }
 
 /// Reads one stretch of an epoch: an int64 tensor, or a range.

@@ -1,0 +1,47 @@
+//! What concerns several fields of a batch: rows they share, lengths that must agree, and who else is asked for
+//! a batch that does not fit together.
+
+use super::ruled::of_sample;
+use super::run::Run;
+use crate::collate::Field;
+use crate::error::{Error, Result};
+use crate::order::Indices;
+
+impl Run {
+    /// Does what concerns several fields of a batch.
+    pub(super) fn together(&self, fields: Vec<Field>, indices: &Indices) -> Result<Vec<Field>> {
+        if self.is_to_pack(&fields) {
+            return self.pack(fields, indices);
+        }
+        if self.program.asks && fields.iter().any(is_bare) {
+            return Err(Error::Bare);
+        }
+        for (rule, field) in self.program.rules.iter().zip(&fields) {
+            if let Some(tokens) = rule.like.and_then(|like| fields.get(like)) {
+                let checked = rule.check_like(field, tokens);
+                checked.map_err(|error| of_sample(error, indices))?;
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Says of which batch an error is, where somebody else is asked for that.
+    pub(super) fn declined(&self, error: Error, indices: &Indices) -> Error {
+        if !self.program.asks {
+            return error;
+        }
+        Error::Declined {
+            indices: (0..indices.len()).map(|at| indices.get(at)).collect(),
+            source: Box::new(error),
+        }
+    }
+}
+
+/// Whether a field has no numbers, of which no library says the type.
+fn is_bare(field: &Field) -> bool {
+    match field {
+        Field::Dense(dense) => dense.memory.is_empty(),
+        Field::Padded(padded) => padded.values.memory.is_empty(),
+        _ => false,
+    }
+}

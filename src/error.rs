@@ -132,9 +132,9 @@ pub enum Error {
         /// What happened, in terms of the batch.
         source: Box<Error>,
     },
-    /// A batch of a field without numbers, whose type only its maker knows.
-    #[error("a field of the batch has no numbers")]
-    Bare,
+    /// A batch with a field that only its maker knows.
+    #[error("a field of the batch has no numbers, or more dimensions than are padded")]
+    Unsure,
     /// A batch that does not fit together, which somebody else is asked for.
     #[error("{source}")]
     Declined {

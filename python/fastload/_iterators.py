@@ -22,6 +22,7 @@ from torch.utils.data.dataloader import (
 )
 
 from fastload import _lib, foreign, pillow, sampler
+from fastload.batching import sample_mask
 from fastload.budget import budget_bytes
 from fastload.collate import stacking
 from fastload.lowering import collators
@@ -35,11 +36,14 @@ class NativeIter(_BaseDataLoaderIter):
         loader: The loader.
         program: What makes its samples.
         batched: Whether its sampler gives batches of indices.
+        asks: Whether batches that do not fit together are made in Python.
     """
 
     _stream: _lib.Stream
 
-    def __init__(self, loader: Any, program: _lib.Program, *, batched: bool) -> None:
+    def __init__(
+        self, loader: Any, program: _lib.Program, *, batched: bool, asks: bool = False
+    ) -> None:
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             msg = (
@@ -51,6 +55,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._program = program
         self._ahead = loader.prefetch_factor * workers
+        self._marks = sample_mask.tells(loader.batch_sampler)
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
@@ -61,6 +66,7 @@ class NativeIter(_BaseDataLoaderIter):
             "in_order": bool(loader.in_order),
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
+            "again": self._fetch() if asks else None,
         }
         self._epoch = -1
         self._start(loader, first_iter=True)
@@ -86,7 +92,11 @@ class NativeIter(_BaseDataLoaderIter):
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
             self._stream.feed_batches(
-                self._sampler_iter, self._fetch(), self._ahead, self._auto_collation
+                self._sampler_iter,
+                self._fetch(),
+                self._ahead,
+                self._auto_collation,
+                self._marks,
             )
 
     def _fetch(self) -> Callable[[Any], Any]:
@@ -105,7 +115,11 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing()
 
     def _next_data(self) -> Any:
-        return self._stream.take(self._timeout)
+        batch = self._stream.take(self._timeout)
+        if not self._marks:
+            return batch
+        marks = self._stream.state() or b""
+        return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
 
     def __next__(self) -> Any:
         """Returns the next batch.

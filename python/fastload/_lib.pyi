@@ -270,13 +270,19 @@ class Stream:
         last is used up. `batch_size=None`: one index per task.
         """
     def feed_batches(
-        self, batches: Iterator[Any], fetch: Callable[[Any], Any], ahead: int, tensors: bool
+        self,
+        batches: Iterator[Any],
+        fetch: Callable[[Any], Any],
+        ahead: int,
+        tensors: bool,
+        marks: bool = False,
     ) -> None:
         """Takes an iterator of tasks, and pulls the first `ahead` from it, then as `feed` does.
 
         A task is an iterable of indices, or one index where the stream is not batched. Where an index
-        is no plain number (an int, a NumPy integer; with `tensors`, an int64 tensor without dimensions),
+        is no plain number (an int, a `Filler`, a NumPy integer; with `tensors`, an int64 tensor without dimensions),
         `fetch(task)` makes what is handed over, on the consumer's thread; its error takes the place of the batch.
+        With `marks` the state of a batch has a byte for each index: 0 for a `Filler`, else 1.
         An error of the iterator itself is raised at once.
         """
     def submit(self, indices: list[int], state: bytes | None = None) -> None:

@@ -21,7 +21,7 @@ from fastload.collate.pack_plan import pack_plan
 from fastload.collate.pad_collate import PadCollate
 from fastload.collate.parts import Plan
 from fastload.collate.plan import plan
-from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
+from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 
@@ -173,25 +173,27 @@ def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNati
     default = _default(loader)
     if loader.collate_fn is default:
         return None, None
-    make = _planner(loader)
-    if make is None:
-        return None, NotNative(
-            f"collate_fn is {name(loader.collate_fn)}, Python code",
-            f"leave collate_fn out, for torch's {default.__name__}",
-        )
-    if lowered is None:
-        return None, None  # which is said already
     try:
-        return make(lowered, loader.collate_fn), None
+        make = _planner(loader)
+        if make is not None:  # that nothing was lowered is said already
+            return None if lowered is None else make(lowered, loader.collate_fn), None
     except NotNative as reason:
         return None, reason.again()
+    return None, NotNative(
+        f"collate_fn is {name(loader.collate_fn)}, Python code",
+        f"leave collate_fn out, for torch's {default.__name__}",
+    )
 
 
 def _planner(loader: Any) -> Callable[[Lowered, Any], Plan] | None:
-    """Returns what plans native batches of a loader's `collate_fn`, or None for Python code."""
+    """Returns what plans native batches of a loader's `collate_fn`, or None for Python code.
+
+    Raises:
+        NotNative: A function of a known class, whose methods were replaced.
+    """
     if not loader._auto_collation:
         return None
-    return _PLANNERS.get(type(loader.collate_fn))
+    return _PLANNERS.get(type(loader.collate_fn)) or collator_plans.planner(loader.collate_fn)
 
 
 def _default(loader: Any) -> Any:

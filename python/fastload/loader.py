@@ -18,8 +18,9 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
 from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
+from fastload._marked import marked
 from fastload.auto import AUTO, Auto, resolve
-from fastload.batching import TokenBatchSampler
+from fastload.batching import TokenBatchSampler, sample_mask
 from fastload.batching.fields import field_lengths
 from fastload.budget import budget_bytes
 from fastload.collate import PadCollate
@@ -178,19 +179,23 @@ class Loader(DataLoader[_T_co]):
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         choice = lanes.choose(self)
+        iterator: _BaseDataLoaderIter
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
-            return NativeIter(self, choice.program, batched=choice.batched)
-        if choice.fallback:
-            if not self._told:
-                self._told = True
-                _log.warning("loading without worker processes: %s", choice.why)
-            iterator: _BaseDataLoaderIter = FallbackIter(self)
+            asks = choice.plan is not None and choice.plan.asks
+            return NativeIter(self, choice.program, batched=choice.batched, asks=asks)
+        if choice.fallback and not self._told:
+            self._told = True
+            _log.warning("loading without worker processes: %s", choice.why)
+        if choice.lane == "process":
+            _lib.park()  # a fork then copies a process without idle threads
+        if choice.seam:
+            self.check_worker_number_rationality(choice.lane)
+        if sample_mask.tells(self.batch_sampler):
+            iterator = marked(self, fallback=choice.fallback, seam=choice.seam)
+        elif choice.fallback:
+            iterator = FallbackIter(self)
         else:
-            if choice.lane == "process":
-                _lib.park()  # a fork then copies a process without idle threads
-            if choice.seam:
-                self.check_worker_number_rationality(choice.lane)
             iterator = SeamIter(self) if choice.seam else DataLoader._get_iterator(stand_in(self))
         self._counters = _counters_of(iterator)
         return iterator

@@ -13,8 +13,8 @@ impl Run {
         if self.is_to_pack(&fields) {
             return self.pack(fields, indices);
         }
-        if self.program.asks && fields.iter().any(is_bare) {
-            return Err(Error::Bare);
+        if self.program.asks && fields.iter().any(is_unsure) {
+            return Err(Error::Unsure);
         }
         for (rule, field) in self.program.rules.iter().zip(&fields) {
             if let Some(tokens) = rule.like.and_then(|like| fields.get(like)) {
@@ -37,11 +37,14 @@ impl Run {
     }
 }
 
-/// Whether a field has no numbers, of which no library says the type.
-fn is_bare(field: &Field) -> bool {
+/// Whether only its maker knows what a field is: one without numbers, whose type no column tells, or padded
+/// samples of several dimensions.
+fn is_unsure(field: &Field) -> bool {
     match field {
         Field::Dense(dense) => dense.memory.is_empty(),
-        Field::Padded(padded) => padded.values.memory.is_empty(),
+        Field::Padded(padded) => {
+            padded.values.memory.is_empty() || padded.values.shape.len() != 2
+        }
         _ => false,
     }
 }

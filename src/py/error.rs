@@ -54,7 +54,7 @@ impl From<Error> for PyErr {
             | Error::Length { .. }
             | Error::Lengths { .. }
             | Error::Null { .. }
-            | Error::Bare
+            | Error::Unsure
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }

@@ -22,6 +22,8 @@ pub(super) enum Source {
         batched: bool,
         /// Whether tensors without dimensions are numbers.
         tensors: bool,
+        /// Whether the state of a task is which of its samples count.
+        marks: bool,
         fetch: Py<PyAny>,
     },
 }
@@ -174,10 +176,12 @@ impl Source {
                 batches,
                 batched,
                 tensors,
+                marks,
                 fetch,
             } => {
                 let next = batches.bind(py).try_iter()?.next().transpose()?;
-                Ok(next.map(|task| task_of(task, [*batched, *tensors], fetch.bind(py))))
+                let how = [*batched, *tensors, *marks];
+                Ok(next.map(|task| task_of(task, how, fetch.bind(py))))
             }
         }
     }
@@ -206,22 +210,22 @@ impl Pulled {
 /// Reads a task; one that is not made of plain numbers is made by `fetch`, here and now.
 fn task_of(
     task: Bound<'_, PyAny>,
-    [batched, tensors]: [bool; 2],
+    [batched, tensors, marks]: [bool; 3],
     fetch: &Bound<'_, PyAny>,
 ) -> Pulled {
-    let read = || {
+    let read = || -> PyResult<Pulled> {
         let is_spent = batched && task.cast::<PyIterator>().is_ok(); // it can be iterated only once
         let task = if is_spent {
             PyList::new(task.py(), task.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
         } else {
             task
         };
-        match index::read(&task, batched, tensors)? {
-            Some(indices) => Ok(Pulled::native(indices)),
-            None => fetch
-                .call1((task,))
-                .map(|made| Pulled::made(Ok(made.unbind()))),
-        }
+        let state = marks.then(|| index::marks(&task)).transpose()?;
+        let pulled = match index::read(&task, batched, tensors)? {
+            Some(indices) => Pulled::native(indices),
+            None => Pulled::made(Ok(fetch.call1((task,))?.unbind())),
+        };
+        Ok(Pulled { state, ..pulled })
     };
     read().unwrap_or_else(|error| Pulled::made(Err(error)))
 }

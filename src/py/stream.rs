@@ -140,6 +140,7 @@ impl Stream {
         self.pull(py, ahead)
     }
 
+    #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false))]
     fn feed_batches(
         &self,
         py: Python<'_>,
@@ -147,12 +148,14 @@ impl Stream {
         fetch: Py<PyAny>,
         ahead: usize,
         tensors: bool,
+        marks: bool,
     ) -> PyResult<()> {
         let batched = self.batched;
         self.feed.set(Source::Batches {
             batches,
             batched,
             tensors,
+            marks,
             fetch,
         });
         self.pull(py, ahead)

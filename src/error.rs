@@ -133,7 +133,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A batch with a field that only its maker knows.
-    #[error("a field of the batch has no numbers, or more dimensions than are padded")]
+    #[error("what a field of the batch is, its collate function alone can tell")]
     Unsure,
     /// A batch that does not fit together, which somebody else is asked for.
     #[error("{source}")]

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from fastload import Dataset, Loader, PadCollate, Ragged, TokenBatchSampler, columns
+from fastload import (
+    BucketBatchSampler,
+    Dataset,
+    Loader,
+    PadCollate,
+    Ragged,
+    TokenBatchSampler,
+    columns,
+)
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
 
@@ -104,3 +112,27 @@ def test_arguments_that_exclude_each_other(arguments, words):
 def test_a_dataset_that_only_python_knows_is_told_what_to_do():
     with pytest.raises(TypeError, match="give them to TokenBatchSampler"):
         Loader([[1, 2], [3]], max_tokens=4)
+
+
+@pytest.mark.parametrize("make", [TokenBatchSampler, BucketBatchSampler])
+@pytest.mark.parametrize("count", [9, 11])
+def test_a_sampler_of_another_datasets_lengths_is_refused(make, count):
+    sampler = make([1] * count, 4)
+    with pytest.raises(ValueError, match=f"{count} samples, and the dataset has 10"):
+        Loader(dataset(), batch_sampler=sampler)
+
+
+def test_a_sampler_over_a_dataset_without_a_length():
+    class Endless(torch.utils.data.Dataset):
+        def __getitem__(self, index):
+            return index
+
+    loader = Loader(Endless(), batch_sampler=BucketBatchSampler([1] * 4, 2), num_workers=0)
+    assert sum(len(batch) for batch in loader) == 4
+
+
+@pytest.mark.parametrize("make", [TokenBatchSampler, BucketBatchSampler])
+def test_windows_are_2048_samples_unless_they_are_to_fit(make):
+    assert inspect.signature(make).parameters["window"].default == 2048
+    assert make([1] * 10_000, 100).window == 2048
+    assert make([1] * 10_000, 100, window=None).window == 5000

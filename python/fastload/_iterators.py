@@ -36,14 +36,11 @@ class NativeIter(_BaseDataLoaderIter):
         loader: The loader.
         program: What makes its samples.
         batched: Whether its sampler gives batches of indices.
-        asks: Whether batches that do not fit together are made in Python.
     """
 
     _stream: _lib.Stream
 
-    def __init__(
-        self, loader: Any, program: _lib.Program, *, batched: bool, asks: bool = False
-    ) -> None:
+    def __init__(self, loader: Any, program: _lib.Program, *, batched: bool) -> None:
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             msg = (
@@ -66,7 +63,7 @@ class NativeIter(_BaseDataLoaderIter):
             "in_order": bool(loader.in_order),
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
-            "again": self._fetch() if asks else None,
+            "again": self._fetch(),
         }
         self._epoch = -1
         self._start(loader, first_iter=True)

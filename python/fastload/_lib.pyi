@@ -230,8 +230,8 @@ class Stream:
         foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
             the reason for the first of them, on the consumer's thread when there is one, and again
             if the requests were dropped and there are more.
-        again: Makes the batch of a list of indices whose fields do not fit together, or raises its error,
-            on the consumer's thread, where the program asks.
+        again: Makes the batch of a list of indices, or raises its error, on the consumer's thread: where the
+            fields do not fit together and the program asks, or where lists in lists are no array.
 
     Raises:
         ValueError: A leaf has the form `"pillow"`.

@@ -22,6 +22,7 @@ from fastload._marked import marked
 from fastload.auto import AUTO, Auto, resolve
 from fastload.batching import TokenBatchSampler, sample_mask
 from fastload.batching.fields import field_lengths
+from fastload.batching.planned import check_fits
 from fastload.budget import budget_bytes
 from fastload.collate import PadCollate
 from fastload.convert import arguments_of
@@ -63,7 +64,8 @@ class Loader(DataLoader[_T_co]):
         in_order: Whether batches come in the order of their indices, or as they are finished.
         workers: `"auto"`, or `"native"` or `"process"` to insist on a lane.
         memory_budget: Most bytes of batches made ahead, as a number or as `"2GiB"`; None for the
-            smaller of 2 GiB and a tenth of the memory available to this rank.
+            smaller of 2 GiB and a tenth of the memory available to this rank. Batches count as what
+            they will take; one that is larger by itself is made alone.
         max_tokens: Makes batches of samples of similar length, each within this budget with its
             padding, by a `TokenBatchSampler`, in place of `batch_size`; `collate_fn` is then
             `PadCollate()` unless given. A `batch_sampler` that is given wins.
@@ -72,7 +74,8 @@ class Loader(DataLoader[_T_co]):
     Raises:
         KeyError: Samples have no field `length`.
         TypeError: Lengths that are not known before samples are made.
-        ValueError: Arguments that exclude each other, or a lane that the loader cannot take.
+        ValueError: Arguments that exclude each other, a lane that the loader cannot take, or a batch
+            sampler that knows the lengths of another dataset.
 
     Examples:
         >>> loader = Loader(dataset, batch_size=64, shuffle=True)
@@ -155,6 +158,7 @@ class Loader(DataLoader[_T_co]):
         self.length = length
         self._counters = None
         self._told = False
+        check_fits(self.batch_sampler, dataset)
         if memory_budget is not None:
             budget_bytes(memory_budget)
         if workers != "auto":
@@ -182,8 +186,7 @@ class Loader(DataLoader[_T_co]):
         iterator: _BaseDataLoaderIter
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
-            asks = choice.plan is not None and choice.plan.asks
-            return NativeIter(self, choice.program, batched=choice.batched, asks=asks)
+            return NativeIter(self, choice.program, batched=choice.batched)
         if choice.fallback and not self._told:
             self._told = True
             _log.warning("loading without worker processes: %s", choice.why)
@@ -231,6 +234,7 @@ class Loader(DataLoader[_T_co]):
         - `wait_s`: seconds that the consumer waited for batches.
         - `batches`: handed over; `samples`: finished.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
+        - `oversize_batches`: planned to take more than `memory_budget` by themselves; each was made alone.
         - `asked_pillow`: files that native code does not decode exactly, so that Pillow did, or
           raised its error, in a Python thread; `asked_pillow_s`: the seconds it took;
           `asked_pillow_gif` and so on: how many by the format that their first bytes tell,

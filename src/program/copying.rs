@@ -53,6 +53,9 @@ fn copy(
         (Kind::Bytes, _) if !leaf.fetches() => {
             slot.keep_bytes(first, leaf.all_bytes(indices)?);
         }
+        (Kind::Lists, None) if slot.announced(first).is_some() => {
+            seated(leaf, slot, first, indices, scratch)?;
+        }
         (Kind::Lists, None) => {
             for (position, &index) in (first..).zip(indices) {
                 tree::put(leaf, index, slot, position, scratch)?;

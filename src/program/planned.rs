@@ -73,11 +73,10 @@ impl Program {
         };
         Some(match &rule.how {
             How::Pad(padding) => {
-                let tensors = padding.tensors(leaf.dtype(), &shapes)?;
-                let own = tensors
-                    .iter()
-                    .map(|(shape, dtype)| bytes(shape, dtype.itemsize().max(itemsize)));
-                own.fold(0, usize::saturating_add)
+                let tensors = padding.tensors(rule.to.unwrap_or(leaf.dtype()), &shapes)?;
+                let each = tensors.iter();
+                let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
+                each.fold(0, usize::saturating_add)
             }
             How::Pack(packs) => sum(told(packs)),
             _ => sum(itemsize),

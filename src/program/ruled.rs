@@ -24,6 +24,14 @@ impl Run {
             Ok(shapes) => shapes,
             Err(error) => return Ok(Slot::refused(error)),
         };
+        if self.program.leaves[place].kind() == Kind::Lists && !matches!(rule.how, How::Apart) {
+            let is_array = |shape: &Option<Vec<usize>>| {
+                shape.as_ref().is_some_and(|shape| !shape.contains(&0))
+            };
+            if !shapes.iter().all(is_array) {
+                return Ok(Slot::refused(Error::Unsure));
+            }
+        }
         match shapes.into_iter().collect::<Option<Vec<_>>>() {
             Some(shapes) if !matches!(rule.how, How::Apart) => {
                 let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);

@@ -27,7 +27,11 @@ impl Run {
 
     /// Says of which batch an error is, where somebody else is asked for that.
     pub(super) fn declined(&self, error: Error, indices: &Indices) -> Error {
-        if !self.program.asks {
+        let is_unsure = match &error {
+            Error::Leaf { source, .. } => matches!(**source, Error::Unsure),
+            error => matches!(error, Error::Unsure),
+        };
+        if !self.program.asks && !is_unsure {
             return error;
         }
         Error::Declined {

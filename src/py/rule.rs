@@ -271,19 +271,22 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     let mut rule = rule.core.clone();
     rule.lists = form == Form::List;
     let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
+    // Python's lists in lists are arrays in some batches; it is asked for the others.
+    let is_like_array = is_array || leaf.kind() == Kind::Lists && form == Form::List;
+    let in_order = form != Form::ChannelsLast;
     let fits = match &rule.how {
-        How::Stack => true,
+        How::Stack => is_array || rule.to.is_none(),
         How::Apart => is_array || look != Look::Tensors,
-        How::Flat => is_array && form != Form::ChannelsLast,
+        How::Flat => is_like_array && in_order,
         How::Pad(padding) => {
             let element = padding.pad.element(leaf.dtype());
             element.map_err(|mismatch| Error::Mismatch {
                 field: rule.field.clone(),
                 mismatch,
             })?;
-            is_array && form != Form::ChannelsLast
+            is_like_array && in_order
         }
-        How::Pack(_) => is_array && form != Form::ChannelsLast,
+        How::Pack(_) => is_array && in_order,
     };
     if fits {
         return Ok(rule);

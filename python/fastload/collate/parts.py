@@ -20,13 +20,11 @@ class Plan(NamedTuple):
         program: What makes them.
         words: What becomes of each leaf.
         name: What makes the batches, for the user.
-        asks: Whether a batch that does not fit together is made by `collate_fn` in Python.
     """
 
     program: _lib.Program
     words: list[str]
-    name: str = "PadCollate"
-    asks: bool = False
+    name: str
 
 
 class Parts:
@@ -113,4 +111,4 @@ class Parts:
             raise NotNative(msg, "choose what fits the samples") from error
         words = {id(leaf): each for (leaf, _), each in zip(self._leaves, self._words, strict=True)}
         all_words = [words.get(id(leaf), "left out") for _, leaf in self._lowered.leaves]
-        return Plan(program, all_words, name, asks)
+        return Plan(program, all_words, name)

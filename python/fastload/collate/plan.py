@@ -56,7 +56,7 @@ def plan(lowered: Lowered, collate: PadCollate) -> Plan:
     except (TypeError, ValueError) as error:
         msg = f"PadCollate makes an error of every batch, or is Python here: {error}"
         raise NotNative(msg, "give rules that fit the samples") from error
-    return Plan(program, walk.words)
+    return Plan(program, walk.words, "PadCollate")
 
 
 class _Tracing(Walk):

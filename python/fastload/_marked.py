@@ -22,13 +22,13 @@ class _Marked(_BaseDataLoaderIter):
     """Adds the mask to each batch; `_at` says which batch was handed over last."""
 
     def _next_index(self) -> Any:
-        index = super()._next_index()
+        index = super()._next_index()  # type: ignore[no-untyped-call]
         self.__dict__.setdefault("_marks", {})[self._pulled()] = marks_of(index)
         return index
 
     def _next_data(self) -> Any:
         try:
-            batch = super()._next_data()
+            batch: Any = super()._next_data()
         finally:  # an error takes the place of its batch, too
             marks = self.__dict__.get("_marks", {}).pop(self._at(), b"")
         return with_mask(batch, marks, pinned=self._pin_memory)

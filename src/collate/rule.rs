@@ -65,11 +65,7 @@ pub struct Mask {
 impl Padding {
     /// Returns shapes and types of the tensors that samples of these shapes are written to: the field, and
     /// its mask. None if they do not fit together.
-    pub fn tensors(
-        &self,
-        dtype: Dtype,
-        shapes: &[Vec<usize>],
-    ) -> Option<Vec<(Vec<usize>, Dtype)>> {
+    pub fn tensors(&self, dtype: Dtype, shapes: &[Vec<usize>]) -> Option<Vec<(Vec<usize>, Dtype)>> {
         let layout = self.pad.layout(shapes.iter().map(Vec::as_slice)).ok()?;
         let of_batch = |shape: &[usize]| [&[shapes.len()], shape].concat();
         let mut tensors = vec![(of_batch(&layout.shape), dtype)];

@@ -75,9 +75,8 @@ impl Deref for Seat<'_> {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Place::Within(row, body) => &row[body.clone()],
-            Place::Around(_, _, _, memory) => memory,
+            Place::Around(_, _, _, memory) | Place::Pieces(_, _, _, Some(memory)) => memory,
             Place::Pieces(_, _, places, None) => places.first().map_or(&[], |place| place),
-            Place::Pieces(_, _, _, Some(memory)) => memory,
             Place::Loose(_, _, loose) => &loose.memory,
         }
     }
@@ -87,9 +86,8 @@ impl DerefMut for Seat<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Place::Within(row, body) => &mut row[body.clone()],
-            Place::Around(_, _, _, memory) => memory,
+            Place::Around(_, _, _, memory) | Place::Pieces(_, _, _, Some(memory)) => memory,
             Place::Pieces(_, _, places, None) => places.first_mut().map_or(&mut [], |place| place),
-            Place::Pieces(_, _, _, Some(memory)) => memory,
             Place::Loose(_, _, loose) => &mut loose.memory,
         }
     }

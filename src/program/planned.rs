@@ -48,7 +48,11 @@ impl Program {
         };
         for place in 0..self.leaves.len() {
             let known = self.planned_leaf(place, indices);
-            let mean = || self.leaves[place].sample_bytes().saturating_mul(indices.len());
+            let mean = || {
+                self.leaves[place]
+                    .sample_bytes()
+                    .saturating_mul(indices.len())
+            };
             planned.bytes = planned.bytes.saturating_add(known.unwrap_or_else(mean));
             planned.is_whole &= known.is_some();
         }

@@ -42,7 +42,11 @@ impl Run {
     }
 
     /// The shape of each sample; None for one that is not known yet, or is no array.
-    pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Vec<usize>>>> {
+    pub(super) fn shapes(
+        &self,
+        place: usize,
+        indices: &Indices,
+    ) -> Result<Vec<Option<Vec<usize>>>> {
         let leaf = &self.program.leaves[place];
         let positions = 0..indices.len();
         let shapes =

@@ -46,9 +46,7 @@ impl Run {
 fn is_unsure(field: &Field) -> bool {
     match field {
         Field::Dense(dense) => dense.memory.is_empty(),
-        Field::Padded(padded) => {
-            padded.values.memory.is_empty() || padded.values.shape.len() != 2
-        }
+        Field::Padded(padded) => padded.values.memory.is_empty() || padded.values.shape.len() != 2,
         _ => false,
     }
 }

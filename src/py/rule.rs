@@ -291,7 +291,10 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     if fits {
         return Ok(rule);
     }
-    let message = format!("{} cannot be padded, joined or packed natively", leaf.describe());
+    let message = format!(
+        "{} cannot be padded, joined or packed natively",
+        leaf.describe()
+    );
     Err(PyValueError::new_err(message))
 }
 

@@ -320,8 +320,7 @@ impl Stream {
             } = pulled;
             let mut destinations = Vec::new();
             if let (Some(allocate), None) = (&self.allocate, &instead) {
-                let made =
-                    tensor::destinations(allocate.bind(py), program, &indices, self.batched);
+                let made = tensor::destinations(allocate.bind(py), program, &indices, self.batched);
                 match made {
                     Ok(made) => destinations = made,
                     Err(refused) => (indices, instead) = (Indices::list([]), Some(Err(refused))),

@@ -63,11 +63,16 @@ pub struct Mask {
 }
 
 impl Padding {
-    /// Returns shapes and types of the tensors that samples of these shapes are written to: the field, and
-    /// its mask. None if they do not fit together.
-    pub fn tensors(&self, dtype: Dtype, shapes: &[Vec<usize>]) -> Option<Vec<(Vec<usize>, Dtype)>> {
+    /// Returns shapes and types of the tensors that so many samples, between these shapes, are written to: the
+    /// field, and its mask. None if they do not fit together.
+    pub fn tensors(
+        &self,
+        dtype: Dtype,
+        samples: usize,
+        shapes: &[Vec<usize>],
+    ) -> Option<Vec<(Vec<usize>, Dtype)>> {
         let layout = self.pad.layout(shapes.iter().map(Vec::as_slice)).ok()?;
-        let of_batch = |shape: &[usize]| [&[shapes.len()], shape].concat();
+        let of_batch = |shape: &[usize]| [&[samples], shape].concat();
         let mut tensors = vec![(of_batch(&layout.shape), dtype)];
         if let Some(mask) = self.mask {
             tensors.push((of_batch(&layout.mask_shape(mask.rank).ok()?), mask.dtype));

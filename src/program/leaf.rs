@@ -203,6 +203,15 @@ impl Leaf {
         })
     }
 
+    /// Rows of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Ragged`].
+    pub(super) fn rows_of(&self, index: usize) -> Result<Option<usize>> {
+        match self.at(index)? {
+            (Leaf::Ragged(ragged), at) => ragged.range(at).map(|range| Some(range.len())),
+            (Leaf::Table(table), at) => table.rows_of(at).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Text`]
     /// that reads nothing.
     pub(super) fn text(&self, index: usize) -> Result<Box<str>> {

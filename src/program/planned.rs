@@ -34,7 +34,7 @@ impl Program {
             How::Pad(padding) => {
                 let mut shapes = self.known_shapes(leaf, indices)?;
                 let dtype = rule.seen(leaf.dtype(), &mut shapes);
-                padding.tensors(dtype, &shapes)
+                padding.tensors(dtype, indices.len(), &shapes)
             }
             _ => None,
         }
@@ -70,21 +70,39 @@ impl Program {
         {
             return Some(bytes(&shape, itemsize).saturating_mul(indices.len()));
         }
-        let shapes = self.known_shapes(leaf, indices)?;
-        let sum = |itemsize: usize| {
-            let each = shapes.iter().map(|shape| bytes(shape, itemsize));
-            each.fold(0, usize::saturating_add)
-        };
+        let (shapes, elements) = self.spread(leaf, indices)?;
         Some(match &rule.how {
             How::Pad(padding) => {
-                let tensors = padding.tensors(rule.to.unwrap_or(leaf.dtype()), &shapes)?;
+                let dtype = rule.to.unwrap_or(leaf.dtype());
+                let tensors = padding.tensors(dtype, indices.len(), &shapes)?;
                 let each = tensors.iter();
                 let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
                 each.fold(0, usize::saturating_add)
             }
-            How::Pack(packs) => sum(told(packs)),
-            _ => sum(itemsize),
+            How::Pack(packs) => elements.saturating_mul(told(packs)),
+            _ => elements.saturating_mul(itemsize),
         })
+    }
+
+    /// Shapes between which those of all samples lie, and the sum of their elements; all shapes, where samples
+    /// may differ in more than their rows.
+    fn spread(&self, leaf: &Leaf, indices: &Indices) -> Option<(Vec<Vec<usize>>, usize)> {
+        if leaf.kind() != Kind::Ragged {
+            let shapes = self.known_shapes(leaf, indices)?;
+            let each = shapes.iter().map(|shape| bytes(shape, 1));
+            let elements = each.fold(0, usize::saturating_add);
+            return Some((shapes, elements));
+        }
+        let (mut shortest, mut longest, mut sum) = (usize::MAX, 0, 0_usize);
+        for position in 0..indices.len() {
+            let index = self.resolve(indices.get(position)).ok()?;
+            let rows = leaf.rows_of(index).ok()??;
+            (shortest, longest) = (shortest.min(rows), longest.max(rows));
+            sum = sum.saturating_add(rows);
+        }
+        let inner = leaf.row_shape();
+        let shapes = [shortest.min(longest), longest].map(|rows| [&[rows], inner].concat());
+        Some((shapes.into(), bytes(inner, sum)))
     }
 
     /// The shapes of samples, if all of them are known.

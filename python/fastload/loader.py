@@ -41,17 +41,19 @@ class Loader(DataLoader[_T_co]):
 
     The arguments, their order and their meaning are torch's, except that `num_workers` defaults
     to `AUTO`. A dataset that is recognised, or made of columns, is loaded by native threads where
-    collation is torch's default; any other dataset as torch loads it.
+    collation is torch's default, a `PadCollate` or `PackCollate`, or recognised as well; any other
+    dataset as torch loads it.
 
     Args:
         dataset: Map-style or iterable dataset.
         batch_size: Samples per batch; None for samples one by one.
         shuffle: Whether the order is drawn anew each epoch.
         sampler: Order of the indices, in place of `shuffle`.
-        batch_sampler: Order of whole batches of indices.
+        batch_sampler: Order of whole batches of indices. Of one with `remainder="mask"`, batches have
+            a `sample_mask`.
         num_workers: `AUTO` for the CPU budget (1 for an iterable dataset); a number for exactly
             so many threads or processes; 0 to load in the thread that asks.
-        collate_fn: Makes a batch of samples, in Python.
+        collate_fn: Makes a batch of samples: in Python, unless it is one that is recognised.
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.

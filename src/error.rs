@@ -27,6 +27,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A worker process cannot be reached, or what it says makes no sense.
+    #[error("cannot {what} a worker process: {source}")]
+    Link {
+        /// A verb and a preposition: `hear from`.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A file is not as it was when its column was made.
     #[error(
         "cannot read {path:?}: it has changed since the column was made ({then} bytes then, {now} \

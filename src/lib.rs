@@ -2,7 +2,7 @@
 //! touch an interpreter.
 //!
 //! Arrows point one way: `py` → `parquet` → `column`, and `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
-//! `plan` and `order` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
+//! `link`, the way between a process and its workers, knows `memory` alone. `plan` and `order` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
 //! the only module that names PyO3.
 
 pub mod archive;
@@ -14,6 +14,8 @@ pub mod error;
 pub mod fork;
 pub mod format;
 pub mod image;
+#[cfg(target_os = "linux")]
+pub mod link;
 pub mod memory;
 pub mod order;
 pub mod parquet;

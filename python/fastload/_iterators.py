@@ -17,7 +17,6 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
-    _MultiProcessingDataLoaderIter,
     _SingleProcessDataLoaderIter,
 )
 
@@ -25,7 +24,6 @@ from fastload import _lib, foreign, pillow, sampler
 from fastload.budget import budget_bytes
 from fastload.collate import stacking
 from fastload.lowering import collators
-from fastload.lowering.seam import Seam
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -118,17 +116,6 @@ class NativeIter(_BaseDataLoaderIter):
         batch = self._next_data()
         self._num_yielded += 1
         return batch
-
-
-class SeamIter(_MultiProcessingDataLoaderIter):
-    """Torch's iteration with worker processes, whose samples begin natively.
-
-    Args:
-        loader: The loader.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        super().__init__(stand_in(loader, dataset=Seam(loader.dataset, loader._memo)))
 
 
 class FallbackIter(_SingleProcessDataLoaderIter):

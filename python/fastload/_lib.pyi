@@ -36,6 +36,10 @@ from fastload._files import Tar as Tar
 from fastload._files import Tokens as Tokens
 from fastload._foreign import Request as Request
 from fastload._foreign import Requests as Requests
+from fastload._links import Links as Links
+from fastload._links import Part as Part
+from fastload._links import WorkerLink as WorkerLink
+from fastload._links import own as own
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
@@ -60,6 +64,7 @@ __all__ = [
     "Leaf",
     "Lengths",
     "Lines",
+    "Links",
     "Lists",
     "Megatron",
     "Npy",
@@ -68,6 +73,7 @@ __all__ = [
     "Pad",
     "Parquet",
     "ParquetFiles",
+    "Part",
     "Plain",
     "Program",
     "Pt",
@@ -81,9 +87,11 @@ __all__ = [
     "Tar",
     "Text",
     "Tokens",
+    "WorkerLink",
     "__version__",
     "flatten",
     "memory_stats",
+    "own",
     "pack_bins",
     "park",
     "plan_packed_batches",

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
+from fastload._iterators import FallbackIter, NativeIter, stand_in
 from fastload.auto import AUTO, Auto, resolve
 from fastload.batching import TokenBatchSampler
 from fastload.batching.fields import field_lengths
@@ -26,6 +26,7 @@ from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
+from fastload.processes import iterate
 
 __all__ = ["Loader"]
 
@@ -186,12 +187,12 @@ class Loader(DataLoader[_T_co]):
                 self._told = True
                 _log.warning("loading without worker processes: %s", choice.why)
             iterator: _BaseDataLoaderIter = FallbackIter(self)
+        elif choice.lane == "process":
+            _lib.park()  # a fork then copies a process without idle threads
+            self.check_worker_number_rationality(choice.lane)
+            iterator = iterate(self, seam=choice.seam)
         else:
-            if choice.lane == "process":
-                _lib.park()  # a fork then copies a process without idle threads
-            if choice.seam:
-                self.check_worker_number_rationality(choice.lane)
-            iterator = SeamIter(self) if choice.seam else DataLoader._get_iterator(stand_in(self))
+            iterator = DataLoader._get_iterator(stand_in(self))
         self._counters = _counters_of(iterator)
         return iterator
 

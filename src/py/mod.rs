@@ -14,6 +14,8 @@ mod foreign;
 mod form;
 mod identity;
 mod index;
+#[cfg(target_os = "linux")]
+mod link;
 mod listed;
 mod pack;
 mod pad;
@@ -60,6 +62,8 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
+    #[cfg(target_os = "linux")]
+    link::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;

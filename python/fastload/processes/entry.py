@@ -1,0 +1,58 @@
+"""What a worker process begins with, before torch's worker loop runs in it.
+
+Owns what is different in a worker of ours: its queues and its event are one connection, what torch would put
+into shared memory is made in slots, and the process ends when its parent is gone.
+"""
+
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fastload import _lib
+from fastload.processes.connection import Connection
+from fastload.processes.pickling import SMALL
+
+__all__ = ["contexts", "run"]
+
+contexts: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Whose links this process has to its workers; a forked worker has copies of their sockets, which it closes."""
+
+
+def run(end: Any, target: Callable[..., None], args: tuple[Any, ...]) -> None:
+    """Runs a worker.
+
+    Args:
+        end: The worker's end of its link.
+        target: Torch's worker loop.
+        args: Its arguments, in which `end` stands for the queues and the event.
+    """
+    for inherited in list(contexts):
+        inherited.links.close()
+    contexts.clear()
+    link = _lib.WorkerLink(end.descriptor)
+    link.watch()
+    _make_shared_storages_in(link)
+    named = inspect.signature(target).bind(*args).arguments
+    connection = Connection(link, named)
+    try:
+        target(*(connection if arg is end else arg for arg in args))
+    except KeyboardInterrupt:
+        pass  # of the parent's terminal, and the parent's to tell
+
+
+def _make_shared_storages_in(link: _lib.WorkerLink) -> None:
+    """Has torch's `default_collate` write batches where they are sent from."""
+    torchs = torch.UntypedStorage._new_shared
+
+    def new_shared(
+        kind: type[torch.UntypedStorage], size: int, *, device: Any = "cpu"
+    ) -> torch.UntypedStorage:
+        if torch.device(device).type != "cpu":
+            return torchs(size, device=device)  # type: ignore[no-any-return, no-untyped-call]
+        memory = link.take(size) if size >= SMALL else None
+        return kind(size) if memory is None else memory.untyped_storage()
+
+    torch.UntypedStorage._new_shared = classmethod(new_shared)  # type: ignore[method-assign, assignment]

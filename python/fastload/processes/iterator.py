@@ -1,0 +1,139 @@
+"""`ProcessIter`: torch's iteration with worker processes, over links of our own.
+
+Owns the wait for batches: for all workers at once, in slices, with an eye on whether they live. What is asked
+of whom and when, and in which order batches come, is torch's.
+"""
+
+import os
+import sys
+import time
+import weakref
+from typing import Any
+
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data._utils import pin_memory, signal_handling
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from fastload._iterators import stand_in
+from fastload.processes.connection import samples
+from fastload.processes.context import Context
+from fastload.processes.pickling import loads
+
+__all__ = ["ProcessIter"]
+
+_LOOK_S = 0.5
+"""Seconds between two looks for workers that are gone without a word."""
+
+
+class ProcessIter(_MultiProcessingDataLoaderIter):
+    """Batches that worker processes make, in memory of ours.
+
+    Args:
+        loader: The loader.
+        **changes: Attributes of it that are others for its workers.
+    """
+
+    def __init__(self, loader: Any, **changes: Any) -> None:
+        self._loader = weakref.ref(loader)
+        self._pid = os.getpid()
+        self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
+        self._links = self._context.links
+        self._gone: set[int] = set()
+        changes["_DataLoader__multiprocessing_context"] = self._context
+        try:
+            super().__init__(stand_in(loader, **changes))
+        finally:
+            self._context.started()
+
+    @property
+    def _pin_memory(self) -> bool:
+        """Whether torch's own thread pins batches: never."""
+        return False
+
+    @_pin_memory.setter
+    def _pin_memory(self, value: bool) -> None:
+        self._pins = value
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        if first_iter and self._worker_pids_set:
+            # torch would raise wherever the program is when a worker ends; here it is told in `next`
+            signal_handling._remove_worker_pids(id(self))
+            self._worker_pids_set = False
+        super()._reset(loader, first_iter)
+
+    def _get_data(self) -> Any:
+        """Waits for a result."""
+        begun = time.monotonic()
+        while True:
+            wait = _LOOK_S
+            if self._timeout > 0:
+                wait = min(wait, max(0, begun + self._timeout - time.monotonic()))
+            event = self._links.receive(wait)
+            if event is None:
+                self._look()
+                if self._timeout > 0 and time.monotonic() >= begun + self._timeout:
+                    raise RuntimeError(self._late())
+                continue
+            number, letter = event
+            if letter is not None:
+                return self._opened(number, *letter)
+            self._gone.add(number)
+            if not self._context.tasks[number].is_last:
+                self._fail([number])
+
+    def _opened(self, number: int, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
+        """Returns a result, or an error in the place of one that does not unpickle here."""
+        values = loads(payload, parts)
+        seq = values.load()
+        self._context.tasks[number].in_hand.pop(seq, None)
+        try:
+            data = values.load()
+        except Exception:
+            where = f"while a batch of DataLoader worker process {number} was unpickled"
+            data = ExceptionWrapper(sys.exc_info(), where)  # type: ignore[no-untyped-call]
+        return seq, data
+
+    def _process_data(self, data: Any, *rest: Any) -> Any:
+        note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
+        try:
+            data = super()._process_data(data, *rest)
+        except Exception as error:
+            if note is not None:
+                error.add_note(note)
+            raise
+        return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
+
+    def _look(self) -> None:
+        """Looks for workers that have ended while somebody else holds their end of the link open."""
+        dead = [
+            number
+            for number, worker in enumerate(self._workers)
+            if not self._context.tasks[number].is_last
+            and (number in self._gone or not worker.is_alive())
+        ]
+        if dead:
+            self._fail(dead)
+
+    def _fail(self, numbers: list[int]) -> None:
+        """Ends all workers, because some are gone."""
+        pids = ", ".join(str(self._workers[number].pid) for number in numbers)
+        self._shutdown_workers()
+        raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly")
+
+    def _late(self) -> str:
+        """Returns what is said when no batch came in time."""
+        words = f"DataLoader timed out after {self._timeout} seconds"
+        in_hand = [
+            f"worker {number} (pid {self._workers[number].pid}) has {samples(next(iter(tasks.in_hand.values())))} in hand"
+            for number, tasks in enumerate(self._context.tasks)
+            if tasks.in_hand
+        ]
+        return f"{words}: {'; '.join(in_hand)}" if in_hand else words
+
+    def _shutdown_workers(self) -> None:
+        if getattr(self, "_pid", None) != os.getpid() or not hasattr(self, "_workers"):
+            return  # in a child, to which the workers do not belong; or before there were any
+        super()._shutdown_workers()
+        if self._shutdown:
+            self._links.close()

@@ -50,6 +50,17 @@ def memory_available_bytes(proc: Path = _PROC) -> int | None:
     return min(rooms, default=None)
 
 
+def memory_kills(proc: Path = _PROC) -> int:
+    """Returns how many processes of the groups the kernel has killed for want of memory, so far."""
+    for group in _groups("memory", proc):
+        for name in ("memory.events", "memory.oom_control"):
+            for line in _lines(group / name):
+                match line.split():
+                    case ["oom_kill", number] if number.isdecimal():
+                        return int(number)
+    return 0
+
+
 def _groups(controller: str, proc: Path) -> Iterator[Path]:
     """Yields the directories of the process's groups for a controller, the innermost first."""
     for version, path in _memberships(controller, proc):

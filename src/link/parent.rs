@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
+use super::failed;
 use super::letter::{Letter, decode, malformed, take};
 use super::socket::{Came, Kind, PIECE, Sent, Socket, wait_for_any};
-use super::failed;
 use crate::error::Result;
 use crate::fork;
 use crate::memory::Arena;
@@ -100,7 +100,11 @@ impl Links {
         };
         let mut pieces = message.chunks(PIECE).peekable();
         while let Some(piece) = pieces.next() {
-            let kind = if pieces.peek().is_some() { Kind::More } else { Kind::Last };
+            let kind = if pieces.peek().is_some() {
+                Kind::More
+            } else {
+                Kind::Last
+            };
             link.waiting.push_back((kind, piece.to_vec()));
         }
         link.flush()
@@ -150,7 +154,11 @@ impl Links {
     pub fn close(&self) {
         if fork::inherited(self.birth) {
             // the lock may be held by a thread that is not here
-            drop(self.state.try_lock().map(|mut state| std::mem::take(&mut *state)));
+            drop(
+                self.state
+                    .try_lock()
+                    .map(|mut state| std::mem::take(&mut *state)),
+            );
             return;
         }
         let state = std::mem::take(&mut *lock(&self.state));
@@ -179,7 +187,11 @@ impl State {
     /// Returns the sockets to wait for, with their numbers and what for.
     fn sockets(&self) -> Vec<(usize, Arc<Socket>, PollFlags)> {
         let open = |(number, link): (usize, &Link)| {
-            let flags = if link.waiting.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+            let flags = if link.waiting.is_empty() {
+                PollFlags::IN
+            } else {
+                PollFlags::IN | PollFlags::OUT
+            };
             Some((number, Arc::clone(link.socket.as_ref()?), flags))
         };
         self.links.iter().enumerate().filter_map(open).collect()
@@ -198,12 +210,15 @@ impl State {
                     link.socket = None;
                     self.events.push_back(Event::Gone(number));
                 }
-                Came::Piece(Kind::Arena, piece, descriptor) => link.introduce(&piece, descriptor)?,
+                Came::Piece(Kind::Arena, piece, descriptor) => {
+                    link.introduce(&piece, descriptor)?
+                }
                 Came::Piece(Kind::More, piece, _) => link.begun.extend(piece),
                 Came::Piece(Kind::Last, piece, _) => {
                     let mut bytes = std::mem::take(&mut link.begun);
                     bytes.extend(piece);
-                    let letter = decode(bytes, &link.arenas).map_err(|e| failed("read a message of", e))?;
+                    let letter =
+                        decode(bytes, &link.arenas).map_err(|e| failed("read a message of", e))?;
                     self.events.push_back(Event::Letter(number, letter));
                 }
             }
@@ -220,7 +235,10 @@ impl Link {
             return Ok(());
         };
         while let Some((kind, piece)) = self.waiting.front() {
-            match socket.send(*kind, piece, None).map_err(|e| failed("talk to", e))? {
+            match socket
+                .send(*kind, piece, None)
+                .map_err(|e| failed("talk to", e))?
+            {
                 Sent::Full => break,
                 Sent::Done => drop(self.waiting.pop_front()),
                 Sent::Gone => self.waiting.clear(),

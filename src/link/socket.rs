@@ -65,7 +65,11 @@ pub(super) struct Socket(OwnedFd);
 impl Socket {
     /// Makes both ends: one of ours, and the other's descriptor.
     pub(super) fn pair() -> Result<(Self, OwnedFd)> {
-        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let kind = (
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+        );
         let (ours, theirs) = socketpair(kind.0, kind.1, kind.2, None)?;
         Ok((Self(ours), theirs))
     }

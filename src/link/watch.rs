@@ -24,7 +24,10 @@ const SLICE: Duration = Duration::from_millis(400);
 ///
 /// No descriptor or no thread is to be had.
 pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
-    let socket = Socket::new(end.try_clone_to_owned().map_err(|e| failed("watch over", e))?);
+    let socket = Socket::new(
+        end.try_clone_to_owned()
+            .map_err(|e| failed("watch over", e))?,
+    );
     let parent = getppid();
     let thread = thread::Builder::new().name("fastload-watch".to_owned());
     let watching = move || {
@@ -37,7 +40,9 @@ pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
             }
         }
     };
-    thread.spawn(watching).map_err(|e| failed("watch over", e))?;
+    thread
+        .spawn(watching)
+        .map_err(|e| failed("watch over", e))?;
     Ok(())
 }
 

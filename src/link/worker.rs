@@ -77,7 +77,11 @@ impl Worker {
                     }
                     tick()?;
                     self.trim(IDLE);
-                    let time = if message.is_empty() { left.min(SLICE) } else { SLICE };
+                    let time = if message.is_empty() {
+                        left.min(SLICE)
+                    } else {
+                        SLICE
+                    };
                     let wait = self.socket.wait(PollFlags::IN, time);
                     wait.map_err(|e| failed("hear from", e))?;
                 }
@@ -133,7 +137,11 @@ impl Worker {
         let bytes = encode(&parts, payload, last);
         let mut pieces = bytes.chunks(PIECE).peekable();
         while let Some(piece) = pieces.next() {
-            let kind = if pieces.peek().is_some() { Kind::More } else { Kind::Last };
+            let kind = if pieces.peek().is_some() {
+                Kind::More
+            } else {
+                Kind::Last
+            };
             if !self.piece(kind, piece, None, tick)? {
                 return Ok(());
             }
@@ -163,7 +171,10 @@ impl Worker {
                 Sent::Full => {}
             }
             tick()?;
-            let seen = self.socket.wait(PollFlags::OUT, SLICE).map_err(|e| failed("talk to", e))?;
+            let seen = self
+                .socket
+                .wait(PollFlags::OUT, SLICE)
+                .map_err(|e| failed("talk to", e))?;
             if seen.intersects(PollFlags::RDHUP | PollFlags::HUP) {
                 return Ok(false);
             }

@@ -53,16 +53,14 @@ impl Arena {
     /// # Errors
     ///
     /// Sizes that no arena has, or that are not this one's.
-    pub fn open(
-        descriptor: OwnedFd,
-        number: u32,
-        slot_bytes: usize,
-        slots: usize,
-    ) -> Result<Self> {
+    pub fn open(descriptor: OwnedFd, number: u32, slot_bytes: usize, slots: usize) -> Result<Self> {
         let len = len(slot_bytes, slots)?;
         let file = File::from(descriptor);
         if file.metadata()?.len() != len as u64 {
-            return Err(Error::new(ErrorKind::InvalidData, "an arena of another size"));
+            return Err(Error::new(
+                ErrorKind::InvalidData,
+                "an arena of another size",
+            ));
         }
         Ok(Self {
             map: MmapOptions::new().len(len).map_raw(&file)?,
@@ -103,7 +101,10 @@ impl Arena {
     /// Its bytes are zero afterwards. Call it in the process that takes slots, or once that is gone.
     pub fn release(&self, slot: usize) -> bool {
         let holders = self.holders(slot);
-        if holders.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if holders
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             return false;
         }
         let page = rustix::param::page_size();
@@ -114,7 +115,8 @@ impl Arena {
             // a system that cannot keeps the pages, which harms nobody
             // SAFETY: the range lies within the slot, whose only holder is this function.
             let _ = unsafe {
-                self.map.unchecked_advise_range(UncheckedAdvice::Remove, from, to - from)
+                self.map
+                    .unchecked_advise_range(UncheckedAdvice::Remove, from, to - from)
             };
         }
         holders.store(0, Ordering::Release);
@@ -134,10 +136,15 @@ impl Arena {
 
 /// Returns the bytes of an arena, if there can be one.
 fn len(slot_bytes: usize, slots: usize) -> Result<usize> {
-    let len = slot_bytes.checked_mul(slots).and_then(|len| len.checked_add(HEADER));
+    let len = slot_bytes
+        .checked_mul(slots)
+        .and_then(|len| len.checked_add(HEADER));
     match len {
         Some(len) if (1..=MOST_SLOTS).contains(&slots) && isize::try_from(len).is_ok() => Ok(len),
-        _ => Err(Error::new(ErrorKind::InvalidInput, "no arena has this size")),
+        _ => Err(Error::new(
+            ErrorKind::InvalidInput,
+            "no arena has this size",
+        )),
     }
 }
 
@@ -186,7 +193,10 @@ impl ArenaSlot {
         }
         let one_more = |count: u32| (count > 0).then(|| count + 1);
         let order = Ordering::Relaxed;
-        arena.holders(slot).fetch_update(order, order, one_more).ok()?;
+        arena
+            .holders(slot)
+            .fetch_update(order, order, one_more)
+            .ok()?;
         Self::adopt(Arc::clone(arena), slot, offset, len)
     }
 
@@ -235,7 +245,9 @@ unsafe impl Owner for ArenaSlot {
 impl Drop for ArenaSlot {
     fn drop(&mut self) {
         if !fork::inherited(self.birth) {
-            self.arena.holders(self.slot).fetch_sub(1, Ordering::Release);
+            self.arena
+                .holders(self.slot)
+                .fetch_sub(1, Ordering::Release);
         }
     }
 }

@@ -288,7 +288,12 @@ fn through_capsule<O: Owner + 'static>(
     // SAFETY: a managed tensor under the name that says so, and a destructor that frees it unless
     // its consumer, who renames the capsule, has taken it over.
     let capsule = unsafe {
-        PyCapsule::new_with_pointer_and_destructor(py, managed.cast(), UNUSED, Some(drop_unused::<O>))
+        PyCapsule::new_with_pointer_and_destructor(
+            py,
+            managed.cast(),
+            UNUSED,
+            Some(drop_unused::<O>),
+        )
     }?;
     let tensor = from_dlpack.call1((capsule,))?;
     if carried == dtype {

@@ -58,7 +58,10 @@ impl Links {
                 Some(Event::Letter(number, letter)) => {
                     let payload = PyBytes::new(py, letter.payload.bytes()).unbind();
                     let parts = letter.parts.into_iter().map(|part| tensor(py, part));
-                    return Ok(Some((number, Some((payload, parts.collect::<PyResult<_>>()?)))));
+                    return Ok(Some((
+                        number,
+                        Some((payload, parts.collect::<PyResult<_>>()?)),
+                    )));
                 }
             }
         }
@@ -105,7 +108,9 @@ impl WorkerLink {
         match py.detach(|| self.0.receive(seconds(timeout_s), &mut check_signals))? {
             Heard::Message(message) => Ok(Some(PyBytes::new(py, &message).unbind())),
             Heard::Nothing => Ok(None),
-            Heard::End => Err(PyEOFError::new_err("the parent of this worker has finished")),
+            Heard::End => Err(PyEOFError::new_err(
+                "the parent of this worker has finished",
+            )),
         }
     }
 
@@ -124,7 +129,10 @@ impl WorkerLink {
     }
 
     fn send(&self, py: Python<'_>, payload: &[u8], parts: Vec<Py<Part>>) -> PyResult<()> {
-        let parts = parts.iter().filter_map(|part| lock(&part.get().0).take()).collect();
+        let parts = parts
+            .iter()
+            .filter_map(|part| lock(&part.get().0).take())
+            .collect();
         Ok(py.detach(|| self.0.send(parts, payload, &mut check_signals))?)
     }
 

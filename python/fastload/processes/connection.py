@@ -14,6 +14,7 @@ from torch.utils.data import get_worker_info
 
 from fastload import _lib
 from fastload.processes import culprit
+from fastload.processes.failures import samples
 from fastload.processes.pickling import dumps, loads
 
 __all__ = ["Connection"]
@@ -92,7 +93,8 @@ class Connection:
         made = f"while worker {self._worker} made"
         if isinstance(indices, _Followed) and indices.current is not None:
             return f"{made} sample {indices.current[0]}"
-        return f"{made} {samples(indices)}"
+        of = "the batch of " if isinstance(indices, list | tuple) else ""
+        return f"{made} {of}{samples(indices)}"
 
 
 class _Followed(list[Any]):
@@ -105,16 +107,6 @@ class _Followed(list[Any]):
             self.current = (item,)
             yield item
         self.current = None
-
-
-def samples(indices: Any) -> str:
-    """Returns words for what a task asks for."""
-    if not isinstance(indices, list | tuple):
-        return "a sample" if indices is None else f"sample {indices}"
-    if all(index is None for index in indices):
-        return "samples of its stream"
-    shown = ", ".join(map(str, indices[:8]))
-    return f"the batch of samples {shown}{', ...' if len(indices) > 8 else ''}"
 
 
 def _takes_lists() -> bool:

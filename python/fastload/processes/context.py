@@ -5,12 +5,14 @@ worker a queue for its tasks, and the process. Refuses everything else that a co
 """
 
 import gc
+import inspect
 import os
 from multiprocessing.reduction import DupFd
 from typing import Any
 
 from fastload import _lib
 from fastload.processes import entry
+from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
 
 __all__ = ["Context"]
@@ -29,6 +31,8 @@ class Context:
         self._real = real
         self._results: Results | None = None
         self._end: End | None = None
+        self._image: Image | None = None
+        self._is_imaged = False
         self._is_frozen = False
         entry.contexts.add(self)
 
@@ -54,14 +58,41 @@ class Context:
             gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
             self._is_frozen = True
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
-        return self._real.Process(target=entry.run, args=(self._end, target, args))
+        if self._real.get_start_method() != "fork":
+            args = self._imaged(target, args)
+        return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
 
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
         self._close_end()
+        if self._image is not None:
+            self._image.close()
+            self._image = None
         if self._is_frozen:
             gc.unfreeze()
             self._is_frozen = False
+
+    def _imaged(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the arguments without what all workers have in an image, if there is one."""
+        named = inspect.signature(target).bind(*args).arguments
+        (dataset,) = named["dataset_holder"]
+        init_fn, collate_fn = named["init_fn"], named["collate_fn"]
+        values = {"dataset": dataset, "collate_fn": collate_fn, "worker_init_fn": init_fn}
+        if not self._is_imaged:
+            self._image = Image.of(values)
+            self._is_imaged = True
+        if self._image is None or not self._image.is_of(values):
+            return args
+        return tuple(
+            entry.Imaged("dataset", is_held=True)
+            if arg is named["dataset_holder"]
+            else entry.Imaged("collate_fn")
+            if arg is collate_fn
+            else entry.Imaged("worker_init_fn")
+            if arg is init_fn and arg is not None
+            else arg
+            for arg in args
+        )
 
     def _close_end(self) -> None:
         if self._end is not None:

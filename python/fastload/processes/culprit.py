@@ -3,7 +3,7 @@
 Owns the search: attributes, items and entries, each pickled alone. Refuses to look further than the first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fastload.processes.pickling import dumps
@@ -14,24 +14,27 @@ _DEPTH = 20
 _WIDTH = 10_000
 
 
-def name(error: Exception, value: Any, path: str) -> None:
+def name(error: Exception, value: Any, path: str, attempt: Callable[[Any], object] = dumps) -> None:
     """Has an error of pickling say first which part of `value` it is about.
 
     Args:
         error: What pickling `value` raised; of a type that is made of a message.
         value: What was pickled.
         path: What it is called.
+        attempt: Pickles a part for nothing.
     """
-    where, words = _find(value, path, error)
+    where, words = _find(value, path, error, attempt)
     error.args = (f"{where}: {words}",)
 
 
-def _find(value: Any, path: str, error: Exception) -> tuple[str, Exception]:
+def _find(
+    value: Any, path: str, error: Exception, attempt: Callable[[Any], object]
+) -> tuple[str, Exception]:
     """Returns the path of the innermost part that does not pickle, and its error."""
     for _ in range(_DEPTH):
         for step, part in _parts(value):
             try:
-                dumps(part)
+                attempt(part)
             except Exception as inner:
                 value, path, error = part, path + step, inner
                 break

@@ -4,10 +4,11 @@ Owns what is different in a worker of ours: its queues and its event are one con
 into shared memory is made in slots, and the process ends when its parent is gone.
 """
 
+import contextlib
 import inspect
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,19 +16,32 @@ from fastload import _lib
 from fastload.processes.connection import Connection
 from fastload.processes.pickling import SMALL
 
-__all__ = ["contexts", "run"]
+__all__ = ["Imaged", "contexts", "run"]
 
 contexts: weakref.WeakSet[Any] = weakref.WeakSet()
 """Whose links this process has to its workers; a forked worker has copies of their sockets, which it closes."""
 
 
-def run(end: Any, target: Callable[..., None], args: tuple[Any, ...]) -> None:
+class Imaged(NamedTuple):
+    """Stands for an argument that is in the image of all workers.
+
+    Attributes:
+        name: Its name there.
+        is_held: Whether the argument is a list that holds it.
+    """
+
+    name: str
+    is_held: bool = False
+
+
+def run(end: Any, target: Callable[..., None], args: tuple[Any, ...], image: Any) -> None:
     """Runs a worker.
 
     Args:
         end: The worker's end of its link.
         target: Torch's worker loop.
         args: Its arguments, in which `end` stands for the queues and the event.
+        image: What all workers are given; None where each is given its own.
     """
     for inherited in list(contexts):
         inherited.links.close()
@@ -35,12 +49,21 @@ def run(end: Any, target: Callable[..., None], args: tuple[Any, ...]) -> None:
     link = _lib.WorkerLink(end.descriptor)
     link.watch()
     _make_shared_storages_in(link)
+    if image is not None:
+        args = tuple(_given(image, arg) for arg in args)
+        image.values.clear()  # so that the arguments alone hold them
     named = inspect.signature(target).bind(*args).arguments
     connection = Connection(link, named)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))
-    except KeyboardInterrupt:
-        pass  # of the parent's terminal, and the parent's to tell
+
+
+def _given(image: Any, arg: Any) -> Any:
+    """Returns the argument that something may stand for."""
+    if not isinstance(arg, Imaged):
+        return arg
+    value = image.values[arg.name]
+    return [value] if arg.is_held else value
 
 
 def _make_shared_storages_in(link: _lib.WorkerLink) -> None:

@@ -16,14 +16,17 @@ from torch.utils.data._utils import pin_memory, signal_handling
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fastload._iterators import stand_in
-from fastload.processes.connection import samples
 from fastload.processes.context import Context
+from fastload.processes.failures import Failures, samples
 from fastload.processes.pickling import loads
 
 __all__ = ["ProcessIter"]
 
 _LOOK_S = 0.5
 """Seconds between two looks for workers that are gone without a word."""
+
+_END_S = 0.5
+"""Seconds that a worker has to end when it is told to."""
 
 
 class ProcessIter(_MultiProcessingDataLoaderIter):
@@ -39,6 +42,7 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
         self._pid = os.getpid()
         self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
         self._links = self._context.links
+        self._failures = Failures()
         self._gone: set[int] = set()
         changes["_DataLoader__multiprocessing_context"] = self._context
         try:
@@ -58,7 +62,7 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter and self._worker_pids_set:
             # torch would raise wherever the program is when a worker ends; here it is told in `next`
-            signal_handling._remove_worker_pids(id(self))
+            signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
 
@@ -97,7 +101,7 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
     def _process_data(self, data: Any, *rest: Any) -> Any:
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
-            data = super()._process_data(data, *rest)
+            data = super()._process_data(data, *rest)  # type: ignore[no-untyped-call]
         except Exception as error:
             if note is not None:
                 error.add_note(note)
@@ -116,20 +120,39 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             self._fail(dead)
 
     def _fail(self, numbers: list[int]) -> None:
-        """Ends all workers, because some are gone."""
-        pids = ", ".join(str(self._workers[number].pid) for number in numbers)
+        """Ends all workers, because some are gone, and says so."""
+        for number in numbers:
+            self._workers[number].join(_END_S)  # for its exit code
+        in_hand = [dict(self._context.tasks[number].in_hand) for number in numbers]
+        gone = [self._workers[number] for number in numbers]
+        words = self._failures.sentence(zip(numbers, gone, in_hand, strict=True))
+        self._end_workers()
         self._shutdown_workers()
-        raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly")
+        loader = self._loader()
+        if loader is not None and loader._iterator is self:
+            loader._iterator = None  # persistent workers are gone: the next epoch starts others
+        raise RuntimeError(words)
+
+    def _end_workers(self) -> None:
+        """Ends workers that are at work, without waiting for what they do."""
+        for end in ("terminate", "kill"):
+            alive = [worker for worker in self._workers if worker.is_alive()]
+            for worker in alive:
+                getattr(worker, end)()
+            for worker in alive:
+                worker.join(_END_S)
 
     def _late(self) -> str:
         """Returns what is said when no batch came in time."""
         words = f"DataLoader timed out after {self._timeout} seconds"
-        in_hand = [
-            f"worker {number} (pid {self._workers[number].pid}) has {samples(next(iter(tasks.in_hand.values())))} in hand"
-            for number, tasks in enumerate(self._context.tasks)
+        at_work = [
+            f"worker {number} (pid {worker.pid}) makes {samples(next(iter(tasks.in_hand.values())))}"
+            for number, (worker, tasks) in enumerate(
+                zip(self._workers, self._context.tasks, strict=True)
+            )
             if tasks.in_hand
         ]
-        return f"{words}: {'; '.join(in_hand)}" if in_hand else words
+        return f"{words}: {'; '.join(at_work)}; raise timeout if that may take so long"
 
     def _shutdown_workers(self) -> None:
         if getattr(self, "_pid", None) != os.getpid() or not hasattr(self, "_workers"):

@@ -6,7 +6,9 @@ know where the memory goes: whoever pickles gives the place. Invariant: nothing 
 the sender's dataset; it was made in a slot, or is copied.
 """
 
+import functools
 import io
+import operator
 import pickle
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
@@ -17,12 +19,14 @@ import torch.multiprocessing  # registers torch's reductions with ForkingPickler
 
 from fastload import _lib
 
-__all__ = ["SMALL", "Memory", "dumps", "loads"]
+__all__ = ["SMALL", "Memory", "Pickler", "dumps", "loads"]
 
 SMALL = 4096
 """Memory of fewer bytes is part of the pickle."""
 
-_has_names: Any = getattr(torch.Tensor, "has_names", lambda _: False)  # older releases of torch have named tensors
+_has_names: Any = getattr(
+    torch.Tensor, "has_names", lambda _: False
+)  # older releases of torch have named tensors
 
 
 class Memory(Protocol):
@@ -35,17 +39,24 @@ class Memory(Protocol):
         """Returns what stands for bytes of a live tensor that `take` made; None if it did not."""
 
 
-def dumps(*values: Any, memory: Memory | None = None) -> tuple[bytes, list[Any]]:
+def dumps(
+    *values: Any, memory: Memory | None = None, pickler: "type[Pickler] | None" = None
+) -> tuple[bytes, list[Any]]:
     """Returns the pickles of values, one after the other, and the parts beside them.
+
+    Args:
+        *values: What is pickled.
+        memory: Where parts go; None: into the pickle.
+        pickler: What pickles, if it is a special one.
 
     Raises:
         Exception: What the pickling of a value raises.
     """
     file = io.BytesIO()
-    pickler = _Pickler(file, memory)
+    pickling = (pickler or Pickler)(file, memory)
     for value in values:
-        pickler.dump(value)
-    return file.getvalue(), pickler.parts
+        pickling.dump(value)
+    return file.getvalue(), pickling.parts
 
 
 def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
@@ -53,7 +64,7 @@ def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
     return pickle.Unpickler(io.BytesIO(payload), buffers=parts)
 
 
-class _Pickler(ForkingPickler):
+class Pickler(ForkingPickler):
     """Pickles one letter.
 
     Args:
@@ -62,14 +73,13 @@ class _Pickler(ForkingPickler):
     """
 
     def __init__(self, file: Any, memory: Memory | None) -> None:
-        super().__init__(file, 5, True, self._is_in_band)  # noqa: FBT003 (takes no keywords)
+        self._marker = pickle.PickleBuffer(bytearray())
+        # no method of this object, which would keep it, and with it slots, until garbage is collected
+        is_in_band = functools.partial(operator.is_not, self._marker)
+        super().__init__(file, 5, True, is_in_band)  # takes no keywords
         self.parts: list[Any] = []
         self._memory = memory
         self._storages: dict[int, torch.UntypedStorage] = {}
-        self._marker = pickle.PickleBuffer(bytearray())
-
-    def _is_in_band(self, buffer: pickle.PickleBuffer) -> bool:
-        return buffer is not self._marker
 
     def reducer_override(self, obj: Any) -> Any:
         """Returns how tensors, storages and arrays are pickled."""
@@ -86,7 +96,9 @@ class _Pickler(ForkingPickler):
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
         storage = tensor.untyped_storage()
-        if storage._cdata not in self._storages and storage.nbytes() > max(SMALL, 2 * tensor.nbytes):
+        if storage._cdata not in self._storages and storage.nbytes() > max(
+            SMALL, 2 * tensor.nbytes
+        ):
             tensor = self._elements(tensor)
             storage = tensor.untyped_storage()
         place = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
@@ -109,7 +121,7 @@ class _Pickler(ForkingPickler):
         length = storage.nbytes()
         part = self._part(storage.data_ptr(), length)
         if part is None:
-            content = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+            content = torch.empty(0, dtype=torch.uint8).set_(storage)
             memory = self._take(length)
             if memory is None:
                 return _make_storage, (content.numpy().tobytes(),)
@@ -167,10 +179,10 @@ def _make_tensor(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
 ) -> torch.Tensor:
-    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)  # type: ignore[call-overload]
+    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
 
 def _make_array(
     content: torch.Tensor, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any
 ) -> np.ndarray[Any, Any]:
-    return np.ndarray(shape, dtype, content.numpy(), order=order)  # type: ignore[arg-type]
+    return np.ndarray(shape, dtype, content.numpy(), order=order)

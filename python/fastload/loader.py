@@ -233,7 +233,9 @@ class Loader(DataLoader[_T_co]):
           `asked_pillow_jpeg` those that are damaged, too large or of rare kinds.
         - `asked_torchvision` and so on: likewise, where torchvision's `decode_image` is the loader.
 
-        The process and inline lanes count `batches`, as long as their iterator lives. Empty
+        The process and inline lanes count `batches`, as long as their iterator lives; on Linux the process
+        lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
+        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's. Empty
         before the first iterator, and in a forked child until it starts one of its own.
         """
         if self._counters is None:
@@ -265,7 +267,10 @@ def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, flo
     alive = weakref.ref(iterator)
 
     def counters() -> Mapping[str, float]:
-        counted = alive()
-        return {} if counted is None else {"batches": counted._num_yielded}
+        counted: Any = alive()
+        if counted is None:
+            return {}
+        memory = counted.memory() if hasattr(counted, "memory") else {}
+        return {"batches": counted._num_yielded, **memory}
 
     return counters

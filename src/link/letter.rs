@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn arenas() -> HashMap<u32, Arc<Arena>> {
-        let (arena, _) = Arena::create(7, 4096, 2).unwrap();
+        let (arena, _) = Arena::create(7, 4096, 2).expect("an arena");
         HashMap::from([(7, Arc::new(arena))])
     }
 

@@ -211,7 +211,7 @@ impl State {
                     self.events.push_back(Event::Gone(number));
                 }
                 Came::Piece(Kind::Arena, piece, descriptor) => {
-                    link.introduce(&piece, descriptor)?
+                    link.introduce(&piece, descriptor)?;
                 }
                 Came::Piece(Kind::More, piece, _) => link.begun.extend(piece),
                 Came::Piece(Kind::Last, piece, _) => {

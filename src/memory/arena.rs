@@ -126,6 +126,7 @@ impl Arena {
     /// Counts who holds a slot.
     fn holders(&self, slot: usize) -> &AtomicU32 {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
+        #[allow(clippy::cast_ptr_alignment)] // a mapping begins at a page
         let header = self.map.as_mut_ptr().cast::<u32>();
         // SAFETY: `len` has made sure that the counts of all slots fit in the header.
         let word = unsafe { header.add(slot) };
@@ -257,8 +258,8 @@ mod tests {
     use super::*;
 
     fn both_sides() -> (Arc<Arena>, Arc<Arena>) {
-        let (ours, descriptor) = Arena::create(3, 8192, 4).unwrap();
-        let theirs = Arena::open(descriptor, 3, 8192, 4).unwrap();
+        let (ours, descriptor) = Arena::create(3, 8192, 4).expect("an arena");
+        let theirs = Arena::open(descriptor, 3, 8192, 4).expect("the same");
         (Arc::new(ours), Arc::new(theirs))
     }
 

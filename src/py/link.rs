@@ -159,8 +159,10 @@ fn tensor(py: Python<'_>, slot: ArenaSlot) -> PyResult<Py<PyAny>> {
     dlpack::tensor(py, slot, &[len], Dtype::UInt8)
 }
 
+#[allow(clippy::redundant_closure_for_method_calls)] // the method is of one lifetime only
 fn check_signals() -> crate::Result<()> {
-    Ok(Python::attach(|py| py.check_signals())?)
+    let checked = Python::try_attach(|py| py.check_signals());
+    Ok(checked.transpose().map(drop)?)
 }
 
 /// Returns a duration; what is none is none at all.

@@ -39,7 +39,8 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
 
     def __init__(self, loader: Any, **changes: Any) -> None:
         self._loader = weakref.ref(loader)
-        self._pid = os.getpid()
+        self._getpid = os.getpid  # modules may be gone when this is deleted
+        self._pid = self._getpid()
         self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
         self._links = self._context.links
         self._failures = Failures()
@@ -65,6 +66,15 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
+
+    def memory(self) -> dict[str, int]:
+        """Returns what the workers' arenas hold, in bytes, and how many there are."""
+        stats = self._links.stats()
+        return {
+            "arenas": stats["arenas"],
+            "arena_bytes": stats["arena_bytes"],
+            "worker_bytes": stats["held_bytes"],
+        }
 
     def _get_data(self) -> Any:
         """Waits for a result."""
@@ -155,8 +165,8 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
         return f"{words}: {'; '.join(at_work)}; raise timeout if that may take so long"
 
     def _shutdown_workers(self) -> None:
-        if getattr(self, "_pid", None) != os.getpid() or not hasattr(self, "_workers"):
-            return  # in a child, to which the workers do not belong; or before there were any
+        if not hasattr(self, "_workers") or self._getpid() != self._pid:
+            return  # before there were any; or in a child, to which they do not belong
         super()._shutdown_workers()
         if self._shutdown:
             self._links.close()

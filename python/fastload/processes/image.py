@@ -147,6 +147,8 @@ class _Nobody:
     def duplicate_for_child(self, _: int) -> int:
         raise _Once
 
+    DupFd = duplicate_for_child
+
 
 @contextmanager
 def _nothing_once() -> Iterator[None]:

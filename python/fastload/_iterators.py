@@ -22,7 +22,7 @@ from torch.utils.data.dataloader import (
 
 from fastload import _lib, foreign, pillow, sampler
 from fastload.budget import budget_bytes
-from fastload.collate import stacking
+from fastload.collate import default, stacking
 from fastload.lowering import collators
 
 
@@ -151,7 +151,7 @@ def stand_in(loader: Any, **changes: Any) -> Any:
     """
     other = object.__new__(type(loader))
     collate_fn = loader.collate_fn
-    if collate_fn is default_collate:
+    if collate_fn is default_collate or collate_fn is default.default_collate:
         collate_fn = stacking.default_collate
     else:
         collate_fn = collators.native(collate_fn) or collate_fn

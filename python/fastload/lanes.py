@@ -16,6 +16,7 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
 from fastload import _lib
+from fastload.collate.default import default_collate
 from fastload.collate.pad_collate import PadCollate
 from fastload.collate.plan import Plan, plan
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
@@ -163,7 +164,7 @@ def _obstacles(
 def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNative | None]:
     """Returns how batches are made that are not stacked, or else why `collate_fn` is Python."""
     default = _default(loader)
-    if loader.collate_fn is default:
+    if _is_default(loader):
         return None, None
     if not _pads(loader):
         return None, NotNative(
@@ -183,6 +184,12 @@ def _default(loader: Any) -> Any:
     return _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
 
 
+def _is_default(loader: Any) -> bool:
+    """Returns whether torch's own collation is asked for, by its name or by that of ours."""
+    own = loader._auto_collation and loader.collate_fn is default_collate
+    return own or loader.collate_fn is _default(loader)
+
+
 def _pads(loader: Any) -> bool:
     """Returns whether batches are made by a `PadCollate`."""
     return bool(loader._auto_collation) and type(loader.collate_fn) is PadCollate
@@ -190,7 +197,7 @@ def _pads(loader: Any) -> bool:
 
 def _uses_torchs(loader: Any) -> bool:
     """Returns whether values are collated as torch's `default_collate` does, all or some of them."""
-    return loader.collate_fn is _default(loader) or _pads(loader)
+    return _is_default(loader) or _pads(loader)
 
 
 def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNative]:

@@ -160,9 +160,9 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             for number, (worker, tasks) in enumerate(
                 zip(self._workers, self._context.tasks, strict=True)
             )
-            if tasks.in_hand
+            if tasks.in_hand and not tasks.is_last
         ]
-        return f"{words}: {'; '.join(at_work)}; raise timeout if that may take so long"
+        return "; ".join([words, *at_work, "raise timeout if that may take so long"])
 
     def _shutdown_workers(self) -> None:
         if not hasattr(self, "_workers") or self._getpid() != self._pid:

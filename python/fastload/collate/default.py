@@ -6,18 +6,20 @@ collates: whatever it returns or raises is returned or raised here, to the dtype
 """
 
 import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import default_collate as _torchs
+from torch.utils.data import default_collate as _default_collate
 from torch.utils.data._utils import collate
 
 from fastload import _lib
 from fastload.collate.shared import allocator
 
 __all__ = ["default_collate"]
+
+_torchs: Callable[[Any], Any] = _default_collate
 
 _LARGE = 1 << 16
 """From so many bytes on, a batch is worth memory that was used before."""
@@ -74,26 +76,26 @@ def _collated(batch: Sequence[Any]) -> Any:
     return _torchs(batch)
 
 
-def _numbers(batch: Sequence[Any], kind: type) -> torch.Tensor:
+def _numbers(batch: Sequence[Any], kind: type) -> Any:
     """Returns the tensor of Python's numbers."""
     code, dtype = _NUMBERS[kind]
     if set(map(type, batch)) == {kind}:
         try:
             numbers = array.array(code, batch)
         except OverflowError:
-            return _torchs(batch)  # type: ignore[no-any-return]
+            return _torchs(batch)
         return torch.frombuffer(numbers, dtype=dtype).clone()
-    return _torchs(batch)  # type: ignore[no-any-return]
+    return _torchs(batch)
 
 
-def _stacked(batch: Sequence[torch.Tensor]) -> torch.Tensor:
+def _stacked(batch: Sequence[torch.Tensor]) -> Any:
     """Returns the tensor of tensors."""
     first = batch[0]
     if first.layout is not torch.strided or first.nbytes * len(batch) < _LARGE:
-        return _torchs(batch)  # type: ignore[no-any-return]
+        return _torchs(batch)
     if not all(type(each) is torch.Tensor and each.is_contiguous() for each in batch):
-        return _torchs(batch)  # type: ignore[no-any-return]
+        return _torchs(batch)
     try:
-        return _STACK.collate(list(batch), "", allocate=allocator())[0]  # type: ignore[no-any-return]
+        return _STACK.collate(list(batch), "", allocate=allocator())[0]
     except (TypeError, ValueError):
-        return _torchs(batch)  # type: ignore[no-any-return]
+        return _torchs(batch)

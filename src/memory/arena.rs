@@ -189,7 +189,7 @@ impl ArenaSlot {
     pub fn share(arena: &Arc<Arena>, address: usize, len: usize) -> Option<Self> {
         let from = address.checked_sub(arena.start())?;
         let (slot, offset) = (from / arena.slot_bytes, from % arena.slot_bytes);
-        if slot >= arena.slots || offset + len > arena.slot_bytes {
+        if slot >= arena.slots || len > arena.slot_bytes - offset {
             return None;
         }
         let one_more = |count: u32| (count > 0).then(|| count + 1);
@@ -293,6 +293,7 @@ mod tests {
         assert!(ours.release(0));
         assert!(ArenaSlot::share(&ours, inside, 20).is_none());
         assert!(ArenaSlot::share(&ours, 1, 20).is_none());
+        assert!(ArenaSlot::share(&ours, ours.start(), usize::MAX).is_none());
     }
 
     #[test]

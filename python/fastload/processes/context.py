@@ -54,12 +54,12 @@ class Context:
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
         """Returns a process that will call `target` with the queue and event of its worker."""
         assert self._end is not None
-        if not self._is_frozen and not gc.get_freeze_count():
-            gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
-            self._is_frozen = True
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
         if self._real.get_start_method() != "fork":
             args = self._imaged(target, args)
+        elif not self._is_frozen and not gc.get_freeze_count():
+            gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
+            self._is_frozen = True
         return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
 
     def started(self) -> None:

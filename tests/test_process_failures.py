@@ -91,7 +91,8 @@ class Failing(Dataset[Any]):
     def collate(self, samples: list[torch.Tensor]) -> Any:
         self.at("collation")
         info = get_worker_info()
-        is_deadly = self.stage == "message" and not self.is_tame and info is not None and info.id
+        is_one = info is not None and info.id == 1
+        is_deadly = is_one and self.stage == "message" and not self.is_tame
         return [torch.stack(samples), Deadly(self.end) if is_deadly else 0]
 
 
@@ -127,6 +128,12 @@ def test_a_worker_that_ends(stage: str, ending: str):
     assert left() == before
 
 
+def exhaust(batches: Any) -> None:
+    """Takes every batch and keeps none."""
+    for _ in batches:
+        pass
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 def test_an_idle_worker_that_is_killed(persistent: bool):
     loader = Loader(Failing(kill, ""), 3, num_workers=2, persistent_workers=persistent)
@@ -141,8 +148,7 @@ def test_an_idle_worker_that_is_killed(persistent: bool):
     pid = iterator._workers[0].pid
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match=rf"pid\(s\) {pid}\).*worker 0 was killed by SIGKILL"):
-        for _ in loader if persistent else iterator:
-            pass
+        exhaust(loader if persistent else iterator)
     del iterator
     assert torch.equal(next(iter(loader)), first)
     del loader, first

@@ -18,7 +18,6 @@ from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
     _MultiProcessingDataLoaderIter,
-    _SingleProcessDataLoaderIter,
 )
 
 from fastload import _lib, foreign, pillow, sampler
@@ -129,20 +128,6 @@ class SeamIter(_MultiProcessingDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         super().__init__(stand_in(loader, dataset=Seam(loader.dataset, loader._memo)))
-
-
-class FallbackIter(_SingleProcessDataLoaderIter):
-    """Inline iteration for a loader with workers, where processes cannot be started.
-
-    Torch never iterates inline twice with one iterator; a persistent loader does.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        super().__init__(stand_in(loader, num_workers=0, timeout=0))
-
-    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        super()._reset(loader, first_iter)
-        self._dataset_fetcher = _fetcher(self)
 
 
 def _fetcher(iterator: Any) -> Any:

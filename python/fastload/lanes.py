@@ -22,9 +22,9 @@ from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 
-Lane = Literal["native", "process", "inline"]
+Lane = Literal["native", "process", "threads", "inline"]
 
-WORKERS = ("auto", "native", "process")
+WORKERS = ("auto", "native", "process", "threads")
 
 _DEFAULT_COLLATE = collate.default_collate
 _DEFAULT_CONVERT = collate.default_convert
@@ -51,7 +51,7 @@ class Choice(NamedTuple):
             where it is.
         fallback: Whether the lane stands in for worker processes that cannot be started.
         lowered: What native code makes of the dataset; None if nothing.
-        seam: Whether worker processes finish in Python what they begin natively.
+        seam: Whether workers finish in Python what they begin natively.
         batched: Whether a task of the native lane is a batch.
         plan: How its batches are made where they are not stacked.
     """
@@ -104,22 +104,32 @@ def choose(loader: Any) -> Choice:
         further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
-    if obstacle is None and workers != "process":
+    if obstacle is None and workers in ("auto", "native"):
         collation = "default collation" if made is None else "PadCollate"
         why = f"every leaf of the dataset is a column, with {collation}"
         return Choice("native", why, lowered=lowered, batched=batched, plan=made)
     if obstacle is not None and workers == "native":
         msg = f"workers='native' cannot be: {obstacle}"
         raise ValueError(msg)
-    obstacle = obstacle or NotNative("workers='process'", "leave workers at 'auto'")
+    obstacle = obstacle or NotNative(f"workers={workers!r}", "leave workers at 'auto'")
+    seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
+    rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
+    if workers == "threads":
+        return Choice("threads", obstacle.why, **rest)
+    if workers == "auto" and not holds_interpreter():
+        why = f"{obstacle.why}, and this interpreter has no lock that threads would wait for"
+        return Choice("threads", why, **rest)
     if (hindrance := _no_processes(loader)) is None:
-        seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
-        return Choice("process", obstacle.why, obstacle.change, lowered=lowered, seam=seam)
+        return Choice("process", obstacle.why, **rest)
     if workers == "process":
         msg = f"workers='process' cannot be: {hindrance}"
         raise ValueError(msg)
-    why = f"{obstacle.why}, and {hindrance}"
-    return Choice("inline", why, obstacle.change, fallback=True, lowered=lowered)
+    return Choice("threads", f"{obstacle.why}, and {hindrance}", **rest, fallback=True)
+
+
+def holds_interpreter() -> bool:
+    """Returns whether only one thread at a time runs Python here."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
+from fastload._iterators import NativeIter, SeamIter, stand_in
 from fastload.auto import AUTO, Auto, resolve
 from fastload.batching import TokenBatchSampler
 from fastload.batching.fields import field_lengths
@@ -26,6 +26,7 @@ from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
+from fastload.threads import ThreadIter
 
 __all__ = ["Loader"]
 
@@ -53,14 +54,14 @@ class Loader(DataLoader[_T_co]):
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.
-        worker_init_fn: Called in each worker process with its number.
+        worker_init_fn: Called in each worker process, or thread, with its number.
         multiprocessing_context: How worker processes are started.
         generator: Source of `base_seed` and of the order.
         prefetch_factor: Batches ahead per worker; 2 unless given.
         persistent_workers: Whether one iterator, with its workers, serves all epochs.
         pin_memory_device: Ignored, as torch ignores it.
         in_order: Whether batches come in the order of their indices, or as they are finished.
-        workers: `"auto"`, or `"native"` or `"process"` to insist on a lane.
+        workers: `"auto"`, or `"native"`, `"process"` or `"threads"` to insist on a lane.
         memory_budget: Most bytes of batches made ahead, as a number or as `"2GiB"`; None for the
             smaller of 2 GiB and a tenth of the memory available to this rank.
         max_tokens: Makes batches of samples of similar length, each within this budget with its
@@ -107,7 +108,7 @@ class Loader(DataLoader[_T_co]):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-        workers: Literal["auto", "native", "process"] = "auto",
+        workers: Literal["auto", "native", "process", "threads"] = "auto",
         memory_budget: int | str | None = None,
         max_tokens: int | None = None,
         length: Any = None,
@@ -181,17 +182,19 @@ class Loader(DataLoader[_T_co]):
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
             return NativeIter(self, choice.program, batched=choice.batched)
-        if choice.fallback:
-            if not self._told:
+        if choice.lane == "threads":
+            if choice.fallback and not self._told:
                 self._told = True
                 _log.warning("loading without worker processes: %s", choice.why)
-            iterator: _BaseDataLoaderIter = FallbackIter(self)
-        else:
-            if choice.lane == "process":
-                _lib.park()  # a fork then copies a process without idle threads
-            if choice.seam:
-                self.check_worker_number_rationality(choice.lane)
-            iterator = SeamIter(self) if choice.seam else DataLoader._get_iterator(stand_in(self))
+            self.check_worker_number_rationality(choice.lane)
+            threads = ThreadIter(stand_in(self), seam=choice.seam)
+            self._counters = threads.stats
+            return threads
+        if choice.lane == "process":
+            _lib.park()  # a fork then copies a process without idle threads
+        if choice.seam:
+            self.check_worker_number_rationality(choice.lane)
+        iterator = SeamIter(self) if choice.seam else DataLoader._get_iterator(stand_in(self))
         self._counters = _counters_of(iterator)
         return iterator
 
@@ -207,9 +210,10 @@ class Loader(DataLoader[_T_co]):
         lane = lane or lanes.choose(self).lane
         if lane == "process":
             super().check_worker_number_rationality()
-        elif lane == "native":
+        elif lane != "inline":
+            kind = "native" if lane == "native" else "Python"
             msg = (
-                f"This DataLoader will use up to {int(self.num_workers)} native threads at once, "
+                f"This DataLoader will use up to {int(self.num_workers)} {kind} threads at once, "
                 f"more than the {processors} processors that this process may run on. "
                 "They share those; lower num_workers unless they mostly wait for storage."
             )
@@ -231,6 +235,10 @@ class Loader(DataLoader[_T_co]):
           `asked_pillow_gif` and so on: how many by the format that their first bytes tell,
           `asked_pillow_jpeg` those that are damaged, too large or of rare kinds.
         - `asked_torchvision` and so on: likewise, where torchvision's `decode_image` is the loader.
+
+        The threads lane counts `batches`, `wait_s` and, in milliseconds on average, what the consumer
+        waits for the interpreter when it takes it back: `interpreter_wait_ms`, which each operation of
+        a training step that gives it up waits, too.
 
         The process and inline lanes count `batches`, as long as their iterator lives. Empty
         before the first iterator, and in a forked child until it starts one of its own.

@@ -1,0 +1,209 @@
+"""`Copies`: what a worker owns of a loader's dataset, collation and worker_init_fn.
+
+Python objects are copied with everything that hangs on them, as another process would have them.
+Shared are classes, functions, modules, locks, arrays, tensors and long lists; of those that may be
+changed in place and of handles it is noted where they hang. Calls nothing of the user's but what
+`copy.copy` calls.
+"""
+
+import collections
+import copy
+import copyreg
+import enum
+import functools
+import random
+import types
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from fastload.threads import handles
+
+__all__ = ["LONG", "Copied", "Copies", "Found", "copied"]
+
+LONG = 100_000
+"""A list or dict of more entries is shared."""
+
+_DEEP = 1_000
+"""In a list or dict of more entries, only datasets, modules and callables are copied themselves."""
+
+_NESTED = 200
+"""What hangs deeper is shared."""
+
+_PLAIN = {
+    *(bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis)),
+    *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, np.dtype),
+}
+_DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+_SHARED_MODULES = {
+    *("_thread", "threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio"),
+    *("logging", "weakref", "_weakref", "contextvars"),
+}
+"""Packages whose objects are there to be shared."""
+
+
+class Found(NamedTuple):
+    """A thing, and where it hangs, as in `dataset.images`."""
+
+    path: str
+    thing: Any
+
+
+class Copies:
+    """Copies for one worker.
+
+    Attributes:
+        shared: Arrays, tensors and long containers that are not copied.
+        handles: What holds a position or a native handle, which threads would share.
+        modules: The modules of the code that was seen.
+    """
+
+    def __init__(self) -> None:
+        self.shared: list[Found] = []
+        self.handles: list[Found] = []
+        self.modules: set[str] = set()
+        self._made: dict[int, tuple[Any, Any]] = {}
+        self._depth = 0
+
+    def of(self, thing: Any, path: str) -> Any:
+        """Returns the worker's own of a thing that hangs at a path."""
+        if type(thing) in _PLAIN:
+            return thing
+        if (made := self._made.get(id(thing))) is not None:
+            return made[1]
+        if self._depth > _NESTED:
+            return thing
+        self._depth += 1
+        try:
+            new = self._copy(thing, path)
+        finally:
+            self._depth -= 1
+        self._made[id(thing)] = thing, new  # both are kept, so that no id is used again
+        return new
+
+    def _copy(self, thing: Any, path: str) -> Any:
+        kind = type(thing)
+        if isinstance(thing, torch.Tensor | np.ndarray):
+            return self._share(thing, path)
+        if isinstance(thing, _DRAWING):
+            return copy.deepcopy(thing)
+        if kind is torch.Generator or isinstance(thing, random.Random):
+            return copy.copy(thing)
+        if isinstance(thing, type | enum.Enum | types.ModuleType | np.generic):
+            return thing
+        if isinstance(thing, types.FunctionType | types.BuiltinFunctionType):
+            self.modules.add(getattr(thing, "__module__", None) or "")
+            return thing
+        if isinstance(thing, types.MethodType):
+            return types.MethodType(thing.__func__, self.of(thing.__self__, path))
+        if isinstance(thing, functools.partial):
+            return self._partial(thing, path)
+        if isinstance(thing, list | tuple | dict | set | collections.deque):
+            return self._container(thing, path)
+        if kind.__module__.partition(".")[0] in _SHARED_MODULES:
+            return thing
+        if handles.is_handle(thing):
+            self.handles.append(Found(path, thing))
+            return thing
+        return self._instance(thing, path) if _is_python(thing) else thing
+
+    def _share(self, thing: Any, path: str) -> Any:
+        self.shared.append(Found(path, thing))
+        return thing
+
+    def _partial(self, thing: Any, path: str) -> Any:
+        arguments = [self.of(each, f"{path}.args[{n}]") for n, each in enumerate(thing.args)]
+        keywords = {key: self.of(each, f"{path}.{key}") for key, each in thing.keywords.items()}
+        return type(thing)(self.of(thing.func, f"{path}.func"), *arguments, **keywords)
+
+    def _container(self, thing: Any, path: str) -> Any:
+        """Copies a list, tuple, dict, set or deque, and in it what has to be."""
+        if len(thing) > LONG and not isinstance(thing, tuple):
+            return self._share(thing, path)
+        own = self._followed(thing.values() if isinstance(thing, dict) else thing)
+        if isinstance(thing, tuple):
+            return self._tuple(thing, path, own)
+        new = copy.copy(thing)
+        if isinstance(new, dict):
+            for key, value in list(new.items()):
+                if type(value) in own:
+                    dict.__setitem__(new, key, self.of(value, f"{path}[{key!r}]"))
+        elif isinstance(new, list | collections.deque):
+            for n, value in enumerate(list(new)):
+                if type(value) in own:
+                    new[n] = self.of(value, f"{path}[{n}]")
+        return self._attributes(new, path)
+
+    def _tuple(self, thing: Any, path: str, own: set[type]) -> Any:
+        if not own:
+            return thing
+        parts = [
+            self.of(value, f"{path}[{n}]") if type(value) in own else value
+            for n, value in enumerate(thing)
+        ]
+        if all(new is old for new, old in zip(parts, thing, strict=True)):
+            return thing
+        if hasattr(thing, "_make"):
+            return thing._make(parts)
+        return tuple(parts) if type(thing) is tuple else thing
+
+    def _followed(self, values: Iterable[Any]) -> set[type]:
+        """Returns the types of the values that are copied themselves."""
+        kinds = set(map(type, values)) - _PLAIN
+        size = len(values)  # type: ignore[arg-type]
+        return kinds if size <= _DEEP else {kind for kind in kinds if _is_structure(kind)}
+
+    def _instance(self, thing: Any, path: str) -> Any:
+        """Copies an object of a class written in Python."""
+        self.modules.update(kind.__module__ for kind in type(thing).__mro__[:-1])
+        try:
+            new = copy.copy(thing)
+        except Exception:  # whatever its class raises where it cannot be copied
+            self.handles.append(Found(path, thing))
+            return thing
+        if new is thing:
+            return thing
+        self._made[id(thing)] = thing, new  # before its parts, which may refer to it
+        return self._attributes(new, path)
+
+    def _attributes(self, new: Any, path: str) -> Any:
+        """Replaces the attributes of a copy with copies."""
+        names = getattr(new, "__dict__", None)
+        if isinstance(names, dict):
+            for name, value in list(names.items()):
+                names[name] = self.of(value, f"{path}.{name}")
+        for name in getattr(copyreg, "_slotnames")(type(new)):  # noqa: B009 (not in its stub)
+            if hasattr(new, name):
+                object.__setattr__(new, name, self.of(getattr(new, name), f"{path}.{name}"))
+        return new
+
+
+def _is_python(thing: Any) -> bool:
+    """Returns whether an object has attributes of a class written in Python."""
+    return hasattr(thing, "__dict__") or bool(getattr(copyreg, "_slotnames")(type(thing)))  # noqa: B009
+
+
+def _is_structure(kind: type) -> bool:
+    """Returns whether a type is one of datasets, modules or callables."""
+    if issubclass(kind, type | types.FunctionType | types.BuiltinFunctionType):
+        return False
+    known = torch.utils.data.Dataset, torch.nn.Module, types.MethodType
+    return issubclass(kind, known) or any("__call__" in vars(each) for each in kind.__mro__)
+
+
+class Copied(NamedTuple):
+    """One worker's own parts of a loader, and what was found on the way."""
+
+    copies: Copies
+    dataset: Any
+    collate_fn: Any
+    worker_init_fn: Any
+
+
+def copied(dataset: Any, collate_fn: Any, worker_init_fn: Any) -> Copied:
+    """Copies the parts of a loader for one worker; what they share remains shared."""
+    copies = Copies()
+    parts = {"dataset": dataset, "collate_fn": collate_fn, "worker_init_fn": worker_init_fn}
+    return Copied(copies, **{path: copies.of(part, path) for path, part in parts.items()})

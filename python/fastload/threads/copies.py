@@ -134,7 +134,7 @@ class Copies:
             for n, value in enumerate(list(new)):
                 if type(value) in own:
                     new[n] = self.of(value, f"{path}[{n}]")
-        return self._attributes(new, path)
+        return self._attributes(thing, new, path)
 
     def _tuple(self, thing: Any, path: str, own: set[type]) -> Any:
         if not own:
@@ -166,17 +166,19 @@ class Copies:
         if new is thing:
             return thing
         self._made[id(thing)] = thing, new  # before its parts, which may refer to it
-        return self._attributes(new, path)
+        return self._attributes(thing, new, path)
 
-    def _attributes(self, new: Any, path: str) -> Any:
-        """Replaces the attributes of a copy with copies."""
-        names = getattr(new, "__dict__", None)
-        if isinstance(names, dict):
+    def _attributes(self, thing: Any, new: Any, path: str) -> Any:
+        """Copies the attributes that a thing still shares with its copy, whose class may have copied some."""
+        names, kept = getattr(new, "__dict__", None), getattr(thing, "__dict__", None)
+        if isinstance(names, dict) and isinstance(kept, dict):
             for name, value in list(names.items()):
-                names[name] = self.of(value, f"{path}.{name}")
+                if kept.get(name) is value:
+                    names[name] = self.of(value, f"{path}.{name}")
         for name in getattr(copyreg, "_slotnames")(type(new)):  # noqa: B009 (not in its stub)
-            if hasattr(new, name):
-                object.__setattr__(new, name, self.of(getattr(new, name), f"{path}.{name}"))
+            value = getattr(new, name, None)
+            if value is not None and value is getattr(thing, name, None):
+                object.__setattr__(new, name, self.of(value, f"{path}.{name}"))
         return new
 
 

@@ -47,6 +47,7 @@ class Crew:
         self._alive = 0
         self._lock = threading.Lock()
         self._pid = os.getpid()
+        self._over = False
 
     def start(
         self,
@@ -100,16 +101,21 @@ class Crew:
         """Returns whether the threads belong to this process, not to the one that it was forked from."""
         return os.getpid() == self._pid
 
-    def leave(self) -> None:
-        """Tells the threads to end."""
+    def close(self) -> None:
+        """Tells the threads to end and waits some seconds until they have; then says which have not.
+
+        Does nothing the second time, when the interpreter may have taken itself apart.
+        """
+        if self._over or not self.is_here():
+            return
+        self._over = True
         self._stopping.set()
         for worker in self.workers:
             worker.tasks.put(None)
+        if seat.here() is None:  # not a worker thread that drops an iterator
+            self._join()
 
-    def join(self) -> None:
-        """Waits some seconds until the threads have ended; then says which have not."""
-        if not self.is_here() or seat.here() is not None:
-            return  # a worker thread that drops an iterator, of another loader or its own
+    def _join(self) -> None:
         deadline = time.monotonic() + _PATIENCE_S
         for worker in self.workers:
             worker.thread.join(max(0.0, deadline - time.monotonic()))
@@ -132,16 +138,13 @@ def _whereabouts(worker: Worker) -> str:
 
 def _at_exit() -> None:
     """Ends all threads before the interpreter takes itself apart; a second Ctrl-C ends the process."""
-    crews = [crew for crew in _crews if crew.is_here()]
-    for crew in crews:
-        crew.leave()
+    threads = [worker.thread for crew in _crews if crew.is_here() for worker in crew.workers]
     try:
-        for crew in crews:
-            crew.join()
-        for crew in crews:
-            for worker in crew.workers:
-                while worker.thread.is_alive():
-                    worker.thread.join(_SLICE_S)
+        for crew in list(_crews):
+            crew.close()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_SLICE_S)
     except KeyboardInterrupt:
         _end_now()
 

@@ -116,8 +116,8 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         self._told(f"{what}, which {int(number)} worker threads share")
         return int(number)
 
-    def _get_data(self) -> Any:
-        """Returns what a worker has finished, as (task, batch).
+    def _next_data(self) -> Any:
+        """Returns the next batch.
 
         Raises:
             RuntimeError: Nothing within `timeout`, or the threads are in another process.
@@ -125,6 +125,10 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         if not self._crew.is_here():
             msg = "the worker threads of this iterator are in the process that this one was forked from"
             raise RuntimeError(msg)
+        return super()._next_data()  # type: ignore[no-untyped-call]
+
+    def _get_data(self) -> Any:
+        """Returns what a worker has finished, as (task, batch)."""
         try:
             task, data, _ = self._data_queue.get_nowait()
             self._meter.was_ready()
@@ -173,10 +177,9 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
     def _shutdown_workers(self) -> None:
         """Ends the threads, and waits some seconds for what they are doing."""
         crew = self.__dict__.get("_crew")
-        if crew is not None and not self._shutdown:
+        if crew is not None:
             self._shutdown = True
-            crew.leave()
-            crew.join()
+            crew.close()
 
 
 class _Sharding:

@@ -22,6 +22,9 @@ __all__ = ["ROUTE"]
 _FUNCTIONS = {"seed": "seed", "sample": "random_sample", "ranf": "random_sample"}
 """The functions of the module that are no methods, by the method that they stand for."""
 
+_LOCKLESS = {"seed", "get_state", "set_state"}
+"""What does not take the lock, or not all the time."""
+
 
 class _Lock:
     """A lock for the hidden object that lends it the state of a worker whose thread takes it.
@@ -76,9 +79,12 @@ def _routed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def function(*arguments: Any, **keywords: Any) -> Any:
         worker = seat.here()
-        if worker is None:
-            return original(*arguments, **keywords)
-        return getattr(worker.streams.numpy, method)(*arguments, **keywords)
+        if worker is not None:
+            return getattr(worker.streams.numpy, method)(*arguments, **keywords)
+        if method in _LOCKLESS and ROUTE.lock is not None:
+            with ROUTE.lock:
+                return original(*arguments, **keywords)
+        return original(*arguments, **keywords)
 
     return function
 

@@ -35,6 +35,7 @@ GIVEN: frozenset[Any] = frozenset(
         *(torch.Tensor.random_, torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.cauchy_),
         *(torch.Tensor.exponential_, torch.Tensor.geometric_, torch.Tensor.log_normal_),
         *(torch.Tensor.bernoulli, torch.Tensor.bernoulli_, torch.Tensor.multinomial),
+        *(torch.nn.init.uniform_, torch.nn.init.normal_, torch.nn.init.kaiming_uniform_),
         *(getattr(torch, name) for name in _LIKE if _takes_generator(name)),
     ]
 )
@@ -55,7 +56,7 @@ LENT: frozenset[Any] = frozenset(
 
 LENT_LOCK = threading.RLock()
 
-_IN_PYTHON = {"torch.functional", "torch.nn.functional", "torch.nn.init"}
+_PLAIN = frozenset([torch.Tensor])
 
 
 class Routed(TorchFunctionMode):
@@ -82,7 +83,7 @@ class Routed(TorchFunctionMode):
                     kwargs = {**kwargs, "generator": self._streams.on(device)}
         elif func in LENT:
             return self._lend(func, args, kwargs)
-        elif type(func) is FunctionType and not types and func.__module__ in _IN_PYTHON:
+        elif getattr(func, "__module__", "") == "torch.nn.functional" and _PLAIN.issuperset(types):
             with self:
                 return _body(func)(*args, **kwargs)
         return func(*args, **kwargs)

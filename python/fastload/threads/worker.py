@@ -100,9 +100,10 @@ class Worker:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _run(self) -> None:
-        torch.set_num_threads(
-            1
-        )  # of this thread, and of those to come: the starter sets that right
+        # One thread for operations, in this thread and, until the starter corrects it, in new ones;
+        # which a thread finds out at its first question.
+        torch.set_num_threads(1)
+        torch.get_num_threads()
         streams = Streams(self._duties.base_seed, self._number)
         try:
             with Routed(streams, self._duties.tell):

@@ -135,3 +135,22 @@ def test_a_persistent_iterator_keeps_its_threads():
     assert all(worker.thread.is_alive() for worker in workers)
     del first, again, loader
     assert not any(worker.thread.is_alive() for worker in workers)
+
+
+class Asked(Drawn):
+    """Says how its thread computes."""
+
+    def __getitem__(self, index: int) -> Any:
+        with np.errstate():
+            errors = np.geterr()["divide"]
+        return torch.is_grad_enabled(), errors
+
+
+def test_workers_inherit_how_the_iterating_thread_computes():
+    with torch.no_grad(), np.errstate(divide="raise"):
+        iterator = iter(threads(Asked(), num_workers=1, batch_size=None))
+    assert next(iterator) == (False, "raise")
+    assert torch.is_grad_enabled()
+    with torch.inference_mode():
+        batch = next(iter(threads(torch.ones(2), num_workers=1)))
+    assert batch.is_inference()

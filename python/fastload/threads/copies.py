@@ -40,8 +40,9 @@ _DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _SHARED_MODULES = {
     *("_thread", "threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio"),
     *("logging", "weakref", "_weakref", "contextvars"),
+    "datasets.table",  # which would be written to a file
 }
-"""Packages whose objects are there to be shared."""
+"""Packages and modules whose objects are there to be shared, or never change."""
 
 
 class Found(NamedTuple):
@@ -102,7 +103,7 @@ class Copies:
             return self._partial(thing, path)
         if isinstance(thing, list | tuple | dict | set | collections.deque):
             return self._container(thing, path)
-        if kind.__module__.partition(".")[0] in _SHARED_MODULES:
+        if not _SHARED_MODULES.isdisjoint((kind.__module__, kind.__module__.partition(".")[0])):
             return thing
         if handles.is_handle(thing):
             self.handles.append(Found(path, thing))

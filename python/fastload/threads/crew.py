@@ -28,6 +28,7 @@ _log = logging.getLogger("fastload")
 _PATIENCE_S = 5.0
 _SLICE_S = 0.1
 
+_threads = 1
 _crews: "weakref.WeakSet[Crew]" = weakref.WeakSet()
 
 
@@ -65,7 +66,7 @@ class Crew:
             tell: Called with what that did to the training process.
             initialise: Whether there is a `worker_init_fn`, whose traces are removed.
         """
-        threads = torch.get_num_threads()
+        _note_threads()
         before = GlobalState(accelerators=True) if initialise else None
         routes.acquire(modules)
         self._alive = 1  # the starter, too, until it is done
@@ -82,8 +83,8 @@ class Crew:
                 _crews.add(self)
                 while not worker.initialised.wait(_SLICE_S):
                     pass
-                torch.set_num_threads(threads)
         finally:
+            _give_threads_back()
             self.ended()
         if before is not None and (moved := before.moved()):
             before.restore()
@@ -127,6 +128,22 @@ class Crew:
         """Returns what the workers do, in words."""
         does = (f"worker {n} is {w.does() or 'idle'}" for n, w in enumerate(self.workers))
         return ", ".join(does)
+
+
+def _note_threads() -> None:
+    """Notes how many threads an operation of torch's uses where there are no workers."""
+    global _threads
+    if seat.here() is None:
+        _threads = torch.get_num_threads()
+
+
+def _give_threads_back() -> None:
+    """Has threads to come use so many again; no thread can do that without doing so itself."""
+    other = threading.Thread(
+        target=torch.set_num_threads, args=(_threads,), name="fastload-threads"
+    )
+    other.start()
+    other.join()
 
 
 def _whereabouts(worker: Worker) -> str:

@@ -24,6 +24,7 @@ from fastload.lowering.registry import name
 from fastload.lowering.seam import Seam
 from fastload.threads.copies import Found, copied
 from fastload.threads.crew import Crew
+from fastload.threads.manner import Manner
 from fastload.threads.meter import Meter
 from fastload.threads.notice import GlobalState, Told
 from fastload.threads.watch import Watch
@@ -92,7 +93,9 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
             base_seed=int(self._base_seed),
             shared_seed=self._shared_seed,
             number=self._num_workers,
-            pinned=torch.accelerator.current_device_index() if self._pin_memory else None,
+            pinned=bool(self._pin_memory),
+            device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,  # type: ignore[no-untyped-call]
+            manner=Manner.here(),
             results=self._data_queue,
             stopping=self._workers_done_event,
             tell=self._told,
@@ -145,7 +148,7 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         if before is not None:
             self._looks -= 1
             for moved in before.moved():
-                self._told(f"code in worker threads draws from {moved}, which is not theirs")
+                self._told(f"{moved} moved while next() waited: worker threads draw from it")
         return result
 
     def _wait(self, since: float) -> tuple[Any, Any, float]:

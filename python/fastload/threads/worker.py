@@ -5,6 +5,7 @@ then batches of the indices it is sent. Refers to nothing that belongs to the it
 iterator can be dropped while its threads are busy.
 """
 
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from torch.utils.data.graph_settings import apply_random_seed
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
 from fastload.threads.failure import Failure, named
+from fastload.threads.manner import Manner
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
 
@@ -37,7 +39,9 @@ class Duties(NamedTuple):
         base_seed: The iterator's.
         shared_seed: That of data pipes.
         number: How many workers there are.
-        pinned: The accelerator's device that batches are page-locked for; None if they are not.
+        pinned: Whether batches are page-locked.
+        device: The CUDA device of the thread that iterates; None without one.
+        manner: Torch's settings of that thread.
         results: Takes (task, batch, when it was finished).
         stopping: Set when nobody wants batches any more.
         tell: Called with what the worker does against the rules.
@@ -49,7 +53,9 @@ class Duties(NamedTuple):
     base_seed: int
     shared_seed: int | None
     number: int
-    pinned: int | None
+    pinned: bool
+    device: int | None
+    manner: Manner
     results: "SimpleQueue[tuple[Any, Any, float]]"
     stopping: threading.Event
     tell: Callable[[str], None]
@@ -96,8 +102,12 @@ class Worker:
         self._collate_fn = collate_fn
         self._init_fn = init_fn
         self._ended = ended
-        name = f"fastload-worker-{number}"
-        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread = threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(self._run,),
+            name=f"fastload-worker-{number}",
+            daemon=True,
+        )
 
     def _run(self) -> None:
         # One thread for operations, in this thread and, until the starter corrects it, in new ones;
@@ -106,7 +116,7 @@ class Worker:
         torch.get_num_threads()
         streams = Streams(self._duties.base_seed, self._number)
         try:
-            with Routed(streams, self._duties.tell):
+            with self._duties.manner.assumed(), Routed(streams, self._duties.tell):
                 self._sit(streams)
                 self._serve(self._initialise())
         finally:
@@ -125,8 +135,8 @@ class Worker:
     def _initialise(self) -> Any:
         """Returns torch's fetcher of batches, or the failure that takes the first batch's place."""
         try:
-            if self._duties.pinned is not None:
-                torch.accelerator.set_device_index(self._duties.pinned)
+            if self._duties.device is not None:
+                torch.cuda.set_device(self._duties.device)
             if self._init_fn is not None:
                 self.doing = "running worker_init_fn"
                 self._init_fn(self._number)
@@ -183,12 +193,12 @@ class Worker:
             if isinstance(error, StopIteration) and self._duties.kind == _DatasetKind.Iterable:
                 return (_IterableDatasetStopIteration(self._number),)
             return (self._failure(),)
-        if self._duties.pinned is None:
+        if not self._duties.pinned:
             return (batch,)
         try:
             return (pin_memory.pin_memory(batch),)  # type: ignore[no-untyped-call]
         except Exception:
-            where = f"in pin memory thread for device {self._duties.pinned}"
+            where = f"in pin memory thread for device {self._duties.device}"
             return (Failure(where, f"while worker {self._number} page-locked a batch"),)
 
     def _noted(self, indices: Any) -> Any:

@@ -149,7 +149,7 @@ class Asked(Drawn):
 def test_workers_inherit_how_the_iterating_thread_computes():
     with torch.no_grad(), np.errstate(divide="raise"):
         iterator = iter(threads(Asked(), num_workers=1, batch_size=None))
-    assert next(iterator) == (False, "raise")
+    assert next(iterator) == [False, "raise"]
     assert torch.is_grad_enabled()
     with torch.inference_mode():
         batch = next(iter(threads(torch.ones(2), num_workers=1)))

@@ -1,6 +1,7 @@
 """`Manner`: what a forked worker process would inherit from the thread that iterates.
 
-Torch keeps it by thread whether it records gradients. Context variables, among them numpy's handling of floating point errors, are passed by the worker.
+Torch keeps it by thread whether it records gradients. Context variables, such as numpy's handling of
+floating point errors, go with the thread's start.
 """
 
 import contextlib

@@ -143,6 +143,24 @@ def test_positions_and_handles_are_found(make, tmp_path):
         held.connection.close()
 
 
+class Passing:
+    """Passes every question on, as wrappers do: what is not there yet, without end."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_wrappers_that_cannot_be_pickled_are_copied():
+    kept = Passing(Plain(cache=[]))
+    new, copies = copied(kept)
+    assert new.cache == []
+    assert new.cache is not kept.cache
+    assert not copies.handles
+
+
 class Reopened(Plain):
     """Pickles without its file, as datasets do that open it when first asked."""
 

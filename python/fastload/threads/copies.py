@@ -36,6 +36,12 @@ _PLAIN = {
     *(bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, np.dtype),
 }
+_CUSTOMS = (
+    *("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
+    *("__getnewargs__", "__getnewargs_ex__"),
+)
+"""The methods by which classes say how they are copied."""
+
 _DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _SHARED_MODULES = {
     *("_thread", "threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio"),
@@ -160,7 +166,7 @@ class Copies:
         """Copies an object of a class written in Python."""
         self.modules.update(kind.__module__ for kind in type(thing).__mro__[:-1])
         try:
-            new = copy.copy(thing)
+            new = _shallow(thing)
         except Exception:  # whatever its class raises where it cannot be copied
             self.handles.append(Found(path, thing))
             return thing
@@ -181,6 +187,29 @@ class Copies:
             if value is not None and value is getattr(thing, name, None):
                 object.__setattr__(new, name, self.of(value, f"{path}.{name}"))
         return new
+
+
+def _shallow(thing: Any) -> Any:
+    """Returns a shallow copy; calls code of the thing's class only if it says how it is copied."""
+    kind = type(thing)
+    own = any(getattr(kind, each, None) is not getattr(object, each, None) for each in _CUSTOMS)
+    names = getattr(thing, "__dict__", None)
+    if own or not isinstance(names, dict) or kind.__itemsize__ or _natively_new(kind):
+        return copy.copy(thing)
+    new = object.__new__(kind)
+    new.__dict__.update(names)
+    for name in getattr(copyreg, "_slotnames")(kind):  # noqa: B009
+        if hasattr(thing, name):
+            object.__setattr__(new, name, getattr(thing, name))
+    return new
+
+
+def _natively_new(kind: type) -> bool:
+    """Returns whether instances of a class are made by another native class than object."""
+    return any(
+        isinstance(vars(each).get("__new__"), types.BuiltinFunctionType)
+        for each in kind.__mro__[:-1]
+    )
 
 
 def _is_python(thing: Any) -> bool:

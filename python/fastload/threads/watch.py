@@ -1,10 +1,12 @@
 """`Watch`: notices when what worker threads share is changed in place.
 
 In worker processes each would have its own. What it sees: of a tensor every write that torch counts;
-of an array a write to one of 64 numbers spread evenly over it, or to its shape; of a long list another
+of an array in memory a write to one of 64 numbers spread evenly over it, or to its shape; of a long list another
 length, or another object at one of 64 places; of a long dict or set another length.
 """
 
+import itertools
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +18,7 @@ from fastload.threads.copies import Found
 __all__ = ["Watch"]
 
 _PLACES = 64
+_AT_ONCE = 16
 
 
 class Watch:
@@ -26,16 +29,17 @@ class Watch:
     """
 
     def __init__(self, shared: Iterable[Found]) -> None:
-        self._seen = [[path, thing, _mark(thing)] for path, thing in shared]
+        self._seen = deque([path, thing, _mark(thing)] for path, thing in shared)
 
     def changed(self) -> list[str]:
-        """Returns where things hang that have changed since they were last looked at."""
+        """Returns where things hang that have changed since they were last looked at, a few at a time."""
         paths = []
-        for seen in self._seen:
+        for seen in itertools.islice(self._seen, _AT_ONCE):
             path, thing, mark = seen
             if (now := _mark(thing)) != mark:
                 seen[2] = now
                 paths.append(path)
+        self._seen.rotate(-_AT_ONCE)
         return paths
 
 
@@ -44,6 +48,8 @@ def _mark(thing: Any) -> Any:
     if isinstance(thing, torch.Tensor):
         return None if thing.is_inference() else thing._version
     if isinstance(thing, np.ndarray):
+        if not thing.flags.writeable or isinstance(thing, np.memmap):
+            return None
         step = max(1, thing.size // _PLACES)
         places = thing.flat[::step]
         values = [id(each) for each in places] if thing.dtype.hasobject else places.tobytes()

@@ -1,9 +1,6 @@
 """Worker threads that raise, hang or are left: what is said, and that they end."""
 
 import logging
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -160,54 +157,6 @@ def test_a_thread_that_does_not_end_is_named(caplog, monkeypatch):
     until.set()
     for worker in workers:
         worker.thread.join()
-
-
-PROGRAM = """
-    import sys, threading, time
-    import fastload
-
-    class Slow:
-        def __len__(self):
-            return 100
-        def __getitem__(self, index):
-            time.sleep({sleep})
-            return index
-
-    loader = fastload.Loader(Slow(), num_workers=2, workers="threads", {arguments})
-    iterator = iter(loader)
-    {then}
-"""
-
-
-def program(then: str, sleep: float = 0.2, arguments: str = "") -> subprocess.Popen[str]:
-    text = textwrap.dedent(PROGRAM).format(then=then, sleep=sleep, arguments=arguments)
-    return subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-@pytest.mark.parametrize(
-    ("then", "arguments", "code"),
-    [
-        ("next(iterator); sys.modules['kept'] = iterator", "", 0),
-        ("sys.exit(3)", "persistent_workers=True", 3),
-    ],
-)
-def test_an_interpreter_exits_quietly_with_threads_at_work(then, arguments, code):
-    process = program(then, arguments=arguments)
-    output, errors = process.communicate(timeout=25)
-    assert (process.returncode, output, errors) == (code, "", "")
-
-
-def test_a_second_interrupt_ends_the_process():
-    process = program("print('ready', flush=True); next(iterator)", sleep=60)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    while process.poll() is None:
-        process.send_signal(2)
-        time.sleep(0.3)
-    process.communicate()
-    assert process.returncode == -2
 
 
 def test_a_consumer_that_is_interrupted_can_go_on():

@@ -198,7 +198,8 @@ class Writing(Plain):
 @pytest.mark.parametrize("zeros", [torch.zeros, np.zeros])
 def test_a_change_of_what_is_shared_is_said_once(zeros, caplog):
     dataset = Writing(images=zeros(4), long=[0] * (LONG + 1))
-    list(threads(dataset, num_workers=2))
+    loader = threads(dataset, num_workers=2)
+    list(loader), list(loader)
     messages = [each.getMessage() for each in caplog.records]
     assert len(messages) == 2
     assert "dataset.images, which worker threads share, was changed" in messages[0]

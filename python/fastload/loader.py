@@ -26,7 +26,7 @@ from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
-from fastload.threads import ThreadIter
+from fastload.threads import ThreadIter, Told
 
 __all__ = ["Loader"]
 
@@ -187,7 +187,7 @@ class Loader(DataLoader[_T_co]):
                 self._told = True
                 _log.warning("loading without worker processes: %s", choice.why)
             self.check_worker_number_rationality(choice.lane)
-            threads = ThreadIter(stand_in(self), seam=choice.seam)
+            threads = ThreadIter(stand_in(self), seam=choice.seam, told=Told.of(self))
             self._counters = threads.stats
             return threads
         if choice.lane == "process":

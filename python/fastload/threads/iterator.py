@@ -43,6 +43,7 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
     Args:
         loader: The loader.
         seam: Whether samples begin natively.
+        told: What was said of the loader by earlier iterators.
 
     Attributes:
         stats: Reads the counters, also after the iterator is gone.
@@ -55,7 +56,7 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
     _index_queues: Any
     _workers_done_event: Any
 
-    def __init__(self, loader: Any, *, seam: bool = False) -> None:
+    def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
         if self._prefetch_factor <= 0:
@@ -72,8 +73,8 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         self._workers_done_event = threading.Event()
         self._shutdown = False
         self._data_queue = SimpleQueue()
-        self._told = Told()
-        self._meter = Meter()
+        self._told = told or Told()
+        self._meter = Meter(self._told)
         self.stats = self._meter.read
         self._start(loader, seam=seam)
         self._reset(loader, first_iter=True)

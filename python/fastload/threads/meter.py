@@ -8,6 +8,8 @@ import logging
 import time
 from collections.abc import Mapping
 
+from fastload.threads.notice import Told
+
 __all__ = ["Meter"]
 
 _log = logging.getLogger("fastload")
@@ -22,15 +24,19 @@ _HARM_MS = 1.0
 
 
 class Meter:
-    """Counters of one iterator."""
+    """Counters of one iterator.
 
-    def __init__(self) -> None:
+    Args:
+        told: What was said of its loader.
+    """
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
         self.batches = 0
         self._wait_s = 0.0
         self._ready = 0
         self._taken_back_s = 0.0
         self._measured = 0
-        self._said = False
 
     def read(self) -> Mapping[str, float]:
         """Returns the counters, units in the names."""
@@ -63,8 +69,8 @@ class Meter:
     def _take_back(self, seconds: float) -> None:
         self._taken_back_s += seconds
         self._measured += 1
-        if not self._said and self._measured >= _ENOUGH and self._mean_ms() > _HARM_MS:
-            self._said = True
+        harms = self._measured >= _ENOUGH and self._mean_ms() > _HARM_MS
+        if harms and self._told.first("interpreter"):
             _log.info(
                 "the training thread waits %.1f ms for the interpreter, held by worker threads, each "
                 "time it has given it up; workers='process' keeps Python code out of this process",

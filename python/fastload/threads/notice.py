@@ -6,6 +6,7 @@ the training thread cannot have drawn.
 
 import logging
 import random
+import weakref
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,29 @@ _log = logging.getLogger("fastload")
 
 
 class Told:
-    """Says each thing once."""
+    """Says each thing once for a loader, whatever the number of its iterators."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
+    @classmethod
+    def of(cls, loader: Any) -> "Told":
+        """Returns that of a loader."""
+        return _told.setdefault(loader, cls())
+
+    def first(self, what: str) -> bool:
+        """Returns whether a thing has not been said yet; it counts as said then."""
+        new = what not in self._said
+        self._said.add(what)
+        return new
+
     def __call__(self, what: str) -> None:
         """Logs a clause, with the way out of it."""
-        if what not in self._said:
-            self._said.add(what)
+        if self.first(what):
             _log.warning("%s; workers='process' keeps it in a process of its own", what)
+
+
+_told: "weakref.WeakKeyDictionary[Any, Told]" = weakref.WeakKeyDictionary()
 
 
 class GlobalState:

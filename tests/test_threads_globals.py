@@ -4,11 +4,14 @@ import gc
 import multiprocessing
 import random
 import threading
+from random import gauss
+from random import random as one
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.random import rand, randn
 from torch.random import default_generator
 from torch.utils.data import Dataset, get_worker_info
 
@@ -171,3 +174,25 @@ def test_other_threads_draw_from_the_global_generators():
     other.join()
     assert got[0] == got[1]
     del iterator
+
+
+class Busy(Drawn):
+    """Draws by names that were imported, and through numpy's hidden object."""
+
+    def __len__(self) -> int:
+        return 60
+
+    def __getitem__(self, index: int) -> Any:
+        return [(rand(3), randn(1), gauss(0, 1), one(), torch.rand(3)) for _ in range(5)]
+
+
+def test_the_training_thread_draws_undisturbed_while_workers_draw():
+    def draws(between: Any) -> list[Any]:
+        random.seed(3), np.random.seed(3), torch.manual_seed(3)
+        return [
+            (np.random.randn(3).tolist(), random.gauss(0, 1), torch.randn(3).tolist())
+            for _ in between
+        ]
+
+    loader = threads(Busy(), num_workers=3, prefetch_factor=4, generator=torch.Generator())
+    assert draws(loader) == draws([None] * 60)

@@ -18,7 +18,7 @@ import fastload
 from fastload.threads.copies import LONG, Copies
 
 from ._compare import MANY_WORKERS
-from ._threads import threads
+from ._threads import assert_as_processes, threads
 
 pytestmark = MANY_WORKERS
 
@@ -81,6 +81,46 @@ def test_objects_are_copied_with_what_hangs_on_them():
     assert new.pythons.getstate() != kept.pythons.getstate()
     assert not copies.handles
     assert not copies.shared
+
+
+def test_what_refers_to_itself_is_copied_once():
+    nodes: list[dict[str, Any]] = [{"number": number} for number in range(30)]
+    for node in nodes:
+        node["others"] = nodes
+    new, _ = copied(nodes)
+    assert new is not nodes
+    assert all(node["others"] is new for node in new)
+
+
+def test_what_hangs_very_deep_is_shared():
+    chain: Any = None
+    for _ in range(5000):
+        chain = Plain(next=chain)
+    new, _ = copied(chain)
+    assert new is not chain
+    assert new.next is not chain.next
+
+
+def test_native_methods_go_with_their_copies(tmp_path):
+    items: list[int] = []
+    new, _ = copied(Plain(items=items, add=items.append))
+    new.add(1)
+    assert (new.items, items) == ([1], [])
+    with (tmp_path / "file").open("wb") as file:
+        _, copies = copied(Plain(write=file.write))
+        assert paths(copies.handles) == ["dataset.write"]
+
+
+class Drawing(Plain):
+    def __getitem__(self, index: int) -> Any:
+        return self.draw(), float(self.numpys.rand()), torch.rand(1, generator=self.generator)
+
+
+def test_global_generators_that_hang_on_a_dataset_are_the_workers():
+    dataset = Drawing(
+        draw=random.random, numpys=np.random.mtrand._rand, generator=torch.default_generator
+    )
+    assert_as_processes(dataset)
 
 
 def test_lists_are_copied_and_long_ones_shared():

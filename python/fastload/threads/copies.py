@@ -29,7 +29,7 @@ LONG = 100_000
 _DEEP = 1_000
 """In a list or dict of more entries, only datasets, modules and callables are copied themselves."""
 
-_NESTED = 200
+_NESTED = 50
 """What hangs deeper is shared."""
 
 _PLAIN = {
@@ -43,6 +43,13 @@ _CUSTOMS = (
 """The methods by which classes say how they are copied."""
 
 _DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+_GLOBAL = (
+    torch.default_generator,
+    np.random.mtrand._rand,
+    random._inst,
+)
+"""What stands for the worker's generators, in a worker thread as in a process."""
+
 _SHARED_MODULES = {
     *("_thread", "threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio"),
     *("logging", "weakref", "_weakref", "contextvars"),
@@ -94,15 +101,19 @@ class Copies:
         kind = type(thing)
         if isinstance(thing, torch.Tensor | np.ndarray):
             return self._share(thing, path)
+        if any(thing is each for each in _GLOBAL):
+            return thing
         if isinstance(thing, _DRAWING):
             return copy.deepcopy(thing)
         if kind is torch.Generator or isinstance(thing, random.Random):
             return copy.copy(thing)
         if isinstance(thing, type | enum.Enum | types.ModuleType | np.generic):
             return thing
-        if isinstance(thing, types.FunctionType | types.BuiltinFunctionType):
-            self.modules.add(getattr(thing, "__module__", None) or "")
+        if isinstance(thing, types.FunctionType):
+            self.modules.add(thing.__module__ or "")
             return thing
+        if isinstance(thing, types.BuiltinFunctionType):
+            return self._native(thing, path)
         if isinstance(thing, types.MethodType):
             return types.MethodType(thing.__func__, self.of(thing.__self__, path))
         if isinstance(thing, functools.partial):
@@ -120,6 +131,16 @@ class Copies:
         self.shared.append(Found(path, thing))
         return thing
 
+    def _native(self, thing: Any, path: str) -> Any:
+        """Returns a native function; bound to the copy of an object if it is a method of one."""
+        owner = thing.__self__
+        if owner is None or isinstance(owner, types.ModuleType | type):
+            return thing
+        if any(owner is each for each in _GLOBAL):
+            return lambda *arguments: getattr(owner, thing.__name__)(*arguments)
+        new = self.of(owner, path)
+        return thing if new is owner else getattr(new, thing.__name__)
+
     def _partial(self, thing: Any, path: str) -> Any:
         arguments = [self.of(each, f"{path}.args[{n}]") for n, each in enumerate(thing.args)]
         keywords = {key: self.of(each, f"{path}.{key}") for key, each in thing.keywords.items()}
@@ -132,7 +153,12 @@ class Copies:
         own = self._followed(thing.values() if isinstance(thing, dict) else thing)
         if isinstance(thing, tuple):
             return self._tuple(thing, path, own)
-        new = copy.copy(thing)
+        try:
+            new = copy.copy(thing)
+        except Exception:  # of a class of the user's
+            self.handles.append(Found(path, thing))
+            return thing
+        self._made[id(thing)] = thing, new  # before its parts, which may refer to it
         if isinstance(new, dict):
             for key, value in list(new.items()):
                 if type(value) in own:

@@ -20,7 +20,8 @@ from fastload.threads.streams import Streams
 
 __all__ = ["GIVEN", "LENT", "LENT_LOCK", "Routed"]
 
-_LIKE = ("rand_like", "randn_like", "randint_like")  # which take a generator since torch 2.9
+_LIKE = ("rand_like", "randn_like", "randint_like")
+"""Functions that take a generator in later versions of torch only."""
 
 
 def _takes_generator(name: str) -> bool:

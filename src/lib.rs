@@ -2,7 +2,7 @@
 //! touch an interpreter.
 //!
 //! Arrows point one way: `py` → `parquet` → `column`, and `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
-//! `plan` and `order` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
+//! `plan`, `order` and `tune` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
 //! the only module that names PyO3.
 
 pub mod archive;
@@ -24,6 +24,7 @@ pub mod scan;
 pub mod stats;
 pub mod stream;
 pub mod sync;
+pub mod tune;
 
 #[cfg(feature = "python")]
 mod py;

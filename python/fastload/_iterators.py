@@ -26,6 +26,7 @@ from fastload.budget import budget_bytes
 from fastload.collate import stacking
 from fastload.lowering import collators
 from fastload.lowering.seam import Seam
+from fastload.tune.start import online
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -62,6 +63,7 @@ class NativeIter(_BaseDataLoaderIter):
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
         }
+        self._tuner = online(loader, self._settings)
         self._epoch = -1
         self._start(loader, first_iter=True)
 
@@ -71,6 +73,9 @@ class NativeIter(_BaseDataLoaderIter):
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
         self._epoch += 1
+        if self._tuner is not None:
+            self._settings |= {"depth": self._tuner.depth}
+            self._settings |= dict.fromkeys(("threads", "fetch", "compute"), self._tuner.workers)
         self._stream = _lib.Stream(
             self._program,
             **self._settings,
@@ -82,6 +87,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
+        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._stream)
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
@@ -105,7 +111,12 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing()
 
     def _next_data(self) -> Any:
-        return self._stream.take(self._timeout)
+        try:
+            return self._stream.take(self._timeout)
+        except StopIteration:
+            if self._tuner is not None:
+                self._tuner.pause(self._stream)
+            raise
 
     def __next__(self) -> Any:
         """Returns the next batch.
@@ -117,6 +128,9 @@ class NativeIter(_BaseDataLoaderIter):
             return super().__next__()
         batch = self._next_data()
         self._num_yielded += 1
+        self._until_look -= 1
+        if self._until_look == 0 and self._tuner is not None:
+            self._until_look = self._tuner.look(self._stream)
         return batch
 
 

@@ -46,6 +46,8 @@ from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
+from fastload._tuning import Tuner as Tuner
+from fastload._tuning import Window as Window
 
 __all__ = [
     "Audio",
@@ -81,6 +83,8 @@ __all__ = [
     "Tar",
     "Text",
     "Tokens",
+    "Tuner",
+    "Window",
     "__version__",
     "flatten",
     "memory_stats",
@@ -276,6 +280,13 @@ class Stream:
             StopIteration: No task is left.
             RuntimeError: The wait passed `timeout_s`; or the stream is used in a forked child.
             Exception: The error of this batch; the next call goes on with the next batch.
+        """
+    def window(self, cpu_s: float, memory_share: float) -> Window:
+        """Returns what was measured since the last call, or since the stream was opened.
+
+        Args:
+            cpu_s: What its threads spent on processors meanwhile, in seconds.
+            memory_share: Part of the memory that is used, 0 to 1.
         """
     def set_permits(self, threads: int, fetch: int, compute: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""

@@ -26,6 +26,7 @@ from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
+from fastload.tune import Online
 
 __all__ = ["Loader"]
 
@@ -67,6 +68,11 @@ class Loader(DataLoader[_T_co]):
             padding, by a `TokenBatchSampler`, in place of `batch_size`; `collate_fn` is then
             `PadCollate()` unless given. A `batch_sampler` that is given wins.
         length: The field whose lengths those are; None for samples that are one field themselves.
+        tune: Whether threads and depth that nobody chose follow what the training takes, measured
+            while it runs, in the native lane. Samples do not depend on it.
+
+    Attributes:
+        tuner: What tunes it, with `history`; None before the first iterator and where nothing does.
 
     Raises:
         KeyError: Samples have no field `length`.
@@ -83,6 +89,9 @@ class Loader(DataLoader[_T_co]):
     memory_budget: int | str | None
     max_tokens: int | None
     length: Any
+    tune: bool
+    _tuner: Online | None
+    _depth_is_chosen: bool
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
@@ -111,6 +120,7 @@ class Loader(DataLoader[_T_co]):
         memory_budget: int | str | None = None,
         max_tokens: int | None = None,
         length: Any = None,
+        tune: bool = True,
     ) -> None:
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
@@ -152,6 +162,9 @@ class Loader(DataLoader[_T_co]):
         self.memory_budget = memory_budget
         self.max_tokens = max_tokens
         self.length = length
+        self.tune = tune
+        self._tuner = None
+        self._depth_is_chosen = prefetch_factor is not None
         self._counters = None
         self._told = False
         if memory_budget is not None:
@@ -242,6 +255,11 @@ class Loader(DataLoader[_T_co]):
         except RuntimeError:  # a stream of the parent process, whose threads are not here
             return {}
 
+    @property
+    def tuner(self) -> Online | None:
+        """What tunes the loader; None before its first iterator, and where nothing is tuned."""
+        return self._tuner
+
     def explain(self) -> str:
         """Returns, in words, which lane the loader takes, why, and what would make it native."""
         from fastload.explain import explain  # which is a program of its own, too
@@ -250,7 +268,13 @@ class Loader(DataLoader[_T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes; iterators, counters and what lowering keeps stay behind."""
-        return {**self.__dict__, "_iterator": None, "_counters": None, "_memo": None}
+        return {
+            **self.__dict__,
+            "_iterator": None,
+            "_counters": None,
+            "_memo": None,
+            "_tuner": None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the attributes; AUTO takes the number of this machine."""

@@ -25,6 +25,7 @@ mod stream;
 mod template;
 mod tensor;
 mod transform;
+mod tune;
 mod value;
 mod wait;
 
@@ -54,6 +55,8 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rule::Rule>()?;
     module.add_class::<pack::Pack>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
+    module.add_class::<tune::Window>()?;
+    module.add_class::<tune::Tuner>()?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;

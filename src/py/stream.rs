@@ -13,6 +13,7 @@ use super::foreign::Desk;
 use super::form::Unit;
 use super::program::Program;
 use super::tensor;
+use super::tune::{Moment, Window};
 use super::wait::{self, quietly};
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
@@ -26,7 +27,7 @@ use crate::{Error, fork};
 type Core = stream::Stream<Run>;
 
 /// See the stub.
-#[pyclass(frozen, module = "fastload._lib")]
+#[pyclass(frozen, weakref, module = "fastload._lib")]
 pub(super) struct Stream {
     /// None only while being dropped.
     core: Option<Core>,
@@ -44,6 +45,8 @@ pub(super) struct Stream {
     /// Bytes of the largest batch so far.
     largest_bytes: AtomicU64,
     batch_bytes: AtomicU64,
+    /// When the last window ended.
+    moment: Mutex<Moment>,
     birth: u64,
 }
 
@@ -104,6 +107,7 @@ impl Stream {
             },
         };
         let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
+        let moment = Mutex::new(Moment::now(core.stats(), 0));
         Ok(Stream {
             core: Some(core),
             program,
@@ -116,6 +120,7 @@ impl Stream {
             budget_bytes,
             largest_bytes: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),
+            moment,
             birth: fork::generation(),
         })
     }
@@ -249,6 +254,16 @@ impl Stream {
         }
         self.desk.iter().try_for_each(|desk| desk.count(&dict))?;
         Ok(dict)
+    }
+
+    /// See the stub.
+    fn window(&self, cpu_s: f64, memory_share: f64) -> PyResult<Window> {
+        let largest_bytes = self.largest_bytes.load(Ordering::Relaxed);
+        let now = Moment::now(self.core()?.window(), largest_bytes);
+        let mut last = lock(&self.moment);
+        let window = now.since(&last, cpu_s, memory_share);
+        *last = now;
+        Ok(window)
     }
 
     fn close(&self) {

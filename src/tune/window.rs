@@ -84,6 +84,32 @@ impl Window {
         }
     }
 
+    /// Returns this window and one of the same settings after it as one.
+    #[must_use]
+    pub fn joined(&self, later: &Window) -> Window {
+        let batches = self.batches + later.batches;
+        let mean = |of: fn(&Window) -> f64| {
+            (of(self) * self.batches + of(later) * later.batches) / batches.max(1.0)
+        };
+        Window {
+            elapsed_s: self.elapsed_s + later.elapsed_s,
+            batches,
+            samples: self.samples + later.samples,
+            step_s: mean(|window| window.step_s),
+            wait_s: mean(|window| window.wait_s),
+            work_s: mean(|window| window.work_s),
+            cpu_s: mean(|window| window.cpu_s),
+            serial_s: mean(|window| window.serial_s),
+            read_s: mean(|window| window.read_s),
+            collate_s: mean(|window| window.collate_s),
+            tail_s: self.tail_s.max(later.tail_s),
+            least_ready: self.least_ready.min(later.least_ready),
+            most_ready: self.most_ready.max(later.most_ready),
+            batch_bytes: self.batch_bytes.max(later.batch_bytes),
+            memory_share: later.memory_share,
+        }
+    }
+
     /// Samples per second.
     pub fn rate(&self) -> f64 {
         if self.elapsed_s > 0.0 {
@@ -103,6 +129,11 @@ impl Window {
         }
     }
 
+    /// Whether workers wait for most of their time, as far as that is known.
+    fn is_blocked(&self) -> bool {
+        self.cpu_s > 0.0 && self.cpu_s < self.work_s / 2.0
+    }
+
     /// What holds the loader up.
     pub fn bottleneck(&self) -> Bottleneck {
         if self.memory_share > super::PRESSURE {
@@ -111,7 +142,7 @@ impl Window {
             Bottleneck::Training
         } else if self.serial_s > self.work_s / 2.0 {
             Bottleneck::Interpreter
-        } else if self.read_s > self.work_s / 2.0 || self.cpu_s < self.work_s / 2.0 {
+        } else if self.read_s > self.work_s / 2.0 || self.is_blocked() {
             Bottleneck::Reading
         } else if self.collate_s > self.work_s / 2.0 {
             Bottleneck::Collation

@@ -116,15 +116,16 @@ audit: ## Licences, advisories, sources of the crates (installs cargo-deny when 
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-# Needs rustup; what is found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
+# TARGET is jpeg, png, webp, npy, npz, pt, audio, csv, json, lines, megatron, parquet or tar. Needs rustup. The
+# seeds are small files of the format; what is found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
 TARGET ?= jpeg
 SECONDS ?= 600
-fuzz: $(STAMPS)/setup ## Feed a decoder damaged files: make fuzz TARGET=jpeg|png|webp SECONDS=600
+fuzz: build ## Feed a parser damaged files: make fuzz TARGET=npy SECONDS=600
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	rustup run nightly rustc --version || rustup toolchain install nightly --profile minimal
 	$(BIN)/python fuzz/seeds.py $(TARGET) fuzz/corpus/$(TARGET)
 	nice cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(SECONDS) -timeout=30 \
-	    -rss_limit_mb=3000 -max_len=4096
+	    -rss_limit_mb=3000 -max_len=8192
 
 test-wheels: $(STAMPS)/setup ## The wheel and the sdist in fresh environments, CPython 3.11 to 3.13
 	@$(BIN)/python tools/test_wheels.py --features "abi3 $(SIMD)"

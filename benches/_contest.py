@@ -7,6 +7,7 @@ within one run, and the order of a round rotates.
 
 import argparse
 import functools
+import itertools
 import json
 import multiprocessing
 import os
@@ -29,9 +30,10 @@ import fastload
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the programs run by path; photographs and meters are the demo's
 
-from demo.meter import cpu_s  # noqa: E402 (found through the path above)
+from demo.meter import PeakMemory, cpu_s, tree_pss_bytes  # noqa: E402 (found through the path above)
 
 OURS = "fastload, num_workers=2"
+ONE = "fastload, num_workers=1"
 SPEED, CPU = "samples/s", "CPU ms/sample"
 
 # torch's advice on small machines; how torch does with more workers than cores is a figure here.
@@ -135,6 +137,7 @@ def against_torch(
     samples: int,
     *,
     promised: float,
+    rival_samples: int | None = None,
     limits: Mapping[str, Callable[[], Iterable[Any]]] | None = None,
 ) -> Figures:
     """Races `fastload.Loader` with two threads against torch's `DataLoader`: samples/s of an epoch.
@@ -148,23 +151,34 @@ def against_torch(
         load: Makes the loader, of a class and a number of workers; the rest is the same for both.
         samples: Samples of an epoch.
         promised: Least ratio to the best of torch's `num_workers` 0, 1, 2 and 4.
+        rival_samples: Samples of torch's epochs, where those are fewer: enough that the start of workers
+            is a small part of them. Rates are what is compared.
         limits: What loads as many samples with less to do: a limit for any loader.
     """
     names = {f"torch, num_workers={workers}": workers for workers in (0, 1, 2, 4)}
     contestants: dict[str, Callable[[], Iterable[Any]]] = {
         name: functools.partial(load, DataLoader, workers) for name, workers in names.items()
     }
+    contestants[ONE] = functools.partial(load, fastload.Loader, 1)
     contestants[OURS] = functools.partial(load, fastload.Loader, 2)
     contestants |= limits or {}
+    rivals = list(names)
+    counts = dict.fromkeys(rivals, rival_samples or samples)
     figures = interleave(
-        {who: functools.partial(pace, iterate, samples) for who, iterate in contestants.items()},
+        {
+            who: functools.partial(pace, iterate, counts.get(who, samples))
+            for who, iterate in contestants.items()
+        },
         bench.rounds,
     )
-    rivals = list(names)
     bench.show(title, figures, digits=2, ratio_of=SPEED, rivals=rivals, more_is_better=True)
     fastest = best(figures, SPEED, rivals, more_is_better=True)
-    ratio = median(figures, OURS, SPEED) / fastest
-    bench.claim(f"{title}: samples/s by torch's best", ratio, promised, at_least=True)
+    ours = median(figures, OURS, SPEED)
+    bench.claim(f"{title}: samples/s by torch's best", ours / fastest, promised, at_least=True)
+    ratios = [
+        f"/ {who}: {ours / median(figures, who, SPEED):.2f}" for who in (ONE, *(limits or {}))
+    ]
+    bench.say(f"two threads {'; '.join(ratios)}")
     return figures
 
 
@@ -175,6 +189,18 @@ def pace(iterate: Callable[[], Iterable[Any]], samples: int) -> dict[str, float]
         pass
     wall_s = time.perf_counter() - began_s
     return {SPEED: samples / wall_s, CPU: 1e3 * (cpu_s() - cpu_before_s) / samples}
+
+
+def peak_mb(make: Callable[[], Iterable[Any]], batches: int | None = None) -> float:
+    """Returns what the process tree takes at most above the start, over an epoch or some batches of it.
+
+    Called in a process of its own: see `isolated`.
+    """
+    before = tree_pss_bytes(os.getpid())
+    with PeakMemory(os.getpid(), every_s=0.02) as memory:
+        for _ in itertools.islice(make(), batches):
+            pass
+    return (memory.peak_bytes - before) / 1e6
 
 
 def best(

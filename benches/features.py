@@ -7,7 +7,6 @@ epoch runs.
 """
 
 import functools
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from typing import Any
 import numpy as np
 import soundfile
 import torch
-from _contest import OURS, Bench, against_torch, isolated, median
+from _contest import OURS, Bench, against_torch, isolated, peak_mb
 from torch.utils.data import DataLoader, Dataset
 
 import fastload
-from demo.meter import PeakMemory, tree_pss_bytes
 from fastload.columns import Audio, Npy
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "features"
@@ -72,25 +70,24 @@ def read(paths: list[Path]) -> Iterator[int]:
         yield len(path.read_bytes())
 
 
-def peak_mb(who: str, kind: str) -> float:
-    """Returns what the process tree takes at most above the start, over an epoch."""
+def loader(who: str, kind: str) -> Any:
+    """Makes a contestant's loader."""
     paths = files(kind)
     if who == OURS:
         column = Npy(paths) if kind == "npy" else Audio(paths)
-        loader: Any = fastload.Loader(column, BATCH_SIZE, shuffle=True, num_workers=2)
-    else:
-        load = np.load if kind == "npy" else recording
-        loader = DataLoader(Files(paths, load), BATCH_SIZE, shuffle=True, num_workers=2)
-    before = tree_pss_bytes(os.getpid())
-    with PeakMemory(os.getpid(), every_s=0.02) as memory:
-        for _ in loader:
-            pass
-    return (memory.peak_bytes - before) / 1e6
+        return fastload.Loader(column, BATCH_SIZE, shuffle=True, num_workers=2)
+    load = np.load if kind == "npy" else recording
+    return DataLoader(Files(paths, load), BATCH_SIZE, shuffle=True, num_workers=2)
+
+
+def memory(who: str, kind: str) -> float:
+    """Returns what an epoch takes at most above the start."""
+    return peak_mb(lambda: loader(who, kind))
 
 
 def main() -> None:
     """Runs the bench."""
-    bench = Bench(__doc__, rounds=5)
+    bench = Bench(__doc__, rounds=3)
     promises = {"npy": 3.0, "wav": 3.5, "flac": 1.0, "mp3": 1.0}
     for kind, promised in promises.items():
         paths = files(kind)
@@ -102,27 +99,18 @@ def main() -> None:
             dataset = ours if maker is fastload.Loader else theirs
             return maker(dataset, BATCH_SIZE, shuffle=True, num_workers=workers)
 
-        one = "fastload, num_workers=1"
-        figures = against_torch(
+        against_torch(
             bench,
             f"{FILES:,} .{kind} files",
             load,
             FILES,
             promised=promised,
-            limits={
-                one: functools.partial(load, fastload.Loader, 1),
-                READ: functools.partial(read, paths),
-            },
-        )
-        ours = median(figures, OURS, "samples/s")
-        bench.say(
-            f"two threads / one: {ours / median(figures, one, 'samples/s'):.2f}; "
-            f"/ reading the bytes: {ours / median(figures, READ, 'samples/s'):.2f}"
+            limits={READ: functools.partial(read, paths)},
         )
     bench.show(
         "Memory above the start, MB",
         {
-            who: {f".{kind}": [isolated(peak_mb, who, kind)] for kind in ("npy", "wav")}
+            who: {f".{kind}": [isolated(memory, who, kind)] for kind in ("npy", "wav")}
             for who in (OURS, "torch, num_workers=2")
         },
     )

@@ -4,7 +4,7 @@ JSON lines: 200,000 of five fields, text and label wanted; the rival reads a lin
 with `json`. CSV and parquet: 1,000,000 rows of eight columns, shuffled, batches of 1024; the rival is
 torch's TensorDataset of the table read once. A parquet file larger than its cache is read through row
 groups. Tokens: 1 GB of uint16, windows of 1,024, shuffled; the rival is `numpy.memmap`, the limit
-copying the same windows out of memory.
+copying the same windows out of memory. Rivals load as many samples as take seconds, drawn of all.
 """
 
 import functools
@@ -19,8 +19,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
-from _contest import OURS, SPEED, Bench, against_torch, interleave, median, pace
-from torch.utils.data import Dataset, TensorDataset
+from _contest import (
+    OURS,
+    SPEED,
+    Bench,
+    against_torch,
+    interleave,
+    isolated,
+    median,
+    pace,
+    peak_mb,
+)
+from torch.utils.data import DataLoader, Dataset, RandomSampler, TensorDataset
 
 import fastload
 from fastload.columns import Csv, Jsonl, Parquet, Tokens
@@ -29,7 +39,11 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache" / "tables"
 LINES, ROWS, COLUMNS, BATCH_SIZE = 200_000, 1_000_000, 8, 1024
 TOKENS, WINDOW, WINDOWS_PER_BATCH = 500_000_000, 1024, 32
 NAMES = [f"c{number}" for number in range(COLUMNS)]
+RIVAL_LINES, RIVAL_ROWS, RIVAL_WINDOWS = 100_000, 100_000, 40_000
+"""Samples of torch's epochs."""
 COPY = "copying the windows out of memory"
+READ = "the bytes of the file, read in one thread"
+PIECE = 1 << 20
 
 
 class Lines(Dataset[tuple[str, int]]):
@@ -112,6 +126,42 @@ def tokens() -> Path:
     return path
 
 
+def read(path: Path) -> Iterator[int]:
+    """Reads a file and drops what it holds."""
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield len(piece)
+
+
+def loader(kind: Any, ours: Any, theirs: Any, batch_size: int, workers: int, count: int) -> Any:
+    """Makes a loader: ours of all samples, torch's of `count` that are drawn of all."""
+    if kind is fastload.Loader:
+        return kind(ours, batch_size, shuffle=True, num_workers=workers)
+    sampler = RandomSampler(theirs, num_samples=count)
+    return kind(theirs, batch_size, sampler=sampler, num_workers=workers)
+
+
+def text_and_label() -> fastload.Dataset:
+    """Returns two fields of the JSON lines."""
+    return fastload.Dataset(tuple(Jsonl(lines(), ["text", "label"]).columns.values()))
+
+
+def memory(who: str, what: str) -> float:
+    """Returns what an epoch takes at most above the start."""
+    if what == "JSON lines":
+        ours: Any = text_and_label()
+        theirs: Any = Lines(lines())
+        batch_size = 64
+    else:
+        data, parquet, _ = table()
+        ours = fastload.Dataset(tuple(Parquet(parquet, name) for name in NAMES))
+        theirs = TensorDataset(*(torch.from_numpy(data[name].to_numpy().copy()) for name in NAMES))
+        batch_size = BATCH_SIZE
+        del data
+    kind = fastload.Loader if who == OURS else DataLoader
+    return peak_mb(lambda: loader(kind, ours, theirs, batch_size, 2, RIVAL_ROWS))
+
+
 def copied(memory: torch.Tensor) -> Iterator[torch.Tensor]:
     """Copies all windows in a random order, batch by batch."""
     for indices in torch.randperm(len(memory)).split(WINDOWS_PER_BATCH):
@@ -121,19 +171,24 @@ def copied(memory: torch.Tensor) -> Iterator[torch.Tensor]:
 def race_tables(bench: Bench) -> None:
     """Races columns of files against a table in memory."""
     data, parquet, csv = table()
-    memory = TensorDataset(*(torch.from_numpy(data[name].to_numpy()) for name in NAMES))
-    for title, columns in {
-        "parquet": tuple(Parquet(parquet, name) for name in NAMES),
-        "CSV": tuple(Csv(csv, NAMES).columns.values()),
-    }.items():
+    memory = TensorDataset(*(torch.from_numpy(data[name].to_numpy().copy()) for name in NAMES))
+    for title, path, columns in (
+        ("parquet", parquet, tuple(Parquet(parquet, name) for name in NAMES)),
+        ("CSV", csv, tuple(Csv(csv, NAMES).columns.values())),
+    ):
         ours = fastload.Dataset(columns)
 
         def load(kind: Any, workers: int, ours: Any = ours) -> Any:
-            dataset = ours if kind is fastload.Loader else memory
-            return kind(dataset, BATCH_SIZE, shuffle=True, num_workers=workers)
+            return loader(kind, ours, memory, BATCH_SIZE, workers, RIVAL_ROWS)
 
         against_torch(
-            bench, f"{title}: {ROWS:,} rows of {COLUMNS} columns", load, ROWS, promised=10
+            bench,
+            f"{title}: {ROWS:,} rows of {COLUMNS} columns",
+            load,
+            ROWS,
+            promised=10,
+            rival_samples=RIVAL_ROWS,
+            limits={READ: functools.partial(read, path)},
         )
     small = fastload.Dataset(tuple(Parquet(parquet, name, cache="8MiB") for name in NAMES))
     figures = interleave(
@@ -165,8 +220,7 @@ def race_tokens(bench: Bench) -> None:
     assert torch.equal(column[12345], theirs[12345])
 
     def load(kind: Any, workers: int) -> Any:
-        dataset = column if kind is fastload.Loader else theirs
-        return kind(dataset, WINDOWS_PER_BATCH, shuffle=True, num_workers=workers)
+        return loader(kind, column, theirs, WINDOWS_PER_BATCH, workers, RIVAL_WINDOWS)
 
     memory = torch.from_numpy(np.fromfile(path, np.uint16).view(np.int16)[: count * WINDOW])
     memory = memory.view(count, WINDOW)
@@ -176,10 +230,8 @@ def race_tokens(bench: Bench) -> None:
         load,
         count,
         promised=5,
-        limits={
-            "fastload, num_workers=1": functools.partial(load, fastload.Loader, 1),
-            COPY: functools.partial(copied, memory),
-        },
+        rival_samples=RIVAL_WINDOWS,
+        limits={COPY: functools.partial(copied, memory)},
     )
     ratio = median(figures, OURS, SPEED) / median(figures, COPY, SPEED)
     bench.claim(f"tokens: samples/s by {COPY}", ratio, 0.5, at_least=True)
@@ -189,18 +241,30 @@ def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__, rounds=3)
     CACHE.mkdir(parents=True, exist_ok=True)
-    path = lines()
-    ours = fastload.Dataset(tuple(Jsonl(path, ["text", "label"]).columns.values()))
-    theirs = Lines(path)
+    ours, theirs = text_and_label(), Lines(lines())
     assert (ours[77][0], int(ours[77][1])) == theirs[77]
 
     def load(kind: Any, workers: int) -> Any:
-        dataset = ours if kind is fastload.Loader else theirs
-        return kind(dataset, 64, shuffle=True, num_workers=workers)
+        return loader(kind, ours, theirs, 64, workers, RIVAL_LINES)
 
-    against_torch(bench, f"{LINES:,} JSON lines", load, LINES, promised=3)
+    against_torch(
+        bench,
+        f"{LINES:,} JSON lines",
+        load,
+        LINES,
+        promised=3,
+        rival_samples=RIVAL_LINES,
+        limits={READ: functools.partial(read, lines())},
+    )
     race_tables(bench)
     race_tokens(bench)
+    bench.show(
+        "Memory above the start, MB",
+        {
+            who: {what: [isolated(memory, who, what)] for what in ("JSON lines", "parquet")}
+            for who in (OURS, "torch, num_workers=2")
+        },
+    )
     bench.close()
 
 

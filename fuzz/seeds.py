@@ -1,11 +1,24 @@
-"""Writes small files of a format for the fuzzer to start from: `python fuzz/seeds.py jpeg FOLDER`."""
+"""Writes small files of a format for the fuzzer to start from: `python fuzz/seeds.py jpeg FOLDER`.
 
+Images are Pillow's, the others those that the tests damage: `tests/_formats.py`.
+"""
+
+import io
+import os
 import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by path; files are the tests'
+
+from fastload.columns import Jsonl
+from tests._formats import FORMATS
 
 SIZES = (1, 1), (9, 5), (17, 33)
 """Width and height: a pixel, less than a block, several blocks."""
@@ -13,7 +26,7 @@ SIZES = (1, 1), (9, 5), (17, 33)
 TURNED = Image.Exif()
 TURNED[0x0112] = 6
 
-SETTINGS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+IMAGES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "jpeg": [
         *(("RGB", {"subsampling": each, "progressive": False}) for each in range(3)),
         *(("RGB", {"subsampling": each, "progressive": True}) for each in range(3)),
@@ -34,6 +47,20 @@ SETTINGS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 """For each format the modes of Pillow, and the arguments of `Image.save`."""
 
+FILES = {
+    "audio": ("WAV", "FLAC", "MP3", "Ogg"),
+    "csv": ("CSV",),
+    "megatron": ("Megatron",),
+    "npy": ("npy",),
+    "npz": ("npz",),
+    "parquet": ("Parquet",),
+    "tar": ("tar",),
+}
+"""For each target the formats that it reads as they are."""
+
+LINES, CHANGED_S = b"{}\n\n [1]\n2", 1_000_000_000
+"""The file whose index `lines` reads, and the time of its last change."""
+
 
 def picture(mode: str, width: int, height: int) -> Image.Image:
     """Returns a slope with noise."""
@@ -44,14 +71,50 @@ def picture(mode: str, width: int, height: int) -> Image.Image:
     return image.convert("L").convert("I").convert(mode) if mode == "I;16" else image.convert(mode)
 
 
-def main(name: str, folder: Path) -> None:
-    """Writes the files of one format."""
-    folder.mkdir(parents=True, exist_ok=True)
+def images(name: str) -> Iterator[bytes]:
+    """Makes the files of a format of images."""
     for width, height in SIZES:
-        for number, (mode, arguments) in enumerate(SETTINGS[name]):
-            image = picture(mode, width, height)
+        for mode, arguments in IMAGES[name]:
+            image, file = picture(mode, width, height), io.BytesIO()
             frames = {"append_images": [image.rotate(180)]} if "save_all" in arguments else {}
-            image.save(folder / f"{width}x{height}-{number}", name, **arguments, **frames)
+            image.save(file, name, **arguments, **frames)
+            yield file.getvalue()
+
+
+def lines() -> bytes:
+    """Makes the index of the file that its target writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.jsonl"
+        path.write_bytes(LINES)
+        os.utime(path, (CHANGED_S, CHANGED_S))
+        Jsonl(path, (), index=True, dtype=str)
+        return path.with_name("x.jsonl.index").read_bytes()
+
+
+def seeds(name: str) -> Iterator[bytes]:
+    """Makes the files of a target."""
+    if name in IMAGES:
+        yield from images(name)
+    elif name == "json":
+        for content in FORMATS["JSON lines"].files.values():
+            yield from content.splitlines()
+    elif name == "lines":
+        yield lines()
+    elif name == "pt":  # its target packs the pickle itself
+        for content in FORMATS["pt"].files.values():
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                [pickle] = [each for each in archive.namelist() if each.endswith("data.pkl")]
+                yield archive.read(pickle)
+    else:
+        for form in FILES[name]:
+            yield from FORMATS[form].files.values()
+
+
+def main(name: str, folder: Path) -> None:
+    """Writes the files of one target."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, content in enumerate(seeds(name)):
+        (folder / f"seed-{number}").write_bytes(content)
 
 
 if __name__ == "__main__":

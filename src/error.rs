@@ -27,6 +27,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A worker process cannot be reached, or what it says makes no sense.
+    #[error("cannot {what} a worker process: {source}")]
+    Link {
+        /// A verb and a preposition: `hear from`.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A file is not as it was when its column was made.
     #[error(
         "cannot read {path:?}: it has changed since the column was made ({then} bytes then, {now} \
@@ -132,6 +140,17 @@ pub enum Error {
         /// What happened, in terms of the batch.
         source: Box<Error>,
     },
+    /// A batch with a field that only its maker knows.
+    #[error("what a field of the batch is, its collate function alone can tell")]
+    Unsure,
+    /// A batch that does not fit together, which somebody else is asked for.
+    #[error("{source}")]
+    Declined {
+        /// Its dataset indices.
+        indices: Vec<i64>,
+        /// What does not fit.
+        source: Box<Error>,
+    },
     /// A sample that does not lie within its column.
     #[error(
         "sample {index} cannot be read: by its offsets it is {start}..{end} of {len} values (are \
@@ -154,12 +173,6 @@ pub enum Error {
         expected: Vec<usize>,
         /// What the sample has.
         found: Vec<usize>,
-    },
-    /// A sample of which nobody knows how long it is.
-    #[error("the length of sample {index} is not known before it is decoded")]
-    UnknownLength {
-        /// The sample.
-        index: usize,
     },
     /// A text that is none.
     #[error("text {index} cannot be read: {source}")]

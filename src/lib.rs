@@ -2,10 +2,12 @@
 //! touch an interpreter.
 //!
 //! Arrows point one way: `py` → `parquet` → `column`, and `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
-//! `plan` and `order` know only numbers; `pool` and `stream` know neither batches nor Python; `py` is
+//! `link`, the way between a process and its workers, knows `memory` alone. `plan`, `order` and `tune` know
+//! only numbers; `pool` and `stream` know neither batches nor Python; `py` is
 //! the only module that names PyO3.
 
 pub mod archive;
+mod caught;
 pub mod collate;
 pub mod column;
 pub mod decode;
@@ -14,6 +16,8 @@ pub mod error;
 pub mod fork;
 pub mod format;
 pub mod image;
+#[cfg(target_os = "linux")]
+pub mod link;
 pub mod memory;
 pub mod order;
 pub mod parquet;
@@ -24,6 +28,7 @@ pub mod scan;
 pub mod stats;
 pub mod stream;
 pub mod sync;
+pub mod tune;
 
 #[cfg(feature = "python")]
 mod py;

@@ -5,6 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+/// Steps of the consumer of which the median is known.
+const STEPS: usize = 64;
+
 /// Times and bytes of one turn, by stage. Work adds to it while it runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stages {
@@ -39,15 +42,90 @@ pub struct Stats {
     pub wait: Duration,
     /// Batches handed over.
     pub batches: u64,
+    /// Samples of these.
+    pub taken: u64,
     /// Samples finished, failed ones included.
     pub samples: u64,
     /// Thread-time at work, over all threads.
     pub busy: Duration,
     /// Thread-time permitted but not used: there was nothing to do.
     pub idle: Duration,
+    /// The consumer, since somebody last asked.
+    pub marks: Marks,
     active: usize,
     permitted: usize,
     since: Instant,
+}
+
+/// What the consumer did and found, since [`Marks::restart`].
+#[derive(Clone, Debug)]
+pub struct Marks {
+    /// When a batch was handed over; none while the consumer waits for one.
+    returned: Option<Instant>,
+    /// Times from a hand-over to the next call, the newest of them.
+    steps: Vec<Duration>,
+    /// How many there were.
+    calls: usize,
+    /// The sum of all steps.
+    pub stepped: Duration,
+    /// Fewest batches that a call found ready, and most.
+    pub ready: (usize, usize),
+    /// The longest time that a call waited.
+    pub longest_wait: Duration,
+}
+
+impl Marks {
+    fn new() -> Marks {
+        Marks {
+            returned: None,
+            steps: Vec::with_capacity(STEPS),
+            calls: 0,
+            stepped: Duration::ZERO,
+            ready: (usize::MAX, 0),
+            longest_wait: Duration::ZERO,
+        }
+    }
+
+    /// Notes that the consumer came for a batch and found this many; once until one is handed over.
+    pub fn called(&mut self, ready: usize) {
+        let Some(returned) = self.returned.take() else {
+            return;
+        };
+        let step = returned.elapsed();
+        if self.steps.len() < STEPS {
+            self.steps.push(step);
+        } else {
+            self.steps[self.calls % STEPS] = step;
+        }
+        self.calls += 1;
+        self.stepped += step;
+        self.ready = (self.ready.0.min(ready), self.ready.1.max(ready));
+    }
+
+    /// Notes that a batch is handed over.
+    pub fn returned(&mut self) {
+        self.returned = Some(Instant::now());
+    }
+
+    /// Notes for how long a call waited.
+    pub fn waited(&mut self, wait: Duration) {
+        self.longest_wait = self.longest_wait.max(wait);
+    }
+
+    /// Returns the median time from a hand-over to the next call.
+    pub fn step(&self) -> Duration {
+        let mut steps = self.steps.clone();
+        steps.sort_unstable();
+        steps.get(steps.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// Forgets all but whether the consumer is computing.
+    pub fn restart(&mut self) {
+        *self = Marks {
+            returned: self.returned,
+            ..Marks::new()
+        };
+    }
 }
 
 impl Stats {
@@ -57,9 +135,11 @@ impl Stats {
             stages: Stages::default(),
             wait: Duration::ZERO,
             batches: 0,
+            taken: 0,
             samples: 0,
             busy: Duration::ZERO,
             idle: Duration::ZERO,
+            marks: Marks::new(),
             active: 0,
             permitted,
             since: Instant::now(),

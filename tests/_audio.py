@@ -7,8 +7,6 @@ import numpy as np
 import soundfile
 import torch
 
-from fastload.columns import Audio
-
 
 def sound(frames, channels=1, seed=0):
     """Tones with a little noise, `(frames, channels)`, within full scale."""
@@ -50,42 +48,3 @@ def within(ours, expected, tolerance=1e-4):
     if ours.dtype != expected.dtype or ours.shape != expected.shape:
         return False
     return ours.numel() == 0 or float((ours - expected).abs().max()) <= tolerance
-
-
-def damage_table(path, damaged, same=identical):
-    """Counts what becomes of damaged files: here, and where soundfile reads them."""
-    table = {"equal": 0, "refused by both": 0, "refused alone": 0, "read alone": [], "differ": []}
-    for what, file in damaged:
-        path.write_bytes(file)
-        try:
-            expected = theirs(path)
-        except Exception:  # whatever soundfile, or torch, raises
-            expected = None
-        try:
-            ours = Audio([path])[0]
-        except OSError as error:
-            if str(path) not in str(error):
-                raise
-            table["refused by both" if expected is None else "refused alone"] += 1
-            continue
-        if expected is None:
-            table["read alone"].append(what)
-        elif same(ours, expected):
-            table["equal"] += 1
-        else:
-            table["differ"].append(what)
-    return table
-
-
-def cut(file, step=1):
-    """A file cut at every byte, or at every `step`."""
-    return ((("cut", length), file[:length]) for length in range(0, len(file), step))
-
-
-def flipped(file, flips=(0x01, 0x20, 0x80, 0xFF), step=1):
-    """A file with bytes flipped, each for itself."""
-    for place in range(0, len(file), step):
-        for flip in flips:
-            damaged = bytearray(file)
-            damaged[place] ^= flip
-            yield ("flip", place, flip), bytes(damaged)

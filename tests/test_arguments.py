@@ -23,7 +23,7 @@ from fastload import AUTO, Dataset, Loader
 from fastload.columns import Rows
 
 DATA = tuple(range(6))  # Python's, not ours
-OURS = ("workers", "memory_budget", "max_tokens", "length")
+OURS = ("workers", "memory_budget", "max_tokens", "length", "tune")
 """The arguments that torch does not have."""
 
 
@@ -180,7 +180,7 @@ def test_frozen_attributes_are_torchs(name):
     [
         ({"workers": "thread"}, ValueError, "workers should be one of"),
         ({"workers": None}, ValueError, "workers should be one of"),
-        ({"workers": "threads"}, ValueError, "workers should be one of"),
+        ({"workers": "threads", "num_workers": 0}, ValueError, "needs num_workers > 0"),
         ({"workers": "native"}, ValueError, "makes its samples in Python"),
         ({"workers": "process", "num_workers": 0}, ValueError, "needs num_workers > 0"),
         ({"memory_budget": "much"}, ValueError, "memory_budget"),

@@ -11,8 +11,10 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.columns import Audio
 
-from ._audio import cut, damage_table, encode, flipped, identical, save, sound, theirs
+from ._audio import encode, identical, save, sound, theirs
 from ._compare import MANY_WORKERS, SIZES
+from ._damage import flipped, tally
+from ._formats import FORMATS
 
 pytestmark = MANY_WORKERS
 
@@ -141,18 +143,6 @@ def test_batches_are_those_of_torch(tmp_path, num_workers):
     assert all(identical(ours, other) for ours, other in zip(found, expected, strict=True))
 
 
-def test_damage_is_refused_or_what_soundfile_reads(tmp_path):
-    file = flac(sound(500, 2), 8000)
-    damaged = [*cut(file, 3), *flipped(file[:200], (0x01, 0x80, 0xFF)), *flipped(file, (0x10,), 3)]
-    damaged = [
-        (what, data if what[0] == "cut" else data + file[len(data) :]) for what, data in damaged
-    ]
-    table = damage_table(tmp_path / "a.bin", damaged)
-    assert table["read alone"] == []
-    assert table["differ"] == []
-    assert table["equal"] > 0
-
-
 @pytest.mark.parametrize("kind", [3, 4, 5, 6])
 def test_damaged_metadata_are_refused_or_passed_over_as_by_soundfile(tmp_path, kind):
     bodies = {
@@ -164,9 +154,9 @@ def test_damaged_metadata_are_refused_or_passed_over_as_by_soundfile(tmp_path, k
     file = with_blocks(flac(sound(50), 8000), (kind, bodies[kind]))
     near = range(42, 46 + len(bodies[kind]))
     damaged = [(what, data) for what, data in flipped(file, (0x01, 0xFF)) if what[1] in near]
-    table = damage_table(tmp_path / "a.bin", damaged)
-    assert table["read alone"] == []
-    assert table["differ"] == []
+    table = tally(FORMATS["FLAC"], tmp_path, damaged)
+    assert table.read_alone == []
+    assert table.differ == []
 
 
 def test_a_frame_with_a_wrong_checksum_is_refused_also_beside_the_stretch(tmp_path):

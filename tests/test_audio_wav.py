@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.columns import Audio, Rows
 
-from ._audio import cut, damage_table, encode, flipped, identical, save, sound, theirs
+from ._audio import encode, identical, save, sound, theirs
 from ._compare import MANY_WORKERS, SIZES
 
 pytestmark = MANY_WORKERS
@@ -243,19 +243,6 @@ def test_sample_rates_are_known_and_checked(tmp_path):
     assert checked[1].shape == (1, 20)
     with pytest.raises(OSError, match=r"0000\.bin.*sample rate is 8000, and 16000 was asked for"):
         checked[0]
-
-
-@pytest.mark.parametrize(
-    ("container", "subtype"),
-    [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("WAVEX", "PCM_24"), ("RF64", "PCM_16")],
-)
-def test_damage_is_refused_or_what_soundfile_reads(tmp_path, container, subtype):
-    file = encode(sound(12, 2), format=container, subtype=subtype)
-    damaged = [*cut(file), *flipped(file)]
-    table = damage_table(tmp_path / "a.bin", damaged)
-    assert table["read alone"] == []
-    assert table["differ"] == []
-    assert table["equal"] > 0
 
 
 def test_one_bad_file_among_good_ones_fails_its_own_batch(tmp_path):

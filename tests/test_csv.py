@@ -4,7 +4,6 @@ import csv
 import io
 import itertools
 import pickle
-import warnings
 
 import hypothesis.strategies as st
 import numpy as np
@@ -17,25 +16,14 @@ from torch.utils.data import DataLoader, TensorDataset
 import fastload
 from fastload.columns import Csv, Rows
 
-from ._compare import MANY_WORKERS, SIZES, assert_same, raw
-from ._lines import damaged, refusal
+from ._compare import MANY_WORKERS, SIZES, assert_same
+from ._csv import assert_is, read, values
+from ._lines import refusal
 
 pytestmark = MANY_WORKERS
 IN_FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None
 )
-
-
-def read(content, **named):
-    """Returns what pandas reads, or None of what it refuses."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return pd.read_csv(
-                io.BytesIO(content), float_precision="round_trip", low_memory=False, **named
-            )
-        except (ValueError, pd.errors.ParserError):
-            return None
 
 
 @pytest.fixture
@@ -48,32 +36,6 @@ def write(tmp_path):
         return path
 
     return file
-
-
-def values(column):
-    """Returns the samples of a column; None for those that are missing."""
-    found = []
-    for index in range(len(column)):
-        try:
-            found.append(column[index])
-        except OSError as error:
-            assert "missing, where text is expected" in str(error)  # noqa: PT017
-            found.append(None)
-    return found
-
-
-def assert_is(column, series):
-    """Asserts that a column has the type and the values of one of pandas'."""
-    ours = values(column)
-    assert len(ours) == len(series)
-    if series.dtype.kind in "biuf" and len(series):
-        theirs = torch.from_numpy(series.to_numpy().copy())
-        ours = torch.stack(ours)
-        assert ours.dtype == theirs.dtype
-        assert torch.equal(raw(ours.nan_to_num(7e300)), raw(theirs.nan_to_num(7e300)))
-        assert torch.equal(ours.isnan(), theirs.isnan())
-    else:
-        assert ours == [None if pd.isna(value) else value for value in series]
 
 
 FIELDS = [
@@ -326,20 +288,6 @@ def test_what_is_no_table_is_refused_with_its_line(write, content, words):
 def test_a_table_without_rows(write, content):
     assert len(Csv(write(content))) == len(read(content)) == 0
     assert list(fastload.Loader(Csv(write(content)), batch_size=2)) == []
-
-
-def test_damage_is_refused_or_what_pandas_reads(write):
-    whole = 'x,y\r\n12,"a ""b"", é\n"\n-1.5e3,true\n'.encode()
-    for content in damaged(whole, (0x01, 0x02, 0x08, 0x20, 0x80)):
-        theirs = read(content)
-        try:
-            ours = Csv(write(content))
-        except OSError:
-            continue  # refusing more than pandas is allowed
-        assert theirs is not None, content
-        assert list(ours.columns) == list(theirs.columns), content
-        for name, column in ours.columns.items():
-            assert_is(column, theirs[name])
 
 
 def test_the_column_is_small_when_pickled_and_reads_its_file_again(write):

@@ -142,10 +142,10 @@ def test_lists_that_differ_between_samples_only_are_numpys_arrays():
     same(dataset, batch_size=None)
 
 
-def tree(draw, depth, empty):
+def tree(draw, kind, depth, empty):
     if not depth:
-        return draw.randrange(9)
-    return [tree(draw, depth - 1, empty) for _ in range(draw.randrange(0 if empty else 1, 3))]
+        return kind(draw.randrange(9))
+    return [tree(draw, kind, depth - 1, empty) for _ in range(draw.randrange(0 if empty else 1, 3))]
 
 
 @settings(max_examples=25, deadline=None)
@@ -163,7 +163,7 @@ def test_any_lists_are_what_torch_makes_of_them(seed, depth, count, kind, size, 
     feature = Value("string" if is_text else "int64")
     for _ in range(depth):
         feature = List(feature)
-    rows = [tree(draw, depth, empty) for _ in range(count)]
+    rows = [tree(draw, str if is_text else int, depth, empty) for _ in range(count)]
     values = rows if draw.random() < 0.7 else [rows[0]] * count
     dataset = datasets.Dataset.from_dict({"x": values}, Features({"x": feature}))
     same(dataset.with_format(kind), batch_size=size)

@@ -12,13 +12,11 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert
 from torch.utils.data._utils import collate
-from torch.utils.data.dataloader import (
-    _MultiProcessingDataLoaderIter,
-    _SingleProcessDataLoaderIter,
-)
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from fastload import Dataset, Loader, lanes
 from fastload.columns import Rows
+from fastload.processes.iterator import ProcessIter
 
 Pair = collections.namedtuple("Pair", "x y")
 
@@ -105,7 +103,7 @@ def test_everything_else_is_torchs_process_lane(dataset, kwargs, why):
     assert why in choice.why
     assert choice.change
     iterator = iter(loader)
-    assert type(iterator) is _MultiProcessingDataLoaderIter
+    assert type(iterator) is ProcessIter
     kwargs = {name: value for name, value in kwargs.items() if name != "workers"}
     torchs = list(DataLoader(dataset, **kwargs))
     torch.testing.assert_close(list(iterator), torchs, rtol=0, atol=0)

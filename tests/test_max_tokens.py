@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from fastload import Dataset, Loader, PadCollate, Ragged, TokenBatchSampler, columns
+from fastload import (
+    BucketBatchSampler,
+    Dataset,
+    Loader,
+    PadCollate,
+    Ragged,
+    TokenBatchSampler,
+    columns,
+)
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
 
@@ -48,11 +56,6 @@ def test_a_field_of_single_whole_numbers_says_the_lengths():
 def test_fields_without_lengths(field, error):
     with pytest.raises(error, match="field"):
         dataset().lengths(field)
-
-
-def test_samples_of_one_shape_have_no_lengths():
-    with pytest.raises(ValueError, match="lengths are one int64 or int32 per row"):
-        Dataset(columns.Rows(torch.zeros(10, 2))).lengths()
 
 
 @pytest.mark.parametrize("shuffle", [None, True])
@@ -101,6 +104,50 @@ def test_arguments_that_exclude_each_other(arguments, words):
         Loader(tokens(), **arguments)
 
 
-def test_a_dataset_that_only_python_knows_is_told_what_to_do():
-    with pytest.raises(TypeError, match="give them to TokenBatchSampler"):
-        Loader([[1, 2], [3]], max_tokens=4)
+@pytest.mark.parametrize("length", [None, LENGTHS, torch.tensor(LENGTHS), len])
+def test_a_dataset_that_only_python_knows_is_looked_at(length):
+    samples = [list(range(length)) for length in LENGTHS]
+    loader = Loader(samples, max_tokens=12, length=length, **SIZES)
+    expected = [
+        samples[i] for batch in TokenBatchSampler(LENGTHS, 12, shuffle=False) for i in batch
+    ]
+    batches = [PadCollate(Ragged(), lengths=False)(batch) for batch in [expected]]
+    padded = [row for batch in loader for row in batch]
+    assert len(padded) == len(batches[0])
+    for row, sample in zip(padded, expected, strict=True):
+        assert row[: len(sample)].tolist() == sample
+
+
+def test_whoever_makes_samples_looks_at_them(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        "fastload.loader.lengths_for", lambda *asked: given.append(asked) or LENGTHS
+    )
+    numbers = {"num_workers": 3, "worker_init_fn": print, "multiprocessing_context": "spawn"}
+    samples = [[1]] * len(LENGTHS)
+    Loader(samples, max_tokens=12, length="x", **numbers)
+    assert given == [(samples, "x", (3, "spawn", print))]
+
+
+@pytest.mark.parametrize("make", [TokenBatchSampler, BucketBatchSampler])
+@pytest.mark.parametrize("count", [9, 11])
+def test_a_sampler_of_another_datasets_lengths_is_refused(make, count):
+    sampler = make([1] * count, 4)
+    with pytest.raises(ValueError, match=f"{count} samples, and the dataset has 10"):
+        Loader(dataset(), batch_sampler=sampler)
+
+
+def test_a_sampler_over_a_dataset_without_a_length():
+    class Endless(torch.utils.data.Dataset):
+        def __getitem__(self, index):
+            return index
+
+    loader = Loader(Endless(), batch_sampler=BucketBatchSampler([1] * 4, 2), num_workers=0)
+    assert sum(len(batch) for batch in loader) == 4
+
+
+@pytest.mark.parametrize("make", [TokenBatchSampler, BucketBatchSampler])
+def test_windows_are_2048_samples_unless_they_are_to_fit(make):
+    assert inspect.signature(make).parameters["window"].default == 2048
+    assert make([1] * 10_000, 100).window == 2048
+    assert make([1] * 10_000, 100, window=None).window == 5000

@@ -143,8 +143,8 @@ def test_idle_memory_ends_its_thread(photographs: fastload.Dataset) -> None:
         pytest.skip("threads have names on Linux")
     exhaust(loader_of(photographs, 3))
     assert trimmers() <= 1
+    assert reaches(lambda: _lib.memory_stats()["idle_bytes"], 0)
     assert reaches(trimmers, 0)
-    assert _lib.memory_stats()["idle_bytes"] == 0
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_forked_child_drops_what_it_inherited() -> None:
     if child == 0:
         assert all(torch.equal(rows, data[numbers]) for rows, numbers in batches)
         del batches
-        assert _lib.memory_stats() == {"leased_bytes": 0, "idle_bytes": 0}
+        assert not any(_lib.memory_stats().values())
         again = list(loader)
         assert all(torch.equal(rows, data[numbers]) for rows, numbers in again)
         del again

@@ -1,13 +1,8 @@
-"""`PackCollate`: layouts against a plain writing of them, and as properties."""
-
-import itertools
-import pickle
+"""`PackCollate`: layouts against a plain writing of them."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fastload import PackCollate
 
@@ -134,37 +129,3 @@ def test_documents_that_cannot_be_packed(samples, words):
 def test_options_out_of_range(arguments):
     with pytest.raises(ValueError, match="should be"):
         PackCollate(*arguments)
-
-
-@given(
-    st.lists(st.lists(st.integers(1, 9), max_size=9), min_size=1, max_size=12),
-    st.integers(1, 12),
-    st.sampled_from(["best_fit", "first_fit", "concat_split"]),
-    st.booleans(),
-)
-def test_unpacking_gives_each_document_back(documents, max_length, strategy, pad_rows):
-    collate = PackCollate(max_length, strategy, "split", pad_rows=pad_rows, num_tokens=True)
-    batch = pickle.loads(pickle.dumps(collate))(documents)
-    rows, tokens = batch["input_ids"].shape
-    assert tokens <= max_length
-    assert batch["num_tokens"] == sum(map(len, documents))
-    flat = {name: batch[name].flatten().tolist() for name in ("input_ids", "labels")}
-    ends = batch["cu_seq_lens_q"].tolist()
-    assert ends[-1] == rows * tokens
-    pieces = []
-    for start, end in itertools.pairwise(ends):
-        assert batch["position_ids"].flatten()[start:end].tolist() == list(range(end - start))
-        if flat["input_ids"][start] != 0:  # padding
-            pieces.append(flat["input_ids"][start:end])
-            assert flat["labels"][start:end] == [-100, *pieces[-1][1:]]
-    assert max(map(len, pieces), default=0) <= batch["max_length_q"] <= max_length
-    wanted = []
-    for document in documents:
-        wanted += [document[at : at + max_length] for at in range(0, len(document), max_length)]
-    if strategy != "concat_split":
-        assert sorted(pieces) == sorted(wanted)
-    else:
-        assert list(itertools.chain(*pieces)) == list(itertools.chain(*documents))
-    segments = PackCollate(max_length, strategy, "split", "segment_ids")(documents)
-    assert ((segments["segment_ids"] > 0) == (segments["input_ids"] > 0)).all()
-    assert segments["input_ids"].shape[1] == max_length

@@ -283,3 +283,16 @@ def test_pickles_as_it_was_made():
     samples = [{"x": noise(n)} for n in (2, 9)]
     assert_same(again(samples), collate(samples))
     assert repr(again) == repr(collate)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_large_batches_are_written_by_several_threads(side):
+    samples = [torch.randn(length, 64) for length in range(1000, 9000, 1000)]
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        padded = PadCollate(Pad(0.5, dim=0, side=side))(samples)
+    finally:
+        torch.set_num_threads(threads)
+    want = pad_sequence(samples, batch_first=True, padding_value=0.5, padding_side=side)
+    assert_same(padded, want)

@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader, StackDataset
 
 from fastload import Keep, Loader, Pad, PadCollate, Ragged
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes
 from .test_pad_native import native, shown
 
 datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
@@ -83,10 +83,35 @@ def test_text_in_tuples_is_a_list_as_pythons():
     assert_same(list(native(dataset, PadCollate(), batch_size=3)), want)
 
 
-def test_nested_lists_are_pythons():
+NESTED = [
+    [[[1, 2], [3, 4]], [[5, 6]], [[7, 8], [9, 10], [11, 12]]],
+    [[[1], [2, 3]], [[4]], [[5], [6]]],
+    [[[1], [2]], [], [[3]]],
+    [[[]], [[]], [[], [1]]],
+    [[[1, 2]], [[3]], [[4, 5, 6]]],
+]
+
+
+@pytest.mark.parametrize("rows", NESTED, ids=str)
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+@pytest.mark.parametrize(
+    "rule", [Pad(), Pad(dim=(0, 1)), Pad(dim=0, side="left"), Ragged("flat"), Keep()], ids=str
+)
+def test_lists_in_lists_are_arrays_where_python_says_so(rows, rule, batch_size):
+    dataset = datasets.Dataset.from_dict({"x": rows, "y": [1, 2, 3]})
+    collate = PadCollate({"x": rule})
+    want = outcomes(DataLoader(dataset, batch_size, collate_fn=collate))
+    got = outcomes(native(dataset, collate, batch_size=batch_size))
+    assert len(got) == len(want)
+    for ours, theirs in zip(got, want, strict=True):
+        if isinstance(theirs, Exception):
+            assert type(ours) is type(theirs)
+        else:
+            assert_same(ours, theirs)
+
+
+def test_lists_in_lists_as_tensors_are_pythons():
     dataset = datasets.Dataset.from_dict({"x": [[[1], [2, 3]], [[4]]]})
-    for rule in (Pad(), Ragged(), Ragged("flat")):
-        said = Loader(dataset, 2, collate_fn=PadCollate({"x": rule}), **SIZES).explain()
+    for made, rule in [(dataset, Ragged()), (dataset.with_format("torch"), Pad())]:
+        said = Loader(made, 2, collate_fn=PadCollate({"x": rule}), **SIZES).explain()
         assert "lane: process" in said
-    collate = PadCollate({"x": Keep()})
-    assert list(native(dataset, collate, batch_size=2)) == [{"x": [[[1], [2, 3]], [[4]]]}]

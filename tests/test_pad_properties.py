@@ -70,3 +70,47 @@ def test_flat_then_slice_gives_each_sample_back(lengths, inner, dtype):
     assert offsets.dtype is torch.int64
     for at, sample in enumerate(samples):
         assert_same(values[offsets[at] : offsets[at + 1]].contiguous(), sample)
+
+
+LADDERS = st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True).map(sorted)
+
+
+@st.composite
+def limits(draw):
+    """Options that say what sizes become, and what a largest size becomes under them."""
+    kind = draw(st.sampled_from(["to", "max_length", "shapes"]))
+    if kind == "to":
+        to = draw(st.integers(1, 6))
+        return {"to": to, "truncate": True}, lambda longest: (min(longest, to), to)
+    if kind == "max_length":
+        most, multiple = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+        options = {"max_length": most, "truncate": True, "to_multiple_of": multiple}
+        return options, lambda longest: (
+            min(longest, most),
+            -(-min(longest, most) // multiple) * multiple,
+        )
+    rungs = draw(LADDERS)
+    above = rungs[-1]
+    return {"shapes": rungs}, lambda longest: (
+        longest,
+        next((rung for rung in rungs if rung >= longest), -(-longest // above) * above),
+    )
+
+
+@given(batches(), SIDES, limits())
+def test_sizes_are_limited_and_what_is_kept_comes_back(samples, side, limit):
+    options, becomes = limit
+    dim = samples[0].dim() - 1
+    samples = [sample[(0,) * dim][(None,) * dim] if sample.numel() else None for sample in samples]
+    samples = [sample for sample in samples if sample is not None] or [torch.ones((1,) * (dim + 1))]
+    kept, size = becomes(max(sample.shape[dim] for sample in samples))
+    batch = PadCollate({"x": Pad(100, dim=-1, side=side, **options)})(
+        [{"x": each} for each in samples]
+    )
+    assert batch["x"].shape[-1] == size
+    for place, length, sample in zip(batch["x"], batch["x_lengths"].tolist(), samples, strict=True):
+        assert length == min(sample.shape[dim], kept)
+        inside = slice(size - length, None) if side == "left" else slice(length)
+        assert torch.equal(place[..., inside], sample[..., :length])
+        outside = slice(size - length) if side == "left" else slice(length, None)
+        assert (place[..., outside] == 100).all()

@@ -8,13 +8,12 @@ import pytest
 import torch
 import torchvision.datasets
 from torch.utils.data import ConcatDataset, DataLoader, StackDataset, Subset, get_worker_info
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
 from fastload import Loader, columns, lanes, transforms
-from fastload._iterators import SeamIter
 from fastload.lowering.seam import Seam
+from fastload.processes.iterator import ProcessIter
 
 from ._compare import assert_same
 from ._torchvision import folder, write_folder
@@ -59,7 +58,8 @@ def assert_seamed(dataset, **arguments):
     choice = lanes.choose(loader)
     assert (choice.lane, choice.seam) == ("process", True), choice
     iterator = iter(loader)
-    assert type(iterator) is SeamIter
+    assert type(iterator) is ProcessIter
+    assert type(iterator._dataset) is Seam
     assert_same(list(iterator), list(DataLoader(dataset, **arguments)))
     return loader.explain()
 
@@ -104,7 +104,9 @@ def test_parts_that_end_differently_are_python(root):
     dataset = ConcatDataset([images(root, *RESIZED, negative), images(root, *RESIZED, np.array)])
     loader = Loader(dataset, num_workers=1)
     assert "end in different Python calls" in lanes.choose(loader).why
-    assert type(iter(loader)) is _MultiProcessingDataLoaderIter
+    iterator = iter(loader)
+    assert type(iterator) is ProcessIter
+    assert type(iterator._dataset) is ConcatDataset
 
 
 def test_random_samples_repeat_under_a_seed(root):
@@ -185,7 +187,7 @@ def test_persistent_workers(root):
     for _ in range(2):
         assert_same(list(loader), torchs)
     assert iter(loader) is iter(loader)
-    assert loader.stats() == {"batches": 0}
+    assert loader.stats()["batches"] == 0
 
 
 def test_a_seam_is_its_dataset_otherwise(root):

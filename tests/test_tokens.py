@@ -12,12 +12,12 @@ import fastload
 from fastload.columns import Megatron, Rows, Tokens
 
 from ._compare import MANY_WORKERS, SIZES
+from ._megatron import CODES, megatron
+from ._megatron import read as read_megatron
 
 pytestmark = MANY_WORKERS
 
 WHOLE = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "int64"]
-CODES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float64", 7: "float32"}
-CODES[8] = "uint16"
 
 
 def elements(dtype, count, seed=0):
@@ -196,48 +196,6 @@ def test_columns_are_small_when_pickled(tmp_path):
         column[len(column)]
 
 
-def megatron(prefix, sequences, boundaries=None, version=1, modes=b""):
-    """Writes the pair of files, from the description in Megatron-LM."""
-    dtype = sequences[0].dtype if sequences else np.dtype("uint16")
-    [code] = [code for code, name in CODES.items() if name == dtype.name]
-    lengths = [len(sequence) for sequence in sequences]
-    pointers = np.cumsum([0, *lengths])[:-1] * dtype.itemsize
-    boundaries = range(len(sequences) + 1) if boundaries is None else boundaries
-    prefix.with_suffix(".bin").write_bytes(b"".join(s.tobytes() for s in sequences))
-    prefix.with_suffix(".idx").write_bytes(
-        b"MMIDIDX\0\0"
-        + struct.pack("<QBQQ", version, code, len(sequences), len(list(boundaries)))
-        + np.array(lengths, "<i4").tobytes()
-        + pointers.astype("<i8").tobytes()
-        + np.array(boundaries, "<i8").tobytes()
-        + modes
-    )
-    return prefix
-
-
-def read_megatron(prefix):
-    """Reads the pair of files with NumPy."""
-    index = prefix.with_suffix(".idx").read_bytes()
-    if index[:9] != b"MMIDIDX\0\0" or len(index) < 34:
-        msg = "no index"
-        raise ValueError(msg)
-    version, code, count, documents = struct.unpack_from("<QBQQ", index, 9)
-    if version != 1:
-        msg = "another version"
-        raise ValueError(msg)
-    lengths = np.frombuffer(index, "<i4", count, 34)
-    pointers = np.frombuffer(index, "<i8", count, 34 + 4 * count)
-    np.frombuffer(index, "<i8", documents, 34 + 12 * count)
-    tokens = prefix.with_suffix(".bin").read_bytes()
-    dtype = np.dtype(CODES[code])
-    found = [
-        np.frombuffer(tokens, dtype, n, at) if n or at > len(tokens) else np.empty(0, dtype)
-        for n, at in zip(lengths.tolist(), pointers.tolist(), strict=True)
-    ]
-    wide = np.dtype("int64") if dtype.kind in "iu" else dtype
-    return [torch.from_numpy(array.astype(wide)) for array in found]
-
-
 @pytest.mark.parametrize("dtype", CODES.values())
 def test_sequences_are_those_of_the_index(tmp_path, dtype):
     sequences = [elements(dtype, n, n) for n in (3, 0, 17, 1, 1, 200, 5)]
@@ -273,36 +231,6 @@ def test_different_lengths_are_torchs_error_and_the_next_batch_comes(tmp_path):
     with pytest.raises(RuntimeError, match=r"equal size, but got \[4\] at entry 0 and \[5\]"):
         next(batches)
     assert next(batches).shape == (2, 6)
-
-
-def damaged(prefix, index):
-    """What numpy and Megatron make of an index: samples, or None."""
-    prefix.with_suffix(".idx").write_bytes(index)
-    try:
-        theirs = read_megatron(prefix)
-    except Exception:
-        theirs = None
-    try:
-        ours, refusal = list(Megatron(prefix)), ""
-    except OSError as error:
-        ours, refusal = [], str(error)
-    if refusal:
-        assert "x.idx" in refusal or "x.bin" in refusal
-        return
-    assert theirs is not None, "read alone"
-    same(ours, theirs)
-
-
-def test_a_damaged_index_is_refused_or_what_numpy_reads(tmp_path):
-    prefix = megatron(tmp_path / "x", [elements("uint16", n) for n in (3, 0, 5)])
-    whole = prefix.with_suffix(".idx").read_bytes()
-    for length in range(len(whole)):
-        damaged(prefix, whole[:length])
-    for place in range(len(whole)):
-        for flip in (0x01, 0x40, 0x80, 0xFF):
-            index = bytearray(whole)
-            index[place] ^= flip
-            damaged(prefix, bytes(index))
 
 
 def test_words_for_a_wrong_pair(tmp_path):

@@ -1,4 +1,5 @@
-//! Any bytes as a recording: a part of it is that part of the whole.
+//! Any bytes as a recording: a part of it is that part of the whole. Of MP3 only the length is: its frames
+//! have no checksum, and what a damaged one takes of earlier ones depends on where decoding begins.
 #![no_main]
 
 use std::path::PathBuf;
@@ -54,5 +55,9 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let part = decode(span).expect("a part of what can be decoded");
     let range = start as usize * 4..(start + count) as usize * 4;
-    assert_eq!(part, whole[range]);
+    if bytes.starts_with(b"ID3") || bytes.first() == Some(&0xff) {
+        assert_eq!(part.len(), range.len());
+    } else {
+        assert_eq!(part, whole[range]);
+    }
 });

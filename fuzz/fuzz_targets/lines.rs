@@ -1,16 +1,25 @@
 //! Any bytes as the kept index of a file: whatever it says, lines lie within their file.
 #![no_main]
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::LazyLock;
+use std::time::{Duration, UNIX_EPOCH};
 
 use _lib::column::{Lines, Paths};
 use libfuzzer_sys::fuzz_target;
+
+/// When the file was changed last, in seconds since 1970, so that indices kept in a corpus stay its own.
+const CHANGED_S: u64 = 1_000_000_000;
 
 /// The file and its index.
 static FILE: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("fastload-{}.jsonl", std::process::id()));
     std::fs::write(&path, b"{}\n\n [1]\n2").expect("a file that can be written");
+    let file = File::options().write(true).open(&path);
+    let changed = UNIX_EPOCH + Duration::from_secs(CHANGED_S);
+    file.and_then(|file| file.set_modified(changed))
+        .expect("a file whose time can be set");
     let index = path.with_extension("index");
     assert_eq!(open(&path, &index), [0..5, 5..9, 9..10]);
     (path, index)

@@ -4,6 +4,7 @@ from fastload import columns, transforms
 from fastload._lib import __version__
 from fastload.auto import AUTO
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
+from fastload.batching.fields import lengths
 from fastload.collate import Keep, PackCollate, Pad, PadCollate, Ragged
 from fastload.dataset import Dataset
 from fastload.loader import Loader
@@ -22,5 +23,6 @@ __all__ = [
     "TokenBatchSampler",
     "__version__",
     "columns",
+    "lengths",
     "transforms",
 ]

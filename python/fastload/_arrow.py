@@ -8,12 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fastload import _arrays, _lib
+from fastload import _lib
+from fastload._arrow_layout import chunks, joined, letters, rows
 
 __all__ = ["column", "pick", "read"]
-
-_JOINED_BYTES = 64 << 20
-"""Largest column whose chunks are joined: one array is faster to read than many."""
 
 
 def pick(source: Any, name: str | None) -> Any:
@@ -85,19 +83,21 @@ def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
     kind = array.type
     if array.null_count:
         raise _null(name, array.is_null().index(pa.scalar(True)).as_py())
-    if array.num_chunks > 1 and array.nbytes <= _JOINED_BYTES:
-        joined = array.combine_chunks()
-        array = joined if isinstance(joined, pa.ChunkedArray) else pa.chunked_array([joined])
-    chunks = [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], kind)]
+    parts = chunks(array)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _joined([_lib.Text(_letters(chunk)) for chunk in chunks]), "text"
+        return joined([_lib.Text(_ragged(chunk)) for chunk in parts]), "text"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _joined([_lib.Bytes(_letters(chunk)) for chunk in chunks]), "bytes"
+        return joined([_lib.Bytes(_ragged(chunk)) for chunk in parts]), "bytes"
     first, columns = 0, []
-    for chunk in chunks:
+    for chunk in parts:
         columns.append(_numbers(chunk, name, first))
         first += len(chunk)
-    return _joined(columns), "tensor"
+    return joined(columns), "tensor"
+
+
+def _ragged(chunk: Any) -> _lib.Ragged:
+    data, offsets = letters(chunk)
+    return _lib.Ragged(rows(data), rows(offsets))
 
 
 def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:
@@ -105,14 +105,14 @@ def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:
     import pyarrow as pa
 
     if not (pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)):
-        return _rows(_rectangle(chunk, name, first, 1))
+        return rows(_rectangle(chunk, name, first, 1))
     places = chunk.offsets.to_numpy()
     offsets = places - places[0] if len(places) else np.zeros(1, np.int64)
     values = chunk.values.slice(int(places[0]) if len(places) else 0, int(offsets[-1]))
     if values.null_count:
         null = values.is_null().index(pa.scalar(True)).as_py()
         raise _null(name, first + int(np.searchsorted(offsets, null, "right")) - 1)
-    return _lib.Ragged(_rows(_rectangle(values, name, first, 0)), _rows(offsets))
+    return _lib.Ragged(rows(_rectangle(values, name, first, 0)), rows(offsets))
 
 
 def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[Any, Any]:
@@ -130,24 +130,6 @@ def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[An
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise _unfit(name, kind)
     return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
-def _letters(chunk: Any) -> _lib.Ragged:
-    """Returns the bytes of an array of text or binary values, which Arrow lays out alike."""
-    width = np.int64 if str(chunk.type).startswith("large_") else np.int32
-    _, places, values = chunk.buffers()
-    offsets = np.zeros(1, width)
-    if len(chunk):
-        offsets = np.frombuffer(places, width)[chunk.offset :][: len(chunk) + 1]
-    return _lib.Ragged(_rows(np.frombuffer(values or b"", np.uint8)), _rows(offsets))
-
-
-def _rows(array: np.ndarray[Any, Any]) -> _lib.Rows:
-    return _lib.Rows(*_arrays.of_array(array))
-
-
-def _joined(columns: list[Any]) -> _lib.Column:
-    return columns[0] if len(columns) == 1 else _lib.Concat(columns)
 
 
 def _place(schema: Any, name: str, where: str) -> int:

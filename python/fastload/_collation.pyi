@@ -45,6 +45,7 @@ class Pad:
         lengths: bool = False,
         mask: tuple[int | None, bool] | None = None,
         allocate: Callable[[tuple[int, ...], str], Any] | None = None,
+        threads: int = 1,
     ) -> tuple[Any, Any, Any]:
         """Returns the batch of a field, its lengths and its mask, or None for what is not asked for.
 
@@ -54,6 +55,7 @@ class Pad:
             lengths: Whether to return them: int64 `(B,)`, or `(B, k)` of k padded dimensions.
             mask: Its rank, None for the least, and whether it is int64 in place of bool.
             allocate: Makes the tensor of the batch, from (shape, dtype name); None: memory of our own.
+            threads: Most threads that write a large batch.
 
         Raises:
             ValueError: Samples that do not fit together, a limit exceeded, or a mask of too low a rank.
@@ -72,9 +74,14 @@ class Rule:
         pad: How it is padded.
         lengths: Whether it has `"lengths"`.
         mask: Its mask's rank, None for the least, and whether that is int64 in place of bool.
+        to: The name of the element type that stacked or padded samples are converted to; what is of it, and
+            what has values that it does not have, stays.
+        like: The number of a padded leaf with lengths; this one's, with lengths too, must be the same.
+        labels: A token, and what stands in its place in the labels that are made of padded int64 samples.
 
     Raises:
         ValueError: An unknown rule, or one with options of another.
+        TypeError: An unknown element type.
     """
 
     def __new__(
@@ -85,7 +92,37 @@ class Rule:
         pad: Pad | None = None,
         lengths: bool = False,
         mask: tuple[int | None, bool] | None = None,
+        to: str | None = None,
+        like: int | None = None,
+        labels: tuple[int, int] | None = None,
     ) -> Rule: ...
+    @staticmethod
+    def pack(
+        field: str,
+        columns: list[tuple[complex, complex | None]],
+        pack: Pack | None = None,
+        *,
+        positions: bool = False,
+        segments: tuple[int, str] | None = None,
+        boundaries: int = 0,
+        flat: bool = False,
+    ) -> Rule:
+        """Returns the rule of a leaf that is packed into rows, whose whole numbers become int64.
+
+        Args:
+            field: Its name, for errors.
+            columns: For each tensor that is made of it, one or two: the padding, and what takes the place
+                of the first value of each document or None.
+            pack: How rows are planned; for the first leaf of a program, and None for the others, whose
+                samples are as long.
+            positions: Whether positions are told.
+            segments: Whether numbers of documents are told: the first number, and `"int64"` or `"int32"`.
+            boundaries: How many tensors of boundaries are made.
+            flat: Whether rows lie side by side in one dimension.
+
+        Raises:
+            TypeError: A value that is no number, or an unknown element type.
+        """
 
 def flatten(
     values: list[Any],
@@ -113,6 +150,7 @@ class Pack:
         pad_rows: Whether rows have `max_length` tokens; else those of the fullest.
         rows: How many; None: as many as are needed.
         first_position: Position of the first token of a document.
+        empty: Whether a document may have no tokens.
 
     Raises:
         ValueError: An unknown word.
@@ -127,6 +165,7 @@ class Pack:
         pad_rows: bool,
         rows: int | None = None,
         first_position: int = 0,
+        empty: bool = True,
     ) -> Pack: ...
     def collate(
         self,

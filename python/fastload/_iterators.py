@@ -17,15 +17,14 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
-    _MultiProcessingDataLoaderIter,
-    _SingleProcessDataLoaderIter,
 )
 
 from fastload import _lib, foreign, pillow, sampler
+from fastload.batching import sample_mask
 from fastload.budget import budget_bytes
-from fastload.collate import stacking
+from fastload.collate import default, stacking
 from fastload.lowering import collators
-from fastload.lowering.seam import Seam
+from fastload.tune.start import online
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -51,6 +50,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._program = program
         self._ahead = loader.prefetch_factor * workers
+        self._marks = sample_mask.tells(loader.batch_sampler)
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
@@ -61,7 +61,9 @@ class NativeIter(_BaseDataLoaderIter):
             "in_order": bool(loader.in_order),
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
+            "again": self._fetch(),
         }
+        self._tuner = online(loader, self._settings)
         self._epoch = -1
         self._start(loader, first_iter=True)
 
@@ -71,6 +73,9 @@ class NativeIter(_BaseDataLoaderIter):
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
         self._epoch += 1
+        if self._tuner is not None:
+            self._settings |= {"depth": self._tuner.depth}
+            self._settings |= dict.fromkeys(("threads", "fetch", "compute"), self._tuner.workers)
         self._stream = _lib.Stream(
             self._program,
             **self._settings,
@@ -82,11 +87,16 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
+        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._stream)
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
             self._stream.feed_batches(
-                self._sampler_iter, self._fetch(), self._ahead, self._auto_collation
+                self._sampler_iter,
+                self._fetch(),
+                self._ahead,
+                self._auto_collation,
+                self._marks,
             )
 
     def _fetch(self) -> Callable[[Any], Any]:
@@ -105,7 +115,16 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing()
 
     def _next_data(self) -> Any:
-        return self._stream.take(self._timeout)
+        try:
+            batch = self._stream.take(self._timeout)
+        except StopIteration:
+            if self._tuner is not None:
+                self._tuner.pause(self._stream)
+            raise
+        if not self._marks:
+            return batch
+        marks = self._stream.state() or b""
+        return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
 
     def __next__(self) -> Any:
         """Returns the next batch.
@@ -117,32 +136,10 @@ class NativeIter(_BaseDataLoaderIter):
             return super().__next__()
         batch = self._next_data()
         self._num_yielded += 1
+        self._until_look -= 1
+        if self._until_look == 0 and self._tuner is not None:
+            self._until_look = self._tuner.look(self._stream)
         return batch
-
-
-class SeamIter(_MultiProcessingDataLoaderIter):
-    """Torch's iteration with worker processes, whose samples begin natively.
-
-    Args:
-        loader: The loader.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        super().__init__(stand_in(loader, dataset=Seam(loader.dataset, loader._memo)))
-
-
-class FallbackIter(_SingleProcessDataLoaderIter):
-    """Inline iteration for a loader with workers, where processes cannot be started.
-
-    Torch never iterates inline twice with one iterator; a persistent loader does.
-    """
-
-    def __init__(self, loader: Any) -> None:
-        super().__init__(stand_in(loader, num_workers=0, timeout=0))
-
-    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        super()._reset(loader, first_iter)
-        self._dataset_fetcher = _fetcher(self)
 
 
 def _fetcher(iterator: Any) -> Any:
@@ -164,7 +161,7 @@ def stand_in(loader: Any, **changes: Any) -> Any:
     """
     other = object.__new__(type(loader))
     collate_fn = loader.collate_fn
-    if collate_fn is default_collate:
+    if collate_fn is default_collate or collate_fn is default.default_collate:
         collate_fn = stacking.default_collate
     else:
         collate_fn = collators.native(collate_fn) or collate_fn

@@ -36,16 +36,23 @@ from fastload._files import Tar as Tar
 from fastload._files import Tokens as Tokens
 from fastload._foreign import Request as Request
 from fastload._foreign import Requests as Requests
+from fastload._links import Links as Links
+from fastload._links import Part as Part
+from fastload._links import WorkerLink as WorkerLink
+from fastload._links import own as own
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
+from fastload._plans import shapes as shapes
 from fastload._process import memory_stats as memory_stats
 from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
+from fastload._tuning import Tuner as Tuner
+from fastload._tuning import Window as Window
 
 __all__ = [
     "Audio",
@@ -60,6 +67,7 @@ __all__ = [
     "Leaf",
     "Lengths",
     "Lines",
+    "Links",
     "Lists",
     "Megatron",
     "Npy",
@@ -68,6 +76,7 @@ __all__ = [
     "Pad",
     "Parquet",
     "ParquetFiles",
+    "Part",
     "Plain",
     "Program",
     "Pt",
@@ -81,15 +90,20 @@ __all__ = [
     "Tar",
     "Text",
     "Tokens",
+    "Tuner",
+    "Window",
+    "WorkerLink",
     "__version__",
     "flatten",
     "memory_stats",
+    "own",
     "pack_bins",
     "park",
     "plan_packed_batches",
     "plan_token_batches",
     "pool_threads",
     "same_items",
+    "shapes",
     "shutdown",
     "trim_memory",
 ]
@@ -166,15 +180,27 @@ class Program:
             ValueError: An operation cannot take the image; torch's: RuntimeError.
             Exception: What `foreign` raises.
         """
-    def collated(self, rules: list[Rule], parts: list[tuple[int, str]], batch: object) -> Program:
+    def collated(
+        self,
+        rules: list[Rule],
+        parts: list[tuple[int, str]],
+        batch: object,
+        *,
+        wrap: Callable[[Any], Any] | None = None,
+        asks: bool = False,
+    ) -> Program:
         """Returns a program of the same samples, for batches that are not stacked.
 
         Args:
             rules: One for each column.
             parts: The values of a batch: the column that each comes from, and what of it: `"values"`;
-                of padded ones also `"lengths"`, `"mask"` and `"tokens"`, the sum of the lengths as an
-                int; of flat ones `"offsets"`.
+                of padded ones also `"lengths"`, `"mask"`, `"labels"` and `"tokens"`, the sum of the lengths
+                as an int; of flat ones `"offsets"`; of packed ones also `"labels"`, the second tensor,
+                `"positions"`, `"segments"`, `"boundaries"` and `"boundaries again"`, and as ints
+                `"longest"`, the longest document, and `"tokens"`.
             batch: The structure of a batch, as `template`; leaves are numbers of parts.
+            wrap: Called with each batch; returns what is handed over.
+            asks: Whether a batch that does not fit together is asked of the `again` of its `Stream`.
 
         Raises:
             ValueError: A rule that a column cannot have, or a part that a rule does not make.
@@ -218,6 +244,8 @@ class Stream:
         foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
             the reason for the first of them, on the consumer's thread when there is one, and again
             if the requests were dropped and there are more.
+        again: Makes the batch of a list of indices, or raises its error, on the consumer's thread: where the
+            fields do not fit together and the program asks, or where lists in lists are no array.
 
     Raises:
         ValueError: A leaf has the form `"pillow"`.
@@ -244,6 +272,7 @@ class Stream:
         truncated: bool = False,
         max_pixels: int | None = None,
         foreign: Callable[[Requests, str], None] | None = None,
+        again: Callable[[list[int]], Any] | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int
@@ -255,13 +284,19 @@ class Stream:
         last is used up. `batch_size=None`: one index per task.
         """
     def feed_batches(
-        self, batches: Iterator[Any], fetch: Callable[[Any], Any], ahead: int, tensors: bool
+        self,
+        batches: Iterator[Any],
+        fetch: Callable[[Any], Any],
+        ahead: int,
+        tensors: bool,
+        marks: bool = False,
     ) -> None:
         """Takes an iterator of tasks, and pulls the first `ahead` from it, then as `feed` does.
 
         A task is an iterable of indices, or one index where the stream is not batched. Where an index
-        is no plain number (an int, a NumPy integer; with `tensors`, an int64 tensor without dimensions),
+        is no plain number (an int, a `Filler`, a NumPy integer; with `tensors`, an int64 tensor without dimensions),
         `fetch(task)` makes what is handed over, on the consumer's thread; its error takes the place of the batch.
+        With `marks` the state of a batch has a byte for each index: 0 for a `Filler`, else 1.
         An error of the iterator itself is raised at once.
         """
     def submit(self, indices: list[int], state: bytes | None = None) -> None:
@@ -276,6 +311,13 @@ class Stream:
             StopIteration: No task is left.
             RuntimeError: The wait passed `timeout_s`; or the stream is used in a forked child.
             Exception: The error of this batch; the next call goes on with the next batch.
+        """
+    def window(self, cpu_s: float, memory_share: float) -> Window:
+        """Returns what was measured since the last call, or since the stream was opened.
+
+        Args:
+            cpu_s: What its threads spent on processors meanwhile, in seconds.
+            memory_share: Part of the memory that is used, 0 to 1.
         """
     def set_permits(self, threads: int, fetch: int, compute: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""

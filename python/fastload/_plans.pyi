@@ -140,3 +140,15 @@ def pack_bins(
         For each bin its pieces in order: the document's place in `lengths`, its first token, and
         the first that is not in the bin.
     """
+
+def shapes(column: Column) -> tuple[bytes, int] | None:
+    """Returns the shape of each sample, as far as offsets and headers tell.
+
+    Args:
+        column: Any.
+
+    Returns:
+        The bytes of int64 `(samples, dimensions)`, with -1 for dimensions that a sample does not have, and
+        the number of dimensions. None if a shape shows only when its sample is made; of text and bytes,
+        always.
+    """

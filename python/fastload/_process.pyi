@@ -10,7 +10,10 @@ def shutdown() -> None:
     """Stops the native threads for good, with a time limit; for interpreter exit."""
 
 def memory_stats() -> dict[str, int]:
-    """Returns bytes leased to tensors (`leased_bytes`) and kept for reuse (`idle_bytes`)."""
+    """Returns bytes leased to tensors (`leased_bytes`) and kept for reuse (`idle_bytes`).
+
+    And how many blocks were mapped so far, because none was there for reuse: `mapped_blocks`.
+    """
 
 def trim_memory() -> int:
     """Gives memory kept for reuse back to the system; returns how many bytes."""

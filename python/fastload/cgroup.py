@@ -40,14 +40,32 @@ def memory_available_bytes(proc: Path = _PROC) -> int | None:
 
     What the page cache holds and the kernel would give back counts as available.
     """
-    rooms = []
+    return min((room for room, _ in _rooms(proc)), default=None)
+
+
+def memory_share(proc: Path = _PROC) -> float:
+    """Returns which part of what the groups allow is used, 0 to 1; 0 for no limit."""
+    return max((1 - room / limit for room, limit in _rooms(proc) if limit), default=0.0)
+
+
+def _rooms(proc: Path) -> Iterator[tuple[int, int]]:
+    """Yields (bytes that are still allowed, bytes that are allowed) of groups with a limit."""
     for group in _groups("memory", proc):
         limit = _integer(group / "memory.max", group / "memory.limit_in_bytes")
         used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
-        if limit is None or used is None:
-            continue
-        rooms.append(max(0, limit - used + _reclaimable(group / "memory.stat")))
-    return min(rooms, default=None)
+        if limit is not None and used is not None:
+            yield max(0, limit - used + _reclaimable(group / "memory.stat")), limit
+
+
+def memory_kills(proc: Path = _PROC) -> int:
+    """Returns how many processes of the groups the kernel has killed for want of memory, so far."""
+    for group in _groups("memory", proc):
+        for name in ("memory.events", "memory.oom_control"):
+            for line in _lines(group / name):
+                match line.split():
+                    case ["oom_kill", number] if number.isdecimal():
+                        return int(number)
+    return 0
 
 
 def _groups(controller: str, proc: Path) -> Iterator[Path]:

@@ -9,7 +9,6 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 import torch.utils.data
 
@@ -73,25 +72,11 @@ class Dataset(torch.utils.data.Dataset[Any]):
         """
         return draw_sample(self._program, operator.index(index))
 
-    def lengths(self, field: Any = None) -> torch.Tensor:
-        """Returns how long a field of each sample is: int64 `(len(self),)`, for batch samplers.
+    def lengths(self, field: Any = None, *, dim: int | None = None) -> torch.Tensor:
+        """Returns how long a field of each sample is, as `fastload.lengths` does."""
+        from fastload.batching.fields import lengths  # which knows lowered datasets, too
 
-        They come from offsets and from headers that were read already; no sample is made. A field of
-        single whole numbers says the lengths itself.
-
-        Args:
-            field: Its name, its position, or the path to it as a tuple; None for samples that are one
-                column themselves.
-
-        Raises:
-            KeyError: Samples have no such field.
-            TypeError: A field that is no array.
-            ValueError: Samples of one shape, or the length of one is not known before it is decoded.
-        """
-        from fastload.batching.fields import field_lengths  # which knows lowered datasets, too
-
-        counts = np.frombuffer(field_lengths(self, field).to_bytes(), "<u4")
-        return torch.from_numpy(counts.astype(np.int64))
+        return lengths(self, field, dim=dim)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the structure, and what a subclass added; columns open again."""

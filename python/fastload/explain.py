@@ -16,10 +16,12 @@ from fastload import lanes, sampler
 from fastload.auto import Auto
 from fastload.lowering import Leaf
 from fastload.lowering.registry import name
+from fastload.threads.explained import explained
 
 _DOES = {
     "native": "native threads make the batches; no Python runs in them",
     "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
+    "threads": "Python threads of this process make the batches, with a copy of the dataset each",
     "inline": "batches are made in the thread that asks for them",
 }
 
@@ -65,6 +67,8 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
     if choice.lane == "native":
         yield "order", _order(loader, batched=choice.batched)
         yield from _ignored(loader)
+    if choice.lane == "threads":
+        yield from explained(loader)
     if choice.lowered is not None:
         for number, (path, leaf) in enumerate(choice.lowered.leaves):
             yield f"dataset{path}", _leaf(number, leaf, choice)
@@ -73,20 +77,21 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
 def _seam(loader: Any, choice: lanes.Choice) -> str:
     """Returns where a sample passes from native code to Python."""
     assert choice.lowered is not None
+    where = "worker threads" if choice.lane == "threads" else "worker processes"
     for path, leaf in choice.lowered.leaves:
         if leaf.stop is not None:
             last = leaf.transforms[-1] if leaf.transforms else "decoding"
             rest = ", ".join(name(call) for call in leaf.tail)
-            return f"dataset{path} is native up to {last}; {rest} in Python, in worker processes"
+            return f"dataset{path} is native up to {last}; {rest} in Python, in {where}"
     collation = name(loader.collate_fn)
-    return f"samples are native; {collation} makes their batches in Python, in worker processes"
+    return f"samples are native; {collation} makes their batches in Python, in {where}"
 
 
 def _workers(loader: Any, lane: lanes.Lane) -> str:
     number = int(loader.num_workers)
     chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as asked"
-    kind = "thread" if lane == "native" else "process"
-    several = "" if number == 1 else "s" if lane == "native" else "es"
+    kind = "process" if lane == "process" else "thread"
+    several = "" if number == 1 else "es" if lane == "process" else "s"
     return f"{number} {kind}{several}, {chosen}; {loader.prefetch_factor} batches ahead for each"
 
 

@@ -6,7 +6,7 @@ loader is and where it runs, never on a timing: the same program takes the same 
 
 import multiprocessing
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,15 +16,19 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
 from fastload import _lib
+from fastload.collate.default import default_collate
+from fastload.collate.pack_collate import PackCollate
+from fastload.collate.pack_plan import pack_plan
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.plan import Plan, plan
-from fastload.lowering import Leaf, Lowered, Memo, NotNative, lower
+from fastload.collate.parts import Plan
+from fastload.collate.plan import plan
+from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 
-Lane = Literal["native", "process", "inline"]
+Lane = Literal["native", "process", "threads", "inline"]
 
-WORKERS = ("auto", "native", "process")
+WORKERS = ("auto", "native", "process", "threads")
 
 _DEFAULT_COLLATE = collate.default_collate
 _DEFAULT_CONVERT = collate.default_convert
@@ -39,6 +43,11 @@ _PYTHON = {
 }
 """The types of leaves that are not tensors, by their form."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
+_PLANNERS: dict[type, Callable[[Lowered, Any], Plan]] = {
+    PadCollate: plan,
+    PackCollate: pack_plan,
+}
+"""What plans native batches, by the exact class of `collate_fn`."""
 
 
 class Choice(NamedTuple):
@@ -51,7 +60,7 @@ class Choice(NamedTuple):
             where it is.
         fallback: Whether the lane stands in for worker processes that cannot be started.
         lowered: What native code makes of the dataset; None if nothing.
-        seam: Whether worker processes finish in Python what they begin natively.
+        seam: Whether workers finish in Python what they begin natively.
         batched: Whether a task of the native lane is a batch.
         plan: How its batches are made where they are not stacked.
     """
@@ -104,22 +113,32 @@ def choose(loader: Any) -> Choice:
         further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
-    if obstacle is None and workers != "process":
-        collation = "default collation" if made is None else "PadCollate"
+    if obstacle is None and workers in ("auto", "native"):
+        collation = "default collation" if made is None else made.name
         why = f"every leaf of the dataset is a column, with {collation}"
         return Choice("native", why, lowered=lowered, batched=batched, plan=made)
     if obstacle is not None and workers == "native":
         msg = f"workers='native' cannot be: {obstacle}"
         raise ValueError(msg)
-    obstacle = obstacle or NotNative("workers='process'", "leave workers at 'auto'")
+    obstacle = obstacle or NotNative(f"workers={workers!r}", "leave workers at 'auto'")
+    seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
+    rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
+    if workers == "threads":
+        return Choice("threads", obstacle.why, **rest)
+    if workers == "auto" and not holds_interpreter():
+        why = f"{obstacle.why}, and this interpreter has no lock that threads would wait for"
+        return Choice("threads", why, **rest)
     if (hindrance := _no_processes(loader)) is None:
-        seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
-        return Choice("process", obstacle.why, obstacle.change, lowered=lowered, seam=seam)
+        return Choice("process", obstacle.why, **rest)
     if workers == "process":
         msg = f"workers='process' cannot be: {hindrance}"
         raise ValueError(msg)
-    why = f"{obstacle.why}, and {hindrance}"
-    return Choice("inline", why, obstacle.change, fallback=True, lowered=lowered)
+    return Choice("threads", f"{obstacle.why}, and {hindrance}", **rest, fallback=True)
+
+
+def holds_interpreter() -> bool:
+    """Returns whether only one thread at a time runs Python here."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
@@ -163,24 +182,40 @@ def _obstacles(
 def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNative | None]:
     """Returns how batches are made that are not stacked, or else why `collate_fn` is Python."""
     default = _default(loader)
-    if loader.collate_fn is default:
+    if _is_default(loader):
         return None, None
-    if not _pads(loader):
-        return None, NotNative(
-            f"collate_fn is {name(loader.collate_fn)}, Python code",
-            f"leave collate_fn out, for torch's {default.__name__}",
-        )
-    if lowered is None:
-        return None, None  # which is said already
     try:
-        return plan(lowered, loader.collate_fn), None
+        make = _planner(loader)
+        if make is not None:  # that nothing was lowered is said already
+            return None if lowered is None else make(lowered, loader.collate_fn), None
     except NotNative as reason:
         return None, reason.again()
+    return None, NotNative(
+        f"collate_fn is {name(loader.collate_fn)}, Python code",
+        f"leave collate_fn out, for torch's {default.__name__}",
+    )
+
+
+def _planner(loader: Any) -> Callable[[Lowered, Any], Plan] | None:
+    """Returns what plans native batches of a loader's `collate_fn`, or None for Python code.
+
+    Raises:
+        NotNative: A function of a known class, whose methods were replaced.
+    """
+    if not loader._auto_collation:
+        return None
+    return _PLANNERS.get(type(loader.collate_fn)) or collator_plans.planner(loader.collate_fn)
 
 
 def _default(loader: Any) -> Any:
     """Returns what torch collates or converts with unless it is told otherwise."""
     return _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
+
+
+def _is_default(loader: Any) -> bool:
+    """Returns whether torch's own collation is asked for, by its name or by that of ours."""
+    own = loader._auto_collation and loader.collate_fn is default_collate
+    return own or loader.collate_fn is _default(loader)
 
 
 def _pads(loader: Any) -> bool:
@@ -190,7 +225,7 @@ def _pads(loader: Any) -> bool:
 
 def _uses_torchs(loader: Any) -> bool:
     """Returns whether values are collated as torch's `default_collate` does, all or some of them."""
-    return loader.collate_fn is _default(loader) or _pads(loader)
+    return _is_default(loader) or _pads(loader)
 
 
 def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNative]:

@@ -14,18 +14,24 @@ from typing import Any, Literal, Self, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Sampler
-from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload._iterators import FallbackIter, NativeIter, SeamIter, stand_in
+from fastload._iterators import NativeIter, stand_in
+from fastload._marked import check_order, marked
 from fastload.auto import AUTO, Auto, resolve
-from fastload.batching import TokenBatchSampler
-from fastload.batching.fields import field_lengths
+from fastload.batching import TokenBatchSampler, sample_mask
+from fastload.batching.fields import lengths_for
+from fastload.batching.planned import check_fits
+from fastload.batching.scan import Workers
 from fastload.budget import budget_bytes
 from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
+from fastload.processes import iterate
+from fastload.threads import ThreadIter, Told
+from fastload.tune import Online
 
 __all__ = ["Loader"]
 
@@ -39,39 +45,49 @@ class Loader(DataLoader[_T_co]):
 
     The arguments, their order and their meaning are torch's, except that `num_workers` defaults
     to `AUTO`. A dataset that is recognised, or made of columns, is loaded by native threads where
-    collation is torch's default; any other dataset as torch loads it.
+    collation is torch's default, a `PadCollate` or `PackCollate`, or recognised as well; any other
+    dataset as torch loads it.
 
     Args:
         dataset: Map-style or iterable dataset.
         batch_size: Samples per batch; None for samples one by one.
         shuffle: Whether the order is drawn anew each epoch.
         sampler: Order of the indices, in place of `shuffle`.
-        batch_sampler: Order of whole batches of indices.
+        batch_sampler: Order of whole batches of indices. Of one with `remainder="mask"`, batches have
+            a `sample_mask`.
         num_workers: `AUTO` for the CPU budget (1 for an iterable dataset); a number for exactly
             so many threads or processes; 0 to load in the thread that asks.
-        collate_fn: Makes a batch of samples, in Python.
+        collate_fn: Makes a batch of samples: in Python, unless it is one that is recognised.
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.
-        worker_init_fn: Called in each worker process with its number.
+        worker_init_fn: Called in each worker process, or thread, with its number.
         multiprocessing_context: How worker processes are started.
         generator: Source of `base_seed` and of the order.
         prefetch_factor: Batches ahead per worker; 2 unless given.
         persistent_workers: Whether one iterator, with its workers, serves all epochs.
         pin_memory_device: Ignored, as torch ignores it.
         in_order: Whether batches come in the order of their indices, or as they are finished.
-        workers: `"auto"`, or `"native"` or `"process"` to insist on a lane.
+        workers: `"auto"`, or `"native"`, `"process"` or `"threads"` to insist on a lane.
         memory_budget: Most bytes of batches made ahead, as a number or as `"2GiB"`; None for the
-            smaller of 2 GiB and a tenth of the memory available to this rank.
+            smaller of 2 GiB and a tenth of the memory available to this rank. Batches count as what
+            they will take; one that is larger by itself is made alone.
         max_tokens: Makes batches of samples of similar length, each within this budget with its
             padding, by a `TokenBatchSampler`, in place of `batch_size`; `collate_fn` is then
             `PadCollate()` unless given. A `batch_sampler` that is given wins.
-        length: The field whose lengths those are; None for samples that are one field themselves.
+        length: The field whose lengths those are, as `fastload.lengths` takes it; None for samples that
+            are one field themselves. Or the lengths, as a list, an array or a tensor.
+        tune: Whether threads and depth that nobody chose follow what the training takes, measured
+            while it runs, in the native lane. Samples do not depend on it.
+
+    Attributes:
+        tuner: What tunes it, with `history`; None before the first iterator and where nothing does.
 
     Raises:
         KeyError: Samples have no field `length`.
-        TypeError: Lengths that are not known before samples are made.
-        ValueError: Arguments that exclude each other, or a lane that the loader cannot take.
+        TypeError: The field `length` is no array.
+        ValueError: Arguments that exclude each other, a lane that the loader cannot take, or a batch
+            sampler that knows the lengths of another dataset.
 
     Examples:
         >>> loader = Loader(dataset, batch_size=64, shuffle=True)
@@ -83,6 +99,9 @@ class Loader(DataLoader[_T_co]):
     memory_budget: int | str | None
     max_tokens: int | None
     length: Any
+    tune: bool
+    _tuner: Online | None
+    _depth_is_chosen: bool
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
@@ -107,17 +126,19 @@ class Loader(DataLoader[_T_co]):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-        workers: Literal["auto", "native", "process"] = "auto",
+        workers: Literal["auto", "native", "process", "threads"] = "auto",
         memory_budget: int | str | None = None,
         max_tokens: int | None = None,
         length: Any = None,
+        tune: bool = True,
     ) -> None:
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
                 raise ValueError(msg)
+            workers_of_scan = Workers(num_workers, multiprocessing_context, worker_init_fn)
             batch_sampler = TokenBatchSampler(
-                field_lengths(dataset, length),
+                lengths_for(dataset, length, workers_of_scan),
                 max_tokens,
                 shuffle=bool(shuffle),
                 generator=generator,
@@ -152,8 +173,12 @@ class Loader(DataLoader[_T_co]):
         self.memory_budget = memory_budget
         self.max_tokens = max_tokens
         self.length = length
+        self.tune = tune
+        self._tuner = None
+        self._depth_is_chosen = prefetch_factor is not None
         self._counters = None
         self._told = False
+        check_fits(self.batch_sampler, dataset)
         if memory_budget is not None:
             budget_bytes(memory_budget)
         if workers != "auto":
@@ -178,20 +203,28 @@ class Loader(DataLoader[_T_co]):
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         choice = lanes.choose(self)
+        iterator: _BaseDataLoaderIter
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
             return NativeIter(self, choice.program, batched=choice.batched)
-        if choice.fallback:
-            if not self._told:
-                self._told = True
-                _log.warning("loading without worker processes: %s", choice.why)
-            iterator: _BaseDataLoaderIter = FallbackIter(self)
+        if choice.fallback and not self._told:
+            self._told = True
+            _log.warning("loading without worker processes: %s", choice.why)
+        marks = sample_mask.tells(self.batch_sampler)
+        if choice.lane == "inline":
+            inline = marked(_SingleProcessDataLoaderIter) if marks else _SingleProcessDataLoaderIter
+            iterator = inline(stand_in(self))
         else:
-            if choice.lane == "process":
-                _lib.park()  # a fork then copies a process without idle threads
-            if choice.seam:
-                self.check_worker_number_rationality(choice.lane)
-            iterator = SeamIter(self) if choice.seam else DataLoader._get_iterator(stand_in(self))
+            self.check_worker_number_rationality(choice.lane)
+            if marks:
+                check_order(self)
+            if choice.lane == "threads":
+                kind = marked(ThreadIter) if marks else ThreadIter
+                threads = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
+                self._counters = threads.stats
+                return threads
+            _lib.park()  # a fork then copies a process without idle threads
+            iterator = iterate(self, seam=choice.seam, marks=marks)
         self._counters = _counters_of(iterator)
         return iterator
 
@@ -207,9 +240,10 @@ class Loader(DataLoader[_T_co]):
         lane = lane or lanes.choose(self).lane
         if lane == "process":
             super().check_worker_number_rationality()
-        elif lane == "native":
+        elif lane != "inline":
+            kind = "native" if lane == "native" else "Python"
             msg = (
-                f"This DataLoader will use up to {int(self.num_workers)} native threads at once, "
+                f"This DataLoader will use up to {int(self.num_workers)} {kind} threads at once, "
                 f"more than the {processors} processors that this process may run on. "
                 "They share those; lower num_workers unless they mostly wait for storage."
             )
@@ -226,13 +260,20 @@ class Loader(DataLoader[_T_co]):
         - `wait_s`: seconds that the consumer waited for batches.
         - `batches`: handed over; `samples`: finished.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
+        - `oversize_batches`: planned to take more than `memory_budget` by themselves; each was made alone.
         - `asked_pillow`: files that native code does not decode exactly, so that Pillow did, or
           raised its error, in a Python thread; `asked_pillow_s`: the seconds it took;
           `asked_pillow_gif` and so on: how many by the format that their first bytes tell,
           `asked_pillow_jpeg` those that are damaged, too large or of rare kinds.
         - `asked_torchvision` and so on: likewise, where torchvision's `decode_image` is the loader.
 
-        The process and inline lanes count `batches`, as long as their iterator lives. Empty
+        The threads lane counts `batches`, `wait_s` and, in milliseconds on average, what the consumer
+        waits for the interpreter when it takes it back: `interpreter_wait_ms`, which each operation of
+        a training step that gives it up waits, too.
+
+        The process and inline lanes count `batches`, as long as their iterator lives; on Linux the process
+        lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
+        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's. Empty
         before the first iterator, and in a forked child until it starts one of its own.
         """
         if self._counters is None:
@@ -242,6 +283,11 @@ class Loader(DataLoader[_T_co]):
         except RuntimeError:  # a stream of the parent process, whose threads are not here
             return {}
 
+    @property
+    def tuner(self) -> Online | None:
+        """What tunes the loader; None before its first iterator, and where nothing is tuned."""
+        return self._tuner
+
     def explain(self) -> str:
         """Returns, in words, which lane the loader takes, why, and what would make it native."""
         from fastload.explain import explain  # which is a program of its own, too
@@ -250,7 +296,13 @@ class Loader(DataLoader[_T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes; iterators, counters and what lowering keeps stay behind."""
-        return {**self.__dict__, "_iterator": None, "_counters": None, "_memo": None}
+        return {
+            **self.__dict__,
+            "_iterator": None,
+            "_counters": None,
+            "_memo": None,
+            "_tuner": None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the attributes; AUTO takes the number of this machine."""
@@ -264,7 +316,10 @@ def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, flo
     alive = weakref.ref(iterator)
 
     def counters() -> Mapping[str, float]:
-        counted = alive()
-        return {} if counted is None else {"batches": counted._num_yielded}
+        counted: Any = alive()
+        if counted is None:
+            return {}
+        memory = counted.memory() if hasattr(counted, "memory") else {}
+        return {"batches": counted._num_yielded, **memory}
 
     return counters

@@ -46,6 +46,9 @@ pub fn index(path: &Path) -> Result<(Members, Stamp)> {
             }
             Err(error) => return Err(refused(format!("a header is damaged ({error})"))),
         };
+        if !has_whole_extensions(&mut entry) {
+            return Err(refused("an extended header is damaged".into()));
+        }
         let kind = entry.header().entry_type();
         if !(kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse()) {
             continue;
@@ -74,6 +77,15 @@ pub fn index(path: &Path) -> Result<(Members, Stamp)> {
         }
     }
     Ok((members, stamp))
+}
+
+/// Whether every record of an entry's extended header, if it has one, can be read.
+fn has_whole_extensions(entry: &mut ::tar::Entry<'_, File>) -> bool {
+    match entry.pax_extensions() {
+        Ok(Some(mut extensions)) => extensions.all(|extension| extension.is_ok()),
+        Ok(None) => true,
+        Err(_) => false,
+    }
 }
 
 fn has_sparse_map(entry: &mut ::tar::Entry<'_, File>) -> bool {

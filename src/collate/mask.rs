@@ -1,6 +1,6 @@
 //! Which elements of a padded field are a sample's, and which are padding.
 
-use super::array::{Array, Placing, Side};
+use super::array::{Array, Placing, Side, fill};
 use super::pad::Layout;
 
 const ONE: [u8; 8] = 1_i64.to_ne_bytes();
@@ -41,6 +41,10 @@ impl Layout {
         itemsize: usize,
         out: &mut [u8],
     ) {
+        if let [dim] = self.dims[..] {
+            let lengths = shapes.map(|shape| shape[dim].min(self.kept[dim]));
+            return write_rows(lengths, self.shape[dim], side, itemsize, out);
+        }
         let mut dims = self.dims.clone();
         dims.sort_unstable();
         let padded: Vec<usize> = dims.iter().map(|&dim| self.shape[dim]).collect();
@@ -67,5 +71,30 @@ impl Layout {
             };
             placing.write(ones, place);
         }
+    }
+}
+
+/// Writes rows of `size` numbers, of which as many are 1 as `lengths` says.
+fn write_rows(
+    lengths: impl Iterator<Item = usize>,
+    size: usize,
+    side: Side,
+    itemsize: usize,
+    out: &mut [u8],
+) {
+    if size == 0 {
+        return;
+    }
+    let one = if itemsize == 1 { &[1][..] } else { &ONE };
+    for (length, row) in lengths.zip(out.chunks_exact_mut(size * itemsize)) {
+        let (ones, zeros) = match side {
+            Side::Right => row.split_at_mut(length * itemsize),
+            Side::Left => {
+                let (zeros, ones) = row.split_at_mut((size - length) * itemsize);
+                (ones, zeros)
+            }
+        };
+        fill(one, ones);
+        zeros.fill(0);
     }
 }

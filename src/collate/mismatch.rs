@@ -55,6 +55,8 @@ pub enum Mismatch {
         len: usize,
         max_length: u32,
     },
+    /// A document of no tokens, where each has one.
+    Bare { position: usize },
     /// More tokens than boundaries can count.
     Many { rows: usize, width: usize },
     /// More rows than were asked for.
@@ -71,6 +73,7 @@ impl Mismatch {
             | Mismatch::Dtype { position, .. }
             | Mismatch::Unaligned { position, .. }
             | Mismatch::Flat { position, .. }
+            | Mismatch::Bare { position }
             | Mismatch::Overlong { position, .. } => Some(*position),
             Mismatch::Dim { .. }
             | Mismatch::Fill { .. }
@@ -167,6 +170,9 @@ impl fmt::Display for Mismatch {
                 "sample {position} of the batch has shape ({len},), more than max_length={max_length}; \
                  raise it, or choose what to do by overlong="
             ),
+            Mismatch::Bare { position } => {
+                write!(f, "sample {position} of the batch has no tokens")
+            }
             Mismatch::Many { rows, width } => write!(
                 f,
                 "{rows} rows of {width} are more than the int32 boundaries between documents can count; \

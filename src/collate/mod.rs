@@ -3,21 +3,26 @@
 //! Owns the place where a field is put together. Samples whose shape is known before they are made
 //! are written straight into the batch's memory; others are kept apart until all of them are there,
 //! then copied once. Stacks as torch's `default_collate` does, where unequal shapes are an error; or
-//! pads, joins or keeps samples by a [`Rule`].
+//! pads, joins, packs or keeps samples by a [`Rule`].
 
 mod array;
 mod fill;
 mod joined;
+mod labels;
 mod list;
 mod mask;
 mod mismatch;
 mod pack;
+mod packed;
+mod packing;
 mod pad;
 mod padded;
 mod ragged;
+mod retype;
 mod rule;
 mod seat;
 mod slot;
+mod split;
 
 use crate::error::Result;
 use crate::memory::{Destination, Dtype, Lease, lease};
@@ -25,8 +30,11 @@ use crate::memory::{Destination, Dtype, Lease, lease};
 pub use array::{Array, Side, copy};
 pub use fill::{Element, Fill};
 pub use joined::JoinedField;
+pub use labels::Labels;
 pub use mismatch::Mismatch;
-pub use pack::{Bins, Overlong, kept};
+pub use pack::Bins;
+pub use packed::{PackedColumn, PackedField, Packs, Rows};
+pub use packing::{Overlong, Packing};
 pub use pad::{Layout, Pad, Sizes};
 pub use padded::PaddedField;
 pub use ragged::Flat;
@@ -51,6 +59,8 @@ pub enum Field {
     Padded(PaddedField),
     /// Samples one after the other.
     Joined(JoinedField),
+    /// Samples that were packed.
+    Packed(PackedField),
     /// A field for each sample.
     Apart(Vec<Field>),
 }
@@ -68,6 +78,19 @@ impl Field {
                 padded.values.memory.len() + mask
             }
             Field::Joined(joined) => joined.values.memory.len(),
+            Field::Packed(packed) => {
+                let told = packed.positions.iter().chain(&packed.segments);
+                let all = packed.columns.iter().chain(told);
+                all.map(|dense| dense.memory.len()).sum()
+            }
+        }
+    }
+
+    /// Returns the numbers, if it is nothing else.
+    pub fn dense(self) -> Option<Dense> {
+        match self {
+            Field::Dense(dense) => Some(dense),
+            _ => None,
         }
     }
 
@@ -79,6 +102,7 @@ impl Field {
             | Field::Bytes(_)
             | Field::Padded(_)
             | Field::Joined(_)
+            | Field::Packed(_)
             | Field::Apart(_) => Ok(self),
             Field::Lists(places) => {
                 let places = places.into_iter().map(Field::by_place);
@@ -97,6 +121,17 @@ pub struct Dense {
     pub shape: Vec<usize>,
     /// Their type.
     pub dtype: Dtype,
+}
+
+impl Dense {
+    /// Reads int64 numbers that are no less than 0.
+    fn longs(&self) -> Vec<usize> {
+        let (numbers, _) = self.memory.bytes().as_chunks::<8>();
+        let numbers = numbers.iter().map(|&bytes| i64::from_ne_bytes(bytes));
+        numbers
+            .map(|number| usize::try_from(number).unwrap_or(0))
+            .collect()
+    }
 }
 
 /// A sample that is kept apart.

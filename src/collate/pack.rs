@@ -5,38 +5,19 @@
 //! never crosses a row, pieces of a row are in the order of the batch, and padding is a piece of its own
 //! for whoever counts boundaries.
 
-use super::Mismatch;
+use std::ops::Range;
+
 use super::array::{Array, copy, fill};
+use super::{Dense, Mismatch};
+use crate::error::Result;
+use crate::memory::{Dtype, lease};
 use crate::plan::{Bin, Piece};
 
-/// What becomes of a sample that is longer than a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlong {
-    /// Its beginning is kept.
-    Truncate,
-    /// It is cut into pieces that fit.
-    Split,
-    /// It is left out.
-    Drop,
-    /// It is an error.
-    Error,
-}
-
-/// Returns how many tokens of samples of these lengths are packed.
-pub fn kept(lengths: &[usize], max_length: u32, overlong: Overlong) -> Result<Vec<u32>, Mismatch> {
-    let one = |(position, &len): (usize, &usize)| match overlong {
-        Overlong::Drop if len > max_length as usize => Ok(0),
-        Overlong::Truncate => Ok(u32::try_from(len).map_or(max_length, |len| len.min(max_length))),
-        _ => u32::try_from(len)
-            .ok()
-            .filter(|&len| overlong == Overlong::Split || len <= max_length)
-            .ok_or(Mismatch::Overlong {
-                position,
-                len,
-                max_length,
-            }),
-    };
-    lengths.iter().enumerate().map(one).collect()
+/// A piece, and where it begins with all rows side by side, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) piece: Piece,
+    pub(super) at: usize,
 }
 
 /// Pieces in rows.
@@ -53,7 +34,7 @@ impl Bins {
         mut bins: Vec<Bin>,
         width: Option<usize>,
         rows: Option<usize>,
-    ) -> Result<Bins, Mismatch> {
+    ) -> std::result::Result<Bins, Mismatch> {
         for bin in &mut bins {
             bin.retain(|piece| piece.start < piece.stop);
             bin.sort_unstable_by_key(order);
@@ -103,6 +84,51 @@ impl Bins {
         ends
     }
 
+    /// Makes the boundaries as int32 `(pieces + 1,)`.
+    pub fn dense_boundaries(&self) -> Result<Dense> {
+        let ends = self.boundaries();
+        let mut memory = lease(4 * ends.len())?;
+        for (place, end) in memory.as_chunks_mut::<4>().0.iter_mut().zip(&ends) {
+            let end = i32::try_from(*end).unwrap_or(i32::MAX); // `new` refuses more
+            *place = end.to_ne_bytes();
+        }
+        Ok(Dense {
+            memory: memory.into(),
+            shape: vec![ends.len()],
+            dtype: Dtype::Int32,
+        })
+    }
+
+    /// Returns the longest piece, padding included.
+    pub fn longest(&self) -> usize {
+        let ends = self.boundaries();
+        let pieces = ends.windows(2).map(|pair| pair[1] - pair[0]);
+        pieces.max().unwrap_or(0)
+    }
+
+    /// Returns where each piece lies, by sample and in the order of its tokens.
+    pub(super) fn placed(&self) -> Vec<Placed> {
+        let mut all = Vec::new();
+        for (number, row) in self.rows.iter().enumerate() {
+            let mut at = number * self.width;
+            for &piece in row {
+                all.push(Placed { piece, at });
+                at += len(&piece);
+            }
+        }
+        all.sort_unstable_by_key(|placed| order(&placed.piece));
+        all
+    }
+
+    /// Returns where the padding of each row lies, with all rows side by side, in tokens.
+    pub(super) fn padding(&self) -> impl Iterator<Item = Range<usize>> {
+        let rows = self.rows.iter().enumerate();
+        rows.map(|(number, row)| {
+            let start = number * self.width;
+            start + tokens(row)..start + self.width
+        })
+    }
+
     /// Writes the tokens of samples, one-dimensional arrays; `start` takes the place of the first of
     /// each piece.
     pub fn write(
@@ -145,17 +171,21 @@ impl Bins {
         });
     }
 
-    /// Writes int64 numbers of the pieces of each row, from 1 on; 0 for padding.
-    pub fn write_segments(&self, out: &mut [u8]) {
-        let row_bytes = self.width * 8;
+    /// Writes the numbers of the pieces of each row, from `first` on, as int64 or int32; 0 for padding.
+    pub fn write_segments(&self, first: i32, dtype: Dtype, out: &mut [u8]) {
+        let itemsize = dtype.itemsize();
+        let row_bytes = self.width * itemsize;
         if row_bytes == 0 {
             return;
         }
         for (row, out) in self.rows.iter().zip(out.chunks_exact_mut(row_bytes)) {
             let mut at = 0;
-            for (number, piece) in (1_i64..).zip(row) {
-                let end = at + len(piece) * 8;
-                fill(&number.to_ne_bytes(), &mut out[at..end]);
+            for (number, piece) in (first..).zip(row) {
+                let end = at + len(piece) * itemsize;
+                match dtype {
+                    Dtype::Int32 => fill(&number.to_ne_bytes(), &mut out[at..end]),
+                    _ => fill(&i64::from(number).to_ne_bytes(), &mut out[at..end]),
+                }
                 at = end;
             }
             out[at..].fill(0);
@@ -192,7 +222,7 @@ fn order(piece: &Piece) -> (usize, u32) {
     (piece.sample, piece.start)
 }
 
-fn len(piece: &Piece) -> usize {
+pub(super) fn len(piece: &Piece) -> usize {
     (piece.stop - piece.start) as usize
 }
 

@@ -8,7 +8,7 @@ use super::rule::Padding;
 use super::seat::Seat;
 use super::{Dense, Element, Layout, Mismatch, bytes_of, longs};
 use crate::error::{Error, Result};
-use crate::memory::{Dtype, Lease, RowsMut, Writer, lease};
+use crate::memory::{Destination, Dtype, Lease, RowsMut, Writer, lease};
 
 /// Padded samples, and what is told of them.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct PaddedField {
     pub lengths: Option<Dense>,
     /// What is a sample's.
     pub mask: Option<Dense>,
+    /// Its labels, where it is tokens that have them.
+    pub labels: Option<Dense>,
     /// Sum of the lengths; of the products of several.
     pub tokens: usize,
 }
@@ -50,6 +52,7 @@ impl Padded {
         padding: &Padding,
         dtype: Dtype,
         shapes: Vec<Vec<usize>>,
+        given: Vec<Destination>,
         named: impl Fn(Mismatch) -> Error,
     ) -> Result<Padded> {
         if shapes.first().is_some_and(Vec::is_empty) {
@@ -59,10 +62,12 @@ impl Padded {
         let layout = padding.pad.layout(shapes.iter().map(Vec::as_slice));
         let layout = layout.map_err(&named)?;
         let element = padding.pad.element(dtype).map_err(&named)?;
+        let mut given = given.into_iter();
+        let values = writer(shapes.len(), &layout.shape, dtype, given.next())?;
         let mask = padding.mask.map(|mask| -> Result<Masks> {
             let shape = layout.mask_shape(mask.rank);
             let shape = shape.map_err(|least| named(Mismatch::Mask { least }))?;
-            let writer = writer(shapes.len(), &shape, mask.dtype)?;
+            let writer = writer(shapes.len(), &shape, mask.dtype, given.next())?;
             let dtype = mask.dtype;
             Ok(Masks {
                 writer,
@@ -71,7 +76,7 @@ impl Padded {
             })
         });
         Ok(Padded {
-            writer: writer(shapes.len(), &layout.shape, dtype)?,
+            writer: values,
             full: layout.kept == layout.shape && shapes.iter().all(|shape| *shape == layout.shape),
             side: padding.pad.side,
             element,
@@ -183,17 +188,20 @@ impl Padded {
                 .map(|mask| dense(mask.writer, &mask.shape, mask.dtype)),
             values: dense(self.writer, &self.layout.shape, self.dtype),
             lengths,
+            labels: None,
             tokens,
         })
     }
 }
 
-/// Allocates `rows` places of a shape.
-fn writer(rows: usize, shape: &[usize], dtype: Dtype) -> Result<Writer> {
+/// Divides memory, given or leased, into `rows` places of a shape.
+fn writer(
+    rows: usize,
+    shape: &[usize],
+    dtype: Dtype,
+    given: Option<Destination>,
+) -> Result<Writer> {
     let row = bytes_of(shape, dtype.itemsize());
-    Ok(Writer::new(
-        lease(row.saturating_mul(rows))?.into(),
-        rows,
-        row,
-    ))
+    let memory = Destination::or_lease(given, row.saturating_mul(rows))?;
+    Ok(Writer::new(memory, rows, row))
 }

@@ -4,10 +4,11 @@
 //! shapes of a batch are told before it is made, or once its samples are there.
 
 use super::joined::Joined;
+use super::packed::{Packed, Packs, Rows};
 use super::padded::Padded;
-use super::{Dense, Field, Pad, Slot};
+use super::{Dense, Field, Labels, Mismatch, Pad, Slot};
 use crate::error::{Error, Result};
-use crate::memory::Dtype;
+use crate::memory::{Destination, Dtype};
 
 /// What becomes of one field.
 #[derive(Clone, Debug)]
@@ -18,6 +19,12 @@ pub struct Rule {
     pub how: How,
     /// Whether samples are Python's lists, whose emptiness has no element type and no inner sizes.
     pub lists: bool,
+    /// The element type of the batch, where it is not the samples'.
+    pub to: Option<Dtype>,
+    /// The leaf whose lengths its samples must have.
+    pub like: Option<usize>,
+    /// The labels that are made of it.
+    pub labels: Option<Labels>,
 }
 
 /// What becomes of a field.
@@ -29,6 +36,8 @@ pub enum How {
     Pad(Padding),
     /// They lie one after the other.
     Flat,
+    /// They are put into rows, side by side.
+    Pack(Box<Packs>),
     /// Each stays by itself.
     Apart,
 }
@@ -53,6 +62,25 @@ pub struct Mask {
     pub dtype: Dtype,
 }
 
+impl Padding {
+    /// Returns shapes and types of the tensors that so many samples, between these shapes, are written to: the
+    /// field, and its mask. None if they do not fit together.
+    pub fn tensors(
+        &self,
+        dtype: Dtype,
+        samples: usize,
+        shapes: &[Vec<usize>],
+    ) -> Option<Vec<(Vec<usize>, Dtype)>> {
+        let layout = self.pad.layout(shapes.iter().map(Vec::as_slice)).ok()?;
+        let of_batch = |shape: &[usize]| [&[samples], shape].concat();
+        let mut tensors = vec![(of_batch(&layout.shape), dtype)];
+        if let Some(mask) = self.mask {
+            tensors.push((of_batch(&layout.mask_shape(mask.rank).ok()?), mask.dtype));
+        }
+        Some(tensors)
+    }
+}
+
 impl Rule {
     /// The rule of a field that is stacked, whose errors have other names.
     pub fn stack() -> Rule {
@@ -60,6 +88,55 @@ impl Rule {
             field: Box::default(),
             how: How::Stack,
             lists: false,
+            to: None,
+            like: None,
+            labels: None,
+        }
+    }
+
+    /// Does to a finished field what is left to do: its element type, its labels.
+    pub fn completed(&self, field: Field) -> Result<Field> {
+        let field = match self.to {
+            Some(to) => field.retyped(to)?,
+            None => field,
+        };
+        match (self.labels, field) {
+            (Some(labels), Field::Padded(mut padded)) => {
+                padded.labels = labels.of(&padded.values)?;
+                Ok(Field::Padded(padded))
+            }
+            (_, field) => Ok(field),
+        }
+    }
+
+    /// Checks that padded samples are as long as those of another field, `tokens`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`]: one is not.
+    pub fn check_like(&self, field: &Field, tokens: &Field) -> Result<()> {
+        let (Field::Padded(own), Field::Padded(tokens)) = (field, tokens) else {
+            return Ok(());
+        };
+        let (Some(own), Some(tokens)) = (&own.lengths, &tokens.lengths) else {
+            return Ok(());
+        };
+        let (own, tokens) = (own.longs(), tokens.longs());
+        match (0..own.len()).find(|&at| tokens.get(at) != Some(&own[at])) {
+            None => Ok(()),
+            Some(position) => Err(self.named(Mismatch::Unaligned {
+                position,
+                len: own[position],
+                tokens: tokens.get(position).copied().unwrap_or(0),
+            })),
+        }
+    }
+
+    /// Names the field of an error.
+    pub(super) fn named(&self, mismatch: Mismatch) -> Error {
+        Error::Mismatch {
+            field: self.field.clone(),
+            mismatch,
         }
     }
 
@@ -76,32 +153,47 @@ impl Rule {
         Dtype::Int64
     }
 
-    /// Makes the slot of samples of these shapes, of a rule that joins samples of different ones.
+    /// Makes the slot of samples of these shapes, of a rule that joins samples of different ones. Padded
+    /// ones are written to the memory `given`, if that has the sizes of [`Padding::tensors`].
     ///
     /// # Errors
     ///
     /// [`Error::Mismatch`]: they do not fit together; [`Error::Memory`].
-    pub fn slot(&self, dtype: Dtype, mut shapes: Vec<Vec<usize>>) -> Result<Slot> {
+    pub fn slot(
+        &self,
+        dtype: Dtype,
+        mut shapes: Vec<Vec<usize>>,
+        given: Vec<Destination>,
+    ) -> Result<Slot> {
         let dtype = self.seen(dtype, &mut shapes);
-        let named = |mismatch| Error::Mismatch {
-            field: self.field.clone(),
-            mismatch,
-        };
+        let named = |mismatch| self.named(mismatch);
         match &self.how {
-            How::Pad(padding) => Ok(Slot::padded(Padded::new(padding, dtype, shapes, named)?)),
+            How::Pad(padding) => {
+                let padded = Padded::new(padding, dtype, shapes, given, named)?;
+                Ok(Slot::padded(padded))
+            }
             _ => Ok(Slot::joined(Joined::new(dtype, shapes, named)?)),
         }
+    }
+
+    /// Makes the slot of samples of these shapes, of a rule that packs them into `rows`.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Rule::slot`].
+    pub fn pack(
+        &self,
+        packs: &Packs,
+        rows: &Rows,
+        dtype: Dtype,
+        shapes: Vec<Vec<usize>>,
+    ) -> Result<Slot> {
+        Packed::new(self, packs, rows, dtype, shapes).map(Slot::packed)
     }
 
     /// Joins samples that were kept apart because their shapes were not known.
     pub fn join(&self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
         let shapes = samples.iter().map(|sample| sample.shape.clone()).collect();
-        let slot = self.slot(dtype, shapes)?;
-        for (position, sample) in samples.iter().enumerate() {
-            let mut seat = slot.seat(position, &sample.shape, dtype.itemsize())?;
-            seat.copy_from_slice(sample.memory.bytes());
-            seat.leave();
-        }
-        slot.finish(true)
+        self.slot(dtype, shapes, Vec::new())?.filled(samples, dtype)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
+use super::packed::Packed;
 use super::padded::Padded;
 use super::{Loose, Slot};
 use crate::memory::{Lease, RowsMut};
@@ -14,6 +15,9 @@ enum Place<'a> {
     Within(RowsMut<'a>, Range<usize>),
     /// Memory of its own, from which it is copied to its row.
     Around(&'a Padded, usize, RowsMut<'a>, Lease),
+    /// The places of its pieces, and memory of its own, from which it is copied there; without that it
+    /// is written to the first of them.
+    Pieces(&'a Packed, usize, Vec<RowsMut<'a>>, Option<Lease>),
     /// Memory of its own, which the slot keeps.
     Loose(&'a Slot, usize, Loose),
 }
@@ -37,6 +41,15 @@ impl<'a> Seat<'a> {
         Seat(Place::Around(padded, position, row, memory))
     }
 
+    pub(super) fn packed(
+        packed: &'a Packed,
+        position: usize,
+        places: Vec<RowsMut<'a>>,
+        memory: Option<Lease>,
+    ) -> Seat<'a> {
+        Seat(Place::Pieces(packed, position, places, memory))
+    }
+
     pub(super) fn loose(slot: &'a Slot, position: usize, loose: Loose) -> Seat<'a> {
         Seat(Place::Loose(slot, position, loose))
     }
@@ -47,6 +60,9 @@ impl<'a> Seat<'a> {
             Place::Within(..) => {}
             Place::Around(padded, position, mut row, memory) => {
                 padded.place(position, &memory, &mut row);
+            }
+            Place::Pieces(packed, position, mut places, memory) => {
+                packed.place(position, &mut places, memory.as_deref());
             }
             Place::Loose(slot, position, loose) => slot.keep(position, loose),
         }
@@ -59,7 +75,8 @@ impl Deref for Seat<'_> {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Place::Within(row, body) => &row[body.clone()],
-            Place::Around(_, _, _, memory) => memory,
+            Place::Around(_, _, _, memory) | Place::Pieces(_, _, _, Some(memory)) => memory,
+            Place::Pieces(_, _, places, None) => places.first().map_or(&[], |place| place),
             Place::Loose(_, _, loose) => &loose.memory,
         }
     }
@@ -69,7 +86,8 @@ impl DerefMut for Seat<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Place::Within(row, body) => &mut row[body.clone()],
-            Place::Around(_, _, _, memory) => memory,
+            Place::Around(_, _, _, memory) | Place::Pieces(_, _, _, Some(memory)) => memory,
+            Place::Pieces(_, _, places, None) => places.first_mut().map_or(&mut [], |place| place),
             Place::Loose(_, _, loose) => &mut loose.memory,
         }
     }

@@ -1,6 +1,7 @@
 //! Where the samples of one field meet, each written or kept by whichever thread made it.
 
 use super::joined::Joined;
+use super::packed::Packed;
 use super::padded::Padded;
 use super::{Dense, Field, Loose, Seat, bytes_of};
 use crate::error::{Error, Result};
@@ -27,6 +28,7 @@ enum Kind {
     Lists(Vec<Slot>),
     Padded(Padded),
     Joined(Joined),
+    Packed(Packed),
     Apart(Vec<Slot>),
     Refused(Error),
 }
@@ -102,6 +104,13 @@ impl Slot {
         }
     }
 
+    pub(super) fn packed(packed: Packed) -> Slot {
+        Slot {
+            dtype: Dtype::UInt8,
+            kind: Kind::Packed(packed),
+        }
+    }
+
     /// Makes a slot of samples that do not fit together; the error comes once they are all made.
     pub fn refused(error: Error) -> Slot {
         Slot {
@@ -123,6 +132,7 @@ impl Slot {
         match &self.kind {
             Kind::Padded(padded) => Some(padded.shape(position)),
             Kind::Joined(joined) => Some(joined.shape(position)),
+            Kind::Packed(packed) => Some(packed.shape(position)),
             _ => None,
         }
     }
@@ -159,6 +169,7 @@ impl Slot {
             }
             Kind::Padded(padded) => padded.seat(position),
             Kind::Joined(joined) => joined.seat(position),
+            Kind::Packed(packed) => packed.seat(position),
             _ => {
                 let memory = lease(bytes_of(shape, itemsize))?;
                 let shape = shape.to_vec();
@@ -216,6 +227,16 @@ impl Slot {
         }
     }
 
+    /// Writes samples to their seats, and joins them.
+    pub fn filled(self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
+        for (position, sample) in samples.iter().enumerate() {
+            let mut seat = self.seat(position, &sample.shape, dtype.itemsize())?;
+            seat.copy_from_slice(sample.memory.bytes());
+            seat.leave();
+        }
+        self.finish(true)
+    }
+
     /// Joins the samples. Without `batched` there is one, and it gets no leading dimension.
     pub fn finish(self, batched: bool) -> Result<Field> {
         let dtype = self.dtype;
@@ -247,6 +268,7 @@ impl Slot {
             }
             Kind::Padded(padded) => padded.finish().map(Field::Padded),
             Kind::Joined(joined) => joined.finish().map(Field::Joined),
+            Kind::Packed(packed) => packed.finish().map(Field::Packed),
             Kind::Apart(slots) => {
                 let each = slots.into_iter().map(|slot| slot.finish(false));
                 each.collect::<Result<_>>().map(Field::Apart)

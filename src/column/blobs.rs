@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::files::read_exact_at;
 use super::{Paths, Ragged, Spans, Stamp};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
@@ -213,11 +214,11 @@ impl Look<'_> {
     /// [`Error::Read`], [`Error::Changed`].
     pub fn read(&mut self, part: Range<u64>) -> Result<Vec<u8>> {
         let part = part.start.min(self.len)..part.end.min(self.len);
-        let Some(file) = &mut self.file else {
+        let Some(file) = &self.file else {
             return self.blobs.fetch(self.index, part);
         };
         let mut bytes = Vec::new();
-        take(file, part, &mut bytes)
+        take(file, self.len, part, &mut bytes)
             .map_err(|source| Error::read(self.blobs.path(self.index), source))?;
         Ok(bytes)
     }
@@ -233,16 +234,21 @@ fn read(path: &Path, stamp: Option<Stamp>, part: Range<u64>, bytes: &mut Vec<u8>
     if part == Blobs::ALL {
         return file.read_to_end(bytes).map(drop).map_err(failed);
     }
-    take(&mut file, part, bytes).map_err(failed)
+    let len = match stamp {
+        Some(stamp) => stamp.len(),
+        None => file.metadata().map_err(failed)?.len(),
+    };
+    take(&file, len, part, bytes).map_err(failed)
 }
 
-/// Adds the bytes of `part`, all of them, to `bytes`.
-fn take(file: &mut File, part: Range<u64>, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let len = part.end.saturating_sub(part.start);
-    file.seek(SeekFrom::Start(part.start))?;
-    let found = file.take(len).read_to_end(bytes)?;
-    if (found as u64) < len {
+/// Reads the bytes of `part` of a file of `whole` bytes, all of them and by one call.
+fn take(file: &File, whole: u64, part: Range<u64>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    if part.end > whole {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(())
+    let len = part.end.saturating_sub(part.start) as usize;
+    bytes.clear();
+    bytes.try_reserve_exact(len)?;
+    bytes.resize(len, 0);
+    read_exact_at(file, bytes, part.start)
 }

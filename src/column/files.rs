@@ -76,15 +76,6 @@ impl Files {
         Stamp::of_path(self.path(at)).ok() != Some(self.stamps[at])
     }
 
-    /// Refuses the file `at` if it is not as it was.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Changed`]; [`Error::Read`]: it is no longer there, or cannot be looked at.
-    pub fn check(&self, at: usize) -> Result<()> {
-        self.stamps[at].check(&*self.file(at)?, self.path(at))
-    }
-
     /// Fills `out` with the bytes of the file `at` from `start` on.
     ///
     /// # Errors
@@ -158,13 +149,15 @@ impl fmt::Debug for Files {
     }
 }
 
+/// Fills `out` with the bytes of a file from `start` on.
 #[cfg(unix)]
-fn read_exact_at(file: &File, out: &mut [u8], start: u64) -> io::Result<()> {
+pub(super) fn read_exact_at(file: &File, out: &mut [u8], start: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, start)
 }
 
+/// Fills `out` with the bytes of a file from `start` on.
 #[cfg(windows)]
-fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> io::Result<()> {
+pub(super) fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> io::Result<()> {
     while !out.is_empty() {
         let read = std::os::windows::fs::FileExt::seek_read(file, out, start)?;
         if read == 0 {

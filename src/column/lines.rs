@@ -1,14 +1,13 @@
 //! The lines of large files: where each begins, and its bytes.
 //!
-//! Owns the index, one number per line, and a window of the file for each thread, so that neighbours are
-//! read together. Lines end with `\n`; those of nothing but spaces, tabs and `\r` are none, and a byte
+//! Owns the index, one number per line; a [`Reader`] reads them. Lines end with `\n`; those of nothing but spaces, tabs and `\r` are none, and a byte
 //! order mark at the beginning of a file is no part of its first. Invariant: a line is read from a file
 //! that is as it was when it was indexed.
 
+mod reader;
 mod scanned;
 mod stored;
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -18,20 +17,13 @@ use super::{Files, Paths, Stamp};
 use crate::error::{Error, Result};
 use crate::scan::scan;
 use crate::sync::Arc;
+pub use reader::Reader;
 use scanned::Piece;
 
 /// Bytes that are looked through at once.
 const PIECE: u64 = 1 << 20;
-/// As many bytes are read at once where lines are wanted one after the other.
-const AHEAD: u64 = 64 << 10;
-/// A thread gives larger windows back at once.
-const SPARE_BYTES: usize = 4 << 20;
 /// What a file may begin with.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-
-thread_local! {
-    static WINDOW: RefCell<Window> = const { RefCell::new(Window::NONE) };
-}
 
 /// Lines of files, one file after the other.
 #[derive(Debug)]
@@ -51,35 +43,6 @@ struct Starts {
     lines: Vec<u64>,
     /// How many `\n` there are before each piece of [`PIECE`] bytes.
     before: Vec<u64>,
-}
-
-/// A part of a file, as a thread has read it.
-struct Window {
-    /// Of the lines; 0 of none.
-    owner: usize,
-    file: usize,
-    start: u64,
-    bytes: Vec<u8>,
-    /// The line that would be the next one.
-    next: usize,
-}
-
-impl Window {
-    const NONE: Window = Window {
-        owner: 0,
-        file: 0,
-        start: 0,
-        bytes: Vec::new(),
-        next: 0,
-    };
-
-    /// Where a part of the file is in the window.
-    fn place(&self, owner: usize, file: usize, part: &Range<u64>) -> Option<Range<usize>> {
-        let end = self.start + self.bytes.len() as u64;
-        let holds = (self.owner, self.file) == (owner, file);
-        (holds && self.start <= part.start && part.end <= end)
-            .then(|| (part.start - self.start) as usize..(part.end - self.start) as usize)
-    }
 }
 
 impl Lines {
@@ -195,7 +158,7 @@ impl Lines {
     ///
     /// # Errors
     ///
-    /// As [`Lines::with`].
+    /// [`Error::Changed`], [`Error::Read`]: the file is not as it was, or cannot be read.
     pub fn number(&self, index: usize) -> Result<u64> {
         let (file, place) = self.place(index);
         let piece = place.start / PIECE;
@@ -205,46 +168,9 @@ impl Lines {
         Ok(self.starts[file].before[piece as usize] + ends + 1)
     }
 
-    /// Refuses the file of the line at `index`, which must be below [`Lines::len`], if it is not as it was.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Changed`], [`Error::Read`].
-    pub fn check(&self, index: usize) -> Result<()> {
-        self.files.check(self.place(index).0)
-    }
-
-    /// Calls `look` with the bytes of the line at `index`, which must be below [`Lines::len`], and with
-    /// the space behind it; it must not ask for other lines.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read.
-    /// [`Error::Memory`]: there is no room for the line.
-    pub fn with<T>(&self, index: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let (file, part) = self.place(index);
-        WINDOW.with_borrow_mut(|window| {
-            if let Some(place) = window.place(self.id, file, &part) {
-                self.files.check(file)?;
-                window.next = index + 1;
-                return Ok(look(&window.bytes[place]));
-            }
-            let follows = window.owner == self.id && window.next == index;
-            let ahead = if follows { AHEAD } else { 0 };
-            let end = part.end.max(part.start.saturating_add(ahead));
-            let end = end.min(self.files.stamp(file).len());
-            window.owner = 0;
-            let bytes = (end - part.start) as usize;
-            resize(&mut window.bytes, bytes)?;
-            self.files.read(file, part.start, &mut window.bytes)?;
-            (window.owner, window.file, window.start) = (self.id, file, part.start);
-            window.next = index + 1;
-            let seen = look(&window.bytes[..(part.end - part.start) as usize]);
-            if window.bytes.capacity() > SPARE_BYTES {
-                (window.owner, window.bytes) = (0, Vec::new());
-            }
-            Ok(seen)
-        })
+    /// Reads the lines of one list of samples.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(self)
     }
 }
 
@@ -257,15 +183,4 @@ fn stamp(path: &Path) -> Result<Stamp> {
         return Err(failed(std::io::ErrorKind::IsADirectory.into()));
     }
     Ok(stamp)
-}
-
-/// Makes room for exactly `len` bytes.
-fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
-    let more = len.saturating_sub(bytes.len());
-    bytes.try_reserve_exact(more).map_err(|_| Error::Memory {
-        bytes: len,
-        source: std::io::ErrorKind::OutOfMemory.into(),
-    })?;
-    bytes.resize(len, 0);
-    Ok(())
 }

@@ -27,7 +27,7 @@ pub use cast::Cast;
 pub use documents::Documents;
 pub use files::{Files, Opened};
 pub use flat::Flat;
-pub use lines::Lines;
+pub use lines::{Lines, Reader};
 pub use numbers::Numbers;
 pub use offsets::Offsets;
 pub use paths::Paths;

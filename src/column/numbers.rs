@@ -26,6 +26,11 @@ impl Numbers {
         self.0.is_empty()
     }
 
+    /// Asks for the memory of the number at `place`, which is read soon.
+    pub fn prefetch(&self, place: usize) {
+        self.0.prefetch(place..place + 1);
+    }
+
     /// Returns the number at `place`, which must be below [`Numbers::len`].
     pub fn get(&self, place: usize) -> i64 {
         debug_assert!(place < self.len());

@@ -40,6 +40,11 @@ impl Offsets {
         self.len() == 0
     }
 
+    /// Asks for the memory of where the sample at `index` lies, which must be below [`Offsets::len`].
+    pub fn prefetch(&self, index: usize) {
+        self.0.prefetch(index);
+    }
+
     /// Returns the entries of the sample at `index`, which must be below [`Offsets::len`].
     ///
     /// # Errors

@@ -57,6 +57,11 @@ impl Ragged {
         self.offsets.range(index, self.values.len())
     }
 
+    /// Asks for the memory of where the sample at `index` lies, which is looked at soon.
+    pub fn prefetch_range(&self, index: usize) {
+        self.offsets.prefetch(index);
+    }
+
     /// Asks for the memory of the sample at `index`, which is read soon.
     pub fn prefetch(&self, index: usize) {
         if let Ok(range) = self.range(index) {

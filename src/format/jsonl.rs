@@ -27,6 +27,9 @@ thread_local! {
     static FOUND: RefCell<Vec<Option<std::ops::Range<usize>>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// What became of a value: its error is the reason why nothing did.
+type Made = std::result::Result<(), String>;
+
 /// What the values of a field are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
@@ -76,10 +79,14 @@ impl Jsonl {
     pub fn element(&self, field: usize, wanted: Option<Element>) -> Result<Element> {
         let mut found = None;
         let mut failed = None;
+        let mut reader = self.lines.reader();
         for index in 0..self.lines.len().min(FIRST_LINES) {
-            let seen = self.value(index, field, |value| {
-                value.map_or(Ok(None), |value| seen(value, wanted))
+            let seen = reader.with(index, |line| {
+                self.pick(line, field, |value| {
+                    value.map_or(Ok(None), |value| seen(value, wanted))
+                })
             });
+            let seen = seen.and_then(|seen| self.told(index, field, seen));
             match (seen, found) {
                 (Err(error), _) => {
                     failed.get_or_insert(error);
@@ -103,24 +110,40 @@ impl Jsonl {
         }
     }
 
-    /// Calls `make` with the value of a field of the line at `index`, which must be below the number of
-    /// lines; None: missing. Its error is the reason.
+    /// Calls `make` with the position of each line at `indices`, which must be below the number of lines, and
+    /// with the value of a field; None: missing. Its error is the reason.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: the line is no JSON, or what `make` says. Those of [`Lines::with`].
-    fn value<T>(
+    /// With the position: [`Error::Decode`]: the line is no JSON, or what `make` says. Those of
+    /// [`Reader::with`](crate::column::Reader::with).
+    fn each(
+        &self,
+        indices: &[usize],
+        field: usize,
+        make: &mut dyn FnMut(usize, Option<Value<'_>>) -> Made,
+    ) -> Result<()> {
+        if self.fields.len() > 1 {
+            return recent::each(self, indices, field, make);
+        }
+        let mut reader = self.lines.reader();
+        for (position, &index) in indices.iter().enumerate() {
+            let made = reader.with(index, |line| {
+                self.pick(line, field, |value| make(position, value))
+            });
+            let told = made.and_then(|made| self.told(index, field, made));
+            told.map_err(|error| error.at(position))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the error of what became of a field of the line at `index`.
+    fn told<T>(
         &self,
         index: usize,
         field: usize,
-        make: impl FnOnce(Option<Value<'_>>) -> std::result::Result<T, String>,
+        made: std::result::Result<std::result::Result<T, String>, Flaw>,
     ) -> Result<T> {
-        let made = if self.fields.len() == 1 {
-            self.lines
-                .with(index, |line| self.pick(line, field, make))?
-        } else {
-            recent::value(self, index, field, make)?
-        };
         match made {
             Ok(Ok(made)) => Ok(made),
             Ok(Err(reason)) => self.refuse(index, Some(field), &reason),
@@ -268,22 +291,28 @@ impl Table for JsonColumn {
         let Some(dtype) = self.dtype else {
             return Ok(());
         };
-        let places = out.chunks_exact_mut(dtype.itemsize());
-        for (position, (&index, place)) in indices.iter().zip(places).enumerate() {
-            let made = self.source.value(index, self.field, |value| {
-                let written = value.and_then(|value| value.write(dtype, place));
-                written.ok_or_else(|| misfit(value, Some(dtype)))
-            });
-            made.map_err(|error| error.at(position))?;
-        }
-        Ok(())
+        let mut places = out.chunks_exact_mut(dtype.itemsize());
+        self.source.each(indices, self.field, &mut |_, value| {
+            let written = value
+                .zip(places.next())
+                .and_then(|(value, place)| value.write(dtype, place));
+            written.ok_or_else(|| misfit(value, Some(dtype)))
+        })
     }
 
     fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
-        self.source.value(index, self.field, |value| {
+        let mut all = self.all_bytes(&[index]).map_err(|error| error.placed().1)?;
+        Ok(all.pop().unwrap_or_default())
+    }
+
+    fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        let mut all = Vec::with_capacity(indices.len());
+        self.source.each(indices, self.field, &mut |_, value| {
             let text = value.and_then(Value::text);
             let text = text.ok_or_else(|| misfit(value, None))?;
-            Ok(text.into_bytes().into_boxed_slice())
-        })
+            all.push(text.into_bytes().into_boxed_slice());
+            Ok(())
+        })?;
+        Ok(all)
     }
 }

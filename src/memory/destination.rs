@@ -6,6 +6,8 @@ use std::fmt;
 use std::slice;
 
 use super::lease::Lease;
+use super::slab::lease;
+use crate::error::Result;
 
 /// Bytes that are written once, and then belong to a tensor.
 #[derive(Debug)]
@@ -17,6 +19,14 @@ pub enum Destination {
 }
 
 impl Destination {
+    /// Returns memory that was given, if it has `bytes` bytes, or else a lease of so many.
+    pub fn or_lease(given: Option<Destination>, bytes: usize) -> Result<Destination> {
+        match given {
+            Some(given) if given.len() == bytes => Ok(given),
+            _ => lease(bytes).map(Self::Lease),
+        }
+    }
+
     /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match self {

@@ -31,6 +31,7 @@ struct Pool {
     birth: u64,
     idle: FreeList<Block>,
     leased_bytes: AtomicUsize,
+    mapped_blocks: AtomicUsize,
     /// Held while the trimming thread is started or stopped; that thread never takes it.
     trimmer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -42,6 +43,8 @@ pub struct Stats {
     pub leased_bytes: usize,
     /// Kept for reuse.
     pub idle_bytes: usize,
+    /// Blocks that were mapped so far, because none was there for reuse.
+    pub mapped_blocks: usize,
 }
 
 /// Leases `bytes` bytes with arbitrary, initialised values.
@@ -69,6 +72,7 @@ pub fn stats() -> Stats {
     Stats {
         leased_bytes: pool.leased_bytes.load(Ordering::Relaxed),
         idle_bytes: pool.idle.idle_bytes(),
+        mapped_blocks: pool.mapped_blocks.load(Ordering::Relaxed),
     }
 }
 
@@ -117,6 +121,7 @@ impl Pool {
             birth,
             idle: FreeList::new(),
             leased_bytes: AtomicUsize::new(0),
+            mapped_blocks: AtomicUsize::new(0),
             trimmer: Mutex::new(None),
         }
     }
@@ -138,6 +143,7 @@ impl Pool {
 
     /// Maps a new block, if need be in place of what is idle.
     fn map(&self, class: usize) -> std::io::Result<Block> {
+        self.mapped_blocks.fetch_add(1, Ordering::Relaxed);
         Block::map(class).or_else(|_| {
             drop(self.idle.drain());
             Block::map(class)
@@ -210,7 +216,7 @@ mod tests {
         pool.give_back(block);
         assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), 0);
         assert_eq!(pool.idle.idle_bytes(), class);
-        let larger = pool.take(2 * class).unwrap();
+        let larger = pool.take(3 * class).unwrap();
         assert_eq!(pool.idle.idle_bytes(), class);
         let again = pool.take(class).unwrap();
         assert_eq!(again.start(), start);
@@ -293,12 +299,14 @@ mod tests {
                 == Stats {
                     leased_bytes: 0,
                     idle_bytes: 0,
+                    mapped_blocks: 0,
                 };
             drop(lease(100_000));
             let reused = stats()
                 == Stats {
                     leased_bytes: 0,
                     idle_bytes: 106_496,
+                    mapped_blocks: 1,
                 };
             // SAFETY: ends the child without running what belongs to the parent.
             unsafe { libc::_exit(i32::from(fresh) + 2 * i32::from(reused)) };

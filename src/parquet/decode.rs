@@ -14,11 +14,13 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use bytes::Bytes;
 
+use super::checked::Checked;
 use super::levels::{Levels, Misfit};
 use super::pages;
 use super::part::Part;
 use super::schema::{Kind, Leaf};
-use super::tables::{Tables, caught};
+use super::tables::Tables;
+use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, Plain, View};
 
@@ -47,12 +49,13 @@ pub(super) fn decode(tables: &Tables, number: usize, leaf: &Leaf, name: &str) ->
     };
     let chunk = &located(chunk).map_err(|error| damaged(error.to_string()))?;
     let bytes = bytes(tables, file, chunk, &damaged)?;
-    pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
-    let read = || {
-        let pages = SerializedPageReader::new(Arc::new(bytes), chunk, rows.len(), None)?;
+    let sizes = pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
+    let open = || SerializedPageReader::new(Arc::new(bytes), chunk, rows.len(), None);
+    let read = called(open).and_then(|pages| {
+        let pages = Checked::new(pages, sizes, leaf.descriptor.clone());
         leaf.read(pages, size)
-    };
-    match caught(path, read)? {
+    });
+    match read {
         Ok(part) => Ok(part),
         Err(Stop::Damage(reason)) => Err(damaged(reason)),
         Err(Stop::Null(row)) => Err(Error::Null {
@@ -106,6 +109,8 @@ fn bytes(
     let bytes = Bytes::from(bytes);
     Ok(Chunk { first, bytes })
 }
+
+type Pages = Checked<SerializedPageReader<Chunk>>;
 
 /// A stretch of a file, read at places of the file.
 struct Chunk {
@@ -164,18 +169,18 @@ enum Stop {
     Null(usize),
 }
 
-impl From<ParquetError> for Stop {
-    fn from(error: ParquetError) -> Stop {
-        Stop::Damage(error.to_string())
+/// Calls the decoder, which may panic.
+fn called<T>(
+    decoder: impl FnOnce() -> ::parquet::errors::Result<T>,
+) -> std::result::Result<T, Stop> {
+    match caught(decoder) {
+        Ok(made) => made.map_err(|error| Stop::Damage(error.to_string())),
+        Err(words) => Err(Stop::Damage(format!("it is damaged: {words}"))),
     }
 }
 
 impl Leaf {
-    fn read(
-        &self,
-        pages: SerializedPageReader<Chunk>,
-        size: Size,
-    ) -> std::result::Result<Part, Stop> {
+    fn read(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
         match self.kind {
             Kind::Bool => self.plain::<BoolType>(pages, size),
             Kind::Int(Dtype::Int8) => self.numbers::<Int32Type, _>(pages, size, |n| n as i8),
@@ -197,11 +202,7 @@ impl Leaf {
     }
 
     /// Reads numbers that are stored as they are wanted.
-    fn plain<T: DataType>(
-        &self,
-        pages: SerializedPageReader<Chunk>,
-        size: Size,
-    ) -> std::result::Result<Part, Stop>
+    fn plain<T: DataType>(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop>
     where
         T::T: Plain,
     {
@@ -212,7 +213,7 @@ impl Leaf {
 
     fn numbers<T: DataType, N: Plain>(
         &self,
-        pages: SerializedPageReader<Chunk>,
+        pages: Pages,
         size: Size,
         number: impl Fn(T::T) -> N,
     ) -> std::result::Result<Part, Stop> {
@@ -222,11 +223,7 @@ impl Leaf {
         Ok(self.part(View::owned(all), levels))
     }
 
-    fn halves(
-        &self,
-        pages: SerializedPageReader<Chunk>,
-        size: Size,
-    ) -> std::result::Result<Part, Stop> {
+    fn halves(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
         let mut all: Vec<u16> = Vec::new();
         let take = |values: &mut Vec<_>| {
             for value in values.drain(..) {
@@ -238,11 +235,7 @@ impl Leaf {
         Ok(self.part(View::owned(all), levels))
     }
 
-    fn letters<T: DataType>(
-        &self,
-        pages: SerializedPageReader<Chunk>,
-        size: Size,
-    ) -> std::result::Result<Part, Stop> {
+    fn letters<T: DataType>(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
         let (mut all, mut offsets) = (Vec::new(), vec![0]);
         let take = |values: &mut Vec<T::T>| {
             for value in values.drain(..) {
@@ -257,7 +250,7 @@ impl Leaf {
     /// Reads all rows into `values`, which `take` may empty after each batch. Returns where lists begin.
     fn each<T: DataType>(
         &self,
-        pages: SerializedPageReader<Chunk>,
+        pages: Pages,
         size: Size,
         values: &mut Vec<T::T>,
         mut take: impl FnMut(&mut Vec<T::T>),
@@ -268,13 +261,9 @@ impl Leaf {
         loop {
             definitions.clear();
             repetitions.clear();
-            let read = reader.read_records(
-                BATCH,
-                Some(&mut definitions),
-                Some(&mut repetitions),
-                values,
-            );
-            let (records, _, count) = read?;
+            let (defined, repeated) = (Some(&mut definitions), Some(&mut repetitions));
+            let read = || reader.read_records(BATCH, defined, repeated, values);
+            let (records, _, count) = called(read)?;
             let taken = levels.take(count, &definitions, &repetitions);
             take(values);
             match taken {

@@ -8,11 +8,14 @@
 //! Invariant: no two threads decode the same column of the same row group at once.
 
 mod cache;
+mod checked;
 mod column;
 mod decode;
+mod delta;
 mod levels;
 mod pages;
 mod part;
+mod runs;
 mod schema;
 mod tables;
 mod thrift;

@@ -5,15 +5,22 @@
 
 use ::parquet::basic::CompressionCodec;
 
+use super::runs::varint;
 use super::thrift;
 
-/// Refuses a run of pages one of which cannot be what it announces.
-pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<(), String> {
+/// `INDEX_PAGE`, which readers pass over.
+const INDEX: i64 = 1;
+
+/// Refuses a run of pages one of which cannot be what it announces; returns what each becomes, in bytes.
+pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<Vec<usize>, String> {
+    let mut sizes = Vec::new();
     while !bytes.is_empty() {
-        let (mut made, mut stored) = (0, 0);
+        let (mut kind, mut made, mut stored, mut levels) = (0, 0, 0, 0_i64);
         let rest = thrift::pass(bytes, thrift::PAGE, &mut |field, number| match field {
+            [1] => kind = number,
             [2] => made = number,
             [3] => stored = number,
+            [8, 5 | 6] => levels = levels.saturating_add(number), // of version 2: not compressed
             _ => {}
         });
         let rest = rest.ok_or("the header of a page is damaged")?;
@@ -28,14 +35,28 @@ pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<(), Str
                 "a page of {size} bytes announces {made}, uncompressed"
             ));
         }
-        if usize::try_from(made).map_or(true, |made| made > most) {
-            return Err(format!(
-                "a page of {size} bytes announces {made} decompressed ones"
-            ));
+        if codec == CompressionCodec::SNAPPY && made != stored {
+            let packed = usize::try_from(levels)
+                .ok()
+                .and_then(|at| rest[..size].get(at..));
+            let own = packed.and_then(|packed| varint(packed, u32::BITS));
+            if own.map(|(len, _)| len) != (made - levels).try_into().ok() {
+                return Err(format!(
+                    "a page announces {made} bytes, and what it is compressed to says otherwise"
+                ));
+            }
+        }
+        match usize::try_from(made) {
+            Ok(made) if made <= most => sizes.extend((kind != INDEX).then_some(made)),
+            _ => {
+                return Err(format!(
+                    "a page of {size} bytes announces {made} decompressed ones"
+                ));
+            }
         }
         bytes = &rest[size..];
     }
-    Ok(())
+    Ok(sizes)
 }
 
 /// The most bytes that a codec makes of `size`.

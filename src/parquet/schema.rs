@@ -142,17 +142,23 @@ fn is_list_of_one(schema: &SchemaDescriptor, descriptor: &ColumnDescPtr, depth: 
         Some(logical) => logical == &LogicalType::List,
         None => info.converted_type() == ConvertedType::LIST,
     };
-    let once = list.get_basic_info().repetition() != Repetition::REPEATED;
+    let once = is_repeated(list.get_basic_info()) == Some(false);
     let entries = list
         .get_fields()
         .first()
         .map(|field| field.get_basic_info());
     let is_entry = |info: &BasicTypeInfo| {
         let name = info.name();
-        info.repetition() == Repetition::REPEATED
+        is_repeated(info) == Some(true)
             && (depth == 1 || name != "array" && name != format!("{}_tuple", list.name()))
     };
     is_marked && once && depth <= 2 && entries.is_some_and(is_entry)
+}
+
+/// Whether a field comes any number of times; None: a damaged schema does not say.
+fn is_repeated(info: &BasicTypeInfo) -> Option<bool> {
+    info.has_repetition()
+        .then(|| info.repetition() == Repetition::REPEATED)
 }
 
 /// Whether the structs that a column is in, up to `depth` levels above it, are marked as nothing else.

@@ -1,7 +1,6 @@
 //! Parquet files that are one table, and what of them is kept.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ::parquet::errors::ParquetError;
@@ -11,6 +10,7 @@ use bytes::Bytes;
 
 use super::cache::Cache;
 use super::thrift;
+use crate::caught::caught;
 use crate::column::{Files, Paths};
 use crate::error::{Error, Result};
 use crate::fork::Renewed;
@@ -20,6 +20,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are read of the end of a file at first.
 const TAIL: u64 = 64 << 10;
+/// Bytes behind a footer: its length, and `PAR1`.
+const ENDING: u64 = 8;
 
 /// Files with the same columns, one after the other; columns share their cache.
 #[derive(Debug)]
@@ -146,68 +148,98 @@ fn footer(files: &Files, at: usize) -> Result<ParquetMetaData> {
     loop {
         let mut tail = vec![0; wanted as usize];
         files.read(at, len - wanted, &mut tail)?;
+        let damaged = |reason: String| Error::decode(reason).of_file(path);
         let tail = Bytes::from(tail);
-        let parsed = caught(path, || {
+        let size = claimed(&tail).filter(|size| size + ENDING <= len);
+        if let Some(size) = size.filter(|size| size + ENDING > wanted) {
+            wanted = size + ENDING;
+            continue;
+        }
+        let fields = size.map(|size| {
+            Fields::read(&tail[(wanted - ENDING - size) as usize..(wanted - ENDING) as usize])
+        });
+        if fields.as_ref().is_some_and(Option::is_none) {
+            return Err(damaged("its footer is damaged".into()));
+        }
+        let parsed = read(path, || {
             let mut reader = ParquetMetaDataReader::new();
             let parsed = reader.try_parse_sized(&tail, len);
             parsed.and_then(|()| reader.finish())
         });
         match parsed? {
             Ok(footer) => {
-                let checked = check(&footer, &tail);
-                return checked
-                    .map_or_else(|why| Err(Error::decode(why).of_file(path)), |()| Ok(footer));
+                let checked = fields.flatten().unwrap_or_default().check(&footer);
+                return checked.map_err(damaged).map(|()| footer);
             }
             Err(ParquetError::NeedMoreData(more)) if more as u64 > wanted && more as u64 <= len => {
                 wanted = more as u64;
             }
-            Err(error) => return Err(Error::decode(error.to_string()).of_file(path)),
+            Err(error) => return Err(damaged(error.to_string())),
         }
     }
 }
 
-/// Refuses a footer, the end of `tail`, that is not whole or contradicts itself.
-fn check(footer: &ParquetMetaData, tail: &[u8]) -> std::result::Result<(), String> {
-    let end = tail.len().saturating_sub(8);
-    let size = tail[end..]
-        .first_chunk()
-        .map_or(0, |size| u32::from_le_bytes(*size));
-    let bytes = &tail[end.saturating_sub(size as usize)..end];
-    let (mut fields, mut types) = (0, Vec::new());
-    let rest = thrift::pass(bytes, thrift::FOOTER, &mut |field, number| match field {
-        [2] => fields = number,
-        [4, 1, 3, 1] => types.push(number), // of row groups, columns, metadata: the type
-        _ => {}
-    });
-    rest.ok_or("its footer is damaged")?;
-    let schema = footer.file_metadata().schema_descr();
-    let orders = footer.file_metadata().column_orders();
-    if nodes(schema.root_schema()) != fields
-        || orders.is_some_and(|orders| orders.len() != schema.num_columns())
-    {
-        return Err("the fields in its footer do not fit together".into());
+/// Bytes of the footer of a file, by its end; None: it has another end.
+fn claimed(tail: &[u8]) -> Option<u64> {
+    let (_, ending) = tail.split_last_chunk::<{ ENDING as usize }>()?;
+    let (size, magic) = ending.split_first_chunk()?;
+    (magic == b"PAR1").then(|| u64::from(u32::from_le_bytes(*size)))
+}
+
+/// What a footer says, looked at before the `parquet` crate reads it: that takes as long over fields which it
+/// does not know as they claim to be.
+#[derive(Default)]
+struct Fields {
+    /// Of the schema.
+    fields: i64,
+    /// Of the columns of row groups.
+    types: Vec<i64>,
+}
+
+impl Fields {
+    /// Passes over a footer; None: it is not whole.
+    fn read(bytes: &[u8]) -> Option<Fields> {
+        let mut found = Fields::default();
+        thrift::pass(bytes, thrift::FOOTER, &mut |field, number| match field {
+            [2] => found.fields = number,
+            [4, 1, 3, 1] => found.types.push(number), // of row groups, columns, metadata: the type
+            _ => {}
+        })?;
+        Some(found)
     }
-    let groups = footer.row_groups().iter();
-    let chunks = groups.flat_map(RowGroupMetaData::columns);
-    let expected = chunks.clone().map(|chunk| chunk.column_type() as i64);
-    if !expected.eq(types) {
-        return Err("the types in its footer do not fit its columns".into());
-    }
-    for chunk in chunks {
-        let column = chunk.column_descr();
-        let levels = [
-            (chunk.definition_level_histogram(), column.max_def_level()),
-            (chunk.repetition_level_histogram(), column.max_rep_level()),
-        ];
-        for (counts, most) in levels {
-            let counts = counts.filter(|counts| !counts.is_empty());
-            if counts.is_some_and(|counts| counts.len() != most.max(0).cast_unsigned() as usize + 1)
-            {
-                return Err("the statistics in its footer do not fit its columns".into());
+
+    /// Refuses a footer that contradicts itself.
+    fn check(&self, footer: &ParquetMetaData) -> std::result::Result<(), String> {
+        let schema = footer.file_metadata().schema_descr();
+        let orders = footer.file_metadata().column_orders();
+        if nodes(schema.root_schema()) != self.fields
+            || orders.is_some_and(|orders| orders.len() != schema.num_columns())
+        {
+            return Err("the fields in its footer do not fit together".into());
+        }
+        let groups = footer.row_groups().iter();
+        let chunks = groups.flat_map(RowGroupMetaData::columns);
+        let expected = chunks.clone().map(|chunk| chunk.column_type() as i64);
+        if !expected.eq(self.types.iter().copied()) {
+            return Err("the types in its footer do not fit its columns".into());
+        }
+        for chunk in chunks {
+            let column = chunk.column_descr();
+            let levels = [
+                (chunk.definition_level_histogram(), column.max_def_level()),
+                (chunk.repetition_level_histogram(), column.max_rep_level()),
+            ];
+            for (counts, most) in levels {
+                let counts = counts.filter(|counts| !counts.is_empty());
+                if counts
+                    .is_some_and(|counts| counts.len() != most.max(0).cast_unsigned() as usize + 1)
+                {
+                    return Err("the statistics in its footer do not fit its columns".into());
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Counts a field and those below it.
@@ -218,11 +250,6 @@ fn nodes(field: &Type) -> i64 {
 }
 
 /// Runs code of the `parquet` crate, whose panics are errors of the file.
-pub(super) fn caught<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str);
-        let words = words.or_else(|| panic.downcast_ref().copied());
-        let reason = format!("it is damaged: {}", words.unwrap_or("the decoder stopped"));
-        Error::decode(reason).of_file(path)
-    })
+fn read<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T> {
+    caught(run).map_err(|words| Error::decode(format!("it is damaged: {words}")).of_file(path))
 }

@@ -1,6 +1,7 @@
 //! The copying of samples that need no decoding.
 
-use super::leaf::{Kind, Leaf, Scratch};
+use super::kind::Kind;
+use super::leaf::{Leaf, Scratch};
 use super::run::Run;
 use super::tree;
 use crate::collate::Slot;
@@ -52,6 +53,9 @@ fn copy(
         }
         (Kind::Bytes, _) if !leaf.fetches() => {
             slot.keep_bytes(first, leaf.all_bytes(indices)?);
+        }
+        (Kind::Lists, None) if slot.announced(first).is_some() => {
+            seated(leaf, slot, first, indices, scratch)?;
         }
         (Kind::Lists, None) => {
             for (position, &index) in (first..).zip(indices) {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::concat::Concat;
 use super::image::Image;
+use super::kind::Kind;
 use super::letters::{each, utf8};
 use super::lists::Lists;
 use super::record::{Content, Record};
@@ -34,32 +35,6 @@ pub enum Leaf {
     Concat(Concat),
     /// Lists of the samples of a leaf.
     Lists(Lists),
-}
-
-/// What the samples of a leaf are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Rows of one shape.
-    Rows,
-    /// Rows of one shape, more or fewer for each sample.
-    Ragged,
-    /// Text.
-    Text,
-    /// Bytes.
-    Bytes,
-    /// Arrays, each decoded by itself.
-    Array,
-    /// Images.
-    Image,
-    /// Lists of samples of another leaf, more or fewer for each sample.
-    Lists,
-}
-
-impl Kind {
-    /// Whether samples are numbers.
-    pub fn is_numbers(self) -> bool {
-        !matches!(self, Kind::Text | Kind::Bytes)
-    }
 }
 
 /// Memory that a thread keeps for its next copies.
@@ -201,6 +176,15 @@ impl Leaf {
             (Leaf::Lists(lists), at) => lists.shape(at)?,
             (leaf, _) => leaf.fixed_shape(),
         })
+    }
+
+    /// Rows of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Ragged`].
+    pub(super) fn rows_of(&self, index: usize) -> Result<Option<usize>> {
+        match self.at(index)? {
+            (Leaf::Ragged(ragged), at) => ragged.range(at).map(|range| Some(range.len())),
+            (Leaf::Table(table), at) => table.rows_of(at).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Text`]
@@ -346,10 +330,8 @@ impl Leaf {
     /// What samples are, in words.
     pub fn describe(&self) -> String {
         let dtype = self.dtype().name();
-        let shape = match self.fixed_shape() {
-            Some(shape) => format!("shape {shape:?}"),
-            None => "varying shape".into(),
-        };
+        let fixed = self.fixed_shape();
+        let shape = fixed.map_or("varying shape".into(), |shape| format!("shape {shape:?}"));
         match self.kind() {
             Kind::Rows => format!("rows of {dtype}, {shape}"),
             Kind::Ragged => format!("ragged rows of {dtype}, shape {:?}", self.row_shape()),
@@ -363,6 +345,14 @@ impl Leaf {
                 _ => format!("lists of {dtype}"),
             },
         }
+    }
+
+    /// Asks for the memory of the shape of the sample at `index`, which is looked at soon.
+    pub(super) fn prefetch_shape(&self, index: usize) {
+        let Ok((Leaf::Ragged(ragged), at)) = self.at(index) else {
+            return;
+        };
+        ragged.prefetch_range(at);
     }
 
     /// Asks for the memory of the sample at `index`, which is copied soon.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::leaf::{Kind, Leaf, Scratch};
+use super::kind::Kind;
+use super::leaf::{Leaf, Scratch};
 use crate::column::{Numbers, Offsets};
 use crate::error::{Error, Result};
 use crate::sync::Arc;

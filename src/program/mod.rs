@@ -8,13 +8,17 @@ mod copying;
 mod fetched;
 mod foreign;
 mod image;
+mod kind;
 mod leaf;
 mod letters;
 mod lists;
+mod packed;
+mod planned;
 mod record;
 mod ruled;
 mod run;
 mod select;
+mod together;
 mod tree;
 
 use std::time::Instant;
@@ -23,8 +27,10 @@ pub use concat::Concat;
 pub use fetched::{Blob, Fetched};
 pub use foreign::{Foreign, Refusal, Request};
 pub use image::{Image, Source};
-pub use leaf::{Kind, Leaf, Scratch};
+pub use kind::Kind;
+pub use leaf::{Leaf, Scratch};
 pub use lists::Lists;
+pub use planned::Planned;
 pub use record::{Content, Record};
 pub use run::{Making, Run, Task};
 pub use select::Select;
@@ -59,8 +65,8 @@ pub struct Program {
     has_images: bool,
     /// Bytes of a sample, as far as they are known before it is made.
     sample_bytes: usize,
-    /// Whether that is all of them.
-    planned: bool,
+    /// Whether somebody else is asked for a batch whose fields do not fit together.
+    asks: bool,
 }
 
 /// How the samples of one iterator are made.
@@ -102,25 +108,37 @@ impl Program {
             sample_bytes: leaves
                 .iter()
                 .fold(0, |sum, leaf| sum.saturating_add(leaf.sample_bytes())),
-            planned: leaves.iter().all(|leaf| leaf.fixed_shape().is_some()),
             has_images: leaves.iter().any(|leaf| leaf.kind() == Kind::Image),
             fetches: leaves.iter().any(|leaf| leaf.fetches()),
             rules: vec![Rule::stack(); leaves.len()],
             leaves,
             lists,
             len,
+            asks: false,
         })
     }
 
     /// Makes a program of the same samples, whose batches are made by `rules`, one for each leaf; None
-    /// if they are more or fewer.
-    pub fn collated(&self, rules: Vec<Rule>) -> Option<Program> {
-        let stacks = |rule: &Rule| matches!(rule.how, How::Stack);
+    /// if they are more or fewer, or some are packed and others not. `asks` says whether somebody else is asked
+    /// for a batch whose fields do not fit together: its error is then [`Error::Declined`].
+    pub fn collated(&self, rules: Vec<Rule>, asks: bool) -> Option<Program> {
+        let packs = rules.iter().map(|rule| match &rule.how {
+            How::Pack(packs) => Some(packs.packing.is_some()),
+            _ => None,
+        });
+        let packs: Vec<Option<bool>> = packs.collect();
+        let is_packed = packs.first() == Some(&Some(true));
+        let others = packs.get(1..).unwrap_or_default();
+        if (!is_packed && packs.iter().any(Option::is_some))
+            || (is_packed && others.iter().any(|other| *other != Some(false)))
+        {
+            return None;
+        }
         (rules.len() == self.leaves.len()).then(|| Program {
             leaves: self.leaves.clone(),
             lists: self.lists.clone(),
-            planned: self.planned && rules.iter().all(stacks),
             rules,
+            asks,
             ..*self
         })
     }
@@ -140,24 +158,6 @@ impl Program {
         &self.leaves
     }
 
-    /// Shape of every sample of the leaf at `place`, if a batch can be written where it stays: its shape
-    /// is known before, it is no list, and samples are stacked.
-    pub fn direct_shape(&self, place: usize) -> Option<Vec<usize>> {
-        let shape = self.leaves[place].fixed_shape();
-        let is_stacked = matches!(self.rules[place].how, How::Stack);
-        shape.filter(|_| is_stacked && !self.lists[place])
-    }
-
-    /// Bytes that a batch of `samples` is planned to take; fields of unknown shape count 0.
-    pub fn planned_bytes(&self, samples: usize) -> usize {
-        self.sample_bytes.saturating_mul(samples)
-    }
-
-    /// Whether the shapes of all fields are known before samples are made.
-    pub fn is_planned(&self) -> bool {
-        self.planned
-    }
-
     /// Whether samples depend on the seed.
     pub fn is_random(&self) -> bool {
         self.leaves.iter().any(|leaf| leaf.is_random())
@@ -169,7 +169,7 @@ impl Program {
             DECODE_NS
         } else {
             let each = if self.has_images { IMAGE_NS } else { ROW_NS };
-            each * self.leaves.len() as f64 + self.planned_bytes(1) as f64 / ROW_BYTES_PER_NS
+            each * self.leaves.len() as f64 + self.sample_bytes as f64 / ROW_BYTES_PER_NS
         }
     }
 

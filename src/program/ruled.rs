@@ -3,7 +3,7 @@
 //! Owns when the shapes of a batch are known: before it is made, and then each sample is written at its
 //! place; or once its samples are there, which until then stay by themselves.
 
-use super::leaf::Kind;
+use super::kind::Kind;
 use super::run::Run;
 use super::tree;
 use crate::collate::{Dense, Field, How, Slot};
@@ -11,17 +11,33 @@ use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
 
+/// How many samples ahead memory is asked for.
+const AHEAD: usize = 8;
+
 impl Run {
     /// Makes the slot of a leaf that has a rule of its own.
-    pub(super) fn ruled(&self, place: usize, indices: &Indices) -> Result<Slot> {
+    pub(super) fn ruled(
+        &self,
+        place: usize,
+        indices: &Indices,
+        given: Vec<Destination>,
+    ) -> Result<Slot> {
         let rule = &self.program.rules[place];
         let shapes = match self.shapes(place, indices) {
             Ok(shapes) => shapes,
             Err(error) => return Ok(Slot::refused(error)),
         };
+        if self.program.leaves[place].kind() == Kind::Lists && !matches!(rule.how, How::Apart) {
+            let is_array = |shape: &Option<Vec<usize>>| {
+                shape.as_ref().is_some_and(|shape| !shape.contains(&0))
+            };
+            if !shapes.iter().all(is_array) {
+                return Ok(Slot::refused(Error::Unsure));
+            }
+        }
         match shapes.into_iter().collect::<Option<Vec<_>>>() {
             Some(shapes) if !matches!(rule.how, How::Apart) => {
-                let slot = rule.slot(self.program.leaves[place].dtype(), shapes);
+                let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);
                 Ok(slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices))))
             }
             _ => self.apart(place, indices),
@@ -29,16 +45,26 @@ impl Run {
     }
 
     /// The shape of each sample; None for one that is not known yet, or is no array.
-    fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Vec<usize>>>> {
+    pub(super) fn shapes(
+        &self,
+        place: usize,
+        indices: &Indices,
+    ) -> Result<Vec<Option<Vec<usize>>>> {
         let leaf = &self.program.leaves[place];
-        let positions = 0..indices.len();
-        let shapes =
-            positions.map(|position| leaf.shape(self.program.resolve(indices.get(position))?));
+        let index = |position| self.program.resolve(indices.get(position));
+        let shapes = (0..indices.len()).map(|position| {
+            if position + AHEAD < indices.len()
+                && let Ok(ahead) = index(position + AHEAD)
+            {
+                leaf.prefetch_shape(ahead);
+            }
+            leaf.shape(index(position)?)
+        });
         shapes.collect()
     }
 
     /// Makes a slot for each sample.
-    fn apart(&self, place: usize, indices: &Indices) -> Result<Slot> {
+    pub(super) fn apart(&self, place: usize, indices: &Indices) -> Result<Slot> {
         let leaf = &self.program.leaves[place];
         let slots = (0..indices.len()).map(|position| {
             let index = self.program.resolve(indices.get(position))?;
@@ -66,7 +92,7 @@ impl Run {
         indices: &Indices,
     ) -> Result<Field> {
         let rule = &self.program.rules[place];
-        if matches!(rule.how, How::Apart) {
+        if matches!(rule.how, How::Apart | How::Pack(_)) {
             return Ok(Field::Apart(samples));
         }
         let arrays = samples.into_iter().map(|sample| match sample {
@@ -80,7 +106,7 @@ impl Run {
 }
 
 /// Adds which sample of the dataset an error is about.
-fn of_sample(error: Error, indices: &Indices) -> Error {
+pub(super) fn of_sample(error: Error, indices: &Indices) -> Error {
     let position = match &error {
         Error::Mismatch { mismatch, .. } => mismatch.position(),
         _ => None,

@@ -10,7 +10,7 @@ use crate::collate::{Field, How, Slot};
 use crate::column::Blobs;
 use crate::decode::Format;
 use crate::error::{Error, Result};
-use crate::memory::{Destination, lease};
+use crate::memory::Destination;
 use crate::order::Indices;
 use crate::stats::Stages;
 use crate::stream::{Chunk, Completion, Fetch, Work};
@@ -40,9 +40,9 @@ pub struct Task {
     pub first: u64,
     /// Whether fields get a leading batch dimension; otherwise there is exactly one index.
     pub batched: bool,
-    /// Memory that fields must be written to; empty, or one entry per leaf, where None leaves it
-    /// to the program.
-    pub destinations: Vec<Option<Destination>>,
+    /// Memory that fields are to be written to; empty, or for each leaf that of [`Program::tensors`],
+    /// or nothing, which leaves it to the program.
+    pub destinations: Vec<Vec<Destination>>,
 }
 
 /// A batch in the making.
@@ -56,11 +56,11 @@ pub struct Making {
 
 impl Run {
     /// Makes the slot of a leaf.
-    fn slot(&self, place: usize, task: &Task, given: Option<Destination>) -> Result<Slot> {
+    fn slot(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Slot> {
         let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
         let is_ruled = !matches!(self.program.rules[place].how, How::Stack);
         if is_ruled && leaf.kind().is_numbers() {
-            return self.ruled(place, &task.indices);
+            return self.ruled(place, &task.indices, given);
         }
         let shape = match leaf.kind() {
             Kind::Text => return Ok(Slot::texts(rows)),
@@ -81,10 +81,7 @@ impl Run {
         };
         let sample = shape.iter().product::<usize>() * dtype.itemsize();
         let bytes = sample.saturating_mul(rows); // more than there is, if too large
-        let memory = match given {
-            Some(memory) => memory,
-            None => Destination::Lease(lease(bytes)?),
-        };
+        let memory = Destination::or_lease(given.into_iter().next(), bytes)?;
         Ok(Slot::fixed(memory, rows, shape, dtype))
     }
 
@@ -257,9 +254,14 @@ impl Work for Run {
             return Err(Error::Empty);
         }
         let mut destinations = std::mem::take(&mut task.destinations).into_iter();
-        let places = 0..self.program.leaves.len();
-        let slots = places.map(|place| self.slot(place, &task, destinations.next().flatten()));
-        let slots = slots.collect::<Result<_>>()?;
+        let slots = self.packed(&task.indices).unwrap_or_else(|| {
+            let places = 0..self.program.leaves.len();
+            let slots = places.map(|place| {
+                let given = destinations.next().unwrap_or_default();
+                self.slot(place, &task, given)
+            });
+            slots.collect()
+        })?;
         Ok(Making {
             indices: task.indices,
             first: task.first,
@@ -350,13 +352,16 @@ impl Work for Run {
                 source: Box::new(source),
             };
             let field = slot.finish(batch.batched).map_err(named)?;
-            match field {
+            let field = match field {
                 Field::Apart(samples) => self.joined(leaf, samples, &batch.indices),
                 field if list && batch.batched => field.by_place(),
                 field => Ok(field),
-            }
+            };
+            self.program.rules[leaf].completed(field?)
         });
-        let fields = fields.collect();
+        let fields: Result<Vec<Field>> = fields.collect();
+        let fields = fields.and_then(|fields| self.together(fields, &batch.indices));
+        let fields = fields.map_err(|error| self.declined(error, &batch.indices));
         stages.collate += begun.elapsed();
         fields
     }

@@ -3,7 +3,8 @@
 //! Owns when lists are arrays: those of numbers that are of one length at each depth, unless lists are
 //! asked for.
 
-use super::leaf::{Kind, Leaf, Scratch};
+use super::kind::Kind;
+use super::leaf::{Leaf, Scratch};
 use crate::collate::Slot;
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};

@@ -2,7 +2,7 @@
 //!
 //! Owns the C structures of DLPack (dlpack.h 1.3) and the way into torch: the C exchange table of
 //! `torch.Tensor` where there is one, else a capsule for `torch.utils.dlpack.from_dlpack`. Refuses
-//! memory that torch owns already. Invariant: a lease is dropped exactly once, when the last alias
+//! memory that torch owns already. Invariant: an owner is dropped exactly once, when the last alias
 //! of its tensor is gone; that happens on any thread, with or without the interpreter.
 #![allow(unsafe_code)]
 
@@ -17,7 +17,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
 use pyo3::{ffi, intern};
 
-use crate::memory::{Dtype, Lease};
+use crate::memory::{Dtype, Owner};
 
 /// Major version of DLPack whose structures are below.
 const MAJOR: u32 = 1;
@@ -95,11 +95,11 @@ pub(super) struct Borrowed {
 
 /// A managed tensor `M` with what it points to. Both have one address: torch holds the first.
 #[repr(C)]
-struct Export<M> {
+struct Export<M, O> {
     managed: M,
     /// Shape, then strides in elements.
     _extents: Vec<i64>,
-    _lease: Lease,
+    _owner: O,
 }
 
 /// How torch takes tensors over.
@@ -113,9 +113,9 @@ enum Import {
 /// # Errors
 ///
 /// `ValueError` when the lease has not exactly the size of `shape`, and what torch raises.
-pub(super) fn tensor(
+pub(super) fn tensor<O: Owner + 'static>(
     py: Python<'_>,
-    lease: Lease,
+    lease: O,
     shape: &[usize],
     dtype: Dtype,
 ) -> PyResult<Py<PyAny>> {
@@ -240,10 +240,10 @@ fn find_table(torch: &Bound<'_, PyModule>) -> PyResult<Option<&'static ExchangeT
     Ok(None)
 }
 
-fn through_table(
+fn through_table<O: Owner + 'static>(
     py: Python<'_>,
     to_object: ToObject,
-    lease: Lease,
+    lease: O,
     shape: &[usize],
     dtype: Dtype,
 ) -> PyResult<Py<PyAny>> {
@@ -253,7 +253,7 @@ fn through_table(
             minor: MINOR,
         },
         context: ptr::null_mut(),
-        deleter: delete::<Versioned>,
+        deleter: delete::<Versioned, O>,
         flags: 0,
         tensor,
     });
@@ -267,9 +267,9 @@ fn through_table(
     unsafe { Bound::from_owned_ptr_or_err(py, object.cast()) }.map(Bound::unbind)
 }
 
-fn through_capsule(
+fn through_capsule<O: Owner + 'static>(
     from_dlpack: &Bound<'_, PyAny>,
-    lease: Lease,
+    lease: O,
     shape: &[usize],
     dtype: Dtype,
 ) -> PyResult<Py<PyAny>> {
@@ -283,12 +283,17 @@ fn through_capsule(
     let managed = export(lease, shape, carried, |tensor| Legacy {
         tensor,
         context: ptr::null_mut(),
-        deleter: delete::<Legacy>,
+        deleter: delete::<Legacy, O>,
     });
     // SAFETY: a managed tensor under the name that says so, and a destructor that frees it unless
     // its consumer, who renames the capsule, has taken it over.
     let capsule = unsafe {
-        PyCapsule::new_with_pointer_and_destructor(py, managed.cast(), UNUSED, Some(drop_unused))
+        PyCapsule::new_with_pointer_and_destructor(
+            py,
+            managed.cast(),
+            UNUSED,
+            Some(drop_unused::<O>),
+        )
     }?;
     let tensor = from_dlpack.call1((capsule,))?;
     if carried == dtype {
@@ -302,8 +307,8 @@ fn through_capsule(
 
 /// Puts a managed tensor made by `manage` on the heap, for [`delete`] to free.
 #[allow(clippy::cast_possible_wrap)] // the number of dimensions
-fn export<M>(
-    mut lease: Lease,
+fn export<M, O: Owner + 'static>(
+    mut lease: O,
     shape: &[usize],
     dtype: Dtype,
     manage: impl FnOnce(Tensor) -> M,
@@ -337,24 +342,24 @@ fn export<M>(
     let export = Export {
         managed: manage(tensor),
         _extents: extents,
-        _lease: lease,
+        _owner: lease,
     };
     NonNull::from(Box::leak(Box::new(export))).cast()
 }
 
 /// Frees an export: torch calls it when the last alias of the tensor is gone.
-unsafe extern "C" fn delete<M>(managed: *mut M) {
+unsafe extern "C" fn delete<M, O: Owner + 'static>(managed: *mut M) {
     let freed = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: `managed` is the first field of an `Export<M>` that `export` leaked, and DLPack
+        // SAFETY: `managed` is the first field of an `Export<M, O>` that `export` leaked, and DLPack
         // calls a deleter once.
-        drop(unsafe { Box::from_raw(managed.cast::<Export<M>>()) });
+        drop(unsafe { Box::from_raw(managed.cast::<Export<M, O>>()) });
     }));
     // a panic must not cross into torch, and here nobody can handle it
     drop(freed);
 }
 
 /// Frees the tensor of a capsule that nobody has consumed.
-unsafe extern "C" fn drop_unused(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn drop_unused<O: Owner + 'static>(capsule: *mut ffi::PyObject) {
     // SAFETY: called with the capsule that is about to go.
     if unsafe { ffi::PyCapsule_IsValid(capsule, UNUSED.as_ptr()) } == 0 {
         return;
@@ -362,5 +367,5 @@ unsafe extern "C" fn drop_unused(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule is valid under this name.
     let managed = unsafe { ffi::PyCapsule_GetPointer(capsule, UNUSED.as_ptr()) };
     // SAFETY: it holds what `through_capsule` put there, and its name says that it is unconsumed.
-    unsafe { delete::<Legacy>(managed.cast()) };
+    unsafe { delete::<Legacy, O>(managed.cast()) };
 }

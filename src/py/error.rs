@@ -26,7 +26,9 @@ impl From<Error> for PyErr {
                 Ok(raised) => raised.0,
                 Err(_) => PyRuntimeError::new_err(message),
             },
-            Error::Decode { .. } | Error::Changed { .. } => PyOSError::new_err(message),
+            Error::Decode { .. } | Error::Changed { .. } | Error::Link { .. } => {
+                PyOSError::new_err(message)
+            }
             Error::Misfit { path, source } => {
                 let inner = match source {
                     Misfit::Crop { .. } | Misfit::NoPixels => PyValueError::new_err(message),
@@ -50,10 +52,10 @@ impl From<Error> for PyErr {
             | Error::Parts { .. }
             | Error::Offsets { .. }
             | Error::Shape { .. }
-            | Error::UnknownLength { .. }
             | Error::Length { .. }
             | Error::Lengths { .. }
             | Error::Null { .. }
+            | Error::Unsure
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }
@@ -67,7 +69,9 @@ impl From<Error> for PyErr {
             | Error::Inherited
             | Error::Moved
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
-            Error::Leaf { source, .. } | Error::Among { source, .. } => PyErr::from(*source),
+            Error::Leaf { source, .. }
+            | Error::Among { source, .. }
+            | Error::Declined { source, .. } => PyErr::from(*source),
             Error::Sample {
                 index, seq, source, ..
             } => {

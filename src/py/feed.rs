@@ -8,6 +8,7 @@ use pyo3::types::{PyIterator, PyList, PyRange};
 
 use super::{index, tensor};
 use crate::order::{Indices, Slicer};
+use crate::program::Planned;
 use crate::sync::{Mutex, lock};
 
 /// What tasks are pulled from.
@@ -21,6 +22,8 @@ pub(super) enum Source {
         batched: bool,
         /// Whether tensors without dimensions are numbers.
         tensors: bool,
+        /// Whether the state of a task is which of its samples count.
+        marks: bool,
         fetch: Py<PyAny>,
     },
 }
@@ -31,6 +34,8 @@ pub(super) struct Pulled {
     pub(super) state: Option<Box<[u8]>>,
     /// What is handed over in place of a native batch; there are no indices then.
     pub(super) instead: Option<PyResult<Py<PyAny>>>,
+    /// What the batch is planned to take, once somebody has asked.
+    pub(super) planned: Option<Planned>,
 }
 
 /// Whether tasks are being admitted.
@@ -115,9 +120,13 @@ impl Feed {
     }
 
     /// Gives tasks to `submit`, with the place of their first sample, as long as `fits` lets the next
-    /// one in, given its number of indices. One thread does so at a time, for all: tasks are submitted
+    /// one in. One thread does so at a time, for all: tasks are submitted
     /// in the order in which they were pulled.
-    pub(super) fn admit(&self, fits: impl Fn(usize) -> bool, mut submit: impl FnMut(Pulled, u64)) {
+    pub(super) fn admit(
+        &self,
+        fits: impl Fn(&mut Pulled) -> bool,
+        mut submit: impl FnMut(Pulled, u64),
+    ) {
         let mut inner = lock(&self.0);
         if inner.admission != Admission::Idle {
             inner.admission = Admission::Wanted;
@@ -125,8 +134,7 @@ impl Feed {
         }
         inner.admission = Admission::Running;
         loop {
-            let next = inner.pulled.front();
-            let fits = next.is_some_and(|pulled| fits(pulled.indices.len()));
+            let fits = inner.pulled.front_mut().is_some_and(&fits);
             if let Some(pulled) = fits.then(|| inner.pulled.pop_front()).flatten() {
                 let place = inner.place;
                 inner.place += pulled.indices.len() as u64;
@@ -168,10 +176,12 @@ impl Source {
                 batches,
                 batched,
                 tensors,
+                marks,
                 fetch,
             } => {
                 let next = batches.bind(py).try_iter()?.next().transpose()?;
-                Ok(next.map(|task| task_of(task, [*batched, *tensors], fetch.bind(py))))
+                let how = [*batched, *tensors, *marks];
+                Ok(next.map(|task| task_of(task, how, fetch.bind(py))))
             }
         }
     }
@@ -184,6 +194,15 @@ impl Pulled {
             indices,
             state: None,
             instead: None,
+            planned: None,
+        }
+    }
+
+    /// What Python made of a task, or its error.
+    fn made(instead: PyResult<Py<PyAny>>) -> Pulled {
+        Pulled {
+            instead: Some(instead),
+            ..Pulled::native(Indices::list([]))
         }
     }
 }
@@ -191,30 +210,24 @@ impl Pulled {
 /// Reads a task; one that is not made of plain numbers is made by `fetch`, here and now.
 fn task_of(
     task: Bound<'_, PyAny>,
-    [batched, tensors]: [bool; 2],
+    [batched, tensors, marks]: [bool; 3],
     fetch: &Bound<'_, PyAny>,
 ) -> Pulled {
-    let read = || {
+    let read = || -> PyResult<Pulled> {
         let is_spent = batched && task.cast::<PyIterator>().is_ok(); // it can be iterated only once
         let task = if is_spent {
             PyList::new(task.py(), task.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
         } else {
             task
         };
-        match index::read(&task, batched, tensors)? {
-            Some(indices) => Ok(Pulled::native(indices)),
-            None => fetch.call1((task,)).map(|made| Pulled {
-                indices: Indices::list([]),
-                state: None,
-                instead: Some(Ok(made.unbind())),
-            }),
-        }
+        let state = marks.then(|| index::marks(&task)).transpose()?;
+        let pulled = match index::read(&task, batched, tensors)? {
+            Some(indices) => Pulled::native(indices),
+            None => Pulled::made(Ok(fetch.call1((task,))?.unbind())),
+        };
+        Ok(Pulled { state, ..pulled })
     };
-    read().unwrap_or_else(|error| Pulled {
-        indices: Indices::list([]),
-        state: None,
-        instead: Some(Err(error)),
-    })
+    read().unwrap_or_else(|error| Pulled::made(Err(error)))
 }
 
 /// Reads one stretch of an epoch: an int64 tensor, or a range.

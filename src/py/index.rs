@@ -29,13 +29,27 @@ pub(super) fn read(
     Ok(indices.map(Indices::list))
 }
 
-/// Reads an int, a NumPy integer, or an int64 tensor without dimensions.
+/// Tells which indices of a task count: a byte for each, 0 for those that only keep ranks in step.
+pub(super) fn marks(task: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
+    let indices = task.try_iter()?;
+    let marks = indices.map(|index| Ok(u8::from(!is_filler(&index?)?)));
+    marks.collect()
+}
+
+fn is_filler(index: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static FILLER: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let filler = FILLER.import(index.py(), "fastload.batching.filler", "Filler")?;
+    Ok(index.is_exact_instance(filler))
+}
+
+/// Reads an int, a `Filler`, a NumPy integer, or an int64 tensor without dimensions.
 fn plain(index: &Bound<'_, PyAny>, tensors: bool) -> PyResult<Option<i64>> {
     static NUMPY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static INT64: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = index.py();
     let is_plain = index.is_exact_instance_of::<PyInt>()
+        || is_filler(index)?
         || index.is_instance(NUMPY.import(py, "numpy", "integer")?)?
         || tensors
             && index.is_exact_instance(TENSOR.import(py, "torch", "Tensor")?)

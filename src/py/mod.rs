@@ -14,6 +14,8 @@ mod foreign;
 mod form;
 mod identity;
 mod index;
+#[cfg(target_os = "linux")]
+mod link;
 mod listed;
 mod pack;
 mod pad;
@@ -21,10 +23,12 @@ mod plan;
 mod process;
 mod program;
 mod rule;
+mod shapes;
 mod stream;
 mod template;
 mod tensor;
 mod transform;
+mod tune;
 mod value;
 mod wait;
 
@@ -54,12 +58,17 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rule::Rule>()?;
     module.add_class::<pack::Pack>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
+    module.add_class::<tune::Window>()?;
+    module.add_class::<tune::Tuner>()?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;
+    module.add_function(wrap_pyfunction!(shapes::shapes, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
+    #[cfg(target_os = "linux")]
+    link::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;

@@ -10,19 +10,13 @@ use super::pad::{detached, field_of, mismatch, number};
 use super::plan::named;
 use super::tensor;
 use super::value::Values;
-use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, kept};
+use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, Packing};
 use crate::memory::Dtype;
-use crate::plan::{self, Strategy};
 
 /// How documents are packed. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Pack {
-    max_length: NonZeroU32,
-    strategy: Strategy,
-    overlong: Overlong,
-    pad_rows: bool,
-    rows: Option<usize>,
-    first_position: i64,
+    pub(super) core: Packing,
 }
 
 /// Values, name, padding, and what takes the place of the first token of each piece.
@@ -46,7 +40,8 @@ type Packed = (
 #[pymethods]
 impl Pack {
     #[new]
-    #[pyo3(signature = (max_length, *, strategy, overlong, pad_rows, rows=None, first_position=0))]
+    #[allow(clippy::too_many_arguments)] // keywords
+    #[pyo3(signature = (max_length, *, strategy, overlong, pad_rows, rows=None, first_position=0, empty=true))]
     fn new(
         max_length: NonZeroU32,
         strategy: &str,
@@ -54,6 +49,7 @@ impl Pack {
         pad_rows: bool,
         rows: Option<usize>,
         first_position: i64,
+        empty: bool,
     ) -> PyResult<Pack> {
         let overlong = match overlong {
             "truncate" => Overlong::Truncate,
@@ -66,18 +62,16 @@ impl Pack {
                 )));
             }
         };
-        let strategy = named(strategy)?;
-        let overlong = match strategy {
-            Strategy::ConcatSplit => Overlong::Split, // any document may be cut
-            _ => overlong,
-        };
         Ok(Pack {
-            max_length,
-            strategy,
-            overlong,
-            pad_rows,
-            rows,
-            first_position,
+            core: Packing {
+                max_length,
+                strategy: named(strategy)?,
+                overlong,
+                pad_rows,
+                rows,
+                first_position,
+                empty,
+            },
         })
     }
 
@@ -93,35 +87,23 @@ impl Pack {
             part.check_aligned(&lengths)?;
         }
         let wrong = mismatch(&tokens.field);
-        let room = self.max_length;
-        let kept = kept(&lengths, room.get(), self.overlong).map_err(&wrong)?;
-        let bins = plan::pack(&kept, room, self.strategy);
-        let width = self.pad_rows.then_some(room.get() as usize);
-        let bins = Bins::new(bins, width, self.rows).map_err(&wrong)?;
+        let bins = self.core.bins(&lengths).map_err(&wrong)?;
         let fields = parts.iter().map(|part| part.pack(py, &bins));
         let fields = fields.collect::<PyResult<Vec<_>>>()?;
         let positions = longs(py, &bins, |out| {
-            bins.write_positions(self.first_position, out);
+            bins.write_positions(self.core.first_position, out);
         })?;
         let segments = segments.then(|| {
             longs(py, &bins, |out| {
-                bins.write_segments(out);
+                bins.write_segments(1, Dtype::Int64, out);
             })
         });
-        let boundaries = bins.boundaries();
-        let longest = boundaries.windows(2).map(|pair| pair[1] - pair[0]).max();
-        let mut ends = field_of(py, vec![boundaries.len()], Dtype::Int32, None)?;
-        let places = ends.memory.bytes_mut().as_chunks_mut::<4>().0;
-        for (place, end) in places.iter_mut().zip(&boundaries) {
-            let end = i32::try_from(*end).unwrap_or(i32::MAX); // `Bins` refuses more
-            *place = end.to_ne_bytes();
-        }
         Ok((
             fields,
             positions,
             segments.transpose()?,
-            tensor::of_field(py, ends)?,
-            longest.unwrap_or(0),
+            tensor::of_field(py, bins.dense_boundaries()?)?,
+            bins.longest(),
             bins.tokens(),
         ))
     }

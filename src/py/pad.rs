@@ -60,7 +60,8 @@ impl Pad {
         })
     }
 
-    #[pyo3(signature = (values, field, *, lengths=false, mask=None, allocate=None))]
+    #[pyo3(signature = (values, field, *, lengths=false, mask=None, allocate=None, threads=1))]
+    #[allow(clippy::too_many_arguments)] // keywords
     fn collate(
         &self,
         py: Python<'_>,
@@ -69,6 +70,7 @@ impl Pad {
         lengths: bool,
         mask: Option<(Option<usize>, bool)>,
         allocate: Option<&Bound<'_, PyAny>>,
+        threads: usize,
     ) -> PyResult<Padded> {
         let values = Values::read(values, field)?;
         let mismatch = mismatch(field);
@@ -80,7 +82,8 @@ impl Pad {
         let mut padded = field_of(py, shape, values.dtype, allocate)?;
         let out = padded.memory.bytes_mut();
         detached(py, out.len(), || {
-            layout.write(values.arrays(), side, fill, out);
+            let samples: Vec<_> = values.arrays().collect();
+            layout.write_by(threads, &samples, side, fill, out);
         })?;
         let padded = tensor::of_field(py, padded)?;
         let lengths = lengths

@@ -31,16 +31,14 @@ impl Lengths {
             return Ok(Lengths(lengths));
         }
         let leaf = source.get().leaf.clone();
-        if !matches!(leaf.kind(), Kind::Ragged | Kind::Array) {
-            let message =
-                "lengths are Rows of one number per sample, or those of a column of different ones";
+        if leaf.kind() != Kind::Ragged {
+            let message = "lengths are Rows of one number per sample, or those of ragged rows";
             return Err(PyTypeError::new_err(message));
         }
         let lengths = py.enter(|| {
             let rows = (0..leaf.len()).map(|index| {
                 let shape = leaf.shape(index)?.unwrap_or_default();
-                let rows = shape.first().ok_or(crate::Error::UnknownLength { index })?;
-                Ok(rows.cast_signed() as i64)
+                Ok(shape.first().map_or(0, |&rows| rows.cast_signed() as i64))
             });
             plan::Lengths::new(rows)
         })?;

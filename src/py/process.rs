@@ -42,13 +42,15 @@ pub(super) fn shutdown(py: Python<'_>) {
     });
 }
 
-/// Returns bytes leased to tensors (`leased_bytes`) and kept for reuse (`idle_bytes`).
+/// Returns bytes leased to tensors (`leased_bytes`) and kept for reuse (`idle_bytes`), and how many blocks
+/// were mapped so far (`mapped_blocks`).
 #[pyfunction]
 pub(super) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let stats = memory::stats();
     let dict = PyDict::new(py);
     dict.set_item("leased_bytes", stats.leased_bytes)?;
     dict.set_item("idle_bytes", stats.idle_bytes)?;
+    dict.set_item("mapped_blocks", stats.mapped_blocks)?;
     Ok(dict)
 }
 

@@ -78,14 +78,18 @@ impl Program {
         })
     }
 
+    #[pyo3(signature = (rules, parts, batch, *, wrap=None, asks=false))]
     fn collated(
         &self,
         py: Python<'_>,
         rules: Vec<Bound<'_, Rule>>,
         parts: Vec<(usize, String)>,
         batch: &Bound<'_, PyAny>,
+        wrap: Option<Py<PyAny>>,
+        asks: bool,
     ) -> PyResult<Program> {
-        let (core, collation) = Collation::read(&self.core, &self.forms, &rules, parts, batch)?;
+        let (core, collation) =
+            Collation::read(&self.core, &self.forms, &rules, parts, batch, wrap, asks)?;
         let movable = self.movable.iter().map(|rows| rows.clone_ref(py));
         Ok(Program {
             core: Arc::new(core),

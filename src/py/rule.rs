@@ -7,10 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::form::{Form, Unit};
-use super::pad::Pad;
+use super::pack::Pack;
+use super::pad::{Pad, number};
 use super::template::Template;
 use crate::Error;
-use crate::collate::{self, Dense, Field, How, Mask, Padding};
+use crate::collate::{
+    self, Dense, Field, How, Labels, Mask, PackedColumn, PackedField, Packs, Padding,
+};
 use crate::memory::Dtype;
 use crate::program::{self, Kind};
 
@@ -35,13 +38,17 @@ enum Look {
 #[pymethods]
 impl Rule {
     #[new]
-    #[pyo3(signature = (how, field, *, pad=None, lengths=false, mask=None))]
+    #[pyo3(signature = (how, field, *, pad=None, lengths=false, mask=None, to=None, like=None, labels=None))]
+    #[allow(clippy::too_many_arguments)] // keywords
     fn new(
         how: &str,
         field: &str,
         pad: Option<&Bound<'_, Pad>>,
         lengths: bool,
         mask: Option<(Option<usize>, bool)>,
+        to: Option<&str>,
+        like: Option<usize>,
+        labels: Option<(i64, i64)>,
     ) -> PyResult<Rule> {
         let mask = mask.map(|(rank, is_wide)| Mask {
             rank,
@@ -62,7 +69,10 @@ impl Rule {
             core: collate::Rule {
                 field: field.into(),
                 how: core,
-                lists: false,
+                to: to.map(dtype).transpose()?,
+                like,
+                labels: labels.map(|(token, label)| Labels { token, label }),
+                ..collate::Rule::stack()
             },
             look: match how {
                 "tensors" => Look::Tensors,
@@ -71,6 +81,48 @@ impl Rule {
             },
         })
     }
+
+    #[staticmethod]
+    #[pyo3(signature = (field, columns, pack=None, *, positions=false, segments=None, boundaries=0, flat=false))]
+    fn pack(
+        field: &str,
+        columns: Vec<(Bound<'_, PyAny>, Option<Bound<'_, PyAny>>)>,
+        pack: Option<&Bound<'_, Pack>>,
+        positions: bool,
+        segments: Option<(i32, String)>,
+        boundaries: usize,
+        flat: bool,
+    ) -> PyResult<Rule> {
+        let columns = columns.iter().map(|(fill, start)| {
+            Ok(PackedColumn {
+                fill: number(fill)?,
+                start: start.as_ref().map(number).transpose()?,
+            })
+        });
+        let segments = segments.map(|(first, name)| Ok::<_, PyErr>((first, dtype(&name)?)));
+        let packs = Packs {
+            packing: pack.map(|pack| pack.get().core),
+            columns: columns.collect::<PyResult<_>>()?,
+            positions,
+            segments: segments.transpose()?,
+            boundaries,
+            is_flat: flat,
+        };
+        Ok(Rule {
+            core: collate::Rule {
+                field: field.into(),
+                how: How::Pack(Box::new(packs)),
+                ..collate::Rule::stack()
+            },
+            look: Look::Plain,
+        })
+    }
+}
+
+/// Reads the name of an element type.
+fn dtype(name: &str) -> PyResult<Dtype> {
+    let found = Dtype::from_name(name);
+    Ok(found.ok_or_else(|| Error::Dtype { name: name.into() })?)
 }
 
 /// A value of a batch: which leaf it comes from, and what of that it is.
@@ -87,6 +139,49 @@ enum What {
     Mask,
     Tokens,
     Offsets,
+    Labels,
+    Positions,
+    Segments,
+    /// By the number of the tensor.
+    Boundaries(usize),
+    Longest,
+}
+
+impl What {
+    fn named(name: &str) -> Option<What> {
+        Some(match name {
+            "values" => What::Values,
+            "lengths" => What::Lengths,
+            "mask" => What::Mask,
+            "tokens" => What::Tokens,
+            "offsets" => What::Offsets,
+            "labels" => What::Labels,
+            "positions" => What::Positions,
+            "segments" => What::Segments,
+            "boundaries" => What::Boundaries(0),
+            "boundaries again" => What::Boundaries(1),
+            "longest" => What::Longest,
+            _ => return None,
+        })
+    }
+
+    /// Whether a rule makes it.
+    fn is_of(self, rule: &collate::Rule) -> bool {
+        match (self, &rule.how) {
+            (What::Values, _)
+            | (What::Tokens, How::Pad(_) | How::Pack(_))
+            | (What::Offsets, How::Flat)
+            | (What::Longest, How::Pack(_)) => true,
+            (What::Lengths, How::Pad(padding)) => padding.lengths,
+            (What::Mask, How::Pad(padding)) => padding.mask.is_some(),
+            (What::Labels, How::Pad(_)) => rule.labels.is_some(),
+            (What::Labels, How::Pack(packs)) => packs.columns.len() > 1,
+            (What::Positions, How::Pack(packs)) => packs.positions,
+            (What::Segments, How::Pack(packs)) => packs.segments.is_some(),
+            (What::Boundaries(number), How::Pack(packs)) => number < packs.boundaries,
+            _ => false,
+        }
+    }
 }
 
 /// What batches are made of.
@@ -95,6 +190,8 @@ pub(super) struct Collation {
     template: Template,
     /// How Python sees each leaf.
     looks: Vec<Look>,
+    /// What is called with a batch, and returns what is handed over.
+    wrap: Option<Py<PyAny>>,
 }
 
 impl Collation {
@@ -106,27 +203,18 @@ impl Collation {
         rules: &[Bound<'_, Rule>],
         parts: Vec<(usize, String)>,
         structure: &Bound<'_, PyAny>,
+        wrap: Option<Py<PyAny>>,
+        asks: bool,
     ) -> PyResult<(program::Program, Collation)> {
         let mut own = Vec::with_capacity(rules.len());
         for ((rule, form), leaf) in rules.iter().zip(forms).zip(core.leaves()) {
             own.push(fitted(rule.get(), *form, leaf)?);
         }
         let parts = parts.into_iter().map(|(leaf, what)| {
-            let what = match &what[..] {
-                "values" => What::Values,
-                "lengths" => What::Lengths,
-                "mask" => What::Mask,
-                "tokens" => What::Tokens,
-                "offsets" => What::Offsets,
-                _ => return Err(PyValueError::new_err(format!("no part {what:?}"))),
+            let Some(what) = What::named(&what) else {
+                return Err(PyValueError::new_err(format!("no part {what:?}")));
             };
-            let has = own.get(leaf).is_some_and(|rule| match what {
-                What::Values => true,
-                What::Lengths => matches!(&rule.how, How::Pad(padding) if padding.lengths),
-                What::Mask => matches!(&rule.how, How::Pad(padding) if padding.mask.is_some()),
-                What::Tokens => matches!(&rule.how, How::Pad(_)),
-                What::Offsets => matches!(&rule.how, How::Flat),
-            });
+            let has = own.get(leaf).is_some_and(|rule| what.is_of(rule));
             if has {
                 return Ok(Part { leaf, what });
             }
@@ -139,10 +227,14 @@ impl Collation {
             parts,
             template: Template::parse(structure, &mut seen)?,
             looks: rules.iter().map(|rule| rule.get().look).collect(),
+            wrap,
         };
         let leaves = core.leaves().len();
-        let core = core.collated(own).ok_or_else(|| {
-            let message = format!("{} rules for {leaves} leaves", rules.len());
+        let core = core.collated(own, asks).ok_or_else(|| {
+            let message = format!(
+                "{} rules for {leaves} leaves: one for each, to pack all or none",
+                rules.len()
+            );
             PyValueError::new_err(message)
         })?;
         Ok((core, collation))
@@ -165,7 +257,11 @@ impl Collation {
             Ok(value.clone_ref(py))
         });
         let values = values.collect::<PyResult<Vec<_>>>()?;
-        self.template.fill(py, &values, Unit::Sample)
+        let batch = self.template.fill(py, &values, Unit::Sample)?;
+        match &self.wrap {
+            Some(wrap) => wrap.bind(py).call1((batch,)),
+            None => Ok(batch),
+        }
     }
 }
 
@@ -175,23 +271,30 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     let mut rule = rule.core.clone();
     rule.lists = form == Form::List;
     let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
+    // Python's lists in lists are arrays in some batches; it is asked for the others.
+    let is_like_array = is_array || leaf.kind() == Kind::Lists && form == Form::List;
+    let in_order = form != Form::ChannelsLast;
     let fits = match &rule.how {
-        How::Stack => true,
+        How::Stack => is_array || rule.to.is_none(),
         How::Apart => is_array || look != Look::Tensors,
-        How::Flat => is_array && form != Form::ChannelsLast,
+        How::Flat => is_like_array && in_order,
         How::Pad(padding) => {
             let element = padding.pad.element(leaf.dtype());
             element.map_err(|mismatch| Error::Mismatch {
                 field: rule.field.clone(),
                 mismatch,
             })?;
-            is_array && form != Form::ChannelsLast
+            is_like_array && in_order
         }
+        How::Pack(_) => is_array && in_order,
     };
     if fits {
         return Ok(rule);
     }
-    let message = format!("{} cannot be padded or joined natively", leaf.describe());
+    let message = format!(
+        "{} cannot be padded, joined or packed natively",
+        leaf.describe()
+    );
     Err(PyValueError::new_err(message))
 }
 
@@ -210,7 +313,11 @@ fn values(
                 (What::Values, tensor(padded.values)?),
                 (What::Tokens, tokens),
             ];
-            let beside = [(What::Lengths, padded.lengths), (What::Mask, padded.mask)];
+            let beside = [
+                (What::Lengths, padded.lengths),
+                (What::Mask, padded.mask),
+                (What::Labels, padded.labels),
+            ];
             for (what, field) in beside {
                 if let Some(field) = field {
                     made.push((what, tensor(field)?));
@@ -225,6 +332,7 @@ fn values(
             }
             jagged(py, values, offsets, joined.extremes)?
         }
+        Field::Packed(packed) => return rows(py, packed, tensor),
         Field::Apart(samples) => {
             let form = match form {
                 Form::ChannelsLast => form,
@@ -239,6 +347,28 @@ fn values(
         field => form.value(py, field, Unit::Batch, tensor)?,
     };
     Ok(vec![(What::Values, value)])
+}
+
+/// Makes what Python sees of packed samples.
+fn rows(
+    py: Python<'_>,
+    packed: PackedField,
+    tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
+) -> PyResult<Vec<(What, Py<PyAny>)>> {
+    let number = |number: usize| Ok::<_, PyErr>(number.into_pyobject(py)?.into_any().unbind());
+    let mut made = vec![
+        (What::Longest, number(packed.longest)?),
+        (What::Tokens, number(packed.tokens)?),
+    ];
+    let columns = [What::Values, What::Labels].into_iter().zip(packed.columns);
+    let boundaries = packed.boundaries.into_iter().enumerate();
+    let boundaries = boundaries.map(|(number, ends)| (What::Boundaries(number), ends));
+    let positions = packed.positions.map(|field| (What::Positions, field));
+    let segments = packed.segments.map(|field| (What::Segments, field));
+    for (what, field) in columns.chain(boundaries).chain(positions).chain(segments) {
+        made.push((what, tensor(field)?));
+    }
+    Ok(made)
 }
 
 /// Makes one nested tensor; it knows its shortest and its longest sample.

@@ -13,12 +13,13 @@ use super::foreign::Desk;
 use super::form::Unit;
 use super::program::Program;
 use super::tensor;
+use super::tune::{Moment, Window};
 use super::wait::{self, quietly};
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
-use crate::program::{self, Options, Run, Task};
+use crate::program::{Options, Planned, Run, Task};
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
 use crate::{Error, fork};
@@ -26,7 +27,7 @@ use crate::{Error, fork};
 type Core = stream::Stream<Run>;
 
 /// See the stub.
-#[pyclass(frozen, module = "fastload._lib")]
+#[pyclass(frozen, weakref, module = "fastload._lib")]
 pub(super) struct Stream {
     /// None only while being dropped.
     core: Option<Core>,
@@ -44,6 +45,12 @@ pub(super) struct Stream {
     /// Bytes of the largest batch so far.
     largest_bytes: AtomicU64,
     batch_bytes: AtomicU64,
+    /// Batches that were planned to take more than the budget.
+    oversize: AtomicU64,
+    /// Makes a batch in Python of indices whose fields do not fit together.
+    again: Option<Py<PyAny>>,
+    /// When the last window ended.
+    moment: Mutex<Moment>,
     birth: u64,
 }
 
@@ -52,7 +59,7 @@ impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
                         in_order=true, first_seq=0, first_place=0, max_chunk=0, allocate=None,
-                        seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None))]
+                        seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         py: Python<'_>,
@@ -74,6 +81,7 @@ impl Stream {
         truncated: bool,
         max_pixels: Option<u64>,
         foreign: Option<Py<PyAny>>,
+        again: Option<Py<PyAny>>,
     ) -> PyResult<Stream> {
         let limits = Limits {
             depth: depth.max(1),
@@ -104,6 +112,7 @@ impl Stream {
             },
         };
         let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
+        let moment = Mutex::new(Moment::now(core.stats(), 0));
         Ok(Stream {
             core: Some(core),
             program,
@@ -116,6 +125,9 @@ impl Stream {
             budget_bytes,
             largest_bytes: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),
+            oversize: AtomicU64::new(0),
+            again,
+            moment,
             birth: fork::generation(),
         })
     }
@@ -133,6 +145,7 @@ impl Stream {
         self.pull(py, ahead)
     }
 
+    #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false))]
     fn feed_batches(
         &self,
         py: Python<'_>,
@@ -140,12 +153,14 @@ impl Stream {
         fetch: Py<PyAny>,
         ahead: usize,
         tensors: bool,
+        marks: bool,
     ) -> PyResult<()> {
         let batched = self.batched;
         self.feed.set(Source::Batches {
             batches,
             batched,
             tensors,
+            marks,
             fetch,
         });
         self.pull(py, ahead)
@@ -183,11 +198,7 @@ impl Stream {
         self.pull(py, 1)?;
         let fields = match ready.output {
             Ok(fields) => fields,
-            Err(error) => {
-                let instead = lock(&self.instead).remove(&ready.seq);
-                let made = instead.unwrap_or_else(|| Err(self.program.get().advised(py, error)))?;
-                return Ok(made.into_bound(py));
-            }
+            Err(error) => return self.made_elsewhere(py, ready.seq, error),
         };
         let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -244,11 +255,22 @@ impl Stream {
             ("samples", stats.samples),
             ("read_bytes", stats.stages.read_bytes),
             ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
+            ("oversize_batches", self.oversize.load(Ordering::Relaxed)),
         ] {
             dict.set_item(name, count)?;
         }
         self.desk.iter().try_for_each(|desk| desk.count(&dict))?;
         Ok(dict)
+    }
+
+    /// See the stub.
+    fn window(&self, cpu_s: f64, memory_share: f64) -> PyResult<Window> {
+        let largest_bytes = self.largest_bytes.load(Ordering::Relaxed);
+        let now = Moment::now(self.core()?.window(), largest_bytes);
+        let mut last = lock(&self.moment);
+        let window = now.since(&last, cpu_s, memory_share);
+        *last = now;
+        Ok(window)
     }
 
     fn close(&self) {
@@ -277,21 +299,44 @@ impl Stream {
         Ok(())
     }
 
+    /// Returns what Python makes, or has made, in place of a batch; or raises the batch's error.
+    fn made_elsewhere<'py>(
+        &self,
+        py: Python<'py>,
+        seq: u64,
+        error: Error,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let (Error::Declined { indices, .. }, Some(again)) = (&error, &self.again) {
+            return again.bind(py).call1((indices.clone(),));
+        }
+        let instead = lock(&self.instead).remove(&seq);
+        let made = instead.unwrap_or_else(|| Err(self.program.get().advised(py, error)))?;
+        Ok(made.into_bound(py))
+    }
+
     /// Puts pulled tasks in flight while there is room.
     fn admit(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
         let program = &self.program.get().core;
-        let planned = |samples| self.planned_bytes(program, samples);
-        let submit = |pulled: Pulled, first| {
-            let bytes = planned(pulled.indices.len());
+        let planned = |pulled: &mut Pulled| {
+            let known = || program.planned(&pulled.indices);
+            self.planned_bytes(*pulled.planned.get_or_insert_with(known))
+        };
+        let submit = |mut pulled: Pulled, first| {
+            let bytes = planned(&mut pulled);
+            if bytes > self.budget_bytes {
+                self.oversize.fetch_add(1, Ordering::Relaxed);
+            }
             let Pulled {
                 mut indices,
                 state,
                 mut instead,
+                ..
             } = pulled;
             let mut destinations = Vec::new();
             if let (Some(allocate), None) = (&self.allocate, &instead) {
-                match self.destinations(allocate.bind(py), indices.len()) {
+                let made = tensor::destinations(allocate.bind(py), program, &indices, self.batched);
+                match made {
                     Ok(made) => destinations = made,
                     Err(refused) => (indices, instead) = (Indices::list([]), Some(Err(refused))),
                 }
@@ -307,44 +352,20 @@ impl Stream {
             instead_of.extend(instead.map(|made| (seq, made)));
         };
         self.feed
-            .admit(|samples| core.has_room(planned(samples)), submit);
+            .admit(|pulled| core.has_room(planned(pulled)), submit);
         Ok(())
     }
 
     /// What a batch is planned to take. Of unknown shape: half of the budget until one was seen, so
     /// that two are made at first; then twice the largest so far, for its samples are joined at the end.
-    fn planned_bytes(&self, program: &program::Program, samples: usize) -> usize {
-        let known = program.planned_bytes(samples);
-        if program.is_planned() {
-            return known;
+    fn planned_bytes(&self, planned: Planned) -> usize {
+        if planned.is_whole {
+            return planned.bytes;
         }
         match self.largest_bytes.load(Ordering::Relaxed) as usize {
-            0 => known.max(self.budget_bytes / 2),
-            largest => known.max(largest.saturating_mul(2)),
+            0 => planned.bytes.max(self.budget_bytes / 2),
+            largest => planned.bytes.max(largest.saturating_mul(2)),
         }
-    }
-
-    /// Has the tensors made that the fields of known shape are written to.
-    fn destinations(
-        &self,
-        allocate: &Bound<'_, PyAny>,
-        samples: usize,
-    ) -> PyResult<Vec<Option<Destination>>> {
-        let program = &self.program.get().core;
-        let columns = program.leaves().iter().enumerate();
-        let destinations = columns.map(|(place, column)| {
-            let Some(mut shape) = program.direct_shape(place) else {
-                return Ok(None);
-            };
-            if self.batched {
-                shape.insert(0, samples);
-            }
-            let bytes = shape.iter().product::<usize>() * column.dtype().itemsize();
-            let shape = PyTuple::new(allocate.py(), shape)?;
-            let tensor = allocate.call1((shape, column.dtype().name()))?;
-            tensor::destination(&tensor, bytes).map(Some)
-        });
-        destinations.collect()
     }
 
     /// Makes the tensor of a field.

@@ -3,10 +3,13 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::dlpack;
 use crate::collate::Dense;
-use crate::memory::{Destination, Foreign, View};
+use crate::memory::{Destination, Dtype, Foreign, View};
+use crate::order::Indices;
+use crate::program::Program;
 
 /// Makes the tensor of a field; of memory that torch owns, hands back the tensor that owns it.
 pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
@@ -36,6 +39,29 @@ pub(super) fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<D
     Ok(Destination::Foreign(unsafe {
         Foreign::new(pointer as *mut u8, len, owner)
     }))
+}
+
+/// Has the tensors made that the fields of known shape are written to, by leaf.
+pub(super) fn destinations(
+    allocate: &Bound<'_, PyAny>,
+    program: &Program,
+    indices: &Indices,
+    batched: bool,
+) -> PyResult<Vec<Vec<Destination>>> {
+    let make = |(mut shape, dtype): (Vec<usize>, Dtype)| {
+        if !batched {
+            shape.remove(0);
+        }
+        let sizes = shape.iter();
+        let bytes = sizes.fold(dtype.itemsize(), |bytes, &size| bytes.saturating_mul(size));
+        let shape = PyTuple::new(allocate.py(), shape)?;
+        destination(&allocate.call1((shape, dtype.name()))?, bytes)
+    };
+    let leaves = (0..program.leaves().len()).map(|place| {
+        let tensors = program.tensors(place, indices).unwrap_or_default();
+        tensors.into_iter().map(make).collect()
+    });
+    leaves.collect()
 }
 
 /// Reads a one-dimensional int64 tensor.

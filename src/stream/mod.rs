@@ -10,6 +10,7 @@
 //! [`Stream::submit`], nothing ever waits for room, and so nothing can deadlock.
 
 mod completion;
+mod cost;
 mod flight;
 mod shared;
 mod state;
@@ -132,6 +133,7 @@ impl<W: Work> Stream<W> {
     pub fn take(&self, wait: Duration) -> Taken<W::Output> {
         let mut state = lock(&self.shared.state);
         let was_within = state.is_within_budget();
+        state.note_call();
         if let Some(ready) = state.take() {
             let calls = usize::from(!was_within && state.is_within_budget());
             drop(state);
@@ -173,7 +175,7 @@ impl<W: Work> Stream<W> {
                 .0;
         }
         state.waiting -= 1;
-        state.stats.wait += asleep_from.elapsed();
+        state.note_wait(asleep_from.elapsed());
         state.take().map_or(Taken::Waiting, Taken::Ready)
     }
 
@@ -193,6 +195,15 @@ impl<W: Work> Stream<W> {
         let mut state = lock(&self.shared.state);
         state.note_threads();
         state.stats.clone()
+    }
+
+    /// Returns the counters so far, and begins the marks of the consumer anew.
+    pub fn window(&self) -> Stats {
+        let mut state = lock(&self.shared.state);
+        state.note_threads();
+        let stats = state.stats.clone();
+        state.stats.marks.restart();
+        stats
     }
 
     /// Returns how many threads are (fetching, computing) now.

@@ -12,24 +12,10 @@ use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
+use super::cost::Cost;
 use super::flight::{Body, Claim, Flight, Next};
 use super::work::{Chunk, Work};
 use super::{Limits, Ready};
-
-/// A chunk is sized to cost about this much, in nanoseconds: far above what a claim costs, far
-/// below what a consumer would notice.
-const CHUNK_NS: f64 = 100_000.0;
-
-/// A batch that costs less than this, in nanoseconds, is made by the consumer if it has to wait for it,
-/// and no thread is woken for one while half of what may be in flight is ready: the thread that is
-/// woken later makes several. Waking one costs some microseconds, and so does being woken by it.
-const CHEAP_NS: f64 = 50_000.0;
-
-/// No thread is woken for a batch that costs less than this, in nanoseconds.
-const TINY_NS: f64 = 5_000.0;
-
-/// Weight of the newest measurement in the estimate of a sample's cost.
-const COST_WEIGHT: f64 = 0.1;
 
 /// See the module's documentation.
 pub(super) struct State<W: Work> {
@@ -46,7 +32,7 @@ pub(super) struct State<W: Work> {
     threads: usize,
     fetching: usize,
     computing: usize,
-    cost_ns: f64,
+    cost: Cost,
 }
 
 impl<W: Work> State<W> {
@@ -63,7 +49,7 @@ impl<W: Work> State<W> {
             threads: 0,
             fetching: 0,
             computing: 0,
-            cost_ns,
+            cost: Cost::of(cost_ns),
         }
     }
 
@@ -106,14 +92,27 @@ impl<W: Work> State<W> {
         if self.flights.len() == 1 {
             self.note_threads();
         }
-        let cost_ns = self.cost_ns * samples as f64;
-        let ready = self
-            .flights
-            .iter()
-            .filter(|flight| flight.result.is_some())
-            .count();
-        let worthless = cost_ns < TINY_NS || cost_ns < CHEAP_NS && 2 * ready >= self.limits.depth;
+        let worthless = self.cost.is_tiny(samples)
+            || self.cost.is_cheap(samples) && 2 * self.ready() >= self.limits.depth;
         (seq, if worthless { 0 } else { self.pieces(samples) })
+    }
+
+    /// How many batches are finished and not taken.
+    fn ready(&self) -> usize {
+        let finished = self.flights.iter().filter(|flight| flight.result.is_some());
+        finished.count()
+    }
+
+    /// Notes that the consumer came for a batch.
+    pub(super) fn note_call(&mut self) {
+        let ready = self.ready();
+        self.stats.marks.called(ready);
+    }
+
+    /// Notes for how long it slept.
+    pub(super) fn note_wait(&mut self, wait: std::time::Duration) {
+        self.stats.wait += wait;
+        self.stats.marks.waited(wait);
     }
 
     /// Whether the consumer had better make the batch that it waits for than sleep meanwhile. Never
@@ -123,7 +122,7 @@ impl<W: Work> State<W> {
             return false;
         }
         let awaited = self.flights.iter().find(|flight| flight.result.is_none());
-        awaited.is_some_and(|flight| self.cost_ns * (flight.samples as f64) < CHEAP_NS)
+        awaited.is_some_and(|flight| self.cost.is_cheap(flight.samples))
     }
 
     /// Whether nobody works although there is work: who waits must call for somebody.
@@ -137,11 +136,9 @@ impl<W: Work> State<W> {
         samples.div_ceil(self.chunk()).max(1).min(free)
     }
 
-    /// Samples per claim, from the running estimate of what one costs.
-    #[allow(clippy::cast_sign_loss)] // neither is negative
+    /// Samples per claim.
     fn chunk(&self) -> usize {
-        let affordable = (CHUNK_NS / self.cost_ns.max(1.0)) as usize;
-        affordable.clamp(1, self.limits.max_chunk.max(1))
+        self.cost.chunk(self.limits.max_chunk)
     }
 
     /// Lets a thread in, if permits allow, and gives it work.
@@ -244,12 +241,9 @@ impl<W: Work> State<W> {
         self.stats.threads(self.threads, permitted);
     }
 
-    /// Learns what computing a sample cost.
+    /// Learns what computing samples cost.
     pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
-        if samples > 0 {
-            let cost = elapsed_ns / samples as f64;
-            self.cost_ns += COST_WEIGHT * (cost - self.cost_ns);
-        }
+        self.cost.observe(samples, elapsed_ns);
     }
 
     fn at(&self, seq: u64) -> Option<usize> {
@@ -358,6 +352,8 @@ impl<W: Work> State<W> {
         let flight = self.flights.remove(at)?;
         self.planned_bytes = self.planned_bytes.saturating_sub(flight.bytes);
         self.stats.batches += 1;
+        self.stats.taken += flight.samples as u64;
+        self.stats.marks.returned();
         if self.flights.is_empty() {
             self.note_threads();
         }

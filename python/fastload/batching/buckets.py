@@ -23,7 +23,7 @@ class BucketBatchSampler(PlannedBatchSampler):
             `columns.Ragged`.
         batch_size: Samples of a batch.
         window: Samples per rank that are sorted together; 1 leaves the order as it is. None for
-            2048, or as many as make 50 batches if those are more.
+            as many as make 50 batches, 2048 at least.
         shuffle: Whether the order is drawn anew each epoch.
         seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
         generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
@@ -50,7 +50,7 @@ class BucketBatchSampler(PlannedBatchSampler):
         self,
         lengths: Any,
         batch_size: int,
-        window: int | None = None,
+        window: int | None = 2048,
         *,
         shuffle: bool = True,
         seed: int | None = None,

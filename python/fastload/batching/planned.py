@@ -12,7 +12,7 @@ from fastload.batching.filler import Filler
 from fastload.batching.lengths import LONGEST, lengths_of
 from fastload.batching.world import Part, World
 
-__all__ = ["PlannedBatchSampler", "Remainder"]
+__all__ = ["PlannedBatchSampler", "Remainder", "check_fits"]
 
 Remainder = Literal["drop", "repeat", "mask"]
 
@@ -167,6 +167,26 @@ class PlannedBatchSampler(BatchSampler):
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes; plans are made again."""
         return {**self.__dict__, "_planned": None}
+
+
+def check_fits(batch_sampler: Any, dataset: Any) -> None:
+    """Refuses a batch sampler that was planned for another dataset.
+
+    Raises:
+        ValueError: It knows the lengths of more samples, or fewer, than there are.
+    """
+    if not isinstance(batch_sampler, PlannedBatchSampler):
+        return
+    try:
+        count = len(dataset)
+    except TypeError:  # nobody knows
+        return
+    if count != len(batch_sampler._lengths):
+        msg = (
+            f"{type(batch_sampler).__name__} knows the lengths of {len(batch_sampler._lengths)} "
+            f"samples, and the dataset has {count}: make it of the lengths of this dataset"
+        )
+        raise ValueError(msg)
 
 
 def one_of(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -38,8 +38,8 @@ class TokenBatchSampler(PlannedBatchSampler):
         cost: How the tokens of a batch are counted. `"padded"`: samples times the longest;
             `"sum"`: all lengths; `"quadratic:<q>"`: as padded, with `L + L * L / q` for a length L.
         window: Samples per rank that are sorted together; 1 leaves the order as it is. None for
-            2048, or as many as make 50 batches if those are more: of fewer, long and short ones
-            end up in one batch.
+            as many as make 50 batches, 2048 at least: of fewer, long and short ones end up in one
+            batch.
         shuffle: Whether the order is drawn anew each epoch.
         seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
         generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
@@ -74,7 +74,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         max_batch_size: int | None = None,
         *,
         cost: str = "padded",
-        window: int | None = None,
+        window: int | None = 2048,
         shuffle: bool = True,
         seed: int | None = None,
         generator: torch.Generator | None = None,

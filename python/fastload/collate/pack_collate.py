@@ -6,12 +6,13 @@ from typing import Any, Literal, final
 
 from fastload import _lib
 
-__all__ = ["PackCollate"]
+__all__ = ["IGNORED", "PackCollate"]
 
 _STRATEGIES = ("best_fit", "first_fit", "concat_split")
 _OVERLONG = ("truncate", "split", "drop", "error")
 _STYLES = ("hf", "flash", "segment_ids")
-_IGNORED = -100
+IGNORED = -100
+"""The label of what nothing is learnt from."""
 
 
 @final
@@ -126,7 +127,7 @@ class PackCollate:
         packed, positions, segments, ends, longest, count = self._native.collate(
             [
                 (tokens, "'input_ids'", self._pad, None),
-                (labels, "'labels'", _IGNORED, _IGNORED),
+                (labels, "'labels'", IGNORED, IGNORED),
                 *(
                     (_values(samples, name), repr(name), fill, None)
                     for name, fill in self._fields.items()

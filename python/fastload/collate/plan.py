@@ -8,33 +8,22 @@ what depends on the values of a sample, or is an error for every batch: Python s
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastload import _lib
 from fastload.collate import ragged
 from fastload.collate.fields import Path, title
 from fastload.collate.pad_collate import PadCollate
+from fastload.collate.parts import Plan
 from fastload.collate.ragged import Ragged
 from fastload.collate.walk import Rule, Walk
 from fastload.lowering import Leaf, Lowered, NotNative
 from fastload.lowering.leaf import fill
 
-__all__ = ["Plan", "plan"]
+__all__ = ["plan"]
 
 _ARRAYS = ("tensor", "channels_last", "array", "list")
 _KEEP = "leave the field out, or pass it on with Keep()"
-
-
-class Plan(NamedTuple):
-    """How batches are made natively.
-
-    Attributes:
-        program: What makes them.
-        words: What becomes of each leaf.
-    """
-
-    program: _lib.Program
-    words: list[str]
 
 
 @dataclass(frozen=True)
@@ -67,7 +56,7 @@ def plan(lowered: Lowered, collate: PadCollate) -> Plan:
     except (TypeError, ValueError) as error:
         msg = f"PadCollate makes an error of every batch, or is Python here: {error}"
         raise NotNative(msg, "give rules that fit the samples") from error
-    return Plan(program, walk.words)
+    return Plan(program, walk.words, "PadCollate")
 
 
 class _Tracing(Walk):

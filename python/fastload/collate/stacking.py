@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import default_collate as _default_collate
 
+from fastload.collate.default import default_collate as _default_collate
 from fastload.collate.fields import Path, title
 
 __all__ = ["advice", "default_collate"]

@@ -176,7 +176,14 @@ class Walk:
         mask: tuple[int | None, bool] | None,
     ) -> tuple[Any, Any, Any]:
         """Returns the batch of a field, its lengths and its mask; None for what is not asked for."""
-        return pad.collate(values, title(path), lengths=lengths, mask=mask, allocate=self._allocate)
+        return pad.collate(
+            values,
+            title(path),
+            lengths=lengths,
+            mask=mask,
+            allocate=self._allocate,
+            threads=torch.get_num_threads(),
+        )
 
     def _count(self, values: list[Any], sizes: Any) -> Any:  # noqa: ARG002 (for a plan of batches)
         """Returns how many tokens there are, from lengths."""

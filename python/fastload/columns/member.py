@@ -12,7 +12,7 @@ from fastload.columns.column import Column, Form
 from fastload.columns.progress import progress
 from fastload.columns.rows import Rows
 
-__all__ = ["KEY", "Member", "Shards", "extensions", "shards"]
+__all__ = ["KEY", "Chosen", "Member", "Shards", "extensions", "shards"]
 
 KEY = "__key__"
 """What stands for a sample's name."""
@@ -22,6 +22,8 @@ _KINDS = {
     "integer": "cls cls2 class count index inx id",
     "text": "txt text transcript",
     "npy": "npy",
+    "pt": "pt pth",
+    "audio": "wav flac mp3 ogg",
 }
 _KIND_OF = {extension: kind for kind, several in _KINDS.items() for extension in several.split()}
 
@@ -50,21 +52,52 @@ def shards(paths: list[str]) -> Shards:
     return known
 
 
+class Chosen:
+    """The samples of shards that have all members that are wanted.
+
+    Raises:
+        ValueError: One lacks a member, and it is not to be dropped.
+    """
+
+    def __init__(self, shards: Shards, wanted: list[str], missing: str) -> None:
+        self.shards = shards
+        self._wanted = wanted
+        self._missing = missing
+        lacking: dict[int, str] = {}
+        for member in wanted:
+            if member != KEY:
+                lacking |= dict.fromkeys(shards.index.lacking(extensions(member)), member)
+        count = len(shards.index)
+        if lacking and missing == "error":
+            first = min(lacking)
+            msg = (
+                f"sample {shards.index.keys()[first]!r} of {shards.index.shard(first)} has no "
+                f"{lacking[first]!r}, and {len(lacking)} of {count} samples lack a member; "
+                'missing="drop" leaves them out'
+            )
+            raise ValueError(msg)
+        self.samples = [sample for sample in range(count) if sample not in lacking]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what is wanted, not what was found."""
+        return Chosen, (self.shards, self._wanted, self._missing)
+
+
 @final
 class Member(Column):
     """One member of each sample."""
 
-    def __init__(self, shards: Shards, samples: list[int], member: str, transform: Any) -> None:
-        self._shards = shards
-        self._samples = samples
+    def __init__(self, chosen: Chosen, member: str, transform: Any) -> None:
+        self._chosen = chosen
         self._member = member
         self._transform = transform
         self._kind = _kind(member)
+        index, samples = chosen.shards.index, chosen.samples
         if self._kind == "key":
-            keys = shards.index.keys()
+            keys = index.keys()
             self._native = _text([keys[sample] for sample in samples])
         else:
-            blobs = shards.index.members(extensions(member), samples)
+            blobs = index.members(extensions(member), samples)
             self._native = _MAKERS[self._kind](blobs, transform)
 
     @property
@@ -77,10 +110,10 @@ class Member(Column):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and what is wanted."""
-        return Member, (self._shards, self._samples, self._member, self._transform)
+        return Member, (self._chosen, self._member, self._transform)
 
     def __repr__(self) -> str:
-        return f"{self._member} of {len(self._shards.paths)} tar files ({len(self)} samples)"
+        return f"{self._member} of {len(self._chosen.shards.paths)} tar files ({len(self)} samples)"
 
 
 def extensions(member: str) -> list[str]:
@@ -108,6 +141,17 @@ def _npy(blobs: _lib.Blobs, _: Any) -> _lib.Column:
         return _lib.Npy(blobs, [], tell)
 
 
+def _pt(blobs: _lib.Blobs, _: Any) -> _lib.Column:
+    with progress("headers") as tell:
+        return _lib.Pt(blobs, None, tell)
+
+
+def _audio(blobs: _lib.Blobs, _: Any) -> _lib.Column:
+    whole: list[tuple[int, int | None]] = [(0, None)]
+    with progress("headers") as tell:
+        return _lib.Audio(blobs, whole, "float32", False, None, tell)
+
+
 def _plain(what: str) -> Callable[[_lib.Blobs, Any], _lib.Column]:
     return lambda blobs, _: _lib.Plain(blobs, what)
 
@@ -122,6 +166,8 @@ def _text(values: list[str]) -> _lib.Text:
 _MAKERS: dict[str, Callable[[_lib.Blobs, Any], _lib.Column]] = {
     "image": _image,
     "npy": _npy,
+    "pt": _pt,
+    "audio": _audio,
     "integer": _plain("integer"),
     "text": _plain("text"),
     "bytes": _plain("bytes"),

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from torch.utils.data import Dataset
 
 from fastload.columns.column import Column
-from fastload.columns.member import KEY, Member, Shards, extensions, shards
+from fastload.columns.member import KEY, Chosen, Member, Shards, shards
 from fastload.columns.paths import Paths, expand
 
 __all__ = ["Tar"]
@@ -18,7 +18,8 @@ class Tar(Dataset[Any]):
     All shards are indexed by one scan of their headers when the dataset is made; samples are then read at
     random. The last part of an extension says what a member is: images (`jpg`, `png`, `webp`, …) are
     decoded to RGB and transformed, whole numbers (`cls`, `id`, …) become int64, `txt` becomes text, `npy`
-    an array; anything else stays bytes.
+    an array, `pt` a tensor, recordings (`wav`, `flac`, `mp3`, `ogg`) float32 of shape (channels, frames);
+    anything else stays bytes.
 
     Args:
         paths: Tar files, or a pattern such as `"train-*.tar"`, whose matches are sorted.
@@ -56,7 +57,7 @@ class Tar(Dataset[Any]):
         self._transform = transform
         self._missing = missing
         wanted = list(_strings(self._members))
-        self._samples = _samples(self._shards, wanted, missing)
+        self._chosen = Chosen(self._shards, wanted, missing)
         columns = {member: self.column(member) for member in wanted}
         self._structure = _mapped(self._members, columns)
         self._dataset: Dataset[Any] | None = None
@@ -67,13 +68,13 @@ class Tar(Dataset[Any]):
         Raises:
             ValueError: A sample lacks it, or the extensions are of several kinds.
         """
-        return Member(self._shards, self._samples, member, self._transform)
+        return Member(self._chosen, member, self._transform)
 
     @property
     def keys(self) -> list[str]:
         """The name of each sample."""
         keys = self._shards.index.keys()
-        return [keys[sample] for sample in self._samples]
+        return [keys[sample] for sample in self._chosen.samples]
 
     def __fastload__(self) -> Any:
         """Returns the structure of columns that samples are made from."""
@@ -81,7 +82,7 @@ class Tar(Dataset[Any]):
 
     def __len__(self) -> int:
         """Returns how many samples there are."""
-        return len(self._samples)
+        return len(self._chosen.samples)
 
     def __getitem__(self, index: int) -> Any:
         """Returns one sample.
@@ -143,24 +144,3 @@ def _mapped(members: Any, columns: dict[str, Column]) -> Any:
     if isinstance(members, dict):
         return {key: _mapped(part, columns) for key, part in members.items()}
     return type(members)(_mapped(part, columns) for part in members)
-
-
-def _samples(tar: Shards, wanted: list[str], missing: str) -> list[int]:
-    """Returns the samples that have all members.
-
-    Raises:
-        ValueError: One lacks a member, and it is not to be dropped.
-    """
-    lacking: dict[int, str] = {}
-    for member in wanted:
-        if member != KEY:
-            lacking |= dict.fromkeys(tar.index.lacking(extensions(member)), member)
-    if lacking and missing == "error":
-        first = min(lacking)
-        msg = (
-            f"sample {tar.index.keys()[first]!r} of {tar.index.shard(first)} has no "
-            f"{lacking[first]!r}, and {len(lacking)} of {len(tar.index)} samples lack a member; "
-            'missing="drop" leaves them out'
-        )
-        raise ValueError(msg)
-    return [sample for sample in range(len(tar.index)) if sample not in lacking]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fastload import _arrays, _lib
+from fastload import _arrow_layout, _lib
+from fastload._arrow_layout import joined, letters, rows
 from fastload.lowering.registry import NotNative
 
 __all__ = [
@@ -21,14 +22,10 @@ __all__ = [
     "indices",
     "is_bytes",
     "is_text",
-    "joined",
     "numbers",
     "parts",
     "strings",
 ]
-
-_JOINED_BYTES = 64 << 20
-"""Largest column whose chunks are joined: one array is faster to read than many."""
 
 _NUMBERS = {
     "int8": "int64",
@@ -86,7 +83,7 @@ def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
         raise _unread(chunks[0].type)
     dtype = floats if kind == "float" else kind
     if not dims:
-        return Stored(joined([_rows(_rectangle(chunk), dtype) for chunk in chunks]), 0, source)
+        return Stored(joined([rows(_rectangle(chunk), dtype) for chunk in chunks]), 0, source)
     lists = [_spread(chunk) for chunk in chunks]
     entries = [_rectangle(each) for each, _ in lists]
     shapes = {None if each is None else each.shape[1:] for each in entries}
@@ -98,9 +95,9 @@ def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
     arrays: list[Any] = entries
     stacked = _stacked(arrays, bounds)
     if stacked is not None:
-        return Stored(joined([_rows(each, dtype) for each in stacked]), dims, source)
+        return Stored(joined([rows(each, dtype) for each in stacked]), dims, source)
     pairs = zip(arrays, bounds, strict=True)
-    ragged = [_lib.Ragged(_rows(each, dtype), _rows(offsets)) for each, offsets in pairs]
+    ragged = [_lib.Ragged(rows(each, dtype), rows(offsets)) for each, offsets in pairs]
     return Stored(joined(ragged), dims, source, is_even=False)
 
 
@@ -127,7 +124,7 @@ def is_bytes(kind: Any) -> bool:
 def ends_in_zero(column: Any) -> bool:
     """Returns whether one of a column's values, which are bytes, ends in a zero byte."""
     for chunk in _chunks(column):
-        data, offsets = _letters(chunk)
+        data, offsets = letters(chunk)
         ends = offsets[1:][np.diff(offsets) > 0]
         if not data[ends - 1].all():
             return True
@@ -143,31 +140,16 @@ def binaries(column: Any) -> list[_lib.Ragged]:
     return [_bytes(chunk) for chunk in _chunks(column)]
 
 
-def joined(columns: list[Any]) -> _lib.Column:
-    """Returns one column of several, one after the other."""
-    return columns[0] if len(columns) == 1 else _lib.Concat(columns)
-
-
-def _letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Returns the bytes of text or binary values, which Arrow lays out alike, and their offsets."""
-    width = np.int64 if str(chunk.type).startswith("large_") else np.int32
-    _, places, values = chunk.buffers()
-    offsets = np.zeros(1, width)
-    if len(chunk):
-        offsets = np.frombuffer(places, width)[chunk.offset :][: len(chunk) + 1]
-    return np.frombuffer(values or b"", np.uint8), offsets
-
-
 def _bytes(chunk: Any) -> _lib.Ragged:
-    data, offsets = _letters(chunk)
-    return _lib.Ragged(_rows(data), _rows(offsets))
+    data, offsets = letters(chunk)
+    return _lib.Ragged(rows(data), rows(offsets))
 
 
 def indices(column: Any) -> _lib.Rows:
     """Returns the native indices of a column of unsigned 64-bit numbers."""
     chunks = _chunks(column)
     arrays = [np.asarray(chunk.to_numpy()).view(np.int64) for chunk in chunks]
-    return _rows(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
+    return rows(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
 
 
 def parts(column: Any) -> list[Any]:
@@ -199,10 +181,7 @@ def _chunks(column: Any) -> list[Any]:
         NotNative: One holds nulls.
     """
     check_nulls(column)
-    if column.num_chunks > 1 and column.nbytes <= _JOINED_BYTES:
-        whole = column.combine_chunks()
-        return list(getattr(whole, "chunks", [whole]))
-    return [chunk for chunk in column.chunks if len(chunk)] or [column.combine_chunks()]
+    return _arrow_layout.chunks(column)
 
 
 def _element(kind: Any) -> tuple[str, int]:
@@ -282,8 +261,8 @@ def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
         raise _unread(array.type)
     entries, offsets = _spread(array)
     if str(entries.type) in _NUMBERS:
-        return _lib.Ragged(_rows(_rectangle(entries), dtype), _rows(offsets))
-    return _lib.Lists(_tree(entries, dtype), _rows(offsets))
+        return _lib.Ragged(rows(_rectangle(entries), dtype), rows(offsets))
+    return _lib.Lists(_tree(entries, dtype), rows(offsets))
 
 
 def _has_gaps(array: Any) -> bool:
@@ -307,10 +286,6 @@ def _shapes(array: Any) -> np.ndarray[Any, Any]:
         even = ((least == most) & (least >= 0)).all(1, keepdims=True)
         found[held] = np.where(even, np.column_stack([lengths[held], least]), -1)
     return found
-
-
-def _rows(array: Any, dtype: str | None = None) -> _lib.Rows:
-    return _lib.Rows(*_arrays.of_array(array), dtype)
 
 
 def _unread(kind: Any) -> NotNative:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastload import _lib
+from fastload._arrow_layout import joined
 from fastload.lowering import arrow
 from fastload.lowering.formats import check_files, check_images
 from fastload.lowering.leaf import Leaf
@@ -49,7 +50,7 @@ def images(column: Any, feature: Any, kind: str | None) -> Leaf:
     sources, words = _sources(column, unchanged=feature.mode is None)
     made = [_lib.Image(source, mode, [], output) for source in sources]
     return Leaf(
-        arrow.joined(made),
+        joined(made),
         f"{len(column)} {words}",
         form="tensor" if kind == "torch" else "array",
         decode=f"JPEG, PNG and WebP files to {feature.mode or 'their own mode'}, turned as EXIF says",

@@ -4,7 +4,6 @@
 //! setup: a thread keeps its last decoders. One that failed is not used again.
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use symphonia_bundle_flac::FlacDecoder;
 use symphonia_bundle_mp3::MpaDecoder;
@@ -15,6 +14,7 @@ use symphonia_core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDec
 use symphonia_core::packet::PacketRef;
 use symphonia_core::units::{Duration, Timestamp};
 
+use crate::caught::caught;
 use crate::error::{Error, Result};
 
 /// Decoders that a thread keeps.
@@ -44,18 +44,22 @@ impl Decoder {
         let options = AudioDecoderOptions::default().gapless(false);
         let mut params = AudioCodecParameters::new();
         params.with_extra_data(setup.into());
-        let inner: symphonia_core::errors::Result<Box<dyn AudioDecoder>> = match codec {
-            Codec::Flac => FlacDecoder::try_new(params.for_codec(CODEC_ID_FLAC), &options)
-                .map(|decoder| Box::new(decoder) as _),
-            Codec::Mp3 => MpaDecoder::try_new(params.for_codec(CODEC_ID_MP3), &options)
-                .map(|decoder| Box::new(decoder) as _),
-            Codec::Vorbis => VorbisDecoder::try_new(params.for_codec(CODEC_ID_VORBIS), &options)
-                .map(|decoder| Box::new(decoder) as _),
+        let make = || -> symphonia_core::errors::Result<Box<dyn AudioDecoder>> {
+            match codec {
+                Codec::Flac => FlacDecoder::try_new(params.for_codec(CODEC_ID_FLAC), &options)
+                    .map(|decoder| Box::new(decoder) as _),
+                Codec::Mp3 => MpaDecoder::try_new(params.for_codec(CODEC_ID_MP3), &options)
+                    .map(|decoder| Box::new(decoder) as _),
+                Codec::Vorbis => {
+                    VorbisDecoder::try_new(params.for_codec(CODEC_ID_VORBIS), &options)
+                        .map(|decoder| Box::new(decoder) as _)
+                }
+            }
         };
         Ok(Decoder {
             codec,
             setup: setup.into(),
-            inner: inner.map_err(|error| damaged(&error))?,
+            inner: told(caught(make))?,
         })
     }
 
@@ -66,14 +70,19 @@ impl Decoder {
     /// [`Error::Decode`]: it is damaged.
     pub(super) fn decode(&mut self, packet: &[u8]) -> Result<GenericAudioBufferRef<'_>> {
         let packet = PacketRef::new(0, Timestamp::ZERO, Duration::ZERO, packet);
-        self.inner
-            .decode_ref(&packet)
-            .map_err(|error| damaged(&error))
+        told(caught(|| self.inner.decode_ref(&packet)))
     }
 }
 
-fn damaged(error: &symphonia_core::errors::Error) -> Error {
-    Error::decode(format!("it is damaged: {error}"))
+/// Makes errors of what a decoder refused, and of its panics.
+fn told<T>(made: std::result::Result<symphonia_core::errors::Result<T>, Box<str>>) -> Result<T> {
+    match made {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(error)) => Err(Error::decode(format!("it is damaged: {error}"))),
+        Err(_) => Err(Error::decode(
+            "it is damaged in a way that its decoder does not know",
+        )),
+    }
 }
 
 /// Calls `work` with a decoder that has decoded nothing yet.
@@ -94,22 +103,14 @@ pub(super) fn with_decoder(
             .position(|one| one.codec == codec && *one.setup == *setup)?;
         Some(kept.remove(place))
     });
-    let worked = catch_unwind(AssertUnwindSafe(|| {
-        let mut decoder = match kept {
-            Some(mut decoder) => {
-                decoder.inner.reset();
-                decoder
-            }
-            None => Decoder::new(codec, setup)?,
-        };
-        work(&mut decoder)?;
-        Ok(decoder)
-    }));
-    let decoder = worked.unwrap_or_else(|_| {
-        Err(Error::decode(
-            "it is damaged in a way that its decoder does not know",
-        ))
-    })?;
+    let mut decoder = match kept {
+        Some(mut decoder) => {
+            decoder.inner.reset();
+            decoder
+        }
+        None => Decoder::new(codec, setup)?,
+    };
+    work(&mut decoder)?;
     KEPT_DECODERS.with_borrow_mut(|kept| {
         if kept.len() == KEPT {
             kept.remove(0);

@@ -1,20 +1,17 @@
 //! The lines that a thread parsed last, for several fields of each.
 //!
-//! A batch is made field by field: the first parses a line and leaves the values of the others here. What
-//! is not asked for is dropped when there is too much of it.
+//! Samples are made field by field: the first parses all lines of a list and leaves the values of the others
+//! here, for whoever asks for the same list. Each field is given once; what is too much is parsed again.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{FOUND, Jsonl};
+use super::{FOUND, Jsonl, Made};
 use crate::error::Result;
-use crate::format::json::{Flaw, Value};
+use crate::format::json::Value;
 
 /// Bytes of values that a thread keeps.
 const MOST_BYTES: usize = 4 << 20;
-/// What a line costs beyond its values.
-const LINE_BYTES: usize = 128;
 
 thread_local! {
     static RECENT: RefCell<Recent> = RefCell::default();
@@ -22,119 +19,108 @@ thread_local! {
 
 #[derive(Default)]
 struct Recent {
-    /// Whose lines they are; 0 if there were none yet.
+    /// Whose lines they are; 0 if there are none.
     owner: usize,
-    lines: HashMap<usize, Line>,
-    bytes: usize,
-}
-
-/// The values of one line that were not asked for yet.
-struct Line {
-    values: Box<[u8]>,
-    /// Of each field.
-    places: Box<[Place]>,
-    /// How many fields were not asked for.
-    left: usize,
-}
-
-/// Where the value of a field is.
-enum Place {
-    /// In the values.
-    Here(Range<usize>),
-    /// Nowhere: the line has no such field.
-    Missing,
-    /// It was asked for; whoever asks again has the line parsed again.
-    Taken,
-}
-
-impl Line {
-    /// Copies the values that were found in a line, but for that of a field.
-    fn copy(bytes: &[u8], found: &[Option<Range<usize>>], taken: usize) -> Line {
-        let mut values = Vec::new();
-        let places = found.iter().enumerate().map(|(field, place)| match place {
-            _ if field == taken => Place::Taken,
-            None => Place::Missing,
-            Some(place) => {
-                let start = values.len();
-                values.extend_from_slice(&bytes[place.clone()]);
-                Place::Here(start..values.len())
-            }
-        });
-        let places = places.collect();
-        Line {
-            places,
-            left: found.len() - 1,
-            values: values.into(),
-        }
-    }
-
-    /// Returns where the value of a field is, once.
-    fn take(&mut self, field: usize) -> Place {
-        let place = std::mem::replace(&mut self.places[field], Place::Taken);
-        self.left -= usize::from(!matches!(place, Place::Taken));
-        place
-    }
+    /// The list that was asked for.
+    indices: Vec<usize>,
+    /// Values, one after the other.
+    values: Vec<u8>,
+    /// Of each line that is kept, the first ones of the list, where the value of each field is.
+    places: Vec<Option<Range<usize>>>,
+    /// Which fields were given.
+    given: Vec<bool>,
 }
 
 impl Recent {
-    fn clear(&mut self) {
-        self.lines.clear();
-        self.bytes = 0;
+    /// Tells whether a field of a list is here; otherwise nothing is, from now on.
+    fn holds(&mut self, source: &Jsonl, indices: &[usize], field: usize) -> bool {
+        if self.owner == source.id && self.indices == indices && !self.given[field] {
+            return true;
+        }
+        self.clear();
+        false
     }
 
-    fn keep(&mut self, index: usize, line: Line) {
-        let cost = line.values.len() + LINE_BYTES;
-        if cost > MOST_BYTES {
+    fn clear(&mut self) {
+        self.owner = 0;
+        self.indices.clear();
+        self.values.clear();
+        self.places.clear();
+        self.given.clear();
+    }
+
+    /// Copies the values that were found in the line at `position`, but for that of the field `given`.
+    fn keep(&mut self, position: usize, line: &[u8], found: &[Option<Range<usize>>], given: usize) {
+        let bytes = found.iter().flatten().map(Range::len).sum::<usize>();
+        if self.lines(found.len()) < position || self.values.len() + bytes > MOST_BYTES {
             return;
         }
-        if self.bytes + cost > MOST_BYTES {
-            self.clear();
+        for (field, place) in found.iter().enumerate() {
+            let place = place.as_ref().filter(|_| field != given);
+            let start = self.values.len();
+            let kept = place.map(|place| {
+                self.values.extend_from_slice(&line[place.clone()]);
+                start..self.values.len()
+            });
+            self.places.push(kept);
         }
-        self.bytes += cost;
-        if let Some(before) = self.lines.insert(index, line) {
-            self.bytes -= before.values.len() + LINE_BYTES;
+    }
+
+    /// How many lines of the list are kept.
+    fn lines(&self, fields: usize) -> usize {
+        self.places.len() / fields
+    }
+
+    fn value(&self, position: usize, fields: usize, field: usize) -> Option<Value<'_>> {
+        let place = self.places[position * fields + field].clone();
+        place.map(|place| Value::of(&self.values[place]))
+    }
+
+    /// Notes that a field of a list was given.
+    fn give(&mut self, source: &Jsonl, indices: &[usize], field: usize) {
+        if self.owner == 0 {
+            self.owner = source.id;
+            self.indices.extend_from_slice(indices);
+            self.given.resize(source.fields.len(), false);
+        }
+        self.given[field] = true;
+        if self.given.iter().all(|given| *given) {
+            self.clear();
         }
     }
 }
 
-/// Calls `make` with the value of a field of a line, as [`Jsonl::value`] does.
-pub(super) fn value<T>(
+/// Calls `make` with the value of a field of each line, as [`Jsonl::each`] does.
+pub(super) fn each(
     source: &Jsonl,
-    index: usize,
+    indices: &[usize],
     field: usize,
-    make: impl FnOnce(Option<Value<'_>>) -> T,
-) -> Result<std::result::Result<T, Flaw>> {
+    make: &mut dyn FnMut(usize, Option<Value<'_>>) -> Made,
+) -> Result<()> {
     RECENT.with_borrow_mut(|recent| {
-        if recent.owner != source.id {
-            recent.clear();
-            recent.owner = source.id;
-        }
-        if let Some(line) = recent.lines.get_mut(&index) {
-            let value = match line.take(field) {
-                Place::Here(place) => Some(Some(Value::of(&line.values[place]))),
-                Place::Missing => Some(None),
-                Place::Taken => None,
+        let holds = recent.holds(source, indices, field);
+        let fields = source.fields.len();
+        let kept = if holds { recent.lines(fields) } else { 0 };
+        let mut reader = source.lines.reader();
+        for (position, &index) in indices.iter().enumerate() {
+            let made = if position < kept {
+                reader.check(index).map(|()| {
+                    let value = recent.value(position, fields, field);
+                    Ok(make(position, value))
+                })
+            } else {
+                reader.with(index, |line| {
+                    let made = source.pick(line, field, |value| make(position, value))?;
+                    if !holds {
+                        FOUND.with_borrow(|found| recent.keep(position, line, found, field));
+                    }
+                    Ok(made)
+                })
             };
-            if let Some(value) = value {
-                source.lines.check(index)?;
-                let made = make(value);
-                if line.left == 0 {
-                    recent.bytes -= line.values.len() + LINE_BYTES;
-                    recent.lines.remove(&index);
-                }
-                return Ok(Ok(made));
-            }
+            let told = made.and_then(|made| source.told(index, field, made));
+            told.map_err(|error| error.at(position))?;
         }
-        let parsed = source.lines.with(index, |bytes| {
-            let made = source.pick(bytes, field, make)?;
-            Ok((
-                made,
-                FOUND.with_borrow(|found| Line::copy(bytes, found, field)),
-            ))
-        })?;
-        Ok(parsed.map(|(made, line)| {
-            recent.keep(index, line);
-            made
-        }))
+        recent.give(source, indices, field);
+        Ok(())
     })
 }

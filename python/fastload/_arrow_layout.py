@@ -1,0 +1,40 @@
+"""How Arrow lays values out, and native columns over that memory: what all readers of tables share."""
+
+from typing import Any
+
+import numpy as np
+
+from fastload import _arrays, _lib
+
+__all__ = ["chunks", "joined", "letters", "rows"]
+
+_JOINED_BYTES = 64 << 20
+"""Largest column whose chunks are joined: one array is faster to read than many."""
+
+
+def chunks(array: Any) -> list[Any]:
+    """Returns the chunks of a chunked array that have values, at least one; those of a small one joined."""
+    if array.num_chunks > 1 and array.nbytes <= _JOINED_BYTES:
+        whole = array.combine_chunks()
+        return list(getattr(whole, "chunks", [whole]))
+    return [chunk for chunk in array.chunks if len(chunk)] or [array.combine_chunks()]
+
+
+def letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Returns the bytes of text or binary values, which Arrow lays out alike, and their offsets."""
+    width = np.int64 if str(chunk.type).startswith("large_") else np.int32
+    _, places, values = chunk.buffers()
+    offsets = np.zeros(1, width)
+    if len(chunk):
+        offsets = np.frombuffer(places, width)[chunk.offset :][: len(chunk) + 1]
+    return np.frombuffer(values or b"", np.uint8), offsets
+
+
+def rows(array: Any, dtype: str | None = None) -> _lib.Rows:
+    """Returns the rows of an array, of its dtype or of another."""
+    return _lib.Rows(*_arrays.of_array(array), dtype)
+
+
+def joined(columns: list[Any]) -> _lib.Column:
+    """Returns one column of several, one after the other."""
+    return columns[0] if len(columns) == 1 else _lib.Concat(columns)

@@ -1,0 +1,99 @@
+"""The tuner of the extension module; re-exported by `_lib`."""
+
+from typing import final
+
+@final
+class Window:
+    """What was measured over a stretch of an epoch: means for a batch, in seconds, unless said otherwise.
+
+    Args:
+        elapsed_s: How long it was.
+        batches: Batches taken.
+        samples: Samples in them.
+        step_s: The training's own time for a batch: from the return of `next` to the next call; the median.
+        wait_s: What the training waited for a batch.
+        work_s: What workers spent at a batch, whether computing or waiting for files.
+        cpu_s: The part of it on a processor.
+        serial_s: The part that only one worker can do at a time.
+        read_s: Reading encoded bytes.
+        collate_s: Joining samples.
+        tail_s: How much longer than the mean the longest wait was.
+        least_ready: Fewest batches that `next` found ready.
+        most_ready: Most of them.
+        batch_bytes: Bytes of a batch; the largest.
+        memory_share: Part of the memory that this process may use which is used, 0 to 1.
+    """
+
+    def __new__(
+        cls,
+        *,
+        elapsed_s: float,
+        batches: float,
+        samples: float,
+        step_s: float,
+        wait_s: float,
+        work_s: float,
+        cpu_s: float = 0.0,
+        serial_s: float = 0.0,
+        read_s: float = 0.0,
+        collate_s: float = 0.0,
+        tail_s: float = 0.0,
+        least_ready: float = 0.0,
+        most_ready: float = 0.0,
+        batch_bytes: float = 0.0,
+        memory_share: float = 0.0,
+    ) -> Window: ...
+    @property
+    def elapsed_s(self) -> float:
+        """How long it was, in seconds."""
+    @property
+    def batches(self) -> float:
+        """Batches taken."""
+    @property
+    def step_s(self) -> float:
+        """The training's own time for a batch, in seconds; the median."""
+    @property
+    def wait_s(self) -> float:
+        """What the training waited for a batch, in seconds; the mean."""
+    @property
+    def rate(self) -> float:
+        """Samples per second."""
+    @property
+    def bottleneck(self) -> str:
+        """What held the loader up, in words."""
+    def joined(self, later: Window) -> Window:
+        """Returns this window and one of the same settings after it as one."""
+
+@final
+class Tuner:
+    """Decides how many workers a loader has, and how many batches are in flight.
+
+    The same windows, in the same order, give the same answers.
+
+    Args:
+        cores: Processors that this process may fill.
+        most_workers: Most workers.
+        most_depth: Most batches in flight.
+        budget_bytes: Bytes that batches in flight may take.
+        whole_batches: Whether a batch is made by one worker alone.
+        workers_are_fixed: Whether the number of workers is the user's.
+        depth_is_fixed: Whether the depth is the user's.
+    """
+
+    def __new__(
+        cls,
+        *,
+        cores: float,
+        most_workers: int,
+        most_depth: int,
+        budget_bytes: int,
+        whole_batches: bool,
+        workers_are_fixed: bool,
+        depth_is_fixed: bool,
+    ) -> Tuner: ...
+    def next(self, window: Window, workers: int, depth: int) -> tuple[int, int, str, bool]:
+        """Returns what to set after a window with these settings.
+
+        Returns:
+            Workers, depth, why, and whether that is worth telling.
+        """

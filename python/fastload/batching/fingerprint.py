@@ -1,0 +1,122 @@
+"""What tells one dataset from another without making its samples.
+
+Owns which parts of an object count: its state, the code of its functions and methods, the fingerprints of
+Hugging Face datasets, and size and time of the files of columns. Files that Python code reads are not
+seen. Invariant: equal fingerprints are of equal objects; equal objects may have different ones.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import pickle
+import sys
+from types import CodeType, FunctionType
+from typing import Any
+
+from fastload.columns import Column
+
+__all__ = ["fingerprint"]
+
+_MOST_BYTES = 64 << 20
+"""State of a dataset that is not worth reading for a fingerprint."""
+
+
+class _TooLargeError(Exception):
+    """The state of an object is larger than that."""
+
+
+def fingerprint(*parts: Any) -> str | None:
+    """Returns what objects have in common only with equal ones; None if their state cannot be read.
+
+    Args:
+        *parts: What counts: datasets, fields, options.
+    """
+    sink = _Sink()
+    try:
+        _Pickler(sink).dump(parts)
+    except Exception:  # whatever reduces objects to their state, in code of others
+        return None
+    return sink.digest.hexdigest()
+
+
+class _Sink(io.RawIOBase):
+    """Digests what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.digest = hashlib.sha256()
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self._written += len(view)
+        if self._written > _MOST_BYTES:
+            raise _TooLargeError
+        self.digest.update(view)
+        return len(view)
+
+
+class _Pickler(pickle.Pickler):
+    """Writes objects as pickle does, but for those whose names or state tell too little, or too much."""
+
+    def __init__(self, sink: _Sink) -> None:
+        super().__init__(sink, protocol=5)
+
+    def reducer_override(self, value: Any) -> Any:
+        # what may lead back to the value itself is its state: that is written once it is known
+        if isinstance(value, FunctionType | type) and _of_python(value):
+            return NotImplemented
+        if isinstance(value, FunctionType):
+            return str, (_name(value),), _behaviour(value)
+        if isinstance(value, type):
+            methods = [_behaviour(each) for each in map(_function, vars(value).values()) if each]
+            return str, (_name(value),), (methods, value.__bases__)
+        if isinstance(value, Column):
+            return tuple, ((type(value), value.__reduce__(), _stamps(value)),)
+        if type(value).__module__ == "datasets.arrow_dataset" and hasattr(value, "_fingerprint"):
+            return tuple, ((type(value).__qualname__, value._fingerprint),)
+        return NotImplemented
+
+
+def _of_python(value: Any) -> bool:
+    """Returns whether a function or a class comes with Python itself; its name then says all."""
+    return (value.__module__ or "").partition(".")[0] in sys.stdlib_module_names
+
+
+def _name(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _function(attribute: Any) -> FunctionType | None:
+    """Returns the function of a class's attribute, if it is a method."""
+    for name in ("__func__", "fget"):
+        attribute = getattr(attribute, name, attribute)
+    return attribute if isinstance(attribute, FunctionType) else None
+
+
+def _behaviour(function: FunctionType) -> tuple[Any, ...]:
+    """Returns what decides on what a function does."""
+    closure = [cell.cell_contents for cell in function.__closure__ or ()]
+    return _code(function.__code__), function.__defaults__, function.__kwdefaults__, closure
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    """Returns what of code decides on what it does; not where it stands."""
+    constants = [
+        _code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts
+    ]
+    return code.co_code, code.co_names, code.co_varnames, constants
+
+
+def _stamps(column: Column) -> list[tuple[int, int] | None]:
+    """Returns size and time of the files that a column reads."""
+    shards: Any = getattr(column, "_shards", None)
+    paths = getattr(column, "_paths", ()) if shards is None else shards.paths
+    stamps: list[tuple[int, int] | None] = []
+    for path in paths:
+        stamps.append(None)
+        with contextlib.suppress(OSError):
+            found = os.stat(path)  # noqa: PTH116 (paths are text)
+            stamps[-1] = found.st_size, found.st_mtime_ns
+    return stamps

@@ -1,0 +1,63 @@
+"""`sample_mask`: which samples of a batch count, where some only keep ranks in step.
+
+Owns where it stands in a batch. Refuses batches that have no place for it.
+"""
+
+from collections.abc import Iterable, MutableMapping
+from typing import Any
+
+import torch
+
+from fastload.batching.filler import Filler
+from fastload.batching.planned import PlannedBatchSampler
+
+__all__ = ["NAME", "marks_of", "tells", "with_mask"]
+
+NAME = "sample_mask"
+
+
+def tells(batch_sampler: Any) -> bool:
+    """Returns whether batches have a `sample_mask`: those of a sampler with `remainder="mask"`."""
+    return isinstance(batch_sampler, PlannedBatchSampler) and batch_sampler.remainder == "mask"
+
+
+def marks_of(indices: Iterable[Any]) -> bytes:
+    """Returns a byte for each index: 0 for a `Filler`, else 1."""
+    return bytes(type(index) is not Filler for index in indices)
+
+
+def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
+    """Returns a batch with its mask: bool `(B,)`, False for fillers.
+
+    A mapping has it as `sample_mask`, a tuple or a list as its last part; any other batch becomes a pair.
+
+    Args:
+        batch: The batch.
+        marks: A byte for each sample: 0 for a filler, else 1.
+        pinned: Whether the mask lies in page-locked memory.
+
+    Raises:
+        ValueError: A mapping that has such a key, or cannot take one; or a named tuple.
+    """
+    mask = torch.frombuffer(bytearray(marks), dtype=torch.bool)
+    if pinned:
+        mask = mask.pin_memory()
+    if isinstance(batch, MutableMapping):
+        if NAME in batch:
+            msg = f"the batch has {NAME!r} already, which remainder='mask' adds; rename that field"
+            raise ValueError(msg)
+        if type(batch) is dict:
+            return batch | {NAME: mask}
+        batch[NAME] = mask
+        return batch
+    if type(batch) is list:
+        return [*batch, mask]
+    if type(batch) is tuple:
+        return (*batch, mask)
+    if isinstance(batch, tuple) or hasattr(batch, "keys"):
+        msg = (
+            f"{type(batch).__name__} has no place for {NAME!r}, which remainder='mask' adds; have "
+            "batches that are dicts or tuples"
+        )
+        raise ValueError(msg)
+    return batch, mask

@@ -1,0 +1,101 @@
+"""torch's `default_collate`, faster for what datasets mostly return.
+
+Owns shortcuts for exact types: tensors and arrays that are copied natively into memory that was used before,
+lists of Python's numbers, and containers of those. Refuses everything else, which torch's own function
+collates: whatever it returns or raises is returned or raised here, to the dtype and the word.
+"""
+
+import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate as _default_collate
+from torch.utils.data._utils import collate
+
+from fastload import _lib
+from fastload.collate.shared import allocator
+
+__all__ = ["default_collate"]
+
+_torchs: Callable[[Any], Any] = _default_collate
+
+_LARGE = 1 << 16
+"""From so many bytes on, a batch is worth memory that was used before."""
+
+_NUMBERS = {float: ("d", torch.float64), int: ("q", torch.int64)}
+
+_FNS = dict(collate.default_collate_fn_map)
+
+_STACK = _lib.Pad(
+    0,
+    side="right",
+    dims=[],
+    named=False,
+    to=[],
+    max_length=None,
+    truncate=False,
+    shapes=[],
+    to_multiple_of=1,
+)
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Returns what torch's `default_collate` returns.
+
+    Args:
+        batch: Samples: tensors, arrays, numbers, text, and mappings and sequences of those.
+
+    Raises:
+        RuntimeError: torch's own, of samples of different shapes.
+        TypeError: torch's own, of samples that it has no batches of.
+    """
+    if collate.default_collate_fn_map != _FNS:
+        return _torchs(batch)  # somebody has taught torch something
+    return _collated(batch)
+
+
+def _collated(batch: Sequence[Any]) -> Any:
+    first = batch[0]
+    kind = type(first)
+    if kind in _NUMBERS:
+        return _numbers(batch, kind)
+    if kind is torch.Tensor:
+        return _stacked(batch)
+    if kind is np.ndarray:
+        # as torch does, which refuses arrays of text and objects in its own words
+        is_numeric = all(type(each) is np.ndarray and each.dtype.kind in "biufc" for each in batch)
+        return _stacked([torch.as_tensor(each) for each in batch]) if is_numeric else _torchs(batch)
+    if kind is dict:
+        return {key: _collated([sample[key] for sample in batch]) for key in first}
+    if kind is tuple or kind is list:
+        size = len(first)
+        if all(type(sample) is kind and len(sample) == size for sample in batch):
+            return [_collated(values) for values in zip(*batch, strict=True)]
+    return _torchs(batch)
+
+
+def _numbers(batch: Sequence[Any], kind: type) -> Any:
+    """Returns the tensor of Python's numbers."""
+    code, dtype = _NUMBERS[kind]
+    if set(map(type, batch)) == {kind}:
+        try:
+            numbers = array.array(code, batch)
+        except OverflowError:
+            return _torchs(batch)
+        return torch.frombuffer(numbers, dtype=dtype).clone()
+    return _torchs(batch)
+
+
+def _stacked(batch: Sequence[torch.Tensor]) -> Any:
+    """Returns the tensor of tensors."""
+    first = batch[0]
+    if first.layout is not torch.strided or first.nbytes * len(batch) < _LARGE:
+        return _torchs(batch)
+    if not all(type(each) is torch.Tensor and each.is_contiguous() for each in batch):
+        return _torchs(batch)
+    try:
+        return _STACK.collate(list(batch), "", allocate=allocator())[0]
+    except (TypeError, ValueError):
+        return _torchs(batch)

@@ -1,0 +1,34 @@
+"""Worker processes: torch's iterator and torch's worker loop, with memory and messages of our own.
+
+Torch decides what is asked of which worker and when; its `_worker_loop` runs in the workers. Ours is what
+lies between: one socket per worker, and arenas of shared memory whose slots batches are written into and
+tensors are made over. It goes in where torch asks a start method's context for queues, events and processes.
+"""
+
+import sys
+from typing import Any
+
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from fastload._iterators import stand_in
+from fastload._marked import marked
+from fastload.lowering.seam import Seam
+
+__all__ = ["iterate"]
+
+
+def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoaderIter:
+    """Starts worker processes for a loader; where there is no link of ours, with torch's queues.
+
+    Args:
+        loader: The loader.
+        seam: Whether its samples begin natively.
+        marks: Whether each batch has a mask of the samples that count.
+    """
+    changes = {"dataset": Seam(loader.dataset, loader._memo)} if seam else {}
+    if sys.platform == "linux":
+        from fastload.processes.iterator import ProcessIter
+
+        return (marked(ProcessIter) if marks else ProcessIter)(loader, **changes)
+    kind = _MultiProcessingDataLoaderIter
+    return (marked(kind) if marks else kind)(stand_in(loader, **changes))

@@ -1,0 +1,177 @@
+"""The context that torch's iterator asks for queues, an event and processes.
+
+Owns the order in which torch asks: a queue for results; the event that ends the workers; then for each
+worker a queue for its tasks, and the process. Refuses everything else that a context can do.
+"""
+
+import gc
+import inspect
+import os
+from multiprocessing.reduction import DupFd
+from typing import Any
+
+from fastload import _lib
+from fastload.processes import entry
+from fastload.processes.image import Image
+from fastload.processes.pickling import dumps
+
+__all__ = ["Context"]
+
+
+class Context:
+    """A start method, with our own links to the processes.
+
+    Args:
+        real: The start method's own context, or the module that stands for the default one.
+    """
+
+    def __init__(self, real: Any) -> None:
+        self.links = _lib.Links()
+        self.tasks: list[Tasks] = []
+        self._real = real
+        self._results: Results | None = None
+        self._end: End | None = None
+        self._image: Image | None = None
+        self._is_imaged = False
+        self._is_frozen = False
+        entry.contexts.add(self)
+
+    def Queue(self) -> Any:  # noqa: N802 (a context's name)
+        """Returns the queue of results, then the queues of tasks."""
+        if self._results is None:
+            self._results = Results()
+            return self._results
+        self._close_end()
+        number, descriptor = self.links.open()
+        self._end = End(descriptor)
+        self.tasks.append(Tasks(self.links, number))
+        return self.tasks[-1]
+
+    def Event(self) -> Any:  # noqa: N802
+        """Returns what tells the workers that nobody waits for them any more."""
+        return Done(self.links)
+
+    def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
+        """Returns a process that will call `target` with the queue and event of its worker."""
+        assert self._end is not None
+        args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
+        if self._real.get_start_method() != "fork":
+            args = self._imaged(target, args)
+        elif not self._is_frozen and not gc.get_freeze_count():
+            gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
+            self._is_frozen = True
+        return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
+
+    def started(self) -> None:
+        """Closes and undoes what only the start of the processes needed."""
+        self._close_end()
+        if self._image is not None:
+            self._image.close()
+            self._image = None
+        if self._is_frozen:
+            gc.unfreeze()
+            self._is_frozen = False
+
+    def _imaged(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the arguments without what all workers have in an image, if there is one."""
+        named = inspect.signature(target).bind(*args).arguments
+        (dataset,) = named["dataset_holder"]
+        init_fn, collate_fn = named["init_fn"], named["collate_fn"]
+        values = {"dataset": dataset, "collate_fn": collate_fn, "worker_init_fn": init_fn}
+        if not self._is_imaged:
+            self._image = Image.of(values)
+            self._is_imaged = True
+        if self._image is None or not self._image.is_of(values):
+            return args
+        return tuple(
+            entry.Imaged("dataset", is_held=True)
+            if arg is named["dataset_holder"]
+            else entry.Imaged("collate_fn")
+            if arg is collate_fn
+            else entry.Imaged("worker_init_fn")
+            if arg is init_fn and arg is not None
+            else arg
+            for arg in args
+        )
+
+    def _close_end(self) -> None:
+        if self._end is not None:
+            os.close(self._end.descriptor)
+            self._end = None
+
+
+class End:
+    """A worker's end of its link: a descriptor that its process has, whichever way it starts.
+
+    Args:
+        descriptor: The descriptor, in this process.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __getstate__(self) -> Any:
+        return DupFd(self.descriptor)
+
+    def __setstate__(self, state: Any) -> None:
+        self.descriptor = state.detach()
+        os.set_inheritable(self.descriptor, False)
+
+
+class Results:
+    """Stands for torch's queue of results, which the iterator takes from the links itself."""
+
+
+class Tasks:
+    """The queue of tasks of one worker.
+
+    Args:
+        links: The links.
+        number: The worker.
+    """
+
+    def __init__(self, links: _lib.Links, number: int) -> None:
+        self._links = links
+        self._number = number
+        self.in_hand: dict[int, Any] = {}
+        self.is_last = False
+
+    def put(self, task: Any) -> None:
+        """Sends a task; None for the last.
+
+        Raises:
+            Exception: The indices do not pickle.
+        """
+        self._links.send(self._number, dumps(task)[0])
+        if task is None:
+            self.is_last = True
+        elif isinstance(task, tuple):
+            seq, indices = task
+            self.in_hand[seq] = indices
+
+    def cancel_join_thread(self) -> None:
+        """Does nothing: there is no thread."""
+
+    def close(self) -> None:
+        """Does nothing: the link is closed with all others."""
+
+
+class Done:
+    """The event that ends all workers.
+
+    Args:
+        links: The links.
+    """
+
+    def __init__(self, links: _lib.Links) -> None:
+        self._links = links
+        self._is_set = False
+
+    def set(self) -> None:
+        """Tells the workers."""
+        self._is_set = True
+        self._links.finish()
+
+    def is_set(self) -> bool:
+        """Returns whether they are told."""
+        return self._is_set

@@ -1,0 +1,81 @@
+"""What a worker process begins with, before torch's worker loop runs in it.
+
+Owns what is different in a worker of ours: its queues and its event are one connection, what torch would put
+into shared memory is made in slots, and the process ends when its parent is gone.
+"""
+
+import contextlib
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from fastload import _lib
+from fastload.processes.connection import Connection
+from fastload.processes.pickling import SMALL
+
+__all__ = ["Imaged", "contexts", "run"]
+
+contexts: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Whose links this process has to its workers; a forked worker has copies of their sockets, which it closes."""
+
+
+class Imaged(NamedTuple):
+    """Stands for an argument that is in the image of all workers.
+
+    Attributes:
+        name: Its name there.
+        is_held: Whether the argument is a list that holds it.
+    """
+
+    name: str
+    is_held: bool = False
+
+
+def run(end: Any, target: Callable[..., None], args: tuple[Any, ...], image: Any) -> None:
+    """Runs a worker.
+
+    Args:
+        end: The worker's end of its link.
+        target: Torch's worker loop.
+        args: Its arguments, in which `end` stands for the queues and the event.
+        image: What all workers are given; None where each is given its own.
+    """
+    for inherited in list(contexts):
+        inherited.links.close()
+    contexts.clear()
+    link = _lib.WorkerLink(end.descriptor)
+    link.watch()
+    _make_shared_storages_in(link)
+    if image is not None:
+        args = tuple(_given(image, arg) for arg in args)
+        image.values.clear()  # so that the arguments alone hold them
+    named = inspect.signature(target).bind(*args).arguments
+    connection = Connection(link, named)
+    with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
+        target(*(connection if arg is end else arg for arg in args))
+
+
+def _given(image: Any, arg: Any) -> Any:
+    """Returns the argument that something may stand for."""
+    if not isinstance(arg, Imaged):
+        return arg
+    value = image.values[arg.name]
+    return [value] if arg.is_held else value
+
+
+def _make_shared_storages_in(link: _lib.WorkerLink) -> None:
+    """Has torch's `default_collate` write batches where they are sent from."""
+    torchs = torch.UntypedStorage._new_shared
+
+    def new_shared(
+        kind: type[torch.UntypedStorage], size: int, *, device: Any = "cpu"
+    ) -> torch.UntypedStorage:
+        if torch.device(device).type != "cpu":
+            return torchs(size, device=device)  # type: ignore[no-any-return, no-untyped-call]
+        memory = link.take(size) if size >= SMALL else None
+        return kind(size) if memory is None else memory.untyped_storage()
+
+    torch.UntypedStorage._new_shared = classmethod(new_shared)  # type: ignore[method-assign, assignment]

@@ -1,0 +1,172 @@
+"""`ProcessIter`: torch's iteration with worker processes, over links of our own.
+
+Owns the wait for batches: for all workers at once, in slices, with an eye on whether they live. What is asked
+of whom and when, and in which order batches come, is torch's.
+"""
+
+import os
+import sys
+import time
+import weakref
+from typing import Any
+
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data._utils import pin_memory, signal_handling
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from fastload._iterators import stand_in
+from fastload.processes.context import Context
+from fastload.processes.failures import Failures, samples
+from fastload.processes.pickling import loads
+
+__all__ = ["ProcessIter"]
+
+_LOOK_S = 0.5
+"""Seconds between two looks for workers that are gone without a word."""
+
+_END_S = 0.5
+"""Seconds that a worker has to end when it is told to."""
+
+
+class ProcessIter(_MultiProcessingDataLoaderIter):
+    """Batches that worker processes make, in memory of ours.
+
+    Args:
+        loader: The loader.
+        **changes: Attributes of it that are others for its workers.
+    """
+
+    def __init__(self, loader: Any, **changes: Any) -> None:
+        self._loader = weakref.ref(loader)
+        self._getpid = os.getpid  # modules may be gone when this is deleted
+        self._pid = self._getpid()
+        self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
+        self._links = self._context.links
+        self._failures = Failures()
+        self._gone: set[int] = set()
+        changes["_DataLoader__multiprocessing_context"] = self._context
+        try:
+            super().__init__(stand_in(loader, **changes))
+        finally:
+            self._context.started()
+
+    @property
+    def _pin_memory(self) -> bool:
+        """Whether torch's own thread pins batches: never."""
+        return False
+
+    @_pin_memory.setter
+    def _pin_memory(self, value: bool) -> None:
+        self._pins = value
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        if first_iter and self._worker_pids_set:
+            # torch would raise wherever the program is when a worker ends; here it is told in `next`
+            signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
+            self._worker_pids_set = False
+        super()._reset(loader, first_iter)
+
+    def memory(self) -> dict[str, int]:
+        """Returns what the workers' arenas hold, in bytes, and how many there are."""
+        stats = self._links.stats()
+        return {
+            "arenas": stats["arenas"],
+            "arena_bytes": stats["arena_bytes"],
+            "worker_bytes": stats["held_bytes"],
+        }
+
+    def _get_data(self) -> Any:
+        """Waits for a result."""
+        begun = time.monotonic()
+        while True:
+            wait = _LOOK_S
+            if self._timeout > 0:
+                wait = min(wait, max(0, begun + self._timeout - time.monotonic()))
+            event = self._links.receive(wait)
+            if event is None:
+                self._look()
+                if self._timeout > 0 and time.monotonic() >= begun + self._timeout:
+                    raise RuntimeError(self._late())
+                continue
+            number, letter = event
+            if letter is not None:
+                return self._opened(number, *letter)
+            self._gone.add(number)
+            if not self._context.tasks[number].is_last:
+                self._fail([number])
+
+    def _opened(self, number: int, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
+        """Returns a result, or an error in the place of one that does not unpickle here."""
+        values = loads(payload, parts)
+        seq = values.load()
+        self._context.tasks[number].in_hand.pop(seq, None)
+        try:
+            data = values.load()
+        except Exception:
+            where = f"while a batch of DataLoader worker process {number} was unpickled"
+            data = ExceptionWrapper(sys.exc_info(), where)  # type: ignore[no-untyped-call]
+        return seq, data
+
+    def _process_data(self, data: Any, *rest: Any) -> Any:
+        note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
+        try:
+            data = super()._process_data(data, *rest)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            if note is not None:
+                error.add_note(note)
+            raise
+        return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
+
+    def _look(self) -> None:
+        """Looks for workers that have ended while somebody else holds their end of the link open."""
+        dead = [
+            number
+            for number, worker in enumerate(self._workers)
+            if not self._context.tasks[number].is_last
+            and (number in self._gone or not worker.is_alive())
+        ]
+        if dead:
+            self._fail(dead)
+
+    def _fail(self, numbers: list[int]) -> None:
+        """Ends all workers, because some are gone, and says so."""
+        for number in numbers:
+            self._workers[number].join(_END_S)  # for its exit code
+        in_hand = [dict(self._context.tasks[number].in_hand) for number in numbers]
+        gone = [self._workers[number] for number in numbers]
+        words = self._failures.sentence(zip(numbers, gone, in_hand, strict=True))
+        self._end_workers()
+        self._shutdown_workers()
+        loader = self._loader()
+        if loader is not None and loader._iterator is self:
+            loader._iterator = None  # persistent workers are gone: the next epoch starts others
+        raise RuntimeError(words)
+
+    def _end_workers(self) -> None:
+        """Ends workers that are at work, without waiting for what they do."""
+        for end in ("terminate", "kill"):
+            alive = [worker for worker in self._workers if worker.is_alive()]
+            for worker in alive:
+                getattr(worker, end)()
+            for worker in alive:
+                worker.join(_END_S)
+
+    def _late(self) -> str:
+        """Returns what is said when no batch came in time."""
+        words = f"DataLoader timed out after {self._timeout} seconds"
+        at_work = [
+            f"worker {number} (pid {worker.pid}) makes {samples(next(iter(tasks.in_hand.values())))}"
+            for number, (worker, tasks) in enumerate(
+                zip(self._workers, self._context.tasks, strict=True)
+            )
+            if tasks.in_hand and not tasks.is_last
+        ]
+        return "; ".join([words, *at_work, "raise timeout if that may take so long"])
+
+    def _shutdown_workers(self) -> None:
+        if not hasattr(self, "_workers") or self._getpid() != self._pid:
+            return  # before there were any; or in a child, to which they do not belong
+        super()._shutdown_workers()
+        if self._shutdown:
+            self._links.close()

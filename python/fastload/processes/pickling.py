@@ -1,0 +1,188 @@
+"""Pickling with the memory of tensors and arrays beside the pickle.
+
+Owns which memory that is: whole storages, so that tensors over one stay so; of a storage that is large beside
+its tensor, the tensor's elements alone. Everything else is pickled as torch's own queues do it. Refuses to
+know where the memory goes: whoever pickles gives the place. Invariant: nothing that is sent is memory of
+the sender's dataset; it was made in a slot, or is copied.
+"""
+
+import functools
+import io
+import operator
+import pickle
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.multiprocessing  # registers torch's reductions with ForkingPickler
+
+from fastload import _lib
+
+__all__ = ["SMALL", "Memory", "Pickler", "dumps", "loads"]
+
+SMALL = 4096
+"""Memory of fewer bytes is part of the pickle."""
+
+_has_names: Any = getattr(
+    torch.Tensor, "has_names", lambda _: False
+)  # older releases of torch have named tensors
+
+
+class Memory(Protocol):
+    """Where memory goes that is not part of a pickle."""
+
+    def take(self, len: int, /) -> torch.Tensor | None:
+        """Returns that many bytes to write to, if there are any."""
+
+    def part(self, address: int, len: int, /) -> Any:
+        """Returns what stands for bytes of a live tensor that `take` made; None if it did not."""
+
+
+def dumps(
+    *values: Any, memory: Memory | None = None, pickler: "type[Pickler] | None" = None
+) -> tuple[bytes, list[Any]]:
+    """Returns the pickles of values, one after the other, and the parts beside them.
+
+    Args:
+        *values: What is pickled.
+        memory: Where parts go; None: into the pickle.
+        pickler: What pickles, if it is a special one.
+
+    Raises:
+        Exception: What the pickling of a value raises.
+    """
+    file = io.BytesIO()
+    pickling = (pickler or Pickler)(file, memory)
+    for value in values:
+        pickling.dump(value)
+    return file.getvalue(), pickling.parts
+
+
+def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
+    """Returns what loads the values one after the other; parts are `uint8` tensors."""
+    return pickle.Unpickler(io.BytesIO(payload), buffers=parts)
+
+
+class Pickler(ForkingPickler):
+    """Pickles one letter.
+
+    Args:
+        file: What to write to.
+        memory: Where parts go; None: into the pickle.
+    """
+
+    def __init__(self, file: Any, memory: Memory | None) -> None:
+        self._marker = pickle.PickleBuffer(bytearray())
+        # no method of this object, which would keep it, and with it slots, until garbage is collected
+        is_in_band = functools.partial(operator.is_not, self._marker)
+        super().__init__(file, 5, True, is_in_band)  # takes no keywords
+        self.parts: list[Any] = []
+        self._memory = memory
+        self._storages: dict[int, torch.UntypedStorage] = {}
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Returns how tensors, storages and arrays are pickled."""
+        kind = type(obj)
+        if kind is torch.Tensor:
+            return self._tensor(obj) if _is_plain(obj) else NotImplemented
+        if kind is torch.UntypedStorage:
+            return self._storage(obj) if obj.device.type == "cpu" else NotImplemented
+        if kind is np.ndarray:
+            return self._array(obj)
+        return NotImplemented
+
+    def _tensor(self, tensor: torch.Tensor) -> Any:
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._storages and storage.nbytes() > max(
+            SMALL, 2 * tensor.nbytes
+        ):
+            tensor = self._elements(tensor)
+            storage = tensor.untyped_storage()
+        place = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+        return _make_tensor, (storage, tensor.dtype, *place)
+
+    def _elements(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns a tensor of its own with the same elements, in their order in memory."""
+        memory = self._take(tensor.nbytes)
+        if memory is None:
+            return tensor.clone()
+        strides = torch.empty_like(tensor, device="meta").stride()
+        own = torch.empty(0, dtype=tensor.dtype)
+        own.set_(memory.untyped_storage(), 0, tensor.shape, strides)
+        return own.copy_(tensor)
+
+    def _storage(self, storage: torch.UntypedStorage) -> Any:
+        first = self._storages.setdefault(storage._cdata, storage)
+        if first is not storage:
+            return _same, (first,)
+        length = storage.nbytes()
+        part = self._part(storage.data_ptr(), length)
+        if part is None:
+            content = torch.empty(0, dtype=torch.uint8).set_(storage)
+            memory = self._take(length)
+            if memory is None:
+                return _make_storage, (content.numpy().tobytes(),)
+            memory.copy_(content)
+            part = self._part(memory.data_ptr(), length)
+        self.parts.append(part)
+        return _make_storage, (self._marker,)
+
+    def _array(self, array: np.ndarray[Any, Any]) -> Any:
+        if array.dtype.hasobject:
+            return NotImplemented
+        memory = self._take(array.nbytes)
+        if memory is None:
+            return array.__reduce__()  # of protocol 2: what is read-only here is not there
+        order = "F" if array.flags.fnc else "C"
+        target = _make_array(memory, array.dtype, array.shape, order)
+        target[...] = array
+        self.parts.append(self._part(memory.data_ptr(), array.nbytes))
+        return _make_array, (self._marker, array.dtype, array.shape, order)
+
+    def _take(self, length: int) -> torch.Tensor | None:
+        return None if self._memory is None or length < SMALL else self._memory.take(length)
+
+    def _part(self, address: int, length: int) -> Any:
+        return None if self._memory is None or not length else self._memory.part(address, length)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor is no more than its elements; others are reduced in torch's own way."""
+    return not (
+        tensor.layout is not torch.strided
+        or tensor.device.type != "cpu"
+        or tensor.requires_grad
+        or tensor._backward_hooks
+        or tensor.is_quantized
+        or tensor.is_nested
+        or _has_names(tensor)
+    )
+
+
+def _same(first: Any) -> Any:
+    return first
+
+
+def _make_storage(content: torch.Tensor | bytes) -> torch.UntypedStorage:
+    if isinstance(content, bytes):
+        content = _lib.own(content)
+    return content.untyped_storage()
+
+
+def _make_tensor(
+    storage: torch.UntypedStorage,
+    dtype: torch.dtype,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> torch.Tensor:
+    return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
+
+
+def _make_array(
+    content: torch.Tensor, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any
+) -> np.ndarray[Any, Any]:
+    return np.ndarray(shape, dtype, content.numpy(), order=order)

@@ -1,0 +1,196 @@
+"""`ThreadIter`: torch's iteration with workers, whose workers are threads.
+
+Torch's own code decides which worker makes which batch, when indices are asked for and in which order
+batches come; only what starts, feeds, awaits and ends workers is ours.
+"""
+
+import queue
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+from torch.utils.data import IterDataPipe, MapDataPipe
+from torch.utils.data.dataloader import (
+    _BaseDataLoaderIter,
+    _MultiProcessingDataLoaderIter,
+    _sharding_worker_init_fn,
+)
+
+from fastload.auto import Auto
+from fastload.lowering.memo import Memo
+from fastload.lowering.registry import name
+from fastload.lowering.seam import Seam
+from fastload.threads.copies import Found, copied
+from fastload.threads.crew import Crew
+from fastload.threads.manner import Manner
+from fastload.threads.meter import Meter
+from fastload.threads.notice import GlobalState, Told
+from fastload.threads.watch import Watch
+from fastload.threads.worker import Duties, Worker
+
+__all__ = ["ThreadIter"]
+
+_SLICE_S = 0.1
+_LOOKS = 8
+"""Waits in an epoch at whose end the global generators are looked at."""
+
+
+class ThreadIter(_MultiProcessingDataLoaderIter):
+    """Batches of a dataset in Python, made by threads of this process.
+
+    Args:
+        loader: The loader.
+        seam: Whether samples begin natively.
+        told: What was said of the loader by earlier iterators.
+
+    Attributes:
+        stats: Reads the counters, also after the iterator is gone.
+
+    Raises:
+        AssertionError: `prefetch_factor` is 0.
+    """
+
+    _data_queue: Any
+    _index_queues: Any
+    _workers_done_event: Any
+
+    def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
+        _BaseDataLoaderIter.__init__(self, loader)
+        self._prefetch_factor = loader.prefetch_factor
+        if self._prefetch_factor <= 0:
+            msg = (
+                "prefetch_factor must be greater than 0 where batches are made ahead, "
+                f"but got {self._prefetch_factor}"
+            )
+            raise AssertionError(msg)
+        self._in_order = loader.in_order
+        self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
+        self._worker_init_fn = loader.worker_init_fn
+        if isinstance(self._dataset, IterDataPipe | MapDataPipe):
+            self._worker_init_fn = _Sharding(loader.worker_init_fn, self._world_size, self._rank)
+        self._workers_done_event = threading.Event()
+        self._shutdown = False
+        self._data_queue = SimpleQueue()
+        self._told = told or Told()
+        self._meter = Meter(self._told)
+        self.stats = self._meter.read
+        self._start(loader, seam=seam)
+        self._reset(loader, first_iter=True)
+
+    def _start(self, loader: Any, *, seam: bool) -> None:
+        """Copies the dataset for each worker and starts the threads."""
+        parts = self._dataset, self._collate_fn, self._worker_init_fn
+        first = copied(*parts)
+        if first.copies.handles and self._num_workers > 1:
+            self._num_workers = self._told_of_handles(first.copies.handles[0], loader.num_workers)
+        sets = [first, *(copied(*parts) for _ in range(self._num_workers - 1))]
+        self._watch = Watch(first.copies.shared)
+        duties = Duties(
+            kind=self._dataset_kind,
+            auto_collation=self._auto_collation,
+            drop_last=self._drop_last,
+            base_seed=int(self._base_seed),
+            shared_seed=self._shared_seed,
+            number=self._num_workers,
+            pinned=bool(self._pin_memory),
+            device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,  # type: ignore[no-untyped-call]
+            manner=Manner.here(),
+            results=self._data_queue,
+            stopping=self._workers_done_event,
+            tell=self._told,
+        )
+        self._crew = crew = Crew(self._workers_done_event)
+        workers = []
+        for number, each in enumerate(sets):
+            dataset = Seam(each.dataset, Memo()) if seam else each.dataset
+            of_its_own = dataset, each.collate_fn, each.worker_init_fn
+            workers.append(Worker(duties, number, *of_its_own, crew.ended))
+        self._index_queues = [worker.tasks for worker in workers]
+        initialise = self._worker_init_fn is not None
+        crew.start(workers, first.copies.modules, self._told, initialise=initialise)
+
+    def _told_of_handles(self, handle: Found, number: int) -> int:
+        """Returns how many workers a dataset gets that threads have to share parts of."""
+        what = f"{handle.path} ({name(type(handle.thing))}) holds a position or a native handle"
+        if isinstance(number, Auto):
+            self._told(f"{what}, so one worker thread uses it")
+            return 1
+        self._told(f"{what}, which {int(number)} worker threads share")
+        return int(number)
+
+    def _next_data(self) -> Any:
+        """Returns the next batch.
+
+        Raises:
+            RuntimeError: Nothing within `timeout`, or the threads are in another process.
+        """
+        if not self._crew.is_here():
+            msg = "the worker threads of this iterator are in the process that this one was forked from"
+            raise RuntimeError(msg)
+        return super()._next_data()  # type: ignore[no-untyped-call]
+
+    def _get_data(self) -> Any:
+        """Returns what a worker has finished, as (task, batch)."""
+        try:
+            task, data, _ = self._data_queue.get_nowait()
+            self._meter.was_ready()
+        except queue.Empty:
+            task, data, _ = self._awaited()
+        return task, data
+
+    def _awaited(self) -> tuple[Any, Any, float]:
+        """Waits for a worker, and looks whether global generators move meanwhile."""
+        before = GlobalState() if self._looks > 0 else None
+        since = time.perf_counter()
+        result = self._wait(since)
+        self._meter.waited(since, result[2])
+        if before is not None:
+            self._looks -= 1
+            for moved in before.moved():
+                self._told(f"{moved} moved while next() waited: worker threads draw from it")
+        return result
+
+    def _wait(self, since: float) -> tuple[Any, Any, float]:
+        while True:
+            left = _SLICE_S
+            if self._timeout > 0:
+                left = min(left, since + self._timeout - time.perf_counter())
+                if left <= 0:
+                    msg = (
+                        f"DataLoader timed out after {self._timeout} seconds: {self._crew.busy()}; "
+                        "raise timeout or num_workers"
+                    )
+                    raise RuntimeError(msg)
+            try:
+                return self._data_queue.get(timeout=left)  # type: ignore[no-any-return]
+            except queue.Empty:
+                continue
+
+    def _process_data(self, data: Any, *worker: Any) -> Any:
+        self._meter.batches += 1
+        for path in self._watch.changed():
+            self._told(f"{path}, which worker threads share, was changed in place")
+        return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        self._looks = _LOOKS
+        super()._reset(loader, first_iter)
+
+    def _shutdown_workers(self) -> None:
+        """Ends the threads, and waits some seconds for what they are doing."""
+        crew = self.__dict__.get("_crew")
+        if crew is not None:
+            self._shutdown = True
+            crew.close()
+
+
+class _Sharding:
+    """A `worker_init_fn` that shards data pipes, as torch's iterators do."""
+
+    def __init__(self, worker_init_fn: Any, world_size: int, rank: int) -> None:
+        self._arguments = worker_init_fn, world_size, rank
+
+    def __call__(self, worker: int) -> None:
+        _sharding_worker_init_fn(*self._arguments, worker)

@@ -1,0 +1,139 @@
+"""The functions of `numpy.random`, drawing from the stream of the worker whose thread calls them.
+
+They are methods of one hidden `RandomState`. The names in the module are replaced by functions that
+ask for the thread; for methods that were imported by name, or are called through the hidden object,
+its lock, which every draw takes, lends it the worker's state meanwhile. That is exact, but costs some
+tenths of a millisecond a call. `seed` and `set_state` take no lock: imported by name they are not
+followed.
+"""
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.random import mtrand
+
+from fastload.threads import seat
+
+__all__ = ["ROUTE"]
+
+_FUNCTIONS = {"seed": "seed", "sample": "random_sample", "ranf": "random_sample"}
+"""The functions of the module that are no methods, by the method that they stand for."""
+
+_LOCKLESS = {"seed", "get_state", "set_state"}
+"""What does not take the lock, or not all the time."""
+
+
+class _Lock:
+    """A lock for the hidden object that lends it the state of a worker whose thread takes it.
+
+    Attributes:
+        plain: The lock alone.
+    """
+
+    def __init__(self, hidden: Any) -> None:
+        self._hidden = hidden
+        self.plain = threading.RLock()
+        self._depth = 0
+        self._own: Any = None
+
+    def acquire(self) -> bool:
+        self.plain.acquire()
+        self._depth += 1
+        if self._depth == 1 and (worker := seat.here()) is not None:
+            self._own = self._hidden.get_state(legacy=False)
+            self._hidden.set_state(worker.streams.numpy.get_state(legacy=False))
+        return True
+
+    def release(self) -> None:
+        if self._depth == 1 and self._own is not None:
+            worker = seat.here()
+            assert worker is not None
+            worker.streams.numpy.set_state(self._hidden.get_state(legacy=False))
+            self._hidden.set_state(self._own)
+            self._own = None
+        self._depth -= 1
+        self.plain.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class MT19937(np.random.MT19937):
+    """The hidden object's generator with another lock; its name is in the states that users keep."""
+
+    hook: _Lock | None = None
+
+    @property
+    def lock(self) -> Any:  # type: ignore[override]
+        """The lock that draws take."""
+        return super().lock if self.hook is None else self.hook
+
+
+def _routed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def function(*arguments: Any, **keywords: Any) -> Any:
+        worker = seat.here()
+        if worker is not None:
+            return getattr(worker.streams.numpy, method)(*arguments, **keywords)
+        if method in _LOCKLESS and ROUTE.lock is not None:
+            with ROUTE.lock:
+                return original(*arguments, **keywords)
+        return original(*arguments, **keywords)
+
+    return function
+
+
+class _Route:
+    """Puts the functions and the lock in; takes them out again."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, tuple[Any, Any]] = {}
+        self._bits: Any = None
+        self.lock: _Lock | None = None
+
+    def install(self) -> None:
+        """Has the functions of `numpy.random` ask for the thread."""
+        hidden = mtrand._rand
+        names = vars(np.random)
+        methods = {n: n for n, value in names.items() if getattr(value, "__self__", None) is hidden}
+        for name, method in {**methods, **_FUNCTIONS}.items():
+            original = names[name]
+            routed = _routed(method, original)
+            self._functions[name] = original, routed
+            setattr(np.random, name, routed)
+        bits = hidden._bit_generator
+        if type(bits) is np.random.MT19937 and hasattr(np.random, "set_bit_generator"):
+            ours = MT19937()
+            ours.hook = self.lock = _Lock(hidden)
+            self._bits = bits
+            with bits.lock:
+                _exchange(hidden, ours)
+
+    def uninstall(self) -> None:
+        """Puts back what was there, unless somebody else has replaced it since."""
+        for name, (original, routed) in self._functions.items():
+            if getattr(np.random, name) is routed:
+                setattr(np.random, name, original)
+        self._functions = {}
+        if self.lock is not None:
+            hidden = mtrand._rand
+            with self.lock:
+                if getattr(hidden._bit_generator, "hook", None) is self.lock:
+                    _exchange(hidden, self._bits)
+            self.lock = self._bits = None
+
+
+def _exchange(hidden: Any, bits: Any) -> None:
+    """Gives the hidden object another generator in the same state."""
+    state = hidden.get_state(legacy=False)
+    np.random.set_bit_generator(bits)  # type: ignore[attr-defined]
+    hidden.set_state(state)
+
+
+ROUTE = _Route()

@@ -1,0 +1,93 @@
+"""Everything global that worker threads need, installed while there are any.
+
+Owns the count of those who need it. Invariant: at zero, and in a forked child, every function, class
+and generator is again what it was.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import Protocol
+
+from fastload.threads import asked, numpy_streams, random_streams, seat, torch_seeds, torch_streams
+
+__all__ = ["acquire", "release"]
+
+
+class _Route(Protocol):
+    def install(self) -> None: ...
+
+    def uninstall(self) -> None: ...
+
+
+_ROUTES: tuple[_Route, ...] = (
+    asked.SWAP,
+    *torch_seeds.SWAPS.values(),
+    random_streams.ROUTE,
+    numpy_streams.ROUTE,
+)
+
+_lock = threading.RLock()
+_users = 0
+
+
+def acquire(modules: Iterable[str]) -> None:
+    """Installs the routes if nobody has.
+
+    Args:
+        modules: Where users may have imported functions by name that only a module's names can reach.
+    """
+    global _users
+    with _lock:
+        if _users == 0:
+            for route in _ROUTES:
+                route.install()
+        _users += 1
+        random_streams.ROUTE.cover(modules)
+
+
+def release() -> None:
+    """Uninstalls the routes if nobody else needs them."""
+    global _users
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            _uninstall()
+
+
+def _uninstall() -> None:
+    for route in reversed(_ROUTES):
+        route.uninstall()
+
+
+_held = threading.local()
+
+
+def _before_fork() -> None:
+    """Waits until no worker thread has lent its state to a global generator."""
+    _lock.acquire()
+    torch_streams.LENT_LOCK.acquire()
+    _held.lock = numpy_streams.ROUTE.lock
+    if _held.lock is not None:
+        _held.lock.plain.acquire()
+
+
+def _after_fork() -> None:
+    if _held.lock is not None:
+        _held.lock.plain.release()
+    torch_streams.LENT_LOCK.release()
+    _lock.release()
+
+
+def _in_child() -> None:
+    """Forgets the worker threads, which are not here."""
+    global _users
+    seat.leave()
+    _after_fork()
+    if _users:
+        _users = 0
+        _uninstall()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

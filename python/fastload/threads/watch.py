@@ -1,0 +1,59 @@
+"""`Watch`: notices when what worker threads share is changed in place.
+
+In worker processes each would have its own. What it sees: of a tensor every write that torch counts;
+of an array in memory a write to one of 64 numbers spread evenly over it, or to its shape; of a long list another
+length, or another object at one of 64 places; of a long dict or set another length.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload.threads.copies import Found
+
+__all__ = ["Watch"]
+
+_PLACES = 64
+_AT_ONCE = 16
+
+
+class Watch:
+    """Looks at shared things again and again.
+
+    Args:
+        shared: The things, and where they hang.
+    """
+
+    def __init__(self, shared: Iterable[Found]) -> None:
+        self._seen = deque([path, thing, _mark(thing)] for path, thing in shared)
+
+    def changed(self) -> list[str]:
+        """Returns where things hang that have changed since they were last looked at, a few at a time."""
+        paths = []
+        for seen in itertools.islice(self._seen, _AT_ONCE):
+            path, thing, mark = seen
+            if (now := _mark(thing)) != mark:
+                seen[2] = now
+                paths.append(path)
+        self._seen.rotate(-_AT_ONCE)
+        return paths
+
+
+def _mark(thing: Any) -> Any:
+    """Returns what tells a thing from what it is after most changes."""
+    if isinstance(thing, torch.Tensor):
+        return None if thing.is_inference() else thing._version
+    if isinstance(thing, np.ndarray):
+        if not thing.flags.writeable or isinstance(thing, np.memmap):
+            return None
+        step = max(1, thing.size // _PLACES)
+        places = thing.flat[::step]
+        values = [id(each) for each in places] if thing.dtype.hasobject else places.tobytes()
+        return thing.shape, thing.strides, values
+    if isinstance(thing, list):
+        return len(thing), [id(each) for each in thing[:: max(1, len(thing) // _PLACES)]]
+    return len(thing)

@@ -1,0 +1,255 @@
+"""`Worker`: one of torch's workers, run by a thread.
+
+Does what torch's worker processes do, in their order: seeds, `get_worker_info()`, `worker_init_fn`,
+then batches of the indices it is sent. Refers to nothing that belongs to the iterator, so that an
+iterator can be dropped while its threads are busy.
+"""
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import IterDataPipe
+from torch.utils.data._utils import pin_memory
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
+from torch.utils.data.dataloader import _DatasetKind
+from torch.utils.data.graph_settings import apply_random_seed
+
+from fastload.threads import seat
+from fastload.threads.asked import worker_info
+from fastload.threads.failure import Failure, named
+from fastload.threads.manner import Manner
+from fastload.threads.streams import Streams
+from fastload.threads.torch_streams import Routed
+
+__all__ = ["Duties", "Worker"]
+
+
+class Duties(NamedTuple):
+    """What the workers of an iterator have in common.
+
+    Attributes:
+        kind: Torch's kind of the dataset.
+        auto_collation: Whether a task is a list of indices.
+        drop_last: Whether a last batch that is too short is dropped.
+        base_seed: The iterator's.
+        shared_seed: That of data pipes.
+        number: How many workers there are.
+        pinned: Whether batches are page-locked.
+        device: The CUDA device of the thread that iterates; None without one.
+        manner: Torch's settings of that thread.
+        results: Takes (task, batch, when it was finished).
+        stopping: Set when nobody wants batches any more.
+        tell: Called with what the worker does against the rules.
+    """
+
+    kind: int
+    auto_collation: bool
+    drop_last: bool
+    base_seed: int
+    shared_seed: int | None
+    number: int
+    pinned: bool
+    device: int | None
+    manner: Manner
+    results: "SimpleQueue[tuple[Any, Any, float]]"
+    stopping: threading.Event
+    tell: Callable[[str], None]
+
+
+class _Left(BaseException):
+    """Ends a batch that nobody wants any more."""
+
+
+class Worker:
+    """A worker and its thread.
+
+    Args:
+        duties: What all workers share.
+        number: Its own number.
+        dataset: Its copy of the dataset.
+        collate_fn: Its copy.
+        init_fn: Its copy of `worker_init_fn`.
+        ended: Called in the thread when it is about to end.
+
+    Attributes:
+        tasks: Takes (task, indices), a resumption, or None to end.
+        thread: The thread.
+        initialised: Set when `worker_init_fn` is done.
+        doing: What it does, in words, or the sample that it makes, as (index,).
+    """
+
+    def __init__(
+        self,
+        duties: Duties,
+        number: int,
+        dataset: Any,
+        collate_fn: Any,
+        init_fn: Any,
+        ended: Callable[[], None],
+    ) -> None:
+        self.tasks: SimpleQueue[Any] = SimpleQueue()
+        self.initialised = threading.Event()
+        self.doing: str | tuple[Any] = ""
+        self._duties = duties
+        self._number = number
+        self._where = f"in DataLoader worker thread {number}"
+        self._dataset = dataset
+        self._collate_fn = collate_fn
+        self._init_fn = init_fn
+        self._ended = ended
+        self.thread = threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(self._run,),
+            name=f"fastload-worker-{number}",
+            daemon=True,
+        )
+
+    def _run(self) -> None:
+        # One thread for operations, in this thread and, until the starter corrects it, in new ones;
+        # which a thread finds out at its first question.
+        torch.set_num_threads(1)
+        torch.get_num_threads()
+        streams = Streams(self._duties.base_seed, self._number)
+        try:
+            with self._duties.manner.assumed(), Routed(streams, self._duties.tell):
+                self._sit(streams)
+                self._serve(self._initialise())
+        finally:
+            seat.leave()
+            self.initialised.set()
+            self._dataset = self._collate_fn = self._init_fn = None
+            self._ended()
+
+    def _sit(self, streams: Streams) -> None:
+        seed, duties = self._duties.base_seed + self._number, self._duties
+        if isinstance(self._dataset, IterDataPipe):
+            self._seed_pipe(duties.shared_seed)
+        info = worker_info(self._number, duties.number, seed, self._dataset, streams)
+        seat.take(seat.Seat(info, streams))
+
+    def _initialise(self) -> Any:
+        """Returns torch's fetcher of batches, or the failure that takes the first batch's place."""
+        try:
+            if self._duties.device is not None:
+                torch.cuda.set_device(self._duties.device)
+            if self._init_fn is not None:
+                self.doing = "running worker_init_fn"
+                self._init_fn(self._number)
+            self.initialised.set()
+            return self._fetcher()
+        except BaseException:
+            return self._failure()
+
+    def _fetcher(self) -> Any:
+        self.doing = "starting to iterate the dataset"
+        duties = self._duties
+        return _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
+            duties.kind, self._dataset, duties.auto_collation, self._collate_fn, duties.drop_last
+        )
+
+    def _serve(self, fetcher: Any) -> None:
+        """Makes batches until it is told to end."""
+        results, ended = self._duties.results, False
+        self.initialised.set()
+        self.doing = ""
+        while (task := self.tasks.get()) is not None:
+            if self._duties.stopping.is_set():
+                continue
+            if isinstance(task, _ResumeIteration):
+                results.put((task, None, time.perf_counter()))
+                fetcher, ended = self._resume(task), False
+            elif not ended:
+                data = self._made(fetcher, task[1])
+                if data is None:
+                    continue
+                ended = isinstance(data[0], _IterableDatasetStopIteration)
+                results.put((task[0], data[0], time.perf_counter()))
+                del data
+            del task
+            self.doing = ""
+
+    def _resume(self, task: Any) -> Any:
+        if isinstance(self._dataset, IterDataPipe):
+            self._seed_pipe(task.seed)
+        try:
+            return self._fetcher()
+        except BaseException:
+            return self._failure()
+
+    def _made(self, fetcher: Any, indices: Any) -> tuple[Any] | None:
+        """Returns a batch, a failure, or the end of an iterable dataset; None if nobody wants it."""
+        if isinstance(fetcher, Failure):
+            return (fetcher,)
+        try:
+            batch = fetcher.fetch(self._noted(indices))
+        except _Left:
+            return None
+        except BaseException as error:
+            if isinstance(error, StopIteration) and self._duties.kind == _DatasetKind.Iterable:
+                return (_IterableDatasetStopIteration(self._number),)
+            return (self._failure(),)
+        if not self._duties.pinned:
+            return (batch,)
+        try:
+            return (pin_memory.pin_memory(batch),)  # type: ignore[no-untyped-call]
+        except Exception:
+            where = f"in pin memory thread for device {self._duties.device}"
+            return (Failure(where, f"while worker {self._number} page-locked a batch"),)
+
+    def _noted(self, indices: Any) -> Any:
+        """Returns indices whose iteration notes which sample is made."""
+        if self._duties.kind == _DatasetKind.Iterable:
+            self.doing = "iterating the dataset"
+            return indices
+        if not self._duties.auto_collation:
+            self.doing = f"making sample {named(indices)}"
+            return indices
+        if getattr(self._dataset, "__getitems__", None):
+            self.doing = f"making samples {named(indices)}"
+            return indices
+        return _Noted(self, indices)
+
+    def stands_by(self, index: Any) -> None:
+        """Notes the sample that is made next.
+
+        Raises:
+            _Left: Nobody wants it.
+        """
+        if self._duties.stopping.is_set():
+            raise _Left
+        self.doing = (index,)
+
+    def does(self) -> str:
+        """Returns what it does, in words."""
+        doing = self.doing
+        return doing if isinstance(doing, str) else f"making sample {named(*doing)}"
+
+    def _failure(self) -> Failure:
+        return Failure(self._where, f"while worker {self._number} was {self.does()}")
+
+    def _seed_pipe(self, seed: int | None) -> None:
+        assert seed is not None
+        shared = torch.Generator().manual_seed(seed)
+        self._dataset = apply_random_seed(self._dataset, shared)
+
+
+class _Noted:
+    """The indices of a batch, telling the worker as they are iterated."""
+
+    def __init__(self, worker: Worker, indices: Any) -> None:
+        self._worker = worker
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in self._indices:
+            self._worker.stands_by(index)
+            yield index
+        self._worker.doing = f"collating samples {named(self._indices)}"

@@ -1,0 +1,8 @@
+"""The tuner: what a loader should be set to, found out while it runs.
+
+`Online` measures and sets; the decision itself is native and knows only numbers.
+"""
+
+from fastload.tune.online import Change, Online
+
+__all__ = ["Change", "Online"]

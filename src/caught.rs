@@ -1,0 +1,69 @@
+//! Panics of code that others wrote, as errors: damaged files find the last of them.
+//!
+//! Owns the one panic hook, which says nothing of these and passes all others on.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether a panic of this thread is an error.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tells of a panic's end, however it comes.
+struct Caught {
+    before: bool,
+}
+
+impl Caught {
+    fn begin() -> Caught {
+        let before = CAUGHT.replace(true);
+        Caught { before }
+    }
+}
+
+impl Drop for Caught {
+    fn drop(&mut self) {
+        CAUGHT.set(self.before);
+    }
+}
+
+/// Runs `foreign`; when it panics, returns what it said, and nothing is printed.
+///
+/// # Errors
+///
+/// The panic's words.
+pub(crate) fn caught<T>(foreign: impl FnOnce() -> T) -> Result<T, Box<str>> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !CAUGHT.try_with(Cell::get).unwrap_or(false) {
+                others(panic);
+            }
+        }));
+    });
+    let begun = Caught::begin();
+    let ran = catch_unwind(AssertUnwindSafe(foreign));
+    drop(begun);
+    ran.map_err(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref().copied());
+        words.unwrap_or("it stopped").into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_its_words_and_what_comes_later_is_no_longer_caught() {
+        assert_eq!(caught(|| 3), Ok(3));
+        assert_eq!(caught(|| -> u8 { panic!("torn") }), Err("torn".into()));
+        let inner = caught(|| (caught(|| -> u8 { panic!("a{}", 1) }), CAUGHT.get()));
+        assert_eq!(inner, Ok((Err("a1".into()), true)));
+        assert!(!CAUGHT.get());
+    }
+}

@@ -1,0 +1,35 @@
+//! Labels of tokens that are predicted from those before them: the tokens, but for the padding.
+
+use super::Dense;
+use crate::error::Result;
+use crate::memory::{Dtype, lease};
+
+/// What takes the place of one token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labels {
+    /// The token.
+    pub token: i64,
+    /// What stands there instead.
+    pub label: i64,
+}
+
+impl Labels {
+    /// Makes the labels of int64 tokens; None of others.
+    pub(super) fn of(self, tokens: &Dense) -> Result<Option<Dense>> {
+        if tokens.dtype != Dtype::Int64 {
+            return Ok(None);
+        }
+        let (token, label) = (self.token.to_ne_bytes(), self.label.to_ne_bytes());
+        let source = tokens.memory.bytes();
+        let mut memory = lease(source.len())?;
+        let places = memory.as_chunks_mut::<8>().0;
+        for (place, found) in places.iter_mut().zip(source.as_chunks::<8>().0) {
+            *place = if *found == token { label } else { *found };
+        }
+        Ok(Some(Dense {
+            memory: memory.into(),
+            shape: tokens.shape.clone(),
+            dtype: tokens.dtype,
+        }))
+    }
+}

@@ -1,0 +1,274 @@
+//! Packed fields in the making: the pieces of each sample are written at their places, by any thread.
+//!
+//! Owns the tensors that are made of one leaf, and what is told of the rows. Invariant: whoever takes the
+//! seat of a sample claims the places of all of its pieces; the padding is written when the field is made,
+//! so that each byte is written once.
+
+use super::array::fill;
+use super::pack::{Placed, len};
+use super::seat::Seat;
+use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, bytes_of};
+use crate::column::Cast;
+use crate::error::{Error, Result};
+use crate::memory::{Dtype, RowsMut, Writer, lease};
+use crate::sync::Arc;
+
+/// What is made of a leaf whose samples are packed.
+#[derive(Clone, Debug)]
+pub struct Packs {
+    /// How rows are planned, where this leaf's lengths decide.
+    pub packing: Option<Packing>,
+    /// The tensors that are made of it.
+    pub columns: Vec<PackedColumn>,
+    /// Whether the positions of tokens in their documents are told.
+    pub positions: bool,
+    /// Whether the numbers of documents are told, from which one on, as int64 or int32.
+    pub segments: Option<(i32, Dtype)>,
+    /// How many tensors of the boundaries are made.
+    pub boundaries: usize,
+    /// Whether rows lie side by side in one dimension.
+    pub is_flat: bool,
+}
+
+/// One tensor of packed samples.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedColumn {
+    /// Value of the padding.
+    pub fill: Fill,
+    /// What takes the place of the first token of each piece.
+    pub start: Option<Fill>,
+}
+
+/// Packed samples, and what is told of them.
+#[derive(Debug)]
+pub struct PackedField {
+    /// One for each column: `(rows, T)`, or `(rows * T,)`.
+    pub columns: Vec<Dense>,
+    /// int64, of the shape of a column.
+    pub positions: Option<Dense>,
+    /// Of the shape of a column.
+    pub segments: Option<Dense>,
+    /// int32 `(pieces + 1,)`.
+    pub boundaries: Vec<Dense>,
+    /// The longest piece.
+    pub longest: usize,
+    /// Number of tokens.
+    pub tokens: usize,
+}
+
+/// Where packed samples meet.
+#[derive(Debug)]
+pub(super) struct Packed {
+    packs: Packs,
+    bins: Arc<Bins>,
+    placed: Arc<[Placed]>,
+    shapes: Vec<Vec<usize>>,
+    itemsize: usize,
+    cast: Option<Cast>,
+    dtype: Dtype,
+    columns: Vec<Column>,
+    first_position: i64,
+}
+
+#[derive(Debug)]
+struct Column {
+    writer: Writer,
+    start: Option<Element>,
+}
+
+/// The rows of a batch, as its leaves share them.
+pub struct Rows {
+    lengths: Vec<usize>,
+    bins: Arc<Bins>,
+    placed: Arc<[Placed]>,
+    first_position: i64,
+}
+
+impl Rows {
+    /// Plans the rows of a batch from the shapes of the tokens.
+    pub fn plan(rule: &Rule, packing: &Packing, shapes: &[Vec<usize>]) -> Result<Rows> {
+        let lengths = lengths(rule, shapes)?;
+        let bins = packing.bins(&lengths).map_err(|wrong| rule.named(wrong))?;
+        Ok(Rows {
+            lengths,
+            placed: bins.placed().into(),
+            bins: Arc::new(bins),
+            first_position: packing.first_position,
+        })
+    }
+}
+
+/// Returns the lengths of documents.
+fn lengths(rule: &Rule, shapes: &[Vec<usize>]) -> Result<Vec<usize>> {
+    let one = |(position, shape): (usize, &Vec<usize>)| match shape[..] {
+        [len] => Ok(len),
+        _ => Err(rule.named(Mismatch::Flat {
+            position,
+            shape: shape.clone(),
+        })),
+    };
+    shapes.iter().enumerate().map(one).collect()
+}
+
+impl Packed {
+    /// Makes room for samples of these shapes; whole numbers become int64, as tokens do.
+    pub(super) fn new(
+        rule: &Rule,
+        packs: &Packs,
+        rows: &Rows,
+        dtype: Dtype,
+        mut shapes: Vec<Vec<usize>>,
+    ) -> Result<Packed> {
+        let itemsize = dtype.itemsize();
+        let own = lengths(rule, &shapes)?;
+        let mut pairs = own.iter().zip(&rows.lengths);
+        if let Some(position) = pairs.position(|(own, tokens)| own != tokens) {
+            return Err(rule.named(Mismatch::Unaligned {
+                position,
+                len: own[position],
+                tokens: rows.lengths[position],
+            }));
+        }
+        let seen = rule.seen(dtype, &mut shapes);
+        let cast = Cast::new(seen, Dtype::Int64);
+        let dtype = cast.map_or(seen, Cast::to);
+        let element = |fill: Fill| {
+            let wrong = || {
+                rule.named(Mismatch::Fill {
+                    fill,
+                    dtype: dtype.name(),
+                })
+            };
+            fill.element(dtype).ok_or_else(wrong)
+        };
+        let tokens: usize = rows.bins.shape().iter().product();
+        let columns = packs.columns.iter().map(|column| {
+            let padding = element(column.fill)?;
+            let start = column.start.map(element).transpose()?;
+            let size = dtype.itemsize();
+            let memory = lease(size.saturating_mul(tokens))?;
+            let writer = Writer::new(memory.into(), tokens, size);
+            for range in rows.bins.padding() {
+                if let Some(mut rest) = writer.rows(range) {
+                    fill(&padding[..size], &mut rest);
+                }
+            }
+            Ok(Column { writer, start })
+        });
+        Ok(Packed {
+            columns: columns.collect::<Result<_>>()?,
+            packs: packs.clone(),
+            bins: rows.bins.clone(),
+            placed: rows.placed.clone(),
+            shapes,
+            itemsize,
+            cast,
+            dtype,
+            first_position: rows.first_position,
+        })
+    }
+
+    /// Shape of the sample at `position`.
+    pub(super) fn shape(&self, position: usize) -> &[usize] {
+        &self.shapes[position]
+    }
+
+    /// Claims the places of a sample's pieces. Where the sample is one piece of them, as it is, it is
+    /// written there.
+    pub(super) fn seat(&self, position: usize) -> Result<Seat<'_>> {
+        let pieces = self.pieces(position);
+        let mut places = Vec::with_capacity(pieces.len() * self.columns.len());
+        for column in &self.columns {
+            for placed in pieces {
+                let range = placed.at..placed.at + len(&placed.piece);
+                let claimed = column.writer.rows(range);
+                places.push(claimed.ok_or(Error::Twice { position })?);
+            }
+        }
+        let elements = self.shapes[position].iter().product::<usize>();
+        let is_whole = matches!(pieces, [one] if len(&one.piece) == elements);
+        let memory = if is_whole && self.cast.is_none() {
+            None
+        } else {
+            Some(lease(elements * self.itemsize)?)
+        };
+        Ok(Seat::packed(self, position, places, memory))
+    }
+
+    /// Writes a sample to the places of its pieces: from `sample`, or from the first place.
+    pub(super) fn place(&self, position: usize, places: &mut [RowsMut<'_>], sample: Option<&[u8]>) {
+        let pieces = self.pieces(position);
+        let size = self.dtype.itemsize();
+        if let Some(sample) = sample {
+            for (place, placed) in places.iter_mut().zip(pieces.iter().cycle()) {
+                let piece = placed.piece;
+                let from = piece.start as usize * self.itemsize;
+                let part = &sample[from..from + len(&piece) * self.itemsize];
+                match self.cast {
+                    Some(cast) => cast.run(part, place),
+                    None => place.copy_from_slice(part),
+                }
+            }
+        } else if let [first, others @ ..] = places {
+            for other in others {
+                other.copy_from_slice(first);
+            }
+        }
+        let each = places.chunks_exact_mut(pieces.len().max(1));
+        for (column, places) in self.columns.iter().zip(each) {
+            if let Some(start) = &column.start {
+                for place in places {
+                    place[..size].copy_from_slice(&start[..size]);
+                }
+            }
+        }
+    }
+
+    fn pieces(&self, position: usize) -> &[Placed] {
+        let placed = &self.placed;
+        let first = placed.partition_point(|placed| placed.piece.sample < position);
+        let count = placed[first..].partition_point(|placed| placed.piece.sample == position);
+        &placed[first..first + count]
+    }
+
+    pub(super) fn finish(self) -> Result<PackedField> {
+        let Packed { packs, bins, .. } = self;
+        let rows = bins.shape().to_vec();
+        let shape = if packs.is_flat {
+            vec![rows.iter().product()]
+        } else {
+            rows
+        };
+        let made = |dtype: Dtype, write: &dyn Fn(&mut [u8])| -> Result<Dense> {
+            let mut memory = lease(bytes_of(&shape, dtype.itemsize()))?;
+            write(&mut memory);
+            Ok(Dense {
+                memory: memory.into(),
+                shape: shape.clone(),
+                dtype,
+            })
+        };
+        let positions = packs.positions.then(|| {
+            made(Dtype::Int64, &|out| {
+                bins.write_positions(self.first_position, out);
+            })
+        });
+        let segments = packs
+            .segments
+            .map(|(first, dtype)| made(dtype, &|out| bins.write_segments(first, dtype, out)));
+        let columns = self.columns.into_iter().map(|column| Dense {
+            memory: column.writer.finish(),
+            shape: shape.clone(),
+            dtype: self.dtype,
+        });
+        let boundaries = (0..packs.boundaries).map(|_| bins.dense_boundaries());
+        Ok(PackedField {
+            columns: columns.collect(),
+            positions: positions.transpose()?,
+            segments: segments.transpose()?,
+            boundaries: boundaries.collect::<Result<_>>()?,
+            longest: bins.longest(),
+            tokens: bins.tokens(),
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Large batches of Python's samples, written by several threads.
+//!
+//! Owns how the samples are divided: neighbours, as many for each thread. The threads end before the call
+//! does, so that nothing of them is left to a fork.
+
+use std::thread;
+
+use super::array::{Array, Side};
+use super::pad::Layout;
+use crate::sync::{Mutex, lock};
+
+/// Bytes that are worth a thread of their own: writing them takes some ten times as long as starting it.
+const PART: usize = 1 << 20;
+
+impl Layout {
+    /// Writes samples as [`Layout::write`] does, by up to `threads` threads, this one among them.
+    pub fn write_by(
+        &self,
+        threads: usize,
+        samples: &[Array<'_>],
+        side: Side,
+        fill: &[u8],
+        out: &mut [u8],
+    ) {
+        let threads = threads.min(out.len() / PART).max(1);
+        let each = samples.len().div_ceil(threads).max(1);
+        let place = out.len() / samples.len().max(1);
+        let parts = samples
+            .chunks(each)
+            .zip(out.chunks_mut((each * place).max(1)));
+        let parts = Mutex::new(parts);
+        let next = || lock(&parts).next();
+        let work = || {
+            while let Some((samples, out)) = next() {
+                self.write(samples.iter().copied(), side, fill, out);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    break; // the others write its part, too
+                }
+            }
+            work();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collate::{Fill, Pad, Sizes};
+
+    #[test]
+    fn any_number_of_threads_writes_the_same() {
+        let pad = Pad {
+            fill: Fill::Int(7),
+            side: Side::Left,
+            dims: Some(vec![0]),
+            named: true,
+            sizes: Sizes::default(),
+        };
+        let shapes: Vec<[usize; 1]> = (0..11).map(|n| [n * 60_000]).collect();
+        let layout = pad.layout(shapes.iter().map(|shape| &shape[..])).unwrap();
+        let bytes: Vec<u8> = (0..600_000_u32).map(|n| (n % 251) as u8).collect();
+        let samples: Vec<Array<'_>> = shapes
+            .iter()
+            .map(|shape| Array {
+                bytes: &bytes,
+                first: 0,
+                shape,
+                strides: &[1],
+            })
+            .collect();
+        let written = [1, 2, 3, 64].map(|threads| {
+            let mut out = vec![0; layout.shape[0] * samples.len()];
+            layout.write_by(threads, &samples, Side::Left, &[7], &mut out);
+            out
+        });
+        assert_eq!(&written[0][..600_000], vec![7; 600_000]);
+        assert_eq!(written[0][10 * 600_000..], bytes);
+        assert!(written.iter().all(|other| *other == written[0]));
+    }
+}

@@ -1,0 +1,267 @@
+//! The parent's ends of the links to the workers of one iterator.
+//!
+//! Owns what waits to be sent, so that sending never waits, and the arenas that the workers have made.
+//! Whoever receives waits for all workers at once, and sends on what waited. Refuses to judge why a
+//! worker is gone. In a forked child everything here is inherited and does nothing: the sockets are
+//! shared with the parent, and so is their state.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::failed;
+use super::letter::{Letter, decode, malformed, take};
+use super::socket::{Came, Kind, PIECE, Sent, Socket, wait_for_any};
+use crate::error::Result;
+use crate::fork;
+use crate::memory::Arena;
+use crate::sync::{Arc, Mutex, lock};
+
+/// What happens at one of the links, which is numbered.
+#[derive(Debug)]
+pub enum Event {
+    /// A letter of a worker.
+    Letter(usize, Letter),
+    /// A worker has closed its end, or lost it with its life. Told once.
+    Gone(usize),
+}
+
+/// What the arenas of an iterator's workers hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many there are.
+    pub arenas: usize,
+    /// Address space of their slots.
+    pub arena_bytes: usize,
+    /// Slots that a worker writes, or that are tensors here.
+    pub held_bytes: usize,
+}
+
+/// All links of an iterator.
+#[derive(Debug)]
+pub struct Links {
+    birth: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    links: Vec<Link>,
+    events: VecDeque<Event>,
+}
+
+/// One link; without a socket once its worker is gone.
+#[derive(Debug)]
+struct Link {
+    socket: Option<Arc<Socket>>,
+    waiting: VecDeque<(Kind, Vec<u8>)>,
+    begun: Vec<u8>,
+    arenas: HashMap<u32, Arc<Arena>>,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Links {
+    /// Makes no link yet.
+    pub fn new() -> Self {
+        Self {
+            birth: fork::generation(),
+            state: Mutex::new(State::default()),
+        }
+    }
+
+    /// Opens a link: returns its number, and the end that its worker is to have.
+    pub fn open(&self) -> Result<(usize, OwnedFd)> {
+        let (socket, theirs) = Socket::pair().map_err(|e| failed("connect to", e))?;
+        let mut state = lock(&self.state);
+        state.links.push(Link {
+            socket: Some(Arc::new(socket)),
+            waiting: VecDeque::new(),
+            begun: Vec::new(),
+            arenas: HashMap::new(),
+        });
+        Ok((state.links.len() - 1, theirs))
+    }
+
+    /// Sends a message to a worker, or keeps it until there is room. Nothing reaches one that is gone.
+    pub fn send(&self, number: usize, message: &[u8]) -> Result<()> {
+        if fork::inherited(self.birth) {
+            return Ok(());
+        }
+        let mut state = lock(&self.state);
+        let Some(link) = state.links.get_mut(number) else {
+            return Ok(());
+        };
+        let mut pieces = message.chunks(PIECE).peekable();
+        while let Some(piece) = pieces.next() {
+            let kind = if pieces.peek().is_some() {
+                Kind::More
+            } else {
+                Kind::Last
+            };
+            link.waiting.push_back((kind, piece.to_vec()));
+        }
+        link.flush()
+    }
+
+    /// Returns what has happened, waiting for it at most so long.
+    pub fn receive(&self, time: Duration) -> Result<Option<Event>> {
+        if fork::inherited(self.birth) {
+            return Ok(None);
+        }
+        let sockets = {
+            let mut state = lock(&self.state);
+            if let Some(event) = state.events.pop_front() {
+                return Ok(Some(event));
+            }
+            state.sockets()
+        };
+        let mut polled: Vec<_> = sockets
+            .iter()
+            .map(|(_, socket, flags)| PollFd::from_borrowed_fd(socket.as_fd(), *flags))
+            .collect();
+        wait_for_any(&mut polled, time).map_err(|e| failed("hear from", e))?;
+        let mut state = lock(&self.state);
+        for ((number, ..), polled) in sockets.iter().zip(&polled) {
+            if !polled.revents().is_empty() {
+                state.exchange(*number)?;
+            }
+        }
+        Ok(state.events.pop_front())
+    }
+
+    /// Tells all workers that this is the end: what they send from now on is not read.
+    pub fn finish(&self) {
+        if fork::inherited(self.birth) {
+            return;
+        }
+        for link in &mut lock(&self.state).links {
+            link.waiting.clear();
+            if let Some(socket) = &link.socket {
+                socket.finish();
+            }
+        }
+    }
+
+    /// Closes all links. Of workers that are gone, pages that no tensor needs go back to the system; in a
+    /// forked child, nothing but its copies of the sockets is closed.
+    pub fn close(&self) {
+        if fork::inherited(self.birth) {
+            // the lock may be held by a thread that is not here
+            drop(
+                self.state
+                    .try_lock()
+                    .map(|mut state| std::mem::take(&mut *state)),
+            );
+            return;
+        }
+        let state = std::mem::take(&mut *lock(&self.state));
+        drop(state.events);
+        for arena in state.links.iter().flat_map(|link| link.arenas.values()) {
+            for slot in 0..arena.slots() {
+                arena.release(slot);
+            }
+        }
+    }
+
+    /// Returns what the arenas hold now.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        let state = lock(&self.state);
+        for arena in state.links.iter().flat_map(|link| link.arenas.values()) {
+            stats.arenas += 1;
+            stats.arena_bytes += arena.slots() * arena.slot_bytes();
+            stats.held_bytes += arena.held() * arena.slot_bytes();
+        }
+        stats
+    }
+}
+
+impl State {
+    /// Returns the sockets to wait for, with their numbers and what for.
+    fn sockets(&self) -> Vec<(usize, Arc<Socket>, PollFlags)> {
+        let open = |(number, link): (usize, &Link)| {
+            let flags = if link.waiting.is_empty() {
+                PollFlags::IN
+            } else {
+                PollFlags::IN | PollFlags::OUT
+            };
+            Some((number, Arc::clone(link.socket.as_ref()?), flags))
+        };
+        self.links.iter().enumerate().filter_map(open).collect()
+    }
+
+    /// Sends what waited at a link, and takes in all that came.
+    fn exchange(&mut self, number: usize) -> Result<()> {
+        let Some(link) = self.links.get_mut(number) else {
+            return Ok(());
+        };
+        link.flush()?;
+        while let Some(socket) = link.socket.clone() {
+            match socket.receive().map_err(|e| failed("hear from", e))? {
+                Came::Nothing => break,
+                Came::End => {
+                    link.socket = None;
+                    self.events.push_back(Event::Gone(number));
+                }
+                Came::Piece(Kind::Arena, piece, descriptor) => {
+                    link.introduce(&piece, descriptor)?;
+                }
+                Came::Piece(Kind::More, piece, _) => link.begun.extend(piece),
+                Came::Piece(Kind::Last, piece, _) => {
+                    let mut bytes = std::mem::take(&mut link.begun);
+                    bytes.extend(piece);
+                    let letter =
+                        decode(bytes, &link.arenas).map_err(|e| failed("read a message of", e))?;
+                    self.events.push_back(Event::Letter(number, letter));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Link {
+    /// Sends what waits, as long as there is room.
+    fn flush(&mut self) -> Result<()> {
+        let Some(socket) = &self.socket else {
+            self.waiting.clear();
+            return Ok(());
+        };
+        while let Some((kind, piece)) = self.waiting.front() {
+            match socket
+                .send(*kind, piece, None)
+                .map_err(|e| failed("talk to", e))?
+            {
+                Sent::Full => break,
+                Sent::Done => drop(self.waiting.pop_front()),
+                Sent::Gone => self.waiting.clear(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps an arena that the worker has made.
+    fn introduce(&mut self, mut words: &[u8], descriptor: Option<OwnedFd>) -> Result<()> {
+        let open = || -> std::io::Result<Arena> {
+            let number = u32::from_le_bytes(take(&mut words)?);
+            let slots = u32::from_le_bytes(take(&mut words)?) as usize;
+            let slot_bytes = u64::from_le_bytes(take(&mut words)?) as usize;
+            // the system drops what it has no number for
+            let descriptor = descriptor.ok_or(rustix::io::Errno::MFILE)?;
+            if !words.is_empty() {
+                return Err(malformed());
+            }
+            Arena::open(descriptor, number, slot_bytes, slots)
+        };
+        let arena = open().map_err(|e| failed("share memory with", e))?;
+        self.arenas.insert(arena.number(), Arc::new(arena));
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! Memory that a worker process shares with its parent: many slots of one size.
+//!
+//! Owns a mapping of anonymous shared memory (memfd): a page with one count per slot, then the slots.
+//! The count says how many hold the slot, in either process; at 0 it is free, and the worker may take it
+//! anew. So giving a slot back is one atomic subtraction, from any thread, with no message. Refuses to
+//! know who is at the other end. Invariant: a slot's bytes are touched only by its holders, and only the
+//! process that made the arena takes free slots.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
+
+use memmap2::{MmapOptions, MmapRaw, UncheckedAdvice};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+use super::Owner;
+use crate::fork;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+/// Bytes in front of the slots, for their counts.
+const HEADER: usize = 4096;
+
+/// Most slots of an arena.
+pub const MOST_SLOTS: usize = HEADER / size_of::<AtomicU32>();
+
+/// A mapping of slots with the same size.
+#[derive(Debug)]
+pub struct Arena {
+    map: MmapRaw,
+    number: u32,
+    slot_bytes: usize,
+    slots: usize,
+}
+
+impl Arena {
+    /// Makes the arena that its process calls `number`, and the descriptor for the other process.
+    pub fn create(number: u32, slot_bytes: usize, slots: usize) -> Result<(Self, OwnedFd)> {
+        let len = len(slot_bytes, slots)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let descriptor = memfd_create(c"fastload", flags)?;
+        ftruncate(&descriptor, len as u64)?;
+        // a file that shrank under a mapping would kill whoever touches it
+        fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW)?;
+        let arena = Self::open(descriptor.try_clone()?, number, slot_bytes, slots)?;
+        Ok((arena, descriptor))
+    }
+
+    /// Maps an arena that another process has made.
+    ///
+    /// # Errors
+    ///
+    /// Sizes that no arena has, or that are not this one's.
+    pub fn open(descriptor: OwnedFd, number: u32, slot_bytes: usize, slots: usize) -> Result<Self> {
+        let len = len(slot_bytes, slots)?;
+        let file = File::from(descriptor);
+        if file.metadata()?.len() != len as u64 {
+            return Err(Error::new(
+                ErrorKind::InvalidData,
+                "an arena of another size",
+            ));
+        }
+        Ok(Self {
+            map: MmapOptions::new().len(len).map_raw(&file)?,
+            number,
+            slot_bytes,
+            slots,
+        })
+    }
+
+    /// Returns its number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns how many slots there are.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Returns the bytes of one slot.
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Returns how many slots are held, here or there.
+    pub fn held(&self) -> usize {
+        let held = |&slot: &usize| self.holders(slot).load(Ordering::Relaxed) > 0;
+        (0..self.slots).filter(held).count()
+    }
+
+    /// Returns the address of the first slot.
+    pub fn start(&self) -> usize {
+        self.map.as_ptr().addr() + HEADER
+    }
+
+    /// Gives the pages of a slot back to the system if it is free; tells whether it was.
+    ///
+    /// Its bytes are zero afterwards. Call it in the process that takes slots, or once that is gone.
+    pub fn release(&self, slot: usize) -> bool {
+        let holders = self.holders(slot);
+        if holders
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            return false;
+        }
+        let page = rustix::param::page_size();
+        let from = HEADER + slot * self.slot_bytes;
+        let to = (from + self.slot_bytes) / page * page;
+        let from = from.next_multiple_of(page);
+        if from < to {
+            // a system that cannot keeps the pages, which harms nobody
+            // SAFETY: the range lies within the slot, whose only holder is this function.
+            let _ = unsafe {
+                self.map
+                    .unchecked_advise_range(UncheckedAdvice::Remove, from, to - from)
+            };
+        }
+        holders.store(0, Ordering::Release);
+        true
+    }
+
+    /// Counts who holds a slot.
+    fn holders(&self, slot: usize) -> &AtomicU32 {
+        assert!(slot < self.slots, "slot {slot} of {}", self.slots);
+        #[allow(clippy::cast_ptr_alignment)] // a mapping begins at a page
+        let header = self.map.as_mut_ptr().cast::<u32>();
+        // SAFETY: `len` has made sure that the counts of all slots fit in the header.
+        let word = unsafe { header.add(slot) };
+        // SAFETY: aligned, mapped as long as `self`, and used by nobody but through atomics.
+        unsafe { AtomicU32::from_ptr(word) }
+    }
+}
+
+/// Returns the bytes of an arena, if there can be one.
+fn len(slot_bytes: usize, slots: usize) -> Result<usize> {
+    let len = slot_bytes
+        .checked_mul(slots)
+        .and_then(|len| len.checked_add(HEADER));
+    match len {
+        Some(len) if (1..=MOST_SLOTS).contains(&slots) && isize::try_from(len).is_ok() => Ok(len),
+        _ => Err(Error::new(
+            ErrorKind::InvalidInput,
+            "no arena has this size",
+        )),
+    }
+}
+
+/// Some bytes of a slot, and a share in holding it, which ends when it is dropped.
+///
+/// In a forked child an inherited share ends without a trace: the parent has it still.
+#[derive(Debug)]
+pub struct ArenaSlot {
+    arena: Arc<Arena>,
+    slot: usize,
+    offset: usize,
+    len: usize,
+    birth: u64,
+}
+
+impl ArenaSlot {
+    /// Takes a slot for `len` bytes, if it is free.
+    pub fn take(arena: &Arc<Arena>, slot: usize, len: usize) -> Option<Self> {
+        if len > arena.slot_bytes {
+            return None;
+        }
+        let (from, to) = (Ordering::Acquire, Ordering::Relaxed);
+        arena.holders(slot).compare_exchange(0, 1, from, to).ok()?;
+        Self::adopt(Arc::clone(arena), slot, 0, len)
+    }
+
+    /// Takes over the share that the other process has let go of; None if there is no such place.
+    pub fn adopt(arena: Arc<Arena>, slot: usize, offset: usize, len: usize) -> Option<Self> {
+        let end = offset.checked_add(len)?;
+        let fits = slot < arena.slots && end <= arena.slot_bytes;
+        fits.then(|| Self {
+            arena,
+            slot,
+            offset,
+            len,
+            birth: fork::generation(),
+        })
+    }
+
+    /// Finds the place of `len` bytes at an address, of which the caller has a share, and takes another.
+    pub fn share(arena: &Arc<Arena>, address: usize, len: usize) -> Option<Self> {
+        let from = address.checked_sub(arena.start())?;
+        let (slot, offset) = (from / arena.slot_bytes, from % arena.slot_bytes);
+        if slot >= arena.slots || len > arena.slot_bytes - offset {
+            return None;
+        }
+        let one_more = |count: u32| (count > 0).then(|| count + 1);
+        let order = Ordering::Relaxed;
+        arena
+            .holders(slot)
+            .fetch_update(order, order, one_more)
+            .ok()?;
+        Self::adopt(Arc::clone(arena), slot, offset, len)
+    }
+
+    /// Lets go of the share without ending it: the other process adopts it.
+    pub fn hand_over(mut self) {
+        self.birth = u64::MAX;
+    }
+
+    /// Returns the arena, the slot, and where in it the bytes begin.
+    pub fn place(&self) -> (u32, usize, usize) {
+        (self.arena.number, self.slot, self.offset)
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes that are mapped as long as `self`; whoever shares them writes before they
+        // are handed over, or is a tensor, of which there is none when this is called.
+        unsafe { std::slice::from_raw_parts(self.start(), self.len) }
+    }
+
+    /// Copies `bytes`, of the same length, here.
+    pub fn write(&mut self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.len, "bytes for a slot");
+        // SAFETY: both are `len` bytes, and nobody borrows the slot's while `self` is borrowed mutably.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start(), self.len) };
+    }
+
+    fn start(&self) -> *mut u8 {
+        let offset = HEADER + self.slot * self.arena.slot_bytes + self.offset;
+        // SAFETY: within the mapping: `adopt` has checked slot and offset.
+        unsafe { self.arena.map.as_mut_ptr().add(offset) }
+    }
+}
+
+// SAFETY: `start` is valid for `len` bytes while the slot lives, wherever that moves.
+unsafe impl Owner for ArenaSlot {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start()
+    }
+}
+
+impl Drop for ArenaSlot {
+    fn drop(&mut self) {
+        if !fork::inherited(self.birth) {
+            self.arena
+                .holders(self.slot)
+                .fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    fn both_sides() -> (Arc<Arena>, Arc<Arena>) {
+        let (ours, descriptor) = Arena::create(3, 8192, 4).expect("an arena");
+        let theirs = Arena::open(descriptor, 3, 8192, 4).expect("the same");
+        (Arc::new(ours), Arc::new(theirs))
+    }
+
+    #[test]
+    fn what_is_written_here_is_read_there() {
+        let (ours, theirs) = both_sides();
+        let mut slot = ArenaSlot::take(&ours, 1, 5).unwrap();
+        slot.write(b"bytes");
+        let (number, place, offset) = slot.place();
+        assert_eq!((number, place, offset), (3, 1, 0));
+        slot.hand_over();
+        let taken = ArenaSlot::adopt(theirs, 1, 0, 5).unwrap();
+        assert_eq!(taken.bytes(), b"bytes");
+        assert!(ArenaSlot::take(&ours, 1, 5).is_none());
+        drop(taken);
+        assert_eq!(ours.held(), 0);
+        assert!(ArenaSlot::take(&ours, 1, 5).is_some());
+    }
+
+    #[test]
+    fn a_slot_is_free_when_the_last_share_is_gone() {
+        let (ours, _) = both_sides();
+        let mut slot = ArenaSlot::take(&ours, 0, 100).unwrap();
+        let inside = slot.as_mut_ptr().addr() + 10;
+        let share = ArenaSlot::share(&ours, inside, 20).unwrap();
+        assert_eq!(share.place(), (3, 0, 10));
+        drop(slot);
+        assert_eq!(ours.held(), 1);
+        assert!(!ours.release(0));
+        drop(share);
+        assert!(ours.release(0));
+        assert!(ArenaSlot::share(&ours, inside, 20).is_none());
+        assert!(ArenaSlot::share(&ours, 1, 20).is_none());
+        assert!(ArenaSlot::share(&ours, ours.start(), usize::MAX).is_none());
+    }
+
+    #[test]
+    fn released_pages_are_zero() {
+        let (ours, theirs) = both_sides();
+        let mut slot = ArenaSlot::take(&ours, 2, 8192).unwrap();
+        slot.write(&[7; 8192]);
+        drop(slot);
+        assert!(ours.release(2));
+        let again = ArenaSlot::adopt(theirs, 2, 0, 8192).unwrap();
+        assert!(again.bytes().iter().all(|&byte| byte == 0));
+        again.hand_over();
+    }
+
+    #[test]
+    fn what_no_arena_has_is_refused() {
+        let (arena, descriptor) = Arena::create(0, 4096, 1).unwrap();
+        assert!(Arena::open(descriptor, 0, 4096, 2).is_err());
+        for (bytes, slots) in [(4096, 0), (4096, MOST_SLOTS + 1), (usize::MAX / 2, 3)] {
+            assert!(Arena::create(0, bytes, slots).is_err());
+        }
+        let arena = Arc::new(arena);
+        assert!(ArenaSlot::adopt(Arc::clone(&arena), 1, 0, 1).is_none());
+        assert!(ArenaSlot::adopt(Arc::clone(&arena), 0, usize::MAX, 2).is_none());
+        assert!(ArenaSlot::take(&arena, 0, 4097).is_none());
+        assert_eq!(arena.held(), 0);
+    }
+
+    #[test]
+    fn an_inherited_share_ends_without_a_trace() {
+        let (ours, _) = both_sides();
+        let slot = ArenaSlot::take(&ours, 0, 1).unwrap();
+        // SAFETY: the child only drops a slot and leaves.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            drop(slot);
+            // SAFETY: ends the child without running what belongs to the parent.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is a live int, `pid` our child.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!(ours.held(), 1);
+        drop(slot);
+        assert_eq!(ours.held(), 0);
+    }
+}

@@ -1,0 +1,127 @@
+//! What a batch will take, as far as it is known before it is made.
+//!
+//! Owns the shapes of the tensors that samples are written to where they stay, and the sum of their bytes:
+//! what batches of very different size share a budget by.
+
+use super::kind::Kind;
+use super::{Leaf, Program};
+use crate::collate::{How, Packs};
+use crate::memory::Dtype;
+use crate::order::Indices;
+
+/// Bytes of a batch, and whether those are all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Those that are known.
+    pub bytes: usize,
+    /// Whether the shapes of all of its fields are known.
+    pub is_whole: bool,
+}
+
+impl Program {
+    /// Returns shapes and types of the tensors that the samples of a leaf are written to: the field, and its
+    /// mask. None if they are not known, or the field is made of those samples later.
+    pub fn tensors(&self, place: usize, indices: &Indices) -> Option<Vec<(Vec<usize>, Dtype)>> {
+        let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
+        if rule.to.is_some() {
+            return None;
+        }
+        match &rule.how {
+            How::Stack if !self.lists[place] => {
+                let shape = [&[indices.len()], &leaf.fixed_shape()?[..]].concat();
+                Some(vec![(shape, leaf.dtype())])
+            }
+            How::Pad(padding) => {
+                let mut shapes = self.known_shapes(leaf, indices)?;
+                let dtype = rule.seen(leaf.dtype(), &mut shapes);
+                padding.tensors(dtype, indices.len(), &shapes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what a batch of these samples is planned to take.
+    pub fn planned(&self, indices: &Indices) -> Planned {
+        let mut planned = Planned {
+            bytes: 0,
+            is_whole: true,
+        };
+        for place in 0..self.leaves.len() {
+            let known = self.planned_leaf(place, indices);
+            let mean = || {
+                self.leaves[place]
+                    .sample_bytes()
+                    .saturating_mul(indices.len())
+            };
+            planned.bytes = planned.bytes.saturating_add(known.unwrap_or_else(mean));
+            planned.is_whole &= known.is_some();
+        }
+        planned
+    }
+
+    fn planned_leaf(&self, place: usize, indices: &Indices) -> Option<usize> {
+        let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
+        if matches!(leaf.kind(), Kind::Text | Kind::Bytes | Kind::Lists) {
+            return None;
+        }
+        let itemsize = rule.to.unwrap_or(leaf.dtype()).itemsize();
+        if let Some(shape) = leaf.fixed_shape()
+            && matches!(rule.how, How::Stack | How::Flat | How::Apart)
+        {
+            return Some(bytes(&shape, itemsize).saturating_mul(indices.len()));
+        }
+        let (shapes, elements) = self.spread(leaf, indices)?;
+        Some(match &rule.how {
+            How::Pad(padding) => {
+                let dtype = rule.to.unwrap_or(leaf.dtype());
+                let tensors = padding.tensors(dtype, indices.len(), &shapes)?;
+                let each = tensors.iter();
+                let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
+                each.fold(0, usize::saturating_add)
+            }
+            How::Pack(packs) => elements.saturating_mul(told(packs)),
+            _ => elements.saturating_mul(itemsize),
+        })
+    }
+
+    /// Shapes between which those of all samples lie, and the sum of their elements; all shapes, where samples
+    /// may differ in more than their rows.
+    fn spread(&self, leaf: &Leaf, indices: &Indices) -> Option<(Vec<Vec<usize>>, usize)> {
+        if leaf.kind() != Kind::Ragged {
+            let shapes = self.known_shapes(leaf, indices)?;
+            let each = shapes.iter().map(|shape| bytes(shape, 1));
+            let elements = each.fold(0, usize::saturating_add);
+            return Some((shapes, elements));
+        }
+        let (mut shortest, mut longest, mut sum) = (usize::MAX, 0, 0_usize);
+        for position in 0..indices.len() {
+            let index = self.resolve(indices.get(position)).ok()?;
+            let rows = leaf.rows_of(index).ok()??;
+            (shortest, longest) = (shortest.min(rows), longest.max(rows));
+            sum = sum.saturating_add(rows);
+        }
+        let inner = leaf.row_shape();
+        let shapes = [shortest.min(longest), longest].map(|rows| [&[rows], inner].concat());
+        Some((shapes.into(), bytes(inner, sum)))
+    }
+
+    /// The shapes of samples, if all of them are known.
+    fn known_shapes(&self, leaf: &Leaf, indices: &Indices) -> Option<Vec<Vec<usize>>> {
+        let shape = |position| {
+            let index = self.resolve(indices.get(position)).ok()?;
+            leaf.shape(index).ok()?
+        };
+        (0..indices.len()).map(shape).collect()
+    }
+}
+
+/// Bytes of all that is made of a token.
+fn told(packs: &Packs) -> usize {
+    let told = usize::from(packs.positions) + usize::from(packs.segments.is_some());
+    8 * (packs.columns.len() + told)
+}
+
+fn bytes(shape: &[usize], itemsize: usize) -> usize {
+    let sizes = shape.iter();
+    sizes.fold(itemsize, |bytes, &size| bytes.saturating_mul(size))
+}

@@ -1,0 +1,171 @@
+//! The link between a process and its workers, as Python has it: letters are bytes and tensors.
+#![allow(unsafe_code)]
+
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyEOFError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::dlpack;
+use crate::link::{self, Event, Heard};
+use crate::memory::{ArenaSlot, Dtype, Owner, lease};
+use crate::sync::{Mutex, lock};
+
+/// Longest time between two looks for signals.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// What came from a worker: its number and a payload with its parts, or None if the worker is gone.
+type Came = (usize, Option<(Py<PyBytes>, Vec<Py<PyAny>>)>);
+
+/// Adds what concerns worker processes to the module.
+pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Links>()?;
+    module.add_class::<WorkerLink>()?;
+    module.add_class::<Part>()?;
+    module.add_function(wrap_pyfunction!(own, module)?)
+}
+
+/// The parent's ends of the links to an iterator's workers.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Links(link::Links);
+
+#[pymethods]
+impl Links {
+    #[new]
+    fn new() -> Self {
+        Self(link::Links::new())
+    }
+
+    fn open(&self) -> PyResult<(usize, RawFd)> {
+        let (number, end) = self.0.open()?;
+        Ok((number, end.into_raw_fd()))
+    }
+
+    fn send(&self, number: usize, message: &[u8]) -> PyResult<()> {
+        Ok(self.0.send(number, message)?)
+    }
+
+    fn receive(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Came>> {
+        let end = Instant::now() + seconds(timeout_s);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match py.detach(|| self.0.receive(left.min(SLICE)))? {
+                None if left.is_zero() => return Ok(None),
+                None => py.check_signals()?,
+                Some(Event::Gone(number)) => return Ok(Some((number, None))),
+                Some(Event::Letter(number, letter)) => {
+                    let payload = PyBytes::new(py, letter.payload.bytes()).unbind();
+                    let parts = letter.parts.into_iter().map(|part| tensor(py, part));
+                    return Ok(Some((
+                        number,
+                        Some((payload, parts.collect::<PyResult<_>>()?)),
+                    )));
+                }
+            }
+        }
+    }
+
+    fn finish(&self) {
+        self.0.finish();
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.0.stats();
+        let dict = PyDict::new(py);
+        dict.set_item("arenas", stats.arenas)?;
+        dict.set_item("arena_bytes", stats.arena_bytes)?;
+        dict.set_item("held_bytes", stats.held_bytes)?;
+        Ok(dict)
+    }
+}
+
+/// A worker's end of the link to its parent.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct WorkerLink(link::Worker);
+
+#[pymethods]
+impl WorkerLink {
+    #[new]
+    fn new(descriptor: RawFd) -> Self {
+        // SAFETY: the descriptor is the one that `Links.open` gave away, which nobody else owns in this
+        // process.
+        let end = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        Self(link::Worker::new(end))
+    }
+
+    fn watch(&self) -> PyResult<()> {
+        use std::os::fd::AsFd;
+        Ok(link::watch(self.0.as_fd())?)
+    }
+
+    fn receive(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Py<PyBytes>>> {
+        match py.detach(|| self.0.receive(seconds(timeout_s), &mut check_signals))? {
+            Heard::Message(message) => Ok(Some(PyBytes::new(py, &message).unbind())),
+            Heard::Nothing => Ok(None),
+            Heard::End => Err(PyEOFError::new_err(
+                "the parent of this worker has finished",
+            )),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+
+    fn take(&self, py: Python<'_>, len: usize) -> PyResult<Option<Py<PyAny>>> {
+        let slot = py.detach(|| self.0.take(len, &mut check_signals))?;
+        slot.map(|slot| tensor(py, slot)).transpose()
+    }
+
+    fn part(&self, address: usize, len: usize) -> Option<Part> {
+        let slot = self.0.share(address, len)?;
+        Some(Part(Mutex::new(Some(slot))))
+    }
+
+    fn send(&self, py: Python<'_>, payload: &[u8], parts: Vec<Py<Part>>) -> PyResult<()> {
+        let parts = parts
+            .iter()
+            .filter_map(|part| lock(&part.get().0).take())
+            .collect();
+        Ok(py.detach(|| self.0.send(parts, payload, &mut check_signals))?)
+    }
+
+    #[pyo3(signature = (idle_s=0.0))]
+    fn trim(&self, py: Python<'_>, idle_s: f64) -> usize {
+        py.detach(|| self.0.trim(seconds(idle_s)))
+    }
+}
+
+/// Some bytes of a slot, on their way to the parent.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Part(Mutex<Option<ArenaSlot>>);
+
+/// Copies bytes into a tensor.
+#[pyfunction]
+fn own(py: Python<'_>, data: &[u8]) -> PyResult<Py<PyAny>> {
+    let mut memory = lease(data.len())?;
+    memory.copy_from_slice(data);
+    dlpack::tensor(py, memory, &[data.len()], Dtype::UInt8)
+}
+
+fn tensor(py: Python<'_>, slot: ArenaSlot) -> PyResult<Py<PyAny>> {
+    let len = slot.len();
+    dlpack::tensor(py, slot, &[len], Dtype::UInt8)
+}
+
+#[allow(clippy::redundant_closure_for_method_calls)] // the method is of one lifetime only
+fn check_signals() -> crate::Result<()> {
+    let checked = Python::try_attach(|py| py.check_signals());
+    Ok(checked.transpose().map(drop)?)
+}
+
+/// Returns a duration; what is none is none at all.
+fn seconds(time_s: f64) -> Duration {
+    Duration::try_from_secs_f64(time_s).unwrap_or_default()
+}

@@ -1,0 +1,51 @@
+//! What a sample costs, as far as it is known, and what follows from it.
+
+/// A chunk is sized to cost about this much, in nanoseconds: far above what a claim costs, far
+/// below what a consumer would notice.
+const CHUNK_NS: f64 = 100_000.0;
+
+/// A batch that costs less than this, in nanoseconds, is made by the consumer if it has to wait for it,
+/// and no thread is woken for one while half of what may be in flight is ready: the thread that is
+/// woken later makes several. Waking one costs some microseconds, and so does being woken by it.
+const CHEAP_NS: f64 = 50_000.0;
+
+/// No thread is woken for a batch that costs less than this, in nanoseconds.
+const TINY_NS: f64 = 5_000.0;
+
+/// Weight of the newest measurement.
+const WEIGHT: f64 = 0.1;
+
+/// A running estimate of what a sample costs, in nanoseconds.
+#[derive(Debug)]
+pub(super) struct Cost(f64);
+
+impl Cost {
+    /// Begins with a guess.
+    pub(super) fn of(sample_ns: f64) -> Cost {
+        Cost(sample_ns)
+    }
+
+    /// Learns what computing samples cost.
+    pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
+        if samples > 0 {
+            self.0 += WEIGHT * (elapsed_ns / samples as f64 - self.0);
+        }
+    }
+
+    /// Samples per claim.
+    #[allow(clippy::cast_sign_loss)] // neither is negative
+    pub(super) fn chunk(&self, most: usize) -> usize {
+        let affordable = (CHUNK_NS / self.0.max(1.0)) as usize;
+        affordable.clamp(1, most.max(1))
+    }
+
+    /// Whether a batch of so many samples is sooner made than waited for.
+    pub(super) fn is_cheap(&self, samples: usize) -> bool {
+        self.0 * (samples as f64) < CHEAP_NS
+    }
+
+    /// Whether no thread should be woken for it.
+    pub(super) fn is_tiny(&self, samples: usize) -> bool {
+        self.0 * (samples as f64) < TINY_NS
+    }
+}

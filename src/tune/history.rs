@@ -1,0 +1,141 @@
+//! What was learnt from the windows before.
+
+use super::{Settings, Window};
+
+/// Windows of which the median counts.
+const WINDOWS: usize = 3;
+
+/// A rate that differs by more than this part needs no second window.
+const CLEAR: f64 = 0.1;
+
+/// What was tried, and what it was like before.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub(super) phase: Phase,
+    /// Directions that gained nothing since the last jump.
+    pub(super) failed: Failed,
+    /// The best rate since the last jump: small losses must not add up.
+    pub(super) best: f64,
+    /// Moves to the same side that were kept, one after the other: the next one is larger.
+    pub(super) run: u32,
+}
+
+/// Directions that need not be tried again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failed(Vec<Knob>);
+
+impl Failed {
+    /// Notes that a direction gained nothing.
+    pub(super) fn add(&mut self, knob: Knob) {
+        if !self.has(knob) {
+            self.0.push(knob);
+        }
+    }
+
+    /// Whether it did not.
+    pub(super) fn has(&self, knob: Knob) -> bool {
+        self.0.contains(&knob)
+    }
+}
+
+/// What the next window is for.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Phase {
+    /// It tells what stages cost.
+    #[default]
+    Probe,
+    /// It tells what the settings of now are worth.
+    Watching(Seen),
+    /// It tells what a change is worth.
+    Trying(Trial),
+    /// It tells whether anything changed.
+    Resting {
+        /// Samples per second.
+        rate: f64,
+        /// The training's time for a batch, in seconds.
+        step_s: f64,
+        /// Windows in a row that were different.
+        off: u32,
+    },
+}
+
+/// Windows at one setting.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// What is known already, from before a change that was judged.
+    known: Option<Level>,
+    /// The window in which the setting changed is not looked at.
+    skipped: bool,
+    rates: Vec<f64>,
+    steps: Vec<f64>,
+    waits: Vec<f64>,
+}
+
+/// A change on trial.
+#[derive(Clone, Debug)]
+pub(super) struct Trial {
+    pub(super) knob: Knob,
+    pub(super) before: Settings,
+    pub(super) was: Level,
+    pub(super) seen: Seen,
+}
+
+/// What a trial changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knob {
+    /// More workers.
+    More,
+    /// Fewer workers.
+    Fewer,
+    /// More batches in flight.
+    Deeper,
+    /// Fewer batches in flight.
+    Shallower,
+}
+
+/// Medians of some windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Level {
+    /// Samples per second.
+    pub rate: f64,
+    /// The training's time for a batch, in seconds.
+    pub step_s: f64,
+    /// The part of its time that the training waits.
+    pub waiting: f64,
+}
+
+impl Seen {
+    /// Returns what needs no more windows than the one in which the setting changes.
+    pub(super) fn of(level: Level) -> Seen {
+        Seen {
+            known: Some(level),
+            ..Seen::default()
+        }
+    }
+
+    /// Adds a window; returns the level when there are enough of them, or when this one differs so
+    /// much from the rate before that further ones would not change what follows from it.
+    pub(super) fn add(&mut self, window: &Window, before: Option<f64>) -> Option<Level> {
+        if let Some(level) = self.known.take() {
+            return Some(level);
+        }
+        if !self.skipped {
+            self.skipped = true;
+            return None;
+        }
+        self.rates.push(window.rate());
+        self.steps.push(window.step_s);
+        self.waits.push(window.waiting());
+        let far = before.is_some_and(|rate| (window.rate() - rate).abs() > CLEAR * rate);
+        (far || self.rates.len() >= WINDOWS).then(|| Level {
+            rate: median(&mut self.rates),
+            step_s: median(&mut self.steps),
+            waiting: median(&mut self.waits),
+        })
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,169 @@
+//! How many workers a loader should have, and how far ahead they should work.
+//!
+//! Owns the decision: a function of what was measured over a window, what was set meanwhile, and what
+//! was learnt before. Knows only numbers; measures nothing, changes nothing, reads no clock. Invariant:
+//! what it answers lies within [`Bounds`], and what is fixed there is never changed.
+//!
+//! The aim is a training that does not wait, for the fewest cores and bytes, and without slowing the
+//! step. First it jumps to what the measured costs of the stages ask for, in closed form (operational
+//! analysis: the rate is at most `min(cores / cpu, 1 / serial, workers / work)`); then it moves by
+//! trials, one knob at a time, each kept only for what was gained: the formula does not see locks,
+//! caches and the training's own need of the processors, and a measurement does. It searches
+//! downward, too, and rests when nothing helps, until what it rests on has changed.
+
+mod bounds;
+mod history;
+mod reason;
+mod trial;
+mod window;
+
+#[cfg(test)]
+mod machine;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::Bounds;
+pub use history::{History, Knob, Level};
+pub use reason::Reason;
+pub use window::{Bottleneck, Window};
+
+use history::{Failed, Phase, Seen};
+
+/// A consumer that waits for less than this part of its time does not wait.
+const WAITS: f64 = 0.01;
+
+/// What rests is looked at anew when its rate or its step moved by this part of itself.
+const DRIFT: f64 = 0.1;
+
+/// Windows in a row that must have moved.
+const DRIFTED: u32 = 2;
+
+/// What workers should be able to make, above what the training takes: room for what varies.
+const HEADROOM: f64 = 1.2;
+
+/// Part of the memory above which nothing is made ahead that need not be.
+const PRESSURE: f64 = 0.9;
+
+/// What a loader may be told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Threads, or worker processes.
+    pub workers: usize,
+    /// Most batches in flight.
+    pub depth: usize,
+}
+
+/// What is to be set now, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// What to set from now on.
+    pub settings: Settings,
+    /// Why, also where nothing changes.
+    pub reason: Reason,
+}
+
+/// Decides what to set after a window that ran with `settings`.
+///
+/// The same windows, in the same order, give the same answers.
+pub fn decide(
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+    bounds: &Bounds,
+) -> Decision {
+    let window = &window.sane();
+    let (next, reason) = if window.memory_share > PRESSURE {
+        retreat(window, settings, history)
+    } else {
+        match std::mem::take(&mut history.phase) {
+            Phase::Probe => jump(window, settings, history, bounds),
+            Phase::Watching(seen) => trial::begin(seen, window, settings, history, bounds),
+            Phase::Trying(on) => trial::judge(on, window, settings, history),
+            Phase::Resting { rate, step_s, off } => {
+                rest((rate, step_s), off, window, settings, history)
+            }
+        }
+    };
+    Decision {
+        settings: bounds.clamp(next, settings),
+        reason,
+    }
+}
+
+/// Goes to where the costs of the stages say that the training does not wait.
+#[allow(clippy::cast_sign_loss)] // none is negative
+fn jump(
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+    bounds: &Bounds,
+) -> (Settings, Reason) {
+    let most = bounds.useful_workers(window);
+    let wanted = HEADROOM * window.work_s / window.step_s.max(f64::MIN_POSITIVE);
+    let workers = (wanted.ceil().min(most as f64) as usize).max(1);
+    let rate = window.batches / window.elapsed_s.max(f64::MIN_POSITIVE);
+    let late = (window.tail_s * rate).ceil() as usize;
+    let depth = settings
+        .depth
+        .max(late.saturating_add(1))
+        .min(bounds.deepest(window));
+    history.phase = Phase::Watching(Seen::default());
+    history.failed = Failed::default();
+    (history.best, history.run) = (0.0, 0);
+    let reason = Reason::Costs {
+        work_s: window.work_s,
+        step_s: window.step_s,
+        bottleneck: window.bottleneck(),
+    };
+    (Settings { workers, depth }, reason)
+}
+
+/// Leaves everything as it is, until that is no longer what it was.
+fn rest(
+    (rate, step_s): (f64, f64),
+    off: u32,
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+) -> (Settings, Reason) {
+    let moved = |was: f64, is: f64| (is - was).abs() > DRIFT * was;
+    let now = (window.rate(), window.step_s);
+    let off = if moved(rate, now.0) || moved(step_s, now.1) {
+        off + 1
+    } else {
+        0
+    };
+    if off < DRIFTED {
+        history.phase = Phase::Resting { rate, step_s, off };
+        return (settings, Reason::Steady);
+    }
+    history.phase = Phase::Probe;
+    let reason = Reason::Drifted {
+        rate: (rate, now.0),
+        step_s: (step_s, now.1),
+    };
+    (settings, reason)
+}
+
+/// Gives memory back: what is made ahead first, then workers, whatever was on trial.
+fn retreat(window: &Window, settings: Settings, history: &mut History) -> (Settings, Reason) {
+    history.phase = Phase::Watching(Seen::default());
+    history.failed.add(Knob::More);
+    history.failed.add(Knob::Deeper);
+    let reason = Reason::Pressure {
+        memory_share: window.memory_share,
+    };
+    let Settings { workers, depth } = settings;
+    let next = if depth > 2 {
+        Settings {
+            workers,
+            depth: depth.div_ceil(2),
+        }
+    } else {
+        Settings {
+            workers: workers.div_ceil(2),
+            depth,
+        }
+    };
+    (next, reason)
+}

@@ -1,0 +1,121 @@
+//! Why something was set, in words.
+
+use std::fmt;
+
+use super::history::{Knob, Level};
+use super::{Bottleneck, Settings};
+
+/// Why a decision is what it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// What the stages cost asks for this many workers.
+    Costs {
+        /// Thread-seconds of a batch.
+        work_s: f64,
+        /// The training's time for a batch, in seconds.
+        step_s: f64,
+        /// What holds the loader up.
+        bottleneck: Bottleneck,
+    },
+    /// Windows are gathered.
+    Measuring,
+    /// A change is tried.
+    Trying(Knob, Settings),
+    /// A change was kept.
+    Kept(Knob, Level, Level),
+    /// A change was taken back, for it gained nothing.
+    NoGain(Knob, Level, Level),
+    /// A change was taken back, for it slowed the training's own steps.
+    SlowedStep(Knob, Level, Level),
+    /// Nothing that is left to try would help.
+    Settled(Bottleneck),
+    /// Nothing changed.
+    Steady,
+    /// The rate or the step is another than the one that was settled for.
+    Drifted {
+        /// Samples per second, before and now.
+        rate: (f64, f64),
+        /// Seconds of a step, before and now.
+        step_s: (f64, f64),
+    },
+    /// Memory is short.
+    Pressure {
+        /// The part of it that is used.
+        memory_share: f64,
+    },
+}
+
+impl Reason {
+    /// Whether it is worth telling.
+    pub fn is_news(&self) -> bool {
+        !matches!(self, Reason::Measuring | Reason::Steady)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Costs {
+                work_s,
+                step_s,
+                bottleneck,
+            } => write!(
+                f,
+                "a batch takes {} of work and the training {} for one; the bottleneck is {bottleneck}",
+                Milliseconds(*work_s),
+                Milliseconds(*step_s),
+            ),
+            Reason::Measuring => f.write_str("measuring"),
+            Reason::Trying(knob, _) => write!(f, "trying {knob}"),
+            Reason::Kept(knob, was, is) => write!(
+                f,
+                "{knob} kept: {:.0} samples/s in place of {:.0}",
+                is.rate, was.rate
+            ),
+            Reason::NoGain(knob, was, is) => write!(
+                f,
+                "{knob} taken back: {:.0} samples/s in place of {:.0}",
+                is.rate, was.rate
+            ),
+            Reason::SlowedStep(knob, was, is) => write!(
+                f,
+                "{knob} taken back: the training's step took {} in place of {}",
+                Milliseconds(is.step_s),
+                Milliseconds(was.step_s)
+            ),
+            Reason::Settled(bottleneck) => write!(f, "settled; the bottleneck is {bottleneck}"),
+            Reason::Steady => f.write_str("steady"),
+            Reason::Drifted { rate, step_s } => write!(
+                f,
+                "no longer as it was: {:.0} samples/s in place of {:.0}, a step of {} in place of {}",
+                rate.1,
+                rate.0,
+                Milliseconds(step_s.1),
+                Milliseconds(step_s.0)
+            ),
+            Reason::Pressure { memory_share } => {
+                write!(f, "{:.0} % of the memory is used", memory_share * 100.0)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Knob::More => "more workers",
+            Knob::Fewer => "fewer workers",
+            Knob::Deeper => "more batches ahead",
+            Knob::Shallower => "fewer batches ahead",
+        })
+    }
+}
+
+/// Seconds, written in the unit that suits a batch.
+struct Milliseconds(f64);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ms", self.0 * 1e3)
+    }
+}

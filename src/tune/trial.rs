@@ -1,0 +1,156 @@
+//! One change at a time, kept only for what it gains.
+
+use super::history::{Knob, Level, Phase, Seen, Trial};
+use super::{Bounds, History, Reason, Settings, WAITS, Window};
+
+/// A gain in samples per second that is worth a worker, or memory.
+const WORTH: f64 = 1.02;
+
+/// A loss in samples per second that is not one.
+const SAME: f64 = 0.985;
+
+/// How much longer a training step may take for a gain of the loader.
+const SLOWER: f64 = 1.03;
+
+/// The part that workers grow by at least.
+const GROWTH: f64 = 0.12;
+
+/// Gathers windows at the settings of now; then tries the change that promises most, or rests.
+pub(super) fn begin(
+    mut seen: Seen,
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+    bounds: &Bounds,
+) -> (Settings, Reason) {
+    let Some(level) = seen.add(window, None) else {
+        history.phase = Phase::Watching(seen);
+        return (settings, Reason::Measuring);
+    };
+    history.best = history.best.max(level.rate);
+    next(level, window, settings, history, bounds)
+}
+
+/// Gathers windows of a change; then keeps it or takes it back.
+pub(super) fn judge(
+    mut trial: Trial,
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+) -> (Settings, Reason) {
+    let Some(level) = trial.seen.add(window, Some(trial.was.rate)) else {
+        history.phase = Phase::Trying(trial);
+        return (settings, Reason::Measuring);
+    };
+    let (knob, was) = (trial.knob, trial.was);
+    let adds = matches!(knob, Knob::More | Knob::Deeper);
+    let slowed = adds && level.step_s > SLOWER * was.step_s;
+    let gained = if adds {
+        level.rate >= WORTH * was.rate
+    } else {
+        level.rate >= SAME * history.best
+    };
+    if gained && !slowed {
+        history.best = history.best.max(level.rate);
+        history.run += 1;
+        history.phase = Phase::Watching(Seen::of(level));
+        return (settings, Reason::Kept(knob, was, level));
+    }
+    history.run = 0;
+    history.failed.add(knob);
+    history.phase = Phase::Watching(Seen::of(was));
+    let reason = if gained {
+        Reason::SlowedStep(knob, was, level)
+    } else {
+        Reason::NoGain(knob, was, level)
+    };
+    (trial.before, reason)
+}
+
+/// Tries the change that promises most, or rests where none does.
+fn next(
+    level: Level,
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+    bounds: &Bounds,
+) -> (Settings, Reason) {
+    let waits = level.waiting >= WAITS;
+    let order = [Knob::More, Knob::Deeper, Knob::Fewer, Knob::Shallower];
+    let found = order.into_iter().find_map(|knob| {
+        let next = changed(knob, waits, window, settings, history, bounds)?;
+        (next != settings && !history.failed.has(knob)).then_some((knob, next))
+    });
+    let Some((knob, next)) = found else {
+        let Level { rate, step_s, .. } = level;
+        history.phase = Phase::Resting {
+            rate,
+            step_s,
+            off: 0,
+        };
+        return (settings, Reason::Settled(window.bottleneck()));
+    };
+    history.phase = Phase::Trying(Trial {
+        knob,
+        before: settings,
+        was: level,
+        seen: Seen::default(),
+    });
+    (next, Reason::Trying(knob, next))
+}
+
+/// Returns what a knob would be set to, if there is a reason to turn it.
+fn changed(
+    knob: Knob,
+    waits: bool,
+    window: &Window,
+    settings: Settings,
+    history: &History,
+    bounds: &Bounds,
+) -> Option<Settings> {
+    let Settings { workers, depth } = settings;
+    let next = match knob {
+        Knob::More => Settings {
+            workers: workers + stride(workers, history.run),
+            depth,
+        },
+        Knob::Fewer => Settings {
+            workers: workers.saturating_sub(stride(workers, history.run)).max(1),
+            depth,
+        },
+        Knob::Deeper => Settings {
+            workers,
+            depth: (depth + depth.div_ceil(2)).min(bounds.deepest(window)),
+        },
+        Knob::Shallower => Settings {
+            workers,
+            depth: depth.saturating_sub(spare(window)),
+        },
+    };
+    let reasonable = match knob {
+        Knob::More => waits,
+        Knob::Deeper => waits && window.least_ready < 1.0 && window.most_ready > 1.0,
+        Knob::Fewer => !waits || may_do_with(next.workers, window),
+        Knob::Shallower => !waits && spare(window) > 0,
+    };
+    reasonable.then(|| bounds.clamp(next, settings))
+}
+
+/// Whether the cores would make as much with fewer workers, by what a batch takes of a core.
+fn may_do_with(workers: usize, window: &Window) -> bool {
+    let batches = window.batches / window.elapsed_s.max(f64::MIN_POSITIVE);
+    workers as f64 >= batches * window.cpu_s
+}
+
+/// How many workers one trial adds or takes: more of them the longer it goes in one direction.
+#[allow(clippy::cast_sign_loss)] // not negative
+fn stride(workers: usize, run: u32) -> usize {
+    let one = (GROWTH * workers as f64).ceil().max(1.0) as usize;
+    one << run.min(4)
+}
+
+/// Batches that were always ready when the training came for the next one, but for one.
+#[allow(clippy::cast_sign_loss)] // not negative
+fn spare(window: &Window) -> usize {
+    (window.least_ready as usize).saturating_sub(1)
+}

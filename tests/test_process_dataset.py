@@ -1,0 +1,198 @@
+"""Workers that are not forked get the dataset once for all, and may change what they have of it."""
+
+import multiprocessing
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import Dataset, get_worker_info
+
+from fastload import Loader, _lib
+from fastload.processes.image import Image
+from fastload.processes.iterator import ProcessIter
+from fastload.processes.pickling import dumps, loads
+
+from ._compare import MANY_WORKERS, assert_same
+
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+]
+
+
+class Held(Dataset[Any]):
+    """Counts how often it is pickled; says what it has in a worker."""
+
+    pickled = 0
+
+    def __init__(self, **held: Any) -> None:
+        self.held = held
+
+    def __getstate__(self) -> Any:
+        Held.pickled += 1
+        return self.__dict__
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> Any:
+        info = get_worker_info()
+        self.held["rows"][index] += 1
+        mapped = Path("/proc/self/maps").read_text().count("memfd:fastload-dataset")
+        return info.id, mapped, self.held["rows"][index].sum(), self.held["array"].sum()
+
+
+def loaded(dataset: Any, workers: int) -> list[Any]:
+    loader = Loader(dataset, None, num_workers=workers, multiprocessing_context="spawn")
+    return [tuple(map(float, sample)) for sample in loader]
+
+
+def test_it_is_pickled_once_and_copied_when_written():
+    dataset = Held(rows=torch.zeros(4, 10_000), array=np.ones(5000))
+    dataset.held["array"].flags.writeable = False
+    Held.pickled = 0
+    want = [(index % 2, 1, 10_000, 5000) for index in range(4)]
+    assert loaded(dataset, 2) == want
+    assert Held.pickled == 1
+    assert not dataset.held["rows"].any()
+    assert not dataset.held["rows"].is_shared()
+
+
+def test_what_is_shared_already_stays_shared():
+    dataset = Held(rows=torch.zeros(4, 10_000).share_memory_(), array=np.ones(5000))
+    Held.pickled = 0
+    assert [sample[1] for sample in loaded(dataset, 1)] == [0] * 4
+    assert Held.pickled == 2  # in vain, and for the worker
+    assert dataset.held["rows"].sum() == 40_000
+
+
+def test_an_image_is_what_was_given():
+    context = multiprocessing.get_context("spawn")
+    values = {
+        "storage": torch.rand(5000),
+        "empty": np.empty(0),
+        "nested": [torch.arange(3), {"array": np.arange(4000)}],
+        "lock": context.Lock(),
+        "function": os.getpid,
+    }
+    rows = values["storage"]
+    values["row"] = rows[10:20]
+    image = Image.of(values)
+    assert image is not None
+    assert image.is_of(dict(values))
+    assert not image.is_of({**values, "function": None})
+    copy = object.__new__(Image)
+    duplicate = os.dup(image.descriptor)
+    copy.__setstate__((Detached(duplicate), image._place))
+    image.close()
+    assert_same(copy.values["storage"], rows)
+    assert_same(copy.values["nested"][0], torch.arange(3))
+    np.testing.assert_array_equal(copy.values["nested"][1]["array"], np.arange(4000))
+    copy.values["storage"].zero_()
+    assert not copy.values["row"].any()
+    assert rows.any()
+    assert Image.of({"queue": context.Queue()}) is None
+    assert Image.of({"shared": torch.ones(3).share_memory_()}) is None
+
+
+class Detached:
+    """A descriptor on its way, as `multiprocessing` has it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.detach = lambda: descriptor
+
+
+def test_idle_slots_have_no_pages():
+    links = _lib.Links()
+    number, descriptor = links.open()
+    worker = _lib.WorkerLink(descriptor)
+    kept = worker.take(1 << 20)
+    assert kept is not None
+    dropped = worker.take(1 << 20)
+    del dropped
+    assert worker.trim(60) == 0
+    assert worker.trim() == 1 << 20
+    part = worker.part(kept.data_ptr() + 64, 4096)
+    kept.fill_(3)
+    worker.send(b"words", [part, part])
+    got, letter = links.receive(5)
+    assert (got, letter[0], len(letter[1])) == (number, b"words", 1)
+    del kept
+    assert letter[1][0].tolist() == [3] * 4096
+    assert links.stats() == {"arenas": 1, "arena_bytes": 4 << 20, "held_bytes": 1 << 20}
+    del letter
+    assert links.stats()["held_bytes"] == 0
+    assert worker.trim() == 1 << 20
+    assert worker.part(8, 8) is None
+    links.finish()
+    assert worker.is_over()
+    worker.send(b"in vain" * 100_000, [])
+    with pytest.raises(EOFError):
+        worker.receive(1)
+    links.close()
+    assert links.receive(0) is None
+
+
+def hear(worker: _lib.WorkerLink, heard: list[Any]) -> None:
+    heard += [worker.receive(20), worker.receive(20)]
+
+
+def test_long_messages_wait_for_room_in_pieces():
+    links = _lib.Links()
+    number, descriptor = links.open()
+    worker = _lib.WorkerLink(descriptor)
+    words = os.urandom(3 << 20)
+    links.send(number, words)
+    links.send(number, b"more")
+    links.send(99, b"to nobody")
+    heard: list[Any] = []
+    hearing = threading.Thread(target=hear, args=(worker, heard))
+    hearing.start()
+    while hearing.is_alive():
+        links.receive(0.01)
+    assert heard == [words, b"more"]
+    worker.send(words, [])
+    assert links.receive(5)[1][0] == words
+    del worker
+    assert links.receive(5) == (number, None)
+    links.send(number, b"too late")
+
+
+def test_a_letter_of_many_values():
+    values = [torch.arange(4), {"a": np.arange(3)}, "text"]
+    payload, parts = dumps(*values)
+    assert parts == []
+    letter = loads(payload, parts)
+    assert_same(letter.load(), values[0])
+    assert letter.load()["a"].flags.owndata
+    assert letter.load() == "text"
+
+
+def test_pinning_is_left_to_who_takes(monkeypatch: pytest.MonkeyPatch):
+    pinned = []
+    monkeypatch.setattr(
+        "torch.utils.data._utils.pin_memory.pin_memory", lambda data: pinned.append(data) or data
+    )
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    loader = Loader(list(range(6)), 2, num_workers=1, pin_memory=True, workers="process")
+    iterator = ProcessIter(loader)
+    assert not hasattr(iterator, "_pin_memory_thread")
+    batches = list(iterator)
+    assert [id(batch) for batch in pinned] == [id(batch) for batch in batches]
+
+
+def test_stats():
+    loader = Loader([torch.ones(3000)] * 6, 2, num_workers=1, workers="process")
+    iterator = iter(loader)
+    batch = next(iterator)
+    stats = loader.stats()
+    assert stats["batches"] == 1
+    assert stats["arenas"] == 1
+    assert stats["worker_bytes"] >= batch.nbytes
+    assert stats["arena_bytes"] >= stats["worker_bytes"]

@@ -1,0 +1,203 @@
+"""Each worker thread has generators of its own, whichever way they are drawn from."""
+
+import random
+from random import choice, gauss, getrandbits, shuffle
+from random import random as one
+from random import seed as seed_python
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.random import rand, randn
+from torch import initial_seed, manual_seed
+from torch.nn import functional
+from torch.utils.data import Dataset, get_worker_info
+
+from fastload.threads import torch_streams
+
+from ._compare import MANY_WORKERS
+from ._threads import Drawn, assert_as_processes, globals_now, seed_all, threads
+
+pytestmark = MANY_WORKERS
+
+
+class Calls(Dataset[Any]):
+    """What functions return."""
+
+    def __init__(self, *functions: Any) -> None:
+        self.functions = functions
+
+    def __len__(self) -> int:
+        return 9
+
+    def __getitem__(self, index: int) -> Any:
+        torch.rand(index)  # samples differ in what was drawn before
+        return [function() for function in self.functions]
+
+
+TENSOR = torch.linspace(0.1, 0.9, 12).reshape(1, 3, 4)
+
+GIVEN = {
+    "rand": lambda: torch.rand(3),
+    "randn": lambda: torch.randn(17),
+    "randint": lambda: torch.randint(9, (3,)),
+    "randperm": lambda: torch.randperm(5),
+    "rand_like": lambda: torch.rand_like(TENSOR),
+    "randn_like": lambda: torch.randn_like(TENSOR),
+    "randint_like": lambda: torch.randint_like(TENSOR, 9),
+    "normal": lambda: torch.normal(TENSOR, TENSOR),
+    "bernoulli": lambda: torch.bernoulli(TENSOR),
+    "multinomial": lambda: torch.multinomial(TENSOR[0, 0], 2),
+    "poisson": lambda: torch.poisson(TENSOR),
+    "binomial": lambda: torch.binomial(9 * torch.ones(3), TENSOR[0, 0, :3]),
+    "random_": lambda: torch.empty(3, dtype=torch.int64).random_(),
+    "uniform_": lambda: torch.empty(3).uniform_(),
+    "normal_": lambda: torch.empty(3).normal_(),
+    "cauchy_": lambda: torch.empty(3).cauchy_(),
+    "exponential_": lambda: torch.empty(3).exponential_(),
+    "geometric_": lambda: torch.empty(3).geometric_(0.5),
+    "log_normal_": lambda: torch.empty(3).log_normal_(),
+    "bernoulli_": lambda: torch.empty(3).bernoulli_(0.5),
+    "the default generator": lambda: torch.rand(3, generator=torch.default_generator),
+    "beta": lambda: torch.distributions.Beta(1.0, 2.0).sample(),
+    "gamma": lambda: torch.distributions.Gamma(1.0, 2.0).sample(),
+    "rrelu": lambda: functional.rrelu(-TENSOR, training=True),
+    "gumbel_softmax": lambda: functional.gumbel_softmax(TENSOR),
+    "init": lambda: torch.nn.init.xavier_uniform_(torch.empty(2, 3)),
+    "linear": lambda: torch.nn.Linear(2, 3).weight.detach(),
+}
+
+LENT = {
+    "dropout": lambda: functional.dropout(TENSOR),
+    "alpha_dropout": lambda: functional.alpha_dropout(TENSOR, training=True),
+    "dropout2d": lambda: functional.dropout2d(TENSOR[None]),
+    "module": lambda: torch.nn.Dropout(0.3)(TENSOR),
+    "attention": lambda: functional.scaled_dot_product_attention(
+        TENSOR, TENSOR, TENSOR, dropout_p=0.5
+    ),
+}
+
+
+@pytest.mark.parametrize("draw", GIVEN.values(), ids=GIVEN)
+def test_functions_that_take_a_generator(draw, caplog):
+    seed_all()
+    assert_as_processes(Calls(draw), epochs=1, batch_size=2)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("draw", LENT.values(), ids=LENT)
+def test_functions_that_take_none_are_lent_the_state_and_it_is_said(draw, caplog):
+    assert_as_processes(Calls(draw), epochs=1, batch_size=2)
+    assert sum("takes no generator" in each.getMessage() for each in caplog.records) == 1
+
+
+_OTHERWISE = {
+    *("_cudnn_rnn", "miopen_rnn", "_fused_dropout"),  # of accelerators, beneath what is named
+    *("_efficient_attention_forward", "_flash_attention_forward"),
+    "_flash_attention_forward_no_dropout_inplace",
+    *("cauchy", "exponential", "geometric", "log_normal", "uniform"),  # no functions of Python
+    *("normal_functional", "rrelu_with_noise", "rrelu_with_noise_", "rrelu_with_noise_functional"),
+}
+
+
+def test_every_operator_that_torch_calls_random_is_known():
+    known = {each.__name__.rstrip("_") for each in torch_streams.GIVEN | torch_streams.LENT}
+    tag = torch.Tag.nondeterministic_seeded
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        overloads = getattr(packet, "overloads", list)()
+        if not any(tag in getattr(packet, each).tags for each in overloads):
+            continue
+        public = name.removeprefix("_").partition("dot_product")[0]
+        assert name.rstrip("_") in known | _OTHERWISE or public == "scaled_" or name in _OTHERWISE
+
+
+PYTHON = {
+    "functions of random": lambda: (random.random(), random.gauss(0, 1), random.getrandbits(7)),
+    "imported": lambda: (one(), gauss(0, 1), choice("abcdef"), getrandbits(40)),
+    "shuffle": lambda: shuffle(numbers := list(range(9))) or numbers,
+    "sample": lambda: random.sample(range(99), 5) + random.choices(range(99), k=5),
+    "seeded": lambda: (seed_python(5), one())[1],
+    "state": lambda: (state := random.getstate(), one(), random.setstate(state), one())[1::2],
+}
+
+NUMPY = {
+    "functions of numpy.random": lambda: (np.random.rand(2), np.random.randn(), np.random.ranf()),
+    "imported": lambda: (rand(2), randn(3), np.random.randn()),
+    "hidden": lambda: np.random.mtrand._rand.normal(size=3),
+    "shuffle": lambda: (np.random.permutation(9), np.random.choice(5, 3), np.random.bytes(3)),
+    "seeded": lambda: (np.random.seed(5), np.random.randn(3))[1],
+    "state": lambda: (s := np.random.get_state(), randn(), np.random.set_state(s), randn())[1::2],
+}
+
+TORCH = {
+    "seeded": lambda: (manual_seed(5), torch.rand(3), initial_seed())[1:],
+    "state": lambda: (s := torch.get_rng_state(), torch.rand(3), torch.set_rng_state(s))[1],
+}
+
+
+@pytest.mark.parametrize("draw", (PYTHON | NUMPY | TORCH).values(), ids=repr)
+def test_ways_to_draw(draw, caplog):
+    assert_as_processes(Calls(draw))
+    assert not caplog.records
+
+
+def seeded_as_torch_advises(worker: int) -> None:
+    seed = torch.initial_seed() % 2**32
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def seeded_all(worker: int) -> None:
+    random.seed(worker)
+    np.random.seed(worker)
+    torch.manual_seed(worker)
+    torch.cuda.manual_seed_all(worker)
+
+
+@pytest.mark.parametrize("start", [seeded_as_torch_advises, seeded_all])
+def test_worker_init_fn_seeds_its_worker(start, caplog):
+    assert_as_processes(Drawn(), worker_init_fn=start)
+    assert not caplog.records
+
+
+def test_what_moves_global_state_in_worker_init_fn_is_put_back(caplog):
+    def start(worker: int) -> None:
+        torch.default_generator.manual_seed(worker)
+
+    seed_all()
+    want = globals_now()
+    seed_all()
+    loader = threads(Drawn(), num_workers=2, worker_init_fn=start, generator=torch.Generator())
+    iterator = iter(loader)
+    assert all(map(torch.equal, globals_now()[:2], want[:2]))
+    del iterator
+    assert "worker_init_fn moved torch's global generator" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
+def test_what_moves_global_state_in_samples_is_said(caplog):
+    scripted = torch.jit.script(beneath_python)
+    list(threads(Calls(scripted), num_workers=1))
+    assert "torch's global generator moved while next() waited" in caplog.text
+    assert "workers='process'" in caplog.text
+
+
+def beneath_python():
+    return torch.rand([2])
+
+
+def test_torchs_own_offer_of_generators_to_threads():
+    class Own(Dataset[Any]):
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> Any:
+            info = get_worker_info()
+            assert info.worker_method == "thread"
+            assert torch.thread_safe_generator() is info.rng.torch_generator
+            assert info.rng.torch_generator.get_state().equal(torch.get_rng_state())
+            return float(info.rng.numpy_generator.random()), info.rng.random_generator.random()
+
+    assert len(list(threads(Own(), num_workers=2))) == 4

@@ -180,6 +180,7 @@ def test_pinning_is_left_to_who_takes(monkeypatch: pytest.MonkeyPatch):
         "torch.utils.data._utils.pin_memory.pin_memory", lambda data: pinned.append(data) or data
     )
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # which older versions ask
     loader = Loader(list(range(6)), 2, num_workers=1, pin_memory=True, workers="process")
     iterator = ProcessIter(loader)
     assert not hasattr(iterator, "_pin_memory_thread")

@@ -75,7 +75,8 @@ class Context:
     def _imaged(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments without what all workers have in an image, if there is one."""
         named = inspect.signature(target).bind(*args).arguments
-        (dataset,) = named["dataset_holder"]
+        held = named.get("dataset_holder")  # in which newer versions of torch hand it over
+        dataset = named["dataset"] if held is None else held[0]
         init_fn, collate_fn = named["init_fn"], named["collate_fn"]
         values = {"dataset": dataset, "collate_fn": collate_fn, "worker_init_fn": init_fn}
         if not self._is_imaged:
@@ -84,8 +85,8 @@ class Context:
         if self._image is None or not self._image.is_of(values):
             return args
         return tuple(
-            entry.Imaged("dataset", is_held=True)
-            if arg is named["dataset_holder"]
+            entry.Imaged("dataset", is_held=held is not None)
+            if arg is (dataset if held is None else held)
             else entry.Imaged("collate_fn")
             if arg is collate_fn
             else entry.Imaged("worker_init_fn")

@@ -367,6 +367,14 @@ def test_a_dataset_that_does_not_pickle():
     assert left() == before
 
 
+def test_threads_take_a_dataset_that_does_not_pickle(caplog: pytest.LogCaptureFixture):
+    loader = Loader(Holder(), num_workers=2, multiprocessing_context="spawn")
+    for _ in range(2):
+        assert [batch.item() for batch in loader] == [0, 1, 2, 3]
+    [record] = [each for each in caplog.records if "without worker processes" in each.message]
+    assert "dataset.clients['a']._lock: cannot pickle '_thread.lock' object" in record.message
+
+
 def test_indices_that_do_not_pickle():
     loader = Loader(Called(bool), sampler=[0, threading.Lock(), 2], num_workers=1)
     with pytest.raises(TypeError, match=r"cannot pickle '_thread.lock' object"):

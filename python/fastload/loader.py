@@ -29,7 +29,7 @@ from fastload.collate import PadCollate
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
 from fastload.lowering import Memo
-from fastload.processes import iterate
+from fastload.processes import UnpicklableError, iterate
 from fastload.threads import ThreadIter, Told
 from fastload.tune import Online
 
@@ -207,26 +207,38 @@ class Loader(DataLoader[_T_co]):
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
             return NativeIter(self, choice.program, batched=choice.batched)
-        if choice.fallback and not self._told:
-            self._told = True
-            _log.warning("loading without worker processes: %s", choice.why)
+        if choice.fallback:
+            self._tell_of_threads(choice.why)
         marks = sample_mask.tells(self.batch_sampler)
         if choice.lane == "inline":
             inline = marked(_SingleProcessDataLoaderIter) if marks else _SingleProcessDataLoaderIter
             iterator = inline(stand_in(self))
-        else:
-            self.check_worker_number_rationality(choice.lane)
-            if marks:
-                check_order(self)
-            if choice.lane == "threads":
-                kind = marked(ThreadIter) if marks else ThreadIter
-                threads = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
-                self._counters = threads.stats
-                return threads
+            self._counters = _counters_of(iterator)
+            return iterator
+        self.check_worker_number_rationality(choice.lane)
+        if marks:
+            check_order(self)
+        if choice.lane == "process":
             _lib.park()  # a fork then copies a process without idle threads
-            iterator = iterate(self, seam=choice.seam, marks=marks)
-        self._counters = _counters_of(iterator)
-        return iterator
+            try:
+                iterator = iterate(self, seam=choice.seam, marks=marks)
+            except UnpicklableError as error:
+                if self.workers == "process" and error.__cause__ is not None:
+                    raise error.__cause__ from None
+                self._tell_of_threads(str(error))
+            else:
+                self._counters = _counters_of(iterator)
+                return iterator
+        kind = marked(ThreadIter) if marks else ThreadIter
+        threads = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
+        self._counters = threads.stats
+        return threads
+
+    def _tell_of_threads(self, why: str) -> None:
+        """Logs, once, that threads take the place of worker processes."""
+        if not self._told:
+            self._told = True
+            _log.warning("loading without worker processes: %s", why)
 
     def check_worker_number_rationality(self, lane: lanes.Lane | None = None) -> None:
         """Warns, as torch does, of more workers than this process has processors.

@@ -13,8 +13,9 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastload._iterators import stand_in
 from fastload._marked import marked
 from fastload.lowering.seam import Seam
+from fastload.processes.context import UnpicklableError
 
-__all__ = ["iterate"]
+__all__ = ["UnpicklableError", "iterate"]
 
 
 def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoaderIter:
@@ -24,6 +25,9 @@ def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoad
         loader: The loader.
         seam: Whether its samples begin natively.
         marks: Whether each batch has a mask of the samples that count.
+
+    Raises:
+        UnpicklableError: Workers have to be given something that does not pickle; none was started.
     """
     changes = {"dataset": Seam(loader.dataset, loader._memo)} if seam else {}
     if sys.platform == "linux":

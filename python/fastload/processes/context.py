@@ -7,6 +7,7 @@ worker a queue for its tasks, and the process. Refuses everything else that a co
 import gc
 import inspect
 import os
+import pickle
 from multiprocessing.reduction import DupFd
 from typing import Any
 
@@ -15,7 +16,11 @@ from fastload.processes import entry
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
 
-__all__ = ["Context"]
+__all__ = ["Context", "UnpicklableError"]
+
+
+class UnpicklableError(Exception):
+    """What workers are to be given does not pickle; the cause says what pickling raised."""
 
 
 class Context:
@@ -80,8 +85,11 @@ class Context:
         init_fn, collate_fn = named["init_fn"], named["collate_fn"]
         values = {"dataset": dataset, "collate_fn": collate_fn, "worker_init_fn": init_fn}
         if not self._is_imaged:
-            self._image = Image.of(values)
             self._is_imaged = True
+            try:
+                self._image = Image.of(values)
+            except (AttributeError, TypeError, pickle.PicklingError) as error:
+                raise UnpicklableError(str(error)) from error
         if self._image is None or not self._image.is_of(values):
             return args
         return tuple(

@@ -1,5 +1,7 @@
 """Damaged Parquet files whose error says more than that they are damaged."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,6 +66,29 @@ def test_an_unknown_field_that_claims_to_be_long_takes_no_time(tmp_path):
     path.write_bytes(b"PAR1" + booleans + len(booleans).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(OSError, match=r"x\.parquet.*its footer is damaged"):
         Parquet(path, "a")
+
+
+def test_a_page_of_nulls_that_announces_texts_allocates_nothing(tmp_path):
+    path = tmp_path / "x.parquet"
+    options = {"compression": "NONE", "use_dictionary": False, "write_statistics": False}
+    table = pa.table({"a": pa.array([None] * 4, pa.string())})
+    pq.write_table(table, path, column_encoding={"a": "DELTA_BYTE_ARRAY"}, **options)
+    nothing = b"\x80\x01\x04\x00\x00"  # 128 in a block, of 4 parts; no numbers, the first is 0
+    whole = path.read_bytes()
+    assert whole.count(2 * nothing) == 1
+    path.write_bytes(whole.replace(2 * nothing, b"\x80\x01\x04\xff\xff\xff\x7f\x00\x00\x00"))
+    peak_kb()
+    before = peak_kb()
+    with pytest.raises(OSError, match=r"x\.parquet.*column \"a\" of row group 0"):
+        Parquet(path, "a")[0]
+    assert peak_kb() - before < 100_000
+
+
+def peak_kb():
+    """Returns the most memory that this process had since the last call."""
+    [line] = [x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x]
+    Path("/proc/self/clear_refs").write_text("5")
+    return int(line.split()[1])
 
 
 def test_a_schema_that_leaves_something_out_is_refused(tmp_path):

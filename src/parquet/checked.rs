@@ -76,8 +76,13 @@ impl<P: PageReader> Checked<P> {
             Type::FIXED_LEN_BYTE_ARRAY => Some(usize::try_from(self.column.type_length()).ok()?),
             Type::BOOLEAN | Type::BYTE_ARRAY => None,
         };
+        // the decoder makes room for as many as texts of these announce, also where none is asked for
+        let announces = matches!(
+            encoding,
+            Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY
+        );
         let is_whole = match (encoding, size) {
-            _ if count == 0 => true,
+            _ if count == 0 && (bytes.is_empty() || !announces) => true,
             (Encoding::PLAIN, Some(size)) => count.checked_mul(size)? <= bytes.len(),
             (Encoding::PLAIN, None) if kind == Type::BOOLEAN => count.div_ceil(8) <= bytes.len(),
             (Encoding::PLAIN, None) => has_letters(bytes, count),

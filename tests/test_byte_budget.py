@@ -42,6 +42,7 @@ def padded(dataset, collate):
     return lanes.choose(Loader(dataset, 2, collate_fn=collate, **SIZES)).program
 
 
+@pytest.mark.own_sizes
 @pytest.mark.parametrize(("mask", "each"), [(True, 9), (None, 8)])
 def test_a_batch_is_admitted_by_the_bytes_that_it_will_take(mask, each):
     dataset = tokens([1000] * 2 + [10] * 20)
@@ -57,6 +58,7 @@ def test_a_batch_is_admitted_by_the_bytes_that_it_will_take(mask, each):
     assert source.stats()["oversize_batches"] == 0
 
 
+@pytest.mark.own_sizes
 def test_a_batch_above_the_budget_is_made_alone_and_counted():
     dataset = tokens([10, 10, 5000, 5000, 10, 10, 10, 10])
     made = Tensors()

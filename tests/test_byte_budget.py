@@ -83,6 +83,7 @@ def test_the_loader_counts_what_is_above_its_budget():
     assert packed.stats()["oversize_batches"] == 3
 
 
+@pytest.mark.own_sizes
 def test_memory_is_used_again_whatever_the_shapes():
     lengths = np.random.default_rng(0).integers(500, 8000, 4 * 700).tolist()
     loader = native(tokens(lengths), PadCollate(), batch_size=4, num_workers=1)

@@ -7,7 +7,6 @@ epoch runs.
 """
 
 import functools
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ import numpy as np
 import soundfile
 import torch
 from _contest import OURS, Bench, against_torch, isolated, peak_mb
-from torch.utils.data import DataLoader, Dataset
+from _files import READ, Files, made, read
+from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Audio, Npy
@@ -23,21 +23,6 @@ from fastload.columns import Audio, Npy
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "features"
 FILES, BATCH_SIZE = 3_000, 64
 SHAPE, RATE_HZ = (100, 128), 16_000
-READ = "the same bytes, read in one thread"
-
-
-class Files(Dataset[torch.Tensor]):
-    """What people write around files of features."""
-
-    def __init__(self, paths: list[Path], load: Callable[[Path], np.ndarray]) -> None:
-        self.paths = paths
-        self.load = load
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(self.load(self.paths[index]))
 
 
 def recording(path: Path) -> np.ndarray:
@@ -48,26 +33,16 @@ def recording(path: Path) -> np.ndarray:
 
 def files(kind: str) -> list[Path]:
     """Returns the files of a kind; makes them once."""
-    folder = CACHE / kind
-    paths = [folder / f"{number:05}.{kind}" for number in range(FILES)]
-    if paths[-1].exists():
-        return paths
-    folder.mkdir(parents=True, exist_ok=True)
-    random = np.random.default_rng(0)
-    for path in paths:
+
+    def write(path: Path, random: np.random.Generator) -> None:
         if kind == "npy":
             np.save(path, random.standard_normal(SHAPE, np.float32))
         else:
             tones = np.sin(np.arange(RATE_HZ) * random.uniform(0.01, 0.3, (4, 1))).mean(0)
             noise = 0.01 * random.standard_normal(RATE_HZ)
             soundfile.write(path, 0.5 * tones + noise, RATE_HZ)
-    return paths
 
-
-def read(paths: list[Path]) -> Iterator[int]:
-    """Reads files and drops what they hold."""
-    for path in paths:
-        yield len(path.read_bytes())
+    return made(CACHE / kind, kind, FILES, write)
 
 
 def loader(who: str, kind: str) -> Any:

@@ -8,7 +8,7 @@ recordings of half a second to one and a half at 16 kHz as WAV; shuffled, batche
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 import torch
 from _contest import SPEED, Bench, against_torch, best, interleave, median, pace
+from _files import READ, Files, made, read
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
@@ -27,7 +28,6 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache" / "sequences"
 FILES, FEATURES, RATE_HZ, FILES_PER_BATCH = 3_000, 128, 16_000, 32
 TENSORS, WIDTH, SHORTEST, LONGEST, TENSORS_PER_BATCH = 1_600, 256, 20, 400, 16
 BATCH = "µs/batch"
-READ = "the same bytes, read in one thread"
 
 
 class Sequences(Dataset[torch.Tensor]):
@@ -45,20 +45,6 @@ class Sequences(Dataset[torch.Tensor]):
         return self.tensors[index]
 
 
-class Files(Dataset[torch.Tensor]):
-    """What people write around files of features: time first."""
-
-    def __init__(self, paths: list[Path], load: Callable[[Path], np.ndarray]) -> None:
-        self.paths = paths
-        self.load = load
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(self.load(self.paths[index]))
-
-
 def by_pad_sequence(samples: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """Pads as torch's documentation has it."""
     lengths = torch.tensor([len(sample) for sample in samples])
@@ -72,27 +58,17 @@ def recording(path: Path) -> np.ndarray:
 
 
 def files(kind: str) -> list[Path]:
-    """Returns the files of a kind; makes them once."""
-    folder = CACHE / kind
-    paths = [folder / f"{number:05}.{kind}" for number in range(FILES)]
-    if paths[-1].exists():
-        return paths
-    folder.mkdir(parents=True, exist_ok=True)
-    random = np.random.default_rng(0)
-    for path in paths:
+    """Returns the files of a kind, time first; makes them once."""
+
+    def write(path: Path, random: np.random.Generator) -> None:
         if kind == "npy":
             length = random.integers(SHORTEST, LONGEST + 1)
             np.save(path, random.standard_normal((length, FEATURES), np.float32))
         else:
             frames = int(RATE_HZ * random.uniform(0.5, 1.5))
             soundfile.write(path, 0.1 * random.standard_normal(frames), RATE_HZ)
-    return paths
 
-
-def read(paths: list[Path]) -> Iterator[int]:
-    """Reads files and drops what they hold."""
-    for path in paths:
-        yield len(path.read_bytes())
+    return made(CACHE / kind, kind, FILES, write)
 
 
 def call_us(collate: Callable[[Any], Any], batches: list[Any]) -> dict[str, float]:

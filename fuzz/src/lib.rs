@@ -2,7 +2,7 @@
 
 use _lib::column::Blobs;
 use _lib::decode::{Encoded, Format, Mode, Reading, Switches};
-use _lib::format::{Array, Target};
+use _lib::format::{Array, RowRange, Target};
 use _lib::image::{Frame, Region};
 use _lib::{Error, Result};
 
@@ -90,4 +90,23 @@ pub fn sample(array: &dyn Array, blobs: &Blobs) -> Result<(Vec<usize>, Vec<u8>)>
     };
     array.decode(0, &bytes, &mut row)?;
     Ok((shape, row.bytes))
+}
+
+/// Asserts that some rows of what `read` reads, which takes the rows that are wanted, are those of the whole.
+///
+/// # Panics
+///
+/// They are not.
+pub fn check_rows(read: impl Fn(Vec<RowRange>) -> Result<(Vec<usize>, Vec<u8>)>) {
+    let rows = RowRange {
+        start: Some(1),
+        stop: Some(3),
+    };
+    if let Ok((shape, whole)) = read(Vec::new())
+        && let Some(&len) = shape.first()
+    {
+        let (_, part) = read(vec![rows]).expect("rows of what can be read");
+        let row = whole.len() / len.max(1);
+        assert_eq!(part, whole[len.min(1) * row..len.min(3) * row]);
+    }
 }

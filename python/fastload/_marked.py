@@ -53,8 +53,10 @@ class _MarkedWorkers(_Marked, _MultiProcessingDataLoaderIter):
 
 
 @functools.cache
-def marked(kind: type[_Kind]) -> type[_Kind]:
-    """Returns a kind of iterator of torch's that adds a mask to each batch."""
+def marked(kind: type[_Kind], *, wanted: bool) -> type[_Kind]:
+    """Returns a kind of iterator of torch's that adds a mask to each batch, if that is wanted."""
+    if not wanted:
+        return kind
     base = _MarkedWorkers if issubclass(kind, _MultiProcessingDataLoaderIter) else _Marked
     return type(f"Marked{kind.__name__}", (base, kind), {})
 

@@ -211,8 +211,7 @@ class Loader(DataLoader[_T_co]):
             self._tell_of_threads(choice.why)
         marks = sample_mask.tells(self.batch_sampler)
         if choice.lane == "inline":
-            inline = marked(_SingleProcessDataLoaderIter) if marks else _SingleProcessDataLoaderIter
-            iterator = inline(stand_in(self))
+            iterator = marked(_SingleProcessDataLoaderIter, wanted=marks)(stand_in(self))
             self._counters = _counters_of(iterator)
             return iterator
         self.check_worker_number_rationality(choice.lane)
@@ -229,8 +228,8 @@ class Loader(DataLoader[_T_co]):
             else:
                 self._counters = _counters_of(iterator)
                 return iterator
-        kind = marked(ThreadIter) if marks else ThreadIter
-        threads = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
+        kind = marked(ThreadIter, wanted=marks)
+        threads: ThreadIter = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
         self._counters = threads.stats
         return threads
 

@@ -1,5 +1,6 @@
 """What the batch samplers have in common: epochs that are planned before they begin."""
 
+import abc
 import operator
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -40,7 +41,7 @@ class EpochSampler(Sampler[int]):
         return self._batches._samples()
 
 
-class PlannedBatchSampler(BatchSampler):
+class PlannedBatchSampler(BatchSampler, abc.ABC):
     """Batches of indices that are planned natively, an epoch at a time.
 
     A plan depends on the seed, the epoch and the lengths: it is the same on all ranks, which take
@@ -91,9 +92,9 @@ class PlannedBatchSampler(BatchSampler):
         self._coming = 0
         self._planned: tuple[tuple[int, int], _lib.Epoch] | None = None
 
+    @abc.abstractmethod
     def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
         """Plans an epoch for so many ranks; `shuffle` is seed and epoch."""
-        raise NotImplementedError
 
     @property
     def sampler(self) -> EpochSampler:  # type: ignore[override]

@@ -30,9 +30,12 @@ def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoad
         UnpicklableError: Workers have to be given something that does not pickle; none was started.
     """
     changes = {"dataset": Seam(loader.dataset, loader._memo)} if seam else {}
+    iterator: _MultiProcessingDataLoaderIter
     if sys.platform == "linux":
         from fastload.processes.iterator import ProcessIter
 
-        return (marked(ProcessIter) if marks else ProcessIter)(loader, **changes)
-    kind = _MultiProcessingDataLoaderIter
-    return (marked(kind) if marks else kind)(stand_in(loader, **changes))
+        iterator = marked(ProcessIter, wanted=marks)(loader, **changes)
+    else:
+        kind = marked(_MultiProcessingDataLoaderIter, wanted=marks)
+        iterator = kind(stand_in(loader, **changes))
+    return iterator

@@ -1,0 +1,92 @@
+"""`Bench`: makes runs of a target, one after the other, within the time that there is.
+
+Owns what all experiments share: the target, the machine, the step, the clock, the memory that is watched,
+and every run that was made. Decides nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastload.tune.deadline import Deadline
+from fastload.tune.host import Host
+from fastload.tune.measure import Run, measure
+from fastload.tune.step import Step
+from fastload.tune.target import Target
+from fastload.tune.watch import Watch
+
+__all__ = ["Bench"]
+
+
+@dataclass
+class Bench:
+    """Where runs are made.
+
+    Attributes:
+        target: What is measured.
+        host: Where.
+        deadline: By when.
+        tell: Called with what is being done.
+        step: The training's step, if it is known.
+        watch: Sees the memory.
+        runs: What was measured so far.
+    """
+
+    target: Target
+    host: Host
+    deadline: Deadline
+    tell: Callable[[str], None]
+    step: Step | None = None
+    watch: Watch = field(default_factory=Watch)
+    runs: list[Run] = field(default_factory=list)
+
+    def run(
+        self,
+        lane: str,
+        workers: int,
+        seconds: float,
+        *,
+        step: Step | None = None,
+        depth: int | None = None,
+        **changes: Any,
+    ) -> Run:
+        """Measures the target in a lane, with some workers.
+
+        Args:
+            lane: How batches are made.
+            workers: By how many.
+            seconds: For how long.
+            step: What is done with batches.
+            depth: Most batches in flight; None for what the loader's `prefetch_factor` says.
+            **changes: Arguments of the loader.
+
+        Raises:
+            MemoryRefused: The memory is full.
+        """
+        self.tell(_doing(lane, workers, depth))
+        if depth is not None and lane != "inline":
+            changes["prefetch_factor"] = max(1, -(-depth // max(1, workers)))
+        loader = self.target.variant(lane, workers, **changes)
+        native_depth = depth if lane == "native" else None
+        run = measure(loader, seconds, self.watch, lane=lane, step=step, depth=native_depth)
+        self.runs.append(run)
+        return run
+
+    @property
+    def errors(self) -> int:
+        """Batches that were errors, in all runs."""
+        return sum(run.errors for run in self.runs)
+
+    @property
+    def error(self) -> str:
+        """The first error."""
+        return next((run.error for run in self.runs if run.error), "")
+
+
+def _doing(lane: str, workers: int, depth: int | None) -> str:
+    if lane == "inline":
+        return "loading inline"
+    kind = {"native": "native thread", "process": "process", "threads": "Python thread"}[lane]
+    several = "" if workers == 1 else "es" if lane == "process" else "s"
+    ahead = "" if depth is None else f", {depth} batches ahead"
+    return f"loading with {workers} {kind}{several}{ahead}"

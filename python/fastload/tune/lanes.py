@@ -1,0 +1,141 @@
+"""How Python code is best run: inline, by processes or by threads, and by how many.
+
+Owns the comparison; what a sample is cannot depend on it. A lane is judged by the training beside it: the
+samples per second that it gets through, its own step included, which gets longer where workers hold the
+interpreter or the processors that it needs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from fastload.tune.bench import Bench
+from fastload.tune.findings import LaneCost, Lanes
+from fastload.tune.interpreter import pickled
+from fastload.tune.measure import Run
+from fastload.tune.samples import Making
+from fastload.tune.step import StandIn, Step
+
+__all__ = ["ALIKE", "best_of", "compare", "counts"]
+
+ALIKE = 0.97
+"""Rates of at least this part of the highest one count as the same."""
+
+_GAIN = 1.05
+"""More workers go on being tried while the rate grows by this."""
+
+WAITS = 0.01
+"""A training that waits for less than this part of its time does not wait."""
+
+_MOST = 32
+
+
+def compare(bench: Bench, making: Making, runs: int) -> Lanes:
+    """Measures the lanes of a target whose samples are made in Python.
+
+    Args:
+        bench: Where to measure.
+        making: What a sample takes.
+        runs: How many runs of this length the time has to suffice for.
+    """
+    loader = bench.target.loader
+    sent = pickled(loader.dataset, loader.collate_fn, loader.worker_init_fn)
+    step, made = bench.step, list(_runs(bench, making, runs))
+    if step is None and (fastest := max((run.rate for run in made), default=0.0)) > 0:
+        step = StandIn(min(0.5, bench.target.batch_size / fastest))
+        step.measure(None, 0.2)
+        made = [
+            bench.run(run.lane, run.workers, bench.deadline.share(runs // 2), step=step)
+            for run in _bests(made)
+        ]
+    chosen = best_of(made)
+    return Lanes(
+        costs=tuple(LaneCost(run, _cost(run, step), run is chosen) for run in made),
+        step=step.name if step is not None else "",
+        step_ms=1e3 * step.alone_s if step is not None else 0.0,
+        held_share=making.held_share,
+        sample_p50_ms=making.sample_p50_ms,
+        sample_p99_ms=making.sample_p99_ms,
+        pickled_bytes=sent.bytes,
+        why_not_pickled=sent.why_not,
+    )
+
+
+def best_of(runs: Sequence[Run]) -> Run | None:
+    """Returns the run of the fewest processors among those whose rate is as good as the highest."""
+    top = max((run.rate for run in runs), default=0.0)
+    alike = [run for run in runs if run.rate >= ALIKE * top and run.rate > 0]
+    return min(alike, key=lambda run: (round(run.cpu_cores, 1), run.workers), default=None)
+
+
+def with_rerun(lanes: Lanes, again: Run) -> Lanes:
+    """Returns the comparison with another run in it, chosen."""
+    costs = tuple(replace(cost, chosen=False) for cost in lanes.costs)
+    alone_s = lanes.step_ms / 1e3
+    cost = again.step_ms / lanes.step_ms - 1 if alone_s and again.batches else None
+    kept = tuple(
+        each for each in costs if (each.run.lane, each.run.workers) != (again.lane, again.workers)
+    )
+    return replace(lanes, costs=(*kept, LaneCost(again, cost, chosen=True)))
+
+
+def counts(bench: Bench, lane: str) -> list[int]:
+    """Returns the numbers of workers that are worth trying in a lane, the fewest first."""
+    if bench.target.is_iterable:  # others would repeat its samples, unless it shards itself
+        return [max(1, int(bench.target.loader.num_workers))]
+    room = _MOST
+    if lane == "process" and bench.watch.worker_bytes:
+        room = int(bench.host.rank_bytes / 2 / bench.watch.worker_bytes)
+    return [each for each in (1, 2, 4, 8, 16, 32) if each <= max(1, min(room, _MOST))]
+
+
+def _runs(bench: Bench, making: Making, runs: int) -> Iterator[Run]:
+    share = bench.deadline.share(runs)
+    yield bench.run("inline", 0, share, step=bench.step)
+    for lane in ("process", "threads"):
+        made: dict[int, Run] = {}
+        for workers in counts(bench, lane):
+            if made and not _worth_more(made, workers, bench, making):
+                break
+            made[workers] = bench.run(lane, workers, share, step=bench.step)
+            yield made[workers]
+            if not made[workers].batches:
+                break
+        if (between := _between(made, bench)) is not None:
+            yield bench.run(lane, between, share, step=bench.step)
+
+
+def _worth_more(made: dict[int, Run], workers: int, bench: Bench, making: Making) -> bool:
+    """Returns whether more workers than those tried may do better."""
+    if workers not in counts(bench, "process"):
+        return False
+    last, *before = list(made.values())[::-1]
+    if bench.step is not None and last.waiting <= WAITS:
+        return False
+    if not before:
+        return True
+    waits = making.sample_cpu_ms < making.sample_ms / 2
+    if last.workers >= bench.host.cores and not waits and last.cpu_cores > 0.9 * bench.host.cores:
+        return False
+    return last.rate >= _GAIN * before[0].rate
+
+
+def _between(made: dict[int, Run], bench: Bench) -> int | None:
+    """Returns a number between the fewest workers that are enough for a step and the most that are not."""
+    if bench.step is None:
+        return None
+    enough = min((n for n, run in made.items() if run.waiting <= WAITS), default=0)
+    short = max((n for n, run in made.items() if run.waiting > WAITS and n < enough), default=0)
+    return (enough + short) // 2 if short and enough - short > 1 else None
+
+
+def _bests(runs: Sequence[Run]) -> list[Run]:
+    """Returns the best run of each lane that made any batch."""
+    lanes = dict.fromkeys(run.lane for run in runs)
+    found = (best_of([run for run in runs if run.lane == lane]) for lane in lanes)
+    return [run for run in found if run is not None]
+
+
+def _cost(run: Run, step: Step | None) -> float | None:
+    if step is None or not step.alone_s or not run.batches:
+        return None
+    return run.step_ms / 1e3 / step.alone_s - 1

@@ -15,6 +15,7 @@ from fastload.tune.deadline import Deadline
 from fastload.tune.findings import Findings, as_json
 from fastload.tune.host import Host, assume_ranks
 from fastload.tune.progress import Progress
+from fastload.tune.report import page
 from fastload.tune.step import StandIn, Step, real_step
 from fastload.tune.study import Asked, Study
 from fastload.tune.table import text
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _show(findings: Findings, asked: argparse.Namespace) -> None:
+    if asked.html is not None:
+        asked.html.write_text(page(findings), encoding="utf-8")
     if asked.json:
         sys.stdout.write(as_json(findings) + "\n")
     else:

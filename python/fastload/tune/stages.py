@@ -92,7 +92,7 @@ def curves(runs: Sequence[Run], most: int) -> tuple[Curve, ...]:
         )
         for name in STAGES
     ]
-    return (whole, *(curve for curve in each if curve.points))
+    return tuple(curve for curve in (whole, *each) if curve.points)
 
 
 def _readiness(name: str, ms: float, cores: float, rate: float) -> float:

@@ -57,7 +57,7 @@ class Step:
                 began = time.perf_counter()
                 self(batch)
                 times.append(time.perf_counter() - began)
-                if sum(times) > 4 * seconds:
+                if sum(times) > 2 * seconds and len(times) > 1:
                     break
         except Exception as error:
             words = (str(error).splitlines() or [""])[0]

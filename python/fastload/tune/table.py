@@ -11,11 +11,14 @@ from fastload.tune.memory import MemoryPlan
 from fastload.tune.scaling import Curve
 
 __all__ = [
+    "arguments",
     "columns",
     "depths",
     "lanes",
+    "ms",
     "number",
     "plan",
+    "python_words",
     "scaling",
     "size",
     "stages",
@@ -45,7 +48,7 @@ def text(findings: Findings, *, memory: bool) -> str:
     if findings.demand is not None:
         demand = findings.demand
         parts.append(
-            f"step {demand.step}: {demand.step_ms:.3g} ms alone, takes {number(demand.rate)} samples/s"
+            f"step {demand.step}: {ms(demand.step_ms)} ms alone, takes {number(demand.rate)} samples/s"
         )
     parts += _tables(findings)
     plan_of_memory = findings.memory
@@ -66,7 +69,7 @@ def _tables(findings: Findings) -> Iterator[str]:
     if findings.storage is not None:
         yield _storage(findings.storage)
     if findings.lanes is not None:
-        yield columns(lanes(findings.lanes)) + "\n" + _python(findings.lanes)
+        yield columns(lanes(findings.lanes)) + "\n" + python_words(findings.lanes)
     if findings.depths:
         yield columns(depths(findings.depths))
     if findings.plan is not None:
@@ -90,7 +93,7 @@ def stages(findings: Findings) -> Rows:
     """Returns the table of stages."""
     rows: Rows = [("stage", "ms per sample", "cores needed", "readiness", "verdict")]
     rows += [
-        (row.name, f"{row.ms:.3g}", f"{row.cores:.2g}", f"{row.readiness:.0%}", row.verdict)
+        (row.name, ms(row.ms), f"{row.cores:.2g}", f"{row.readiness:.0%}", row.verdict)
         for row in findings.stages
     ]
     return rows
@@ -137,7 +140,7 @@ def lanes(found: Lanes) -> Rows:
                 run.lane,
                 str(run.workers),
                 number(run.rate),
-                f"{run.step_ms:.3g}",
+                ms(run.step_ms),
                 "" if cost.cost is None else f"{cost.cost:+.0%}",
                 f"{run.waiting:.0%}" if run.batches else "",
                 f"{run.cpu_cores:.1f}",
@@ -147,13 +150,14 @@ def lanes(found: Lanes) -> Rows:
     return rows
 
 
-def _python(found: Lanes) -> str:
+def python_words(found: Lanes) -> str:
+    """Returns what is known of samples that are made in Python."""
     pickles = f"pickles ({size(found.pickled_bytes)})"
     if found.why_not_pickled:
         pickles = f"does not pickle: {found.why_not_pickled}"
     return (
-        f"beside {found.step} ({found.step_ms:.3g} ms alone); a sample takes "
-        f"{found.sample_p50_ms:.3g} ms, 1 of 100 more than {found.sample_p99_ms:.3g}, and holds the "
+        f"beside {found.step} ({ms(found.step_ms)} ms alone); a sample takes "
+        f"{ms(found.sample_p50_ms)} ms, 1 of 100 more than {ms(found.sample_p99_ms)}, and holds the "
         f"interpreter for {found.held_share:.0%} of it; the dataset {pickles}"
     )
 
@@ -166,8 +170,8 @@ def depths(runs: Sequence[Run]) -> Rows:
             str(run.depth),
             number(run.rate),
             f"{run.waiting:.0%}",
-            f"{run.wait_ms:.3g}",
-            f"{run.wait_p99_ms:.3g}",
+            ms(run.wait_ms),
+            ms(run.wait_p99_ms),
             "",
         )
         for run in runs
@@ -180,11 +184,20 @@ def plan(found: Plan) -> str:
     allowed = ", ".join(f"{name} {number(rate)}" for name, rate in found.limits.items())
     tried = ", ".join(f"{run.workers}: {number(run.rate)}" for run in found.tried)
     return (
-        f"settings: {found.lane}, {found.workers} workers, {found.depth} batches ahead: "
-        f"{number(found.rate)} samples/s, waits {found.waiting:.1%}\n"
+        f"Loader(..., {arguments(found)}): {number(found.rate)} samples/s, "
+        f"the training waits {found.waiting:.1%} of its time\n"
         f"costs ask for {found.predicted} workers; limits in samples/s: {allowed or 'none known'}; "
         f"tried {tried}"
     )
+
+
+def arguments(found: Plan) -> str:
+    """Returns the settings as they are written in a program."""
+    if found.lane == "inline":
+        return "num_workers=0"
+    lane = "" if found.lane == "native" else f"workers={found.lane!r}, "
+    ahead = max(1, -(-found.depth // max(1, found.workers)))
+    return f"{lane}num_workers={found.workers}, prefetch_factor={ahead}"
 
 
 def sweep(found: Sweep) -> Rows:
@@ -199,7 +212,7 @@ def sweep(found: Sweep) -> Rows:
             (
                 str(batch),
                 number(run.rate),
-                f"{run.step_ms:.3g}",
+                ms(run.step_ms),
                 f"{run.waiting:.0%}",
                 size(run.memory_bytes),
                 mark,
@@ -237,6 +250,11 @@ def _memory(found: MemoryPlan) -> str:
 def number(rate: float) -> str:
     """Returns a rate with as many digits as mean something."""
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def ms(time: float) -> str:
+    """Returns milliseconds with as many digits as mean something."""
+    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
 def size(count: float) -> str:

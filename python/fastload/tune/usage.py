@@ -16,6 +16,8 @@ from fastload.tune.machine import PoolClock
 
 __all__ = ["LoadingClock", "children", "own_bytes", "private_bytes"]
 
+_TASKS = Path("/proc/self/task")
+_POOL = "fastload-"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -48,12 +50,13 @@ class LoadingClock:
     def __init__(self, lane: str) -> None:
         self._all_threads = lane == "threads"
         self._pool = PoolClock()
-        self._stepped_s = 0.0
+        self._stepped_s = self._queued_s = 0.0
 
     def start(self) -> None:
         """Counts from now on."""
         self._pool.passed_s()
         self._stepped_s = 0.0
+        self._queued_s = _queued_s()
         self._workers_s = _workers_s()
         self._process_s = time.process_time()
         self._thread_s = time.thread_time()
@@ -71,6 +74,10 @@ class LoadingClock:
             own_s = time.thread_time() - self._thread_s + self._pool.passed_s()
         return max(0.0, workers_s + own_s - self._stepped_s)
 
+    def queued_s(self) -> float:
+        """Returns for how long since the start native threads could have run and had no processor."""
+        return max(0.0, _queued_s() - self._queued_s)
+
 
 def _workers_s() -> float:
     """Returns the processor seconds of the children that live; those of the ended are no matter."""
@@ -82,6 +89,16 @@ def _times(processes: list[psutil.Process]) -> Iterator[float]:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             yield times.user + times.system
+
+
+def _queued_s() -> float:
+    """Sums what the scheduler counts of the native threads that live, in proc(5)'s `schedstat`."""
+    queued_s = 0.0
+    for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
+        with contextlib.suppress(OSError, IndexError):
+            if (task / "comm").read_text().startswith(_POOL):
+                queued_s += int((task / "schedstat").read_text().split()[1]) / 1e9
+    return queued_s
 
 
 def _private(pid: int) -> int:

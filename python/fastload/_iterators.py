@@ -21,10 +21,10 @@ from torch.utils.data.dataloader import (
 
 from fastload import _lib, foreign, pillow, sampler
 from fastload.batching import sample_mask
-from fastload.budget import budget_bytes
 from fastload.collate import default, stacking
 from fastload.lowering import collators
 from fastload.tune.start import online
+from fastload.tune.tuned import NativeStream
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -54,7 +54,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
-            "budget_bytes": budget_bytes(loader.memory_budget),
+            "budget_bytes": loader._budget_bytes,
             "threads": workers,
             "fetch": workers,
             "compute": workers,
@@ -63,7 +63,14 @@ class NativeIter(_BaseDataLoaderIter):
             "seed": self._base_seed,
             "again": self._fetch(),
         }
-        self._tuner = online(loader, self._settings)
+        order = sampler.recognise(self._index_sampler, batched=batched)
+        self._tuner = online(
+            loader,
+            workers=workers,
+            depth=self._ahead,
+            budget_bytes=self._settings["budget_bytes"],
+            may_look_ahead=order is not None and order.is_private,
+        )
         self._epoch = -1
         self._start(loader, first_iter=True)
 
@@ -75,6 +82,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._epoch += 1
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}
+            self._ahead = max(self._ahead, self._tuner.depth)
             self._settings |= dict.fromkeys(("threads", "fetch", "compute"), self._tuner.workers)
         self._stream = _lib.Stream(
             self._program,
@@ -87,7 +95,8 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
-        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._stream)
+        self._tuned = NativeStream(self._stream)
+        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._tuned)
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
@@ -119,7 +128,7 @@ class NativeIter(_BaseDataLoaderIter):
             batch = self._stream.take(self._timeout)
         except StopIteration:
             if self._tuner is not None:
-                self._tuner.pause(self._stream)
+                self._tuner.pause(self._tuned)
             raise
         if not self._marks:
             return batch
@@ -138,7 +147,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._num_yielded += 1
         self._until_look -= 1
         if self._until_look == 0 and self._tuner is not None:
-            self._until_look = self._tuner.look(self._stream)
+            self._until_look = self._tuner.look(self._tuned)
         return batch
 
 

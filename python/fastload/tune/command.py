@@ -7,19 +7,22 @@ known by then.
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from fastload.tune import sweep
 from fastload.tune.bench import Bench
 from fastload.tune.deadline import Deadline
 from fastload.tune.findings import Findings, as_json
 from fastload.tune.host import Host, assume_ranks
 from fastload.tune.progress import Progress
+from fastload.tune.recommended import recommended
 from fastload.tune.report import page
 from fastload.tune.step import StandIn, Step, real_step
 from fastload.tune.study import Asked, Study
 from fastload.tune.table import text
-from fastload.tune.target import TargetError, resolve
+from fastload.tune.target import Target, TargetError, resolve
 from fastload.tune.watch import MemoryRefused
 
 __all__ = ["main"]
@@ -33,37 +36,81 @@ def main(arguments: Sequence[str]) -> int:
     if asked.ranks is not None:
         assume_ranks(asked.ranks)
     try:
-        target = resolve(asked.target, asked.batch_size)
-        step = _step(asked)
+        with warnings.catch_warnings():
+            # Of more workers than processors: how they do is what is measured.
+            warnings.filterwarnings("ignore", message="This DataLoader will")
+            return _tune(asked)
     except TargetError as error:
         return _refused(error, 2)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _tune(asked: argparse.Namespace) -> int:
+    """Does what was asked.
+
+    Raises:
+        TargetError: It cannot be done.
+    """
+    for file in (asked.html, asked.output):
+        _check(file)
+    target = resolve(asked.target, asked.batch_size)
+    if asked.batch_sizes:
+        sweep.check(target)
+    return _measure(target, _step(asked), asked)
+
+
+def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> int:
     deadline = Deadline(asked.seconds, later=len(set(asked.batch_sizes)))
     progress = Progress(deadline)
     bench = Bench(target, Host.here(), deadline, progress, step)
     study = Study(bench, Asked(asked.batch_sizes, asked.accumulate))
-    code, interrupted = 0, False
+    code = 0
     try:
         study.run()
     except KeyboardInterrupt:
-        code, interrupted = 130, True
-    except TargetError as error:
-        progress.done()
-        return _refused(error, 2)
+        code = 130
     except MemoryRefused as refusal:
         code = _refused(refusal, 1)
-    progress.done()
-    _show(study.findings(interrupted=interrupted), asked)
+    finally:
+        progress.done()
+    findings = study.findings(interrupted=code == 130)
+    _print(findings, asked)
+    try:
+        _write(findings, target, asked)
+    except OSError as error:
+        return _refused(error, 2)
     return code
 
 
-def _show(findings: Findings, asked: argparse.Namespace) -> None:
+def _check(file: Path | None) -> None:
+    """Refuses a file that cannot be written, before anything is measured for it.
+
+    Raises:
+        TargetError: Its folder does not exist, or it is one.
+    """
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        msg = f"{file} cannot be written: it is a folder, or its folder does not exist"
+        raise TargetError(msg)
+
+
+def _print(findings: Findings, asked: argparse.Namespace) -> None:
+    words = as_json(findings) + "\n" if asked.json else text(findings, memory=asked.memory)
+    sys.stdout.write(words)
+    sys.stdout.flush()
+
+
+def _write(findings: Findings, target: Target, asked: argparse.Namespace) -> None:
+    """Writes the report and the profile, if they were asked for."""
     if asked.html is not None:
         asked.html.write_text(page(findings), encoding="utf-8")
-    if asked.json:
-        sys.stdout.write(as_json(findings) + "\n")
+    if asked.output is None:
+        return
+    profile = recommended(findings, target)
+    if profile is None:
+        sys.stderr.write("python -m fastload.tune: too little is known for a profile\n")
     else:
-        sys.stdout.write(text(findings, memory=asked.memory))
-    sys.stdout.flush()
+        profile.save(asked.output)
 
 
 def _step(asked: argparse.Namespace) -> Step | None:

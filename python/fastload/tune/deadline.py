@@ -58,10 +58,14 @@ def within(seconds: float) -> Iterator[None]:
     def end(_number: int, _frame: FrameType | None) -> None:
         raise Overdue
 
+    began = time.monotonic()
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    others_s, interval_s = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if others_s:  # somebody else's timer goes on
+            left_s = others_s - (time.monotonic() - began)
+            signal.setitimer(signal.ITIMER_REAL, max(left_s, 1e-6), interval_s)

@@ -4,16 +4,15 @@ Owns the division among ranks. Reads the machine when it is asked and keeps noth
 """
 
 import os
-import platform
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import torch
 
-from fastload import _lib, cgroup
+from fastload import cgroup
 from fastload.cpu import cpu_budget
 from fastload.ranks import ranks_on_host
+from fastload.tune.fingerprint import Machine
 
 __all__ = ["Host", "assume_ranks"]
 
@@ -25,50 +24,38 @@ class Host:
     Attributes:
         ranks: Training processes that share it.
         host_cores: Processors that they may fill together.
-        memory_bytes: Memory that there is.
-        available_bytes: What of it is free for them together.
+        available_bytes: Memory that is free for them together.
         accelerators: Accelerators that torch sees.
-        cpu: The processor's model.
-        python: Version.
-        torch: Version.
-        fastload: Version.
+        machine: What a profile says of it.
     """
 
     ranks: int
     host_cores: int
-    memory_bytes: int
     available_bytes: int
     accelerators: int
-    cpu: str
-    python: str
-    torch: str
-    fastload: str
+    machine: Machine
 
     @classmethod
     def here(cls) -> "Host":
         """Returns this machine."""
-        memory = psutil.virtual_memory()
-        room = cgroup.memory_available_bytes()
-        share = cgroup.memory_share()
-        total = memory.total
-        if room is not None and share < 1:
-            total = min(total, int(room / (1 - share)))
+        available, room = psutil.virtual_memory().available, cgroup.memory_available_bytes()
         return cls(
             ranks=ranks_on_host(),
             host_cores=cpu_budget(lambda: 1),
-            memory_bytes=total,
-            available_bytes=memory.available if room is None else min(memory.available, room),
+            available_bytes=available if room is None else min(available, room),
             accelerators=torch.accelerator.device_count(),
-            cpu=_model(),
-            python=platform.python_version(),
-            torch=str(torch.__version__),
-            fastload=_lib.__version__,
+            machine=Machine.here(),
         )
 
     @property
     def cores(self) -> float:
         """Processors of one rank."""
         return self.host_cores / self.ranks
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that there is."""
+        return self.machine.memory_bytes
 
     @property
     def rank_bytes(self) -> int:
@@ -79,12 +66,3 @@ class Host:
 def assume_ranks(ranks: int) -> None:
     """Has this process take itself for one of several ranks on this host, as torchrun says it."""
     os.environ["LOCAL_WORLD_SIZE"] = str(ranks)
-
-
-def _model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.machine())

@@ -8,7 +8,6 @@ goes on. Invariant: torch's, numpy's and Python's generators are afterwards what
 import contextlib
 import random
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,8 +128,7 @@ def measure(
     workers = int(loader.num_workers)
     ahead = (loader.prefetch_factor or 0) * workers
     taken = _Taken(loader, lane, step, watch, depth)
-    with _undisturbed(loader), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="This DataLoader will")
+    with _undisturbed(loader):
         try:
             with within(3 + 3 * seconds + (4 * step.alone_s if step else 0.0)):
                 taken.run(seconds)
@@ -188,7 +186,7 @@ class _Taken:
     def _note(self) -> None:
         self._seconds = time.perf_counter() - self._since
         self._cpu_s = self._clock.passed_s()
-        self._queued_s = self._clock.queued_s()
+        self._queued_s = self._clock.queued_s
         self._add_epoch()
         self._watch.see()
         self._peak_bytes = self._watch.peak_bytes

@@ -12,10 +12,10 @@ import torch
 from fastload.tune.bench import Bench
 from fastload.tune.findings import Plan, Sweep
 from fastload.tune.measure import Run
-from fastload.tune.target import TargetError
+from fastload.tune.target import Target, TargetError
 from fastload.tune.watch import REFUSE, MemoryRefused
 
-__all__ = ["Try", "judged", "sweep"]
+__all__ = ["Try", "check", "judged", "sweep"]
 
 _COLLAPSED = 0.8
 """A rate below this part of the best of smaller sizes has collapsed."""
@@ -46,6 +46,17 @@ class Try:
     out_of_memory: bool = False
 
 
+def check(target: Target) -> None:
+    """Refuses a loader that does not make its batches by size.
+
+    Raises:
+        TargetError: It does not.
+    """
+    if target.loader.batch_size is None:
+        msg = f"{target.name} has a batch sampler of its own: --batch-sizes needs a batch_size"
+        raise TargetError(msg)
+
+
 def sweep(bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int) -> Sweep:
     """Measures batch sizes with the step, in ascending order.
 
@@ -54,16 +65,8 @@ def sweep(bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int
         sizes: The sizes.
         plan: The settings to load with.
         accumulate: Batches of an optimiser's step.
-
-    Raises:
-        TargetError: The loader does not make its batches by size.
     """
     loader = bench.target.loader
-    if loader.batch_size is None:
-        msg = (
-            f"{bench.target.name} has a batch sampler of its own: --batch-sizes needs a batch_size"
-        )
-        raise TargetError(msg)
     lane = plan.lane if plan else bench.target.choice.lane
     workers = plan.workers if plan else max(1, int(loader.num_workers))
     tries: list[Try] = []

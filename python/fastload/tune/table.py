@@ -73,7 +73,7 @@ def _tables(findings: Findings) -> Iterator[str]:
     if findings.depths:
         yield columns(depths(findings.depths))
     if findings.plan is not None:
-        yield plan(findings.plan)
+        yield plan(findings.plan, findings.lane)
     if findings.sweep is not None:
         yield columns(sweep(findings.sweep)) + "\n" + sweep_words(findings, findings.sweep)
 
@@ -179,25 +179,25 @@ def depths(runs: Sequence[Run]) -> Rows:
     return rows
 
 
-def plan(found: Plan) -> str:
+def plan(found: Plan, lane: str) -> str:
     """Returns the settings, and how they were found."""
     allowed = ", ".join(f"{name} {number(rate)}" for name, rate in found.limits.items())
     tried = ", ".join(f"{run.workers}: {number(run.rate)}" for run in found.tried)
     return (
-        f"Loader(..., {arguments(found)}): {number(found.rate)} samples/s, "
+        f"Loader(..., {arguments(found, lane)}): {number(found.rate)} samples/s, "
         f"the training waits {found.waiting:.1%} of its time\n"
         f"costs ask for {found.predicted} workers; limits in samples/s: {allowed or 'none known'}; "
         f"tried {tried}"
     )
 
 
-def arguments(found: Plan) -> str:
-    """Returns the settings as they are written in a program."""
+def arguments(found: Plan, lane: str) -> str:
+    """Returns the settings as they are written in a program, for a loader that takes a lane by itself."""
     if found.lane == "inline":
         return "num_workers=0"
-    lane = "" if found.lane == "native" else f"workers={found.lane!r}, "
+    insists = "" if found.lane == lane else f"workers={found.lane!r}, "
     ahead = max(1, -(-found.depth // max(1, found.workers)))
-    return f"{lane}num_workers={found.workers}, prefetch_factor={ahead}"
+    return f"{insists}num_workers={found.workers}, prefetch_factor={ahead}"
 
 
 def sweep(found: Sweep) -> Rows:

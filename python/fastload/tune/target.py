@@ -8,8 +8,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -90,8 +89,7 @@ class Target:
             changes["workers"] = lane
             if lane != "native":
                 changes["persistent_workers"] = True
-        with quiet():
-            return Loader.from_torch(self.loader, **changes)
+        return Loader.from_torch(self.loader, **changes)
 
     def _copy(self) -> dict[str, Any]:
         """Returns what Python runs in the thread that asks, as a worker's own."""
@@ -101,14 +99,6 @@ class Target:
         if not self.is_iterable and loader.batch_size is not None:
             changes["sampler"] = loader.sampler
         return changes
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Leaves out torch's advice on the number of workers: how more of them do is what is measured."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="This DataLoader will")
-        yield
 
 
 def resolve(name: str, batch_size: int | None = None) -> Target:
@@ -135,8 +125,7 @@ def resolve(name: str, batch_size: int | None = None) -> Target:
         msg = f"cannot tune {name}: {_line(error)}"
         raise TargetError(msg) from error
     if choice.lane == "inline":  # a Loader with num_workers=0: what it would be with workers
-        with quiet():
-            choice = choose(Loader.from_torch(loader))
+        choice = choose(Loader.from_torch(loader))
     return Target(name, what, loader, choice)
 
 

@@ -16,8 +16,6 @@ from fastload.tune.machine import PoolClock
 
 __all__ = ["LoadingClock", "children", "own_bytes", "private_bytes"]
 
-_TASKS = Path("/proc/self/task")
-_POOL = "fastload-"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -45,18 +43,20 @@ class LoadingClock:
     Args:
         lane: Python threads cannot be told from other threads of the process, so that in their lane
             all of it counts which was not spent in the step.
+
+    Attributes:
+        queued_s: For how long native threads could have run and had no processor, once it was read.
     """
 
     def __init__(self, lane: str) -> None:
         self._all_threads = lane == "threads"
         self._pool = PoolClock()
-        self._stepped_s = self._queued_s = 0.0
+        self._stepped_s = self.queued_s = 0.0
 
     def start(self) -> None:
         """Counts from now on."""
-        self._pool.passed_s()
+        self._pool.passed()
         self._stepped_s = 0.0
-        self._queued_s = _queued_s()
         self._workers_s = _workers_s()
         self._process_s = time.process_time()
         self._thread_s = time.thread_time()
@@ -66,17 +66,15 @@ class LoadingClock:
         self._stepped_s += seconds
 
     def passed_s(self) -> float:
-        """Returns the processor seconds since the start."""
+        """Returns the processor seconds since the start, once."""
         workers_s = _workers_s() - self._workers_s
+        pool = self._pool.passed()
+        self.queued_s = pool.queued_s
         if self._all_threads:
             own_s = time.process_time() - self._process_s
         else:
-            own_s = time.thread_time() - self._thread_s + self._pool.passed_s()
+            own_s = time.thread_time() - self._thread_s + pool.cpu_s
         return max(0.0, workers_s + own_s - self._stepped_s)
-
-    def queued_s(self) -> float:
-        """Returns for how long since the start native threads could have run and had no processor."""
-        return max(0.0, _queued_s() - self._queued_s)
 
 
 def _workers_s() -> float:
@@ -89,16 +87,6 @@ def _times(processes: list[psutil.Process]) -> Iterator[float]:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             yield times.user + times.system
-
-
-def _queued_s() -> float:
-    """Sums what the scheduler counts of the native threads that live, in proc(5)'s `schedstat`."""
-    queued_s = 0.0
-    for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
-        with contextlib.suppress(OSError, IndexError):
-            if (task / "comm").read_text().startswith(_POOL):
-                queued_s += int((task / "schedstat").read_text().split()[1]) / 1e9
-    return queued_s
 
 
 def _private(pid: int) -> int:

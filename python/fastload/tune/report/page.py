@@ -130,7 +130,7 @@ def _sections(findings: Findings) -> Iterator[str]:
     if findings.storage is not None:
         yield from _section("Storage, processing, training", _storage(findings))
     if findings.plan is not None:
-        yield from _section("Settings", _settings(findings.plan))
+        yield from _section("Settings", _settings(findings.plan, findings.lane))
     if findings.depths:
         yield from _section("Batches ahead", _table(depths(findings.depths)))
     if findings.memory is not None:
@@ -152,7 +152,7 @@ def _words(words: str) -> str:
     return f"<p>{escape(words)}</p>"
 
 
-def _settings(found: Plan) -> str:
+def _settings(found: Plan, lane: str) -> str:
     """Returns what to write in a program, and how it was found."""
     limits = [(name, f"{number(rate)} samples/s") for name, rate in found.limits.items()]
     rows = [
@@ -162,7 +162,7 @@ def _settings(found: Plan) -> str:
         *((f"limit: {name}", rate) for name, rate in limits),
         ("tried", ", ".join(f"{run.workers}: {number(run.rate)}" for run in found.tried)),
     ]
-    return f"<pre>Loader(..., {escape(arguments(found))})</pre>" + _table(rows)
+    return f"<pre>Loader(..., {escape(arguments(found, lane))})</pre>" + _table(rows)
 
 
 def _stages(findings: Findings) -> str:
@@ -248,8 +248,8 @@ def _memory(found: MemoryPlan) -> str:
 def _foot(findings: Findings) -> Iterator[str]:
     host = findings.host
     words = (
-        f"{host.cpu}, {host.host_cores} processors, {host.ranks} rank{'s' if host.ranks > 1 else ''} · "
-        f"Python {host.python} · torch {host.torch} · fastload {host.fastload} · "
+        f"{host.machine.cpu}, {host.host_cores} processors, {host.ranks} rank{'s' if host.ranks > 1 else ''} · "
+        f"Python {host.machine.python} · torch {host.machine.torch} · fastload {host.machine.fastload} · "
         f"measured for {findings.seconds:.0f} s · lane {findings.lane}: {findings.why}"
     )
     yield f"<footer>{escape(words)}</footer>"

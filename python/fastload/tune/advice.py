@@ -4,6 +4,7 @@ Knows only findings.
 """
 
 from fastload.tune.findings import Findings
+from fastload.tune.units import number
 
 __all__ = ["advice"]
 
@@ -34,14 +35,14 @@ def advice(findings: Findings) -> str:
     lever = _lever(findings)
     if findings.demand is None:
         return (
-            f"up to {_number(plan.rate)} samples/s{for_ranks} with {settings}, "
+            f"up to {number(plan.rate)} samples/s{for_ranks} with {settings}, "
             f"{_cores(plan.rate * cpu_ms / 1e3)} busy of {cores:g}; the largest lever: {lever}"
         )
     wanted = findings.demand.rate
     needs = wanted * cpu_ms / 1e3
     if plan.waiting <= _HARDLY:
         return (
-            f"needs {_cores(needs)} for {_number(wanted)} samples/s{for_ranks}, {cores:g} here: "
+            f"needs {_cores(needs)} for {number(wanted)} samples/s{for_ranks}, {cores:g} here: "
             f"with {settings} the training {_waits(plan.waiting)}; "
             + (
                 "the largest lever: the training itself"
@@ -52,8 +53,8 @@ def advice(findings: Findings) -> str:
     # Waits may be the lane's cost to the step, or bursts; then more than was measured is not to be had.
     limit = min(most, plan.rate) if most < wanted else plan.rate
     return (
-        f"needs {_cores(needs)} for {_number(wanted)} samples/s{for_ranks}; {cores:g} here: at most "
-        f"{_number(limit)}, with {settings}, and the training waits {plan.waiting:.0%} of its time; "
+        f"needs {_cores(needs)} for {number(wanted)} samples/s{for_ranks}; {cores:g} here: at most "
+        f"{number(limit)}, with {settings}, and the training waits {plan.waiting:.0%} of its time; "
         f"the largest lever: {lever}"
     )
 
@@ -94,7 +95,3 @@ def _lever(findings: Findings) -> str:
 def _cores(number: float) -> str:
     text = f"{number:.1f}" if number >= 0.1 else f"{number:.2g}"
     return f"{text} core" if text == "1.0" else f"{text} cores"
-
-
-def _number(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"

@@ -4,15 +4,16 @@ Owns what all experiments share: the target, the machine, the step, the clock, t
 and every run that was made. Decides nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastload.tune.deadline import Deadline
 from fastload.tune.host import Host
 from fastload.tune.measure import Run, measure
+from fastload.tune.progress import Progress
 from fastload.tune.step import Step
 from fastload.tune.target import Target
+from fastload.tune.units import number
 from fastload.tune.watch import Watch
 
 __all__ = ["Bench"]
@@ -26,18 +27,18 @@ class Bench:
         target: What is measured.
         host: Where.
         deadline: By when.
-        tell: Called with what is being done.
-        step: The training's step, if it is known.
+        tell: Tells what is being done.
         watch: Sees the memory.
+        step: The training's step, if it is known.
         runs: What was measured so far.
     """
 
     target: Target
     host: Host
     deadline: Deadline
-    tell: Callable[[str], None]
+    tell: Progress
+    watch: Watch
     step: Step | None = None
-    watch: Watch = field(default_factory=Watch)
     runs: list[Run] = field(default_factory=list)
 
     def run(
@@ -70,6 +71,7 @@ class Bench:
         native_depth = depth if lane == "native" else None
         run = measure(loader, seconds, self.watch, lane=lane, step=step, depth=native_depth)
         self.runs.append(run)
+        self.tell.result(_result(run))
         return run
 
     @property
@@ -90,3 +92,10 @@ def _doing(lane: str, workers: int, depth: int | None) -> str:
     several = "" if workers == 1 else "es" if lane == "process" else "s"
     ahead = "" if depth is None else f", {depth} batches ahead"
     return f"loading with {workers} {kind}{several}{ahead}"
+
+
+def _result(run: Run) -> str:
+    if not run.batches:
+        return run.error or "no batch"
+    step = f", the training waits {run.waiting:.0%}" if run.step_ms else ""
+    return f"{number(run.rate)} samples/s on {run.cpu_cores:.1f} cores{step}"

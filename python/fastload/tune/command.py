@@ -23,7 +23,7 @@ from fastload.tune.step import StandIn, Step, real_step
 from fastload.tune.study import Asked, Study
 from fastload.tune.table import text
 from fastload.tune.target import Target, TargetError, resolve
-from fastload.tune.watch import MemoryRefused
+from fastload.tune.watch import MemoryRefused, Watch
 
 __all__ = ["main"]
 
@@ -63,7 +63,7 @@ def _tune(asked: argparse.Namespace) -> int:
 def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> int:
     deadline = Deadline(asked.seconds, later=len(set(asked.batch_sizes)))
     progress = Progress(deadline)
-    bench = Bench(target, Host.here(), deadline, progress, step)
+    bench = Bench(target, Host.here(), deadline, progress, Watch(progress.tick), step)
     study = Study(bench, Asked(asked.batch_sizes, asked.accumulate))
     code = 0
     try:

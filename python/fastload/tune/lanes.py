@@ -6,7 +6,6 @@ interpreter or the processors that it needs.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from fastload.tune.bench import Bench
 from fastload.tune.findings import LaneCost, Lanes
@@ -22,9 +21,6 @@ ALIKE = 0.97
 
 _GAIN = 1.05
 """More workers go on being tried while the rate grows by this."""
-
-WAITS = 0.01
-"""A training that waits for less than this part of its time does not wait."""
 
 _MOST = 32
 
@@ -67,17 +63,6 @@ def best_of(runs: Sequence[Run]) -> Run | None:
     return min(alike, key=lambda run: (round(run.cpu_cores, 1), run.workers), default=None)
 
 
-def with_rerun(lanes: Lanes, again: Run) -> Lanes:
-    """Returns the comparison with another run in it, chosen."""
-    costs = tuple(replace(cost, chosen=False) for cost in lanes.costs)
-    alone_s = lanes.step_ms / 1e3
-    cost = again.step_ms / lanes.step_ms - 1 if alone_s and again.batches else None
-    kept = tuple(
-        each for each in costs if (each.run.lane, each.run.workers) != (again.lane, again.workers)
-    )
-    return replace(lanes, costs=(*kept, LaneCost(again, cost, chosen=True)))
-
-
 def counts(bench: Bench, lane: str) -> list[int]:
     """Returns the numbers of workers that are worth trying in a lane, the fewest first."""
     if bench.target.is_iterable:  # others would repeat its samples, unless it shards itself
@@ -109,7 +94,7 @@ def _worth_more(made: dict[int, Run], workers: int, bench: Bench, making: Making
     if workers not in counts(bench, "process"):
         return False
     last, *before = list(made.values())[::-1]
-    if bench.step is not None and last.waiting <= WAITS:
+    if bench.step is not None and last.keeps_up:
         return False
     if not before:
         return True
@@ -123,8 +108,8 @@ def _between(made: dict[int, Run], bench: Bench) -> int | None:
     """Returns a number between the fewest workers that are enough for a step and the most that are not."""
     if bench.step is None:
         return None
-    enough = min((n for n, run in made.items() if run.waiting <= WAITS), default=0)
-    short = max((n for n, run in made.items() if run.waiting > WAITS and n < enough), default=0)
+    enough = min((n for n, run in made.items() if run.keeps_up), default=0)
+    short = max((n for n, run in made.items() if not run.keeps_up and n < enough), default=0)
     return (enough + short) // 2 if short and enough - short > 1 else None
 
 

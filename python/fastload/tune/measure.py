@@ -28,6 +28,12 @@ STAGES = ("read", "decode", "transform", "collate")
 _READY_S = 2e-4
 """A batch that is waited for no longer was ready."""
 
+_WAITS = 0.01
+"""A training that waits for less than this part of its time does not wait."""
+
+_MOSTLY = 0.98
+"""Nor one that finds this part of its batches ready."""
+
 _WARM = 3
 """Batches that are not counted: the first ones come after the start, and steps get warm on them."""
 
@@ -91,6 +97,11 @@ class Run:
     def waiting(self) -> float:
         """Part of the time that is spent waiting for batches."""
         return min(1.0, self.wait_ms * self.batches / 1e3 / self.seconds) if self.seconds else 1.0
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the training does not wait, but for batches being handed over."""
+        return self.batches > 0 and (self.waiting <= _WAITS or self.ready >= _MOSTLY)
 
     @property
     def cpu_ms(self) -> float:

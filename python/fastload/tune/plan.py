@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from fastload.tune.bench import Bench
 from fastload.tune.findings import Plan
-from fastload.tune.lanes import ALIKE, WAITS, best_of
+from fastload.tune.lanes import ALIKE, best_of
 from fastload.tune.measure import Run
 from fastload.tune.step import StandIn
 
@@ -23,6 +23,9 @@ _HEADROOM = 1.1
 """What workers should be able to make, above what is taken."""
 
 _DEPTHS = (1, 2, 4, 8, 16)
+
+_LESS = 0.01
+"""Waiting of which this part of the time less is no less."""
 
 _LEAST = 2
 """Batches in flight with which one is made while another is handed over."""
@@ -128,7 +131,7 @@ def verified(
 def _chosen(bench: Bench, runs: list[Run]) -> Run | None:
     """Returns the smallest setting at which a training never waits; without one, the best rate."""
     if bench.step is not None:
-        enough = [run for run in runs if run.batches and run.waiting <= WAITS]
+        enough = [run for run in runs if run.keeps_up]
         rate = max((run.rate for run in runs), default=0.0)
         enough = [run for run in enough if run.rate >= ALIKE * rate]
         if enough:
@@ -152,12 +155,12 @@ def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]
             break
         share = bench.deadline.share(runs, 3.0)
         made.append(bench.run(plan.lane, plan.workers, share, step=step, depth=depth))
-        flat = len(made) > 2 and made[-1].waiting >= made[-2].waiting - WAITS
-        if flat or (len(made) > 1 and made[-1].waiting <= WAITS):
+        flat = len(made) > 2 and made[-1].waiting >= made[-2].waiting - _LESS
+        if flat or (len(made) > 1 and made[-1].keeps_up):
             break
     top = max(run.rate for run in made)
     least = min(run.waiting for run in made)
-    enough = [run for run in made if run.rate >= ALIKE * top and run.waiting <= least + 2 * WAITS]
+    enough = [run for run in made if run.rate >= ALIKE * top and run.waiting <= least + 2 * _LESS]
     enough = [run for run in enough if run.depth >= _LEAST] or enough
     best = enough[0] if enough else max(made, key=lambda run: run.rate)
     rate = plan.rate if bench.step is None else best.rate

@@ -1,4 +1,4 @@
-"""What is being done, while it is done: one line that changes on a terminal, else a line for each thing."""
+"""What is being done, while it is done: a bar that moves on a terminal, and a line for each result."""
 
 import shutil
 import sys
@@ -8,7 +8,8 @@ from fastload.tune.deadline import Deadline
 
 __all__ = ["Progress"]
 
-_BAR = 20
+_BAR, _MARKS = 20, ("━", "╌")
+_CLEAR = "\r\x1b[K"
 
 
 class Progress:
@@ -23,22 +24,40 @@ class Progress:
         self._deadline = deadline
         self._file = sys.stderr if file is None else file
         self._is_live = self._file.isatty()
+        self._doing = ""
 
     def __call__(self, doing: str) -> None:
         """Says what is done now."""
-        passed, whole = self._deadline.passed_s, self._deadline.seconds
+        self._doing = doing
+        if self._is_live:
+            self.tick()
+        else:
+            self._write(f"{self._deadline.passed_s:5.1f} s  {doing}\n")
+
+    def result(self, words: str) -> None:
+        """Says what came of it, in a line that stays."""
+        if self._is_live:
+            self._write(f"{_CLEAR}  {self._doing}: {words}\n")
+            self.tick()
+        else:
+            self._write(f"{self._deadline.passed_s:5.1f} s    {words}\n")
+
+    def tick(self) -> None:
+        """Moves the bar."""
         if not self._is_live:
-            self._file.write(f"{passed:5.1f} s  {doing}\n")
-            self._file.flush()
             return
+        passed, whole = self._deadline.passed_s, self._deadline.seconds
         filled = min(_BAR, int(_BAR * passed / max(whole, 1e-9)))
-        bar = "━" * filled + "╌" * (_BAR - filled)
-        line = f"{bar} {passed:3.0f} of {whole:.0f} s  {doing}"
-        self._file.write("\r\x1b[K" + line[: shutil.get_terminal_size().columns - 1])
-        self._file.flush()
+        full, empty = _MARKS if "utf" in (self._file.encoding or "").lower() else ("=", "-")
+        bar = full * filled + empty * (_BAR - filled)
+        line = f"{bar} {passed:3.0f} of {whole:.0f} s  {self._doing}"
+        self._write(_CLEAR + line[: shutil.get_terminal_size().columns - 1])
 
     def done(self) -> None:
-        """Takes the line away."""
+        """Takes the bar away."""
         if self._is_live:
-            self._file.write("\r\x1b[K")
-            self._file.flush()
+            self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        self._file.write(text)
+        self._file.flush()

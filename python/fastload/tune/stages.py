@@ -66,7 +66,7 @@ def table(
     ]
     handed = (
         "the training never waits"
-        if best.waiting <= 0.01
+        if best.keeps_up
         else (
             f"the training waits {best.waiting:.0%} of its time"
             if wanted is not None

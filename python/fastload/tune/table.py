@@ -9,18 +9,16 @@ from fastload.tune.findings import Findings, Lanes, Plan, Storage, Sweep
 from fastload.tune.measure import Run
 from fastload.tune.memory import MemoryPlan
 from fastload.tune.scaling import Curve
+from fastload.tune.units import ms, number, size
 
 __all__ = [
     "arguments",
     "columns",
     "depths",
     "lanes",
-    "ms",
-    "number",
     "plan",
     "python_words",
     "scaling",
-    "size",
     "stages",
     "sweep",
     "text",
@@ -245,22 +243,3 @@ def _memory(found: MemoryPlan) -> str:
         f"evaluation batches of {found.evaluation_batch_size}; "
         f"{found.share:.0%} of the memory in use with it: {found.verdict}"
     )
-
-
-def number(rate: float) -> str:
-    """Returns a rate with as many digits as mean something."""
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
-
-
-def ms(time: float) -> str:
-    """Returns milliseconds with as many digits as mean something."""
-    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
-
-
-def size(count: float) -> str:
-    """Returns bytes with a unit."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

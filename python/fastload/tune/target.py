@@ -8,7 +8,6 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -204,7 +203,7 @@ def _made(name: str) -> Any:
     if ":" not in name:
         msg = f"{name!r} is neither a folder nor module:factory nor file.py:factory"
         raise TargetError(msg)
-    factory: Callable[[], Any] | Any = named(name, "the target")
+    factory = named(name, "the target")
     if isinstance(factory, DataLoader | Dataset) or not callable(factory):
         return factory
     try:

@@ -5,6 +5,7 @@ of its own. Invariant: looking takes less than a hundredth of the time.
 """
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from fastload.tune.machine import memory_share
@@ -55,13 +56,18 @@ class Moment(NamedTuple):
 class Watch:
     """Memory over time.
 
+    Args:
+        seen: Called after each look.
+
     Attributes:
         moments: What was seen.
         doing: What is measured now.
         worker_bytes: The most that one worker process was seen to hold for itself.
+        peak_bytes: The most that was held since the stretch began.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Callable[[], None] | None = None) -> None:
+        self._seen = seen
         self.moments: list[Moment] = []
         self.doing = ""
         self.worker_bytes = 0
@@ -104,5 +110,7 @@ class Watch:
         self.moments.append(Moment(began - self._began, used, share, self.doing))
         now = time.perf_counter()
         self._next = now + max(_EVERY_S, (now - began) / _PART)
+        if self._seen is not None:
+            self._seen()
         if share >= REFUSE:
             raise MemoryRefused(share)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fastload.tune.findings import Findings
 from fastload.tune.report.chart import Chart, Mark, Point, Series
 from fastload.tune.scaling import Curve
-from fastload.tune.table import ms, number, size
+from fastload.tune.units import ms, number, size
 
 __all__ = ["Figure", "figures"]
 

@@ -17,13 +17,11 @@ from fastload.tune.table import (
     depths,
     fit_words,
     lanes,
-    ms,
-    number,
     python_words,
-    size,
     sweep,
     sweep_words,
 )
+from fastload.tune.units import ms, number, size
 
 __all__ = ["page"]
 

@@ -20,6 +20,8 @@ _LEVERS = {
 _NEVER = 0.005
 _HARDLY = 0.03
 """A training that waits for less than this part of its time has all that it needs."""
+_STRETCHED = 0.05
+"""A step that gets longer by less than this part is as long as it was."""
 
 
 def advice(findings: Findings) -> str:
@@ -31,7 +33,6 @@ def advice(findings: Findings) -> str:
     cpu_ms = next((row.ms for row in findings.stages if row.name == "all of loading"), 0.0)
     settings = _settings(findings)
     for_ranks = f" for each of {findings.host.ranks} ranks" if findings.host.ranks > 1 else ""
-    most = min(plan.limits.values(), default=plan.rate)
     lever = _lever(findings)
     if findings.demand is None:
         return (
@@ -39,24 +40,30 @@ def advice(findings: Findings) -> str:
             f"{_cores(plan.rate * cpu_ms / 1e3)} busy of {cores:g}; the largest lever: {lever}"
         )
     wanted = findings.demand.rate
-    needs = wanted * cpu_ms / 1e3
+    needs = f"needs {_cores(wanted * cpu_ms / 1e3)} for {number(wanted)} samples/s{for_ranks}"
+    longer = _longer(findings)
     if plan.waiting <= _HARDLY:
+        if longer <= _STRETCHED:
+            lever = "the training itself"
+        beside = f", whose step gets {longer:.0%} longer beside it" if longer > _STRETCHED else ""
         return (
-            f"needs {_cores(needs)} for {number(wanted)} samples/s{for_ranks}, {cores:g} here: "
-            f"with {settings} the training {_waits(plan.waiting)}; "
-            + (
-                "the largest lever: the training itself"
-                if needs < cores
-                else f"the largest lever: {lever}"
-            )
+            f"{needs}, {cores:g} here: with {settings} the training {_waits(plan.waiting)}{beside}; "
+            f"the largest lever: {lever}"
         )
-    # Waits may be the lane's cost to the step, or bursts; then more than was measured is not to be had.
-    limit = min(most, plan.rate) if most < wanted else plan.rate
+    most = min([plan.rate, *plan.limits.values()])
     return (
-        f"needs {_cores(needs)} for {number(wanted)} samples/s{for_ranks}; {cores:g} here: at most "
-        f"{number(limit)}, with {settings}, and the training waits {plan.waiting:.0%} of its time; "
-        f"the largest lever: {lever}"
+        f"{needs}; {cores:g} here: at most {number(most)}, with {settings}, and the training waits "
+        f"{plan.waiting:.0%} of its time; the largest lever: {lever}"
     )
+
+
+def _longer(findings: Findings) -> float:
+    """Returns by which part of itself the step gets longer beside the plan's lane."""
+    plan, demand = findings.plan, findings.demand
+    assert plan is not None
+    assert demand is not None
+    step_ms = 1e3 * findings.batch_size * (1 - plan.waiting) / plan.rate
+    return step_ms / demand.step_ms - 1
 
 
 def _waits(waiting: float) -> str:

@@ -14,6 +14,7 @@ from fastload.tune.bench import Bench
 from fastload.tune.findings import Demand, Findings
 from fastload.tune.measure import Run
 from fastload.tune.memory import plan_memory
+from fastload.tune.others import Others
 from fastload.tune.plan import Costs
 from fastload.tune.samples import Making
 from fastload.tune.target import TargetError
@@ -23,6 +24,10 @@ __all__ = ["Asked", "Study"]
 
 _BEYOND = 2
 """Native threads are tried up to so many times the processors: some of them wait for files."""
+
+
+_BUSY = 0.15
+"""Part of the processors that other programs may take before it is told."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Study:
     bench: Bench
     asked: Asked
     known: dict[str, Any] = field(default_factory=dict)
+    _others: Others = field(default_factory=Others)
 
     def run(self) -> None:
         """Makes all experiments.
@@ -278,6 +284,12 @@ class Study:
         bench, words = self.bench, []
         if bench.errors:
             words.append(f"{bench.errors} batches were errors, the first {bench.error}")
+        cores = self._others.cores()
+        if cores > _BUSY * bench.host.host_cores:
+            words.append(
+                f"other programs kept {cores:.1f} of {bench.host.host_cores} processors busy meanwhile: "
+                "alone, all rates would be higher"
+            )
         fullest = max((moment.share for moment in bench.watch.moments), default=0.0)
         if fullest >= WARN:
             words.append(f"{fullest:.0%} of the memory was in use")

@@ -7,14 +7,14 @@ runs in the thread that asks does not. Reads Linux's own accounts; what cannot b
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
 from fastload.tune.machine import PoolClock
 
-__all__ = ["LoadingClock", "children", "own_bytes", "private_bytes"]
+__all__ = ["LoadingClock", "children", "own_bytes", "private_bytes", "processor_s"]
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -57,7 +57,7 @@ class LoadingClock:
         """Counts from now on."""
         self._pool.passed()
         self._stepped_s = 0.0
-        self._workers_s = _workers_s()
+        self._workers_s = processor_s(children())
         self._process_s = time.process_time()
         self._thread_s = time.thread_time()
 
@@ -67,7 +67,7 @@ class LoadingClock:
 
     def passed_s(self) -> float:
         """Returns the processor seconds since the start, once."""
-        workers_s = _workers_s() - self._workers_s
+        workers_s = processor_s(children()) - self._workers_s
         pool = self._pool.passed()
         self.queued_s = pool.queued_s
         if self._all_threads:
@@ -77,16 +77,14 @@ class LoadingClock:
         return max(0.0, workers_s + own_s - self._stepped_s)
 
 
-def _workers_s() -> float:
-    """Returns the processor seconds of the children that live; those of the ended are no matter."""
-    return sum(_times(children()))
-
-
-def _times(processes: list[psutil.Process]) -> Iterator[float]:
+def processor_s(processes: Iterable[psutil.Process]) -> float:
+    """Returns the processor seconds of the processes that still live."""
+    seconds = 0.0
     for process in processes:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
-            yield times.user + times.system
+            seconds += times.user + times.system
+    return seconds
 
 
 def _private(pid: int) -> int:

@@ -102,6 +102,7 @@ class Loader(DataLoader[_T_co]):
     tune: bool
     _tuner: Online | None
     _depth_is_chosen: bool
+    _workers_now: int | None
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
@@ -176,6 +177,7 @@ class Loader(DataLoader[_T_co]):
         self.tune = tune
         self._tuner = None
         self._depth_is_chosen = prefetch_factor is not None
+        self._workers_now = None
         self._counters = None
         self._told = False
         check_fits(self.batch_sampler, dataset)
@@ -229,7 +231,7 @@ class Loader(DataLoader[_T_co]):
                 self._counters = _counters_of(iterator)
                 return iterator
         kind = marked(ThreadIter, wanted=marks)
-        threads: ThreadIter = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
+        threads: ThreadIter = kind(self, seam=choice.seam, told=Told.of(self))
         self._counters = threads.stats
         return threads
 
@@ -313,6 +315,7 @@ class Loader(DataLoader[_T_co]):
             "_counters": None,
             "_memo": None,
             "_tuner": None,
+            "_workers_now": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

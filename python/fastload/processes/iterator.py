@@ -13,10 +13,13 @@ from typing import Any
 import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data._utils import pin_memory, signal_handling
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
+from fastload import _lib
 from fastload._iterators import stand_in
+from fastload.auto import Auto
+from fastload.elastic import Elastic
 from fastload.processes.context import Context
+from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
 from fastload.processes.pickling import loads
 
@@ -29,7 +32,7 @@ _END_S = 0.5
 """Seconds that a worker has to end when it is told to."""
 
 
-class ProcessIter(_MultiProcessingDataLoaderIter):
+class ProcessIter(Elastic):
     """Batches that worker processes make, in memory of ours.
 
     Args:
@@ -37,11 +40,14 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
         **changes: Attributes of it that are others for its workers.
     """
 
+    _workers: list[Any]
+
     def __init__(self, loader: Any, **changes: Any) -> None:
         self._loader = weakref.ref(loader)
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
-        self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
+        real = loader.multiprocessing_context or torch.multiprocessing
+        self._context = Context(real, starts_more=isinstance(loader.num_workers, Auto))
         self._links = self._context.links
         self._failures = Failures()
         self._gone: set[int] = set()
@@ -66,6 +72,24 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
+
+    def _hire(self) -> tuple[int, Any]:
+        _lib.park()  # a fork then copies a process without idle threads
+        number, process = self._context.start(self._num_workers + 1)
+        self._workers[number : number + 1] = [process]
+        self._gone.discard(number)
+        return number, self._context.tasks[number]
+
+    def _bury(self, number: int) -> bool:
+        process = self._workers[number]
+        if process.is_alive():
+            return False
+        self._links.release(number)
+        self._workers[number] = Ended(process)
+        return True
+
+    def _is_here(self) -> bool:
+        return self._getpid() == self._pid
 
     def memory(self) -> dict[str, int]:
         """Returns what the workers' arenas hold, in bytes, and how many there are."""
@@ -165,8 +189,9 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
         return "; ".join([words, *at_work, "raise timeout if that may take so long"])
 
     def _shutdown_workers(self) -> None:
-        if not hasattr(self, "_workers") or self._getpid() != self._pid:
+        if not hasattr(self, "_workers") or not self._is_here():
             return  # before there were any; or in a child, to which they do not belong
         super()._shutdown_workers()
         if self._shutdown:
             self._links.close()
+            self._context.close()

@@ -7,22 +7,21 @@ batches come; only what starts, feeds, awaits and ends workers is ours.
 import queue
 import threading
 import time
+import weakref
 from queue import SimpleQueue
 from typing import Any
 
 import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
-from torch.utils.data.dataloader import (
-    _BaseDataLoaderIter,
-    _MultiProcessingDataLoaderIter,
-    _sharding_worker_init_fn,
-)
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
+from fastload._iterators import stand_in
 from fastload.auto import Auto
+from fastload.elastic import Elastic
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import name
 from fastload.lowering.seam import Seam
-from fastload.threads.copies import Found, copied
+from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.manner import Manner
 from fastload.threads.meter import Meter
@@ -37,7 +36,7 @@ _LOOKS = 8
 """Waits in an epoch at whose end the global generators are looked at."""
 
 
-class ThreadIter(_MultiProcessingDataLoaderIter):
+class ThreadIter(Elastic):
     """Batches of a dataset in Python, made by threads of this process.
 
     Args:
@@ -53,10 +52,11 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
     """
 
     _data_queue: Any
-    _index_queues: Any
     _workers_done_event: Any
 
     def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
+        self._loader = weakref.ref(loader)
+        loader = stand_in(loader)
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
         if self._prefetch_factor <= 0:
@@ -85,9 +85,14 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         first = copied(*parts)
         if first.copies.handles and self._num_workers > 1:
             self._num_workers = self._told_of_handles(first.copies.handles[0], loader.num_workers)
+        if first.copies.handles:
+            self.most_workers = 1
         sets = [first, *(copied(*parts) for _ in range(self._num_workers - 1))]
+        # as it is now, for workers that are started later
+        self._pristine = copied(*parts) if isinstance(loader.num_workers, Auto) else first
+        self._seam = seam
         self._watch = Watch(first.copies.shared)
-        duties = Duties(
+        self._duties = Duties(
             kind=self._dataset_kind,
             auto_collation=self._auto_collation,
             drop_last=self._drop_last,
@@ -101,15 +106,33 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
             stopping=self._workers_done_event,
             tell=self._told,
         )
-        self._crew = crew = Crew(self._workers_done_event)
-        workers = []
-        for number, each in enumerate(sets):
-            dataset = Seam(each.dataset, Memo()) if seam else each.dataset
-            of_its_own = dataset, each.collate_fn, each.worker_init_fn
-            workers.append(Worker(duties, number, *of_its_own, crew.ended))
+        self._crew = Crew(self._workers_done_event)
+        workers = [self._worker(number, each) for number, each in enumerate(sets)]
         self._index_queues = [worker.tasks for worker in workers]
+        self._start_threads(workers)
+
+    def _worker(self, number: int, own: Copied) -> Worker:
+        dataset = Seam(own.dataset, Memo()) if self._seam else own.dataset
+        parts = dataset, own.collate_fn, own.worker_init_fn
+        return Worker(self._duties, number, *parts, self._crew.ended)
+
+    def _start_threads(self, workers: list[Worker]) -> None:
+        modules = self._pristine.copies.modules
         initialise = self._worker_init_fn is not None
-        crew.start(workers, first.copies.modules, self._told, initialise=initialise)
+        self._crew.start(workers, modules, self._told, initialise=initialise)
+
+    def _hire(self) -> tuple[int, Any]:
+        own = copied(*self._pristine[1:])
+        self._duties = self._duties._replace(number=self._num_workers + 1)
+        worker = self._worker(self._crew.free(), own)
+        self._start_threads([worker])
+        return worker.number, worker.tasks
+
+    def _bury(self, number: int) -> bool:
+        return not self._crew.workers[number].thread.is_alive()
+
+    def _is_here(self) -> bool:
+        return self._crew.is_here()
 
     def _told_of_handles(self, handle: Found, number: int) -> int:
         """Returns how many workers a dataset gets that threads have to share parts of."""
@@ -129,7 +152,7 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         if not self._crew.is_here():
             msg = "the worker threads of this iterator are in the process that this one was forked from"
             raise RuntimeError(msg)
-        return super()._next_data()  # type: ignore[no-untyped-call]
+        return super()._next_data()
 
     def _get_data(self) -> Any:
         """Returns what a worker has finished, as (task, batch)."""

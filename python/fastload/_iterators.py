@@ -26,6 +26,7 @@ from fastload.budget import budget_bytes
 from fastload.collate import default, stacking
 from fastload.lowering import collators
 from fastload.tune.start import online
+from fastload.tune.tuned import NativeStream
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -64,7 +65,12 @@ class NativeIter(_BaseDataLoaderIter):
             "seed": self._base_seed,
             "again": self._fetch(),
         }
-        self._tuner = online(loader, self._settings)
+        self._tuner = online(
+            loader,
+            workers=workers,
+            depth=self._ahead,
+            budget_bytes=self._settings["budget_bytes"],
+        )
         self._epoch = -1
         self._start(loader, first_iter=True)
 
@@ -88,7 +94,8 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
-        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._stream)
+        self._tuned = NativeStream(self._stream)
+        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._tuned)
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
@@ -120,7 +127,7 @@ class NativeIter(_BaseDataLoaderIter):
             batch = self._stream.take(self._timeout)
         except StopIteration:
             if self._tuner is not None:
-                self._tuner.pause(self._stream)
+                self._tuner.pause(self._tuned)
             raise
         if not self._marks:
             return batch
@@ -139,7 +146,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._num_yielded += 1
         self._until_look -= 1
         if self._until_look == 0 and self._tuner is not None:
-            self._until_look = self._tuner.look(self._stream)
+            self._until_look = self._tuner.look(self._tuned)
         return batch
 
 

@@ -1,8 +1,9 @@
 """The tuner: what a loader should be set to, found out while it runs.
 
-`Online` measures and sets; the decision itself is native and knows only numbers.
+`Online` measures and sets what is `Tuned`; the decision itself is native and knows only numbers.
 """
 
 from fastload.tune.online import Change, Online
+from fastload.tune.tuned import Tuned
 
-__all__ = ["Change", "Online"]
+__all__ = ["Change", "Online", "Tuned"]

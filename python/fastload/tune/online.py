@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from fastload import _lib
 from fastload.tune.machine import PoolClock, memory_share
+from fastload.tune.tuned import Tuned
 
 _LOGGER = logging.getLogger("fastload")
 
@@ -19,8 +20,9 @@ WINDOW_S = 2.0
 """Shortest window, in seconds."""
 WINDOW_BATCHES = 30
 """Fewest batches of a window."""
-_LONGEST = 1_000_000
-"""Most batches between two looks at the clock."""
+_STRIDE = 64
+"""Most batches between two looks at the clock: few, for a step may take long all of a sudden."""
+_NEVER = -1
 _KEPT = 1_000
 """Most changes that are remembered."""
 
@@ -54,6 +56,7 @@ class Online:
         tuner: What decides.
         workers: How many there are at first.
         depth: How many batches are in flight at first.
+        kind: What the workers are, for words.
 
     Attributes:
         workers: How many there may be now.
@@ -62,80 +65,79 @@ class Online:
         bottleneck: What held the loader up in the last window, in words; empty before the first one.
     """
 
-    def __init__(self, tuner: _lib.Tuner, workers: int, depth: int) -> None:
+    def __init__(self, tuner: _lib.Tuner, workers: int, depth: int, kind: str = "threads") -> None:
         self.workers = workers
         self.depth = depth
         self.history: list[Change] = []
         self.bottleneck = ""
         self._tuner = tuner
+        self._kind = kind
         self._clock = PoolClock()
         self._partial: _lib.Window | None = None
-        self._stream: weakref.ref[_lib.Stream] | None = None
+        self._tuned: weakref.ref[Tuned] | None = None
         self._since = 0.0
         self._seen = 0
         self._looking = threading.Lock()  # an iterator may be taken from by several threads
 
-    def attach(self, stream: _lib.Stream) -> int:
-        """Tunes a stream from now on, which was opened with the settings of now.
+    def attach(self, tuned: Tuned) -> int:
+        """Tunes an iterator's work from now on, which began with the settings of now.
 
         Returns:
             After how many batches to look.
         """
-        self._stream = weakref.ref(stream)
+        self._tuned = weakref.ref(tuned)
         self._since = time.perf_counter()
         self._clock.passed_s()
         before = self._partial.batches if self._partial is not None else 0
         self._seen = max(1, WINDOW_BATCHES - int(before))
         return self._seen
 
-    def pause(self, stream: _lib.Stream) -> None:
+    def pause(self, tuned: Tuned) -> None:
         """Ends the part of a window that lies in an epoch which is over."""
-        if self._is_attached(stream):
-            self._partial = self._measured(stream)
-            self._stream = None
+        if self._is_attached(tuned):
+            self._partial = self._measured(tuned)
+            self._tuned = None
 
-    def look(self, stream: _lib.Stream) -> int:
+    def look(self, tuned: Tuned) -> int:
         """Decides, if the window is long enough.
 
         Returns:
-            After how many further batches to look again.
+            After how many further batches to look again; negative for never.
         """
-        if not self._is_attached(stream) or not self._looking.acquire(blocking=False):
-            return _LONGEST
+        if not self._is_attached(tuned) or not self._looking.acquire(blocking=False):
+            return _NEVER
         try:
-            return self._look(stream)
+            return self._look(tuned)
         finally:
             self._looking.release()
 
-    def _look(self, stream: _lib.Stream) -> int:
+    def _look(self, tuned: Tuned) -> int:
         now = time.perf_counter()
         elapsed_s = now - self._since
         before = self._partial
         left_s = WINDOW_S - elapsed_s - (before.elapsed_s if before else 0)
         if left_s > 0:
-            further = int(self._seen * left_s / max(elapsed_s, 1e-6)) + 1
-            further = min(further, _LONGEST)
+            further = min(_STRIDE, int(self._seen * left_s / max(elapsed_s, 1e-6)) + 1)
             self._seen += further
             return further
-        window = self._measured(stream)
+        window = self._measured(tuned)
         self._partial, self._since, self._seen = None, now, WINDOW_BATCHES
-        self._decide(window, stream)
+        self._decide(window, tuned)
         return WINDOW_BATCHES
 
-    def _is_attached(self, stream: _lib.Stream) -> bool:
-        return self._stream is not None and self._stream() is stream
+    def _is_attached(self, tuned: Tuned) -> bool:
+        return self._tuned is not None and self._tuned() is tuned
 
-    def _measured(self, stream: _lib.Stream) -> _lib.Window:
-        window = stream.window(self._clock.passed_s(), memory_share())
+    def _measured(self, tuned: Tuned) -> _lib.Window:
+        window = tuned.window(self._clock.passed_s(), memory_share())
         return window if self._partial is None else self._partial.joined(window)
 
-    def _decide(self, window: _lib.Window, stream: _lib.Stream) -> None:
+    def _decide(self, window: _lib.Window, tuned: Tuned) -> None:
         workers, depth, reason, is_news = self._tuner.next(window, self.workers, self.depth)
         self.bottleneck = window.bottleneck
         changed = (workers, depth) != (self.workers, self.depth)
         if changed:
-            stream.set_permits(workers, workers, workers)
-            stream.set_depth(depth)
+            tuned.set(workers, depth)
         self.workers, self.depth = workers, depth
         if changed or is_news:
             change = Change(
@@ -143,4 +145,4 @@ class Online:
             )
             self.history.append(change)
             del self.history[:-_KEPT]
-            _LOGGER.info("%d threads, %d batches ahead: %s", workers, depth, reason)
+            _LOGGER.info("%d %s, %d batches ahead: %s", workers, self._kind, depth, reason)

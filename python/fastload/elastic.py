@@ -86,12 +86,20 @@ class Elastic(_MultiProcessingDataLoaderIter):
             self._fill()
 
     @abstractmethod
-    def _hire(self) -> tuple[int, Any]:
-        """Starts a worker; returns its number, the lowest that is free, and its queue of tasks."""
+    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+        """Starts a worker.
+
+        Args:
+            worker: Its number, as `get_worker_info()` tells it.
+            among: How many there will be.
+
+        Returns:
+            Its place, the lowest that is free, and its queue of tasks.
+        """
 
     @abstractmethod
-    def _bury(self, number: int) -> bool:
-        """Forgets a worker whose last task is done, and frees its number; returns whether it has ended."""
+    def _bury(self, place: int) -> bool:
+        """Forgets a worker that was told to end, and frees its place; returns whether it has ended."""
 
     @abstractmethod
     def _is_here(self) -> bool:
@@ -100,9 +108,12 @@ class Elastic(_MultiProcessingDataLoaderIter):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter and _is_elastic(loader):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
-            self._active = list(range(self._num_workers))
-            self._leaving: list[int] = []
-            self._ending: list[int] = []
+            self._active = list(
+                range(self._num_workers)
+            )  # places: where torch's lists have workers
+            self._leaving: list[int] = []  # the places of those that are not wanted, but at work
+            self._ending: list[int] = []  # and of those that were told to end
+            self._numbers = list(self._active)
         if self._keys is None:
             super()._reset(loader, first_iter)
             return
@@ -125,8 +136,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
         self._task_info = {}
         self._workers_num_tasks = [0] * len(self._index_queues)
         resumed = [*self._active, *self._leaving]
-        for number in resumed:
-            self._index_queues[number].put(_ResumeIteration(self._shared_seed))
+        for place in resumed:
+            self._index_queues[place].put(_ResumeIteration(self._shared_seed))
         while resumed:
             seq, _ = self._get_data()  # type: ignore[no-untyped-call]
             if isinstance(seq, _ResumeIteration):
@@ -155,10 +166,10 @@ class Elastic(_MultiProcessingDataLoaderIter):
                 indices = self._indices()
             except StopIteration:
                 break
-            worker = self._idlest()
-            self._index_queues[worker].put((self._send_idx, indices, self._keys.next(indices)))
-            self._task_info[self._send_idx] = (worker,)
-            self._workers_num_tasks[worker] += 1
+            place = self._idlest()
+            self._index_queues[place].put((self._send_idx, indices, self._keys.next(indices)))
+            self._task_info[self._send_idx] = (place,)
+            self._workers_num_tasks[place] += 1
             self._tasks_outstanding += 1
             self._send_idx += 1
         if self._leaving or self._ending:
@@ -187,11 +198,11 @@ class Elastic(_MultiProcessingDataLoaderIter):
         return self._waiting.popleft()
 
     def _in_hand(self) -> list[int]:
-        """Returns the workers of all batches that are not finished."""
+        """Returns the places of the workers of all batches that are not finished."""
         return [task[0] for task in self._task_info.values() if len(task) == 1]
 
     def _idlest(self) -> int:
-        """Returns the worker that has fewest batches in hand."""
+        """Returns the place of the worker that has fewest batches in hand."""
         in_hand = self._in_hand()
         return min(self._active, key=in_hand.count)
 
@@ -204,21 +215,24 @@ class Elastic(_MultiProcessingDataLoaderIter):
             if self._leaving:  # and still at work
                 self._active.append(self._leaving.pop())
                 continue
-            worker, tasks = self._hire()
-            self._index_queues[worker : worker + 1] = [tasks]
-            self._workers_status[worker : worker + 1] = [True]
-            self._workers_num_tasks[worker : worker + 1] = [0]
-            self._active.append(worker)
+            taken = [self._numbers[place] for place in self._active]
+            worker = next(each for each in range(number) if each not in taken)
+            place, tasks = self._hire(worker, number)
+            self._numbers[place : place + 1] = [worker]
+            self._index_queues[place : place + 1] = [tasks]
+            self._workers_status[place : place + 1] = [True]
+            self._workers_num_tasks[place : place + 1] = [0]
+            self._active.append(place)
 
     def _dismiss_idle(self) -> None:
         """Ends workers that shall leave and have nothing in hand; forgets those that have ended."""
         in_hand = self._in_hand()
-        for worker in [each for each in self._leaving if each not in in_hand]:
-            self._leaving.remove(worker)
-            self._index_queues[worker].put(None)
-            self._workers_status[worker] = False
-            self._ending.append(worker)
-        self._ending = [worker for worker in self._ending if not self._bury(worker)]
+        for place in [each for each in self._leaving if each not in in_hand]:
+            self._leaving.remove(place)
+            self._index_queues[place].put(None)
+            self._workers_status[place] = False
+            self._ending.append(place)
+        self._ending = [place for place in self._ending if not self._bury(place)]
 
     def _check(self, what: str) -> None:
         """Refuses to change numbers that somebody chose, or that decide what the samples are."""

@@ -51,10 +51,10 @@ class Context:
             self._results = Results()
             return self._results
         self._close_end()
-        number, descriptor = self.links.open()
+        place, descriptor = self.links.open()
         self._end = End(descriptor)
-        self.tasks[number : number + 1] = [Tasks(self.links, number)]
-        return self.tasks[number]
+        self.tasks[place : place + 1] = [Tasks(self.links, place)]
+        return self.tasks[place]
 
     def Event(self) -> Any:  # noqa: N802
         """Returns what tells the workers that nobody waits for them any more."""
@@ -73,11 +73,12 @@ class Context:
             self._is_frozen = True
         return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
 
-    def start(self, among: int) -> tuple[int, Any]:
-        """Starts one more worker; returns its number and its process.
+    def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
+        """Starts one more worker; returns its tasks and its process.
 
         Args:
-            among: How many there are then.
+            worker: Its number.
+            among: How many there will be.
 
         Raises:
             OSError: The system refuses another process.
@@ -85,7 +86,8 @@ class Context:
         assert self._first is not None
         target, named = self._first
         tasks = self.Queue()
-        own = {"index_queue": tasks, "worker_id": tasks.number, "num_workers": among}
+        tasks.worker = worker
+        own = {"index_queue": tasks, "worker_id": worker, "num_workers": among}
         try:
             process = self.Process(target, tuple({**named, **own}.values()))
             process.daemon = True
@@ -95,11 +97,13 @@ class Context:
                 process.start()
         except BaseException:
             tasks.is_last = True
-            self.links.release(tasks.number)
+            self.links.release(tasks.place)
+            if tasks is self.tasks[-1]:
+                self.tasks.pop()
             raise
         finally:
             self.started()
-        return tasks.number, process
+        return tasks, process
 
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
@@ -175,16 +179,18 @@ class Tasks:
 
     Args:
         links: The links.
-        number: The worker.
+        place: The number of the worker's link.
 
     Attributes:
-        number: The worker.
+        place: The same.
+        worker: The worker's own number.
         in_hand: The indices of the batches that it was asked for and that have not come, by their number.
         is_last: Whether the last task was sent.
     """
 
-    def __init__(self, links: _lib.Links, number: int) -> None:
-        self.number = number
+    def __init__(self, links: _lib.Links, place: int) -> None:
+        self.place = place
+        self.worker = place
         self.in_hand: dict[int, Any] = {}
         self.is_last = False
         self._links = links
@@ -198,7 +204,7 @@ class Tasks:
         if isinstance(task, tuple):
             seq, indices, *key = task
             task = seq, indices, key[0] if key else None
-        self._links.send(self.number, dumps(task)[0])
+        self._links.send(self.place, dumps(task)[0])
         if task is None:
             self.is_last = True
         elif isinstance(task, tuple):

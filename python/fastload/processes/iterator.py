@@ -18,7 +18,7 @@ from fastload import _lib
 from fastload._iterators import stand_in
 from fastload.auto import Auto
 from fastload.elastic import Elastic
-from fastload.processes.context import Context
+from fastload.processes.context import Context, Tasks
 from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
 from fastload.processes.pickling import loads
@@ -73,19 +73,19 @@ class ProcessIter(Elastic):
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
 
-    def _hire(self) -> tuple[int, Any]:
+    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
         _lib.park()  # a fork then copies a process without idle threads
-        number, process = self._context.start(self._num_workers + 1)
-        self._workers[number : number + 1] = [process]
-        self._gone.discard(number)
-        return number, self._context.tasks[number]
+        tasks, process = self._context.start(worker, among)
+        self._workers[tasks.place : tasks.place + 1] = [process]
+        self._gone.discard(tasks.place)
+        return tasks.place, tasks
 
-    def _bury(self, number: int) -> bool:
-        process = self._workers[number]
+    def _bury(self, place: int) -> bool:
+        process = self._workers[place]
         if process.is_alive():
             return False
-        self._links.release(number)
-        self._workers[number] = Ended(process)
+        self._links.release(place)
+        self._workers[place] = Ended(process)
         return True
 
     def _is_here(self) -> bool:
@@ -113,22 +113,22 @@ class ProcessIter(Elastic):
                 if self._timeout > 0 and time.monotonic() >= begun + self._timeout:
                     raise RuntimeError(self._late())
                 continue
-            number, letter = event
+            place, letter = event
             if letter is not None:
-                return self._opened(number, *letter)
-            self._gone.add(number)
-            if not self._context.tasks[number].is_last:
-                self._fail([number])
+                return self._opened(self._context.tasks[place], *letter)
+            self._gone.add(place)
+            if not self._context.tasks[place].is_last:
+                self._fail([place])
 
-    def _opened(self, number: int, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
+    def _opened(self, tasks: Tasks, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
         """Returns a result, or an error in the place of one that does not unpickle here."""
         values = loads(payload, parts)
         seq = values.load()
-        self._context.tasks[number].in_hand.pop(seq, None)
+        tasks.in_hand.pop(seq, None)
         try:
             data = values.load()
         except Exception:
-            where = f"while a batch of DataLoader worker process {number} was unpickled"
+            where = f"while a batch of DataLoader worker process {tasks.worker} was unpickled"
             data = ExceptionWrapper(sys.exc_info(), where)  # type: ignore[no-untyped-call]
         return seq, data
 
@@ -145,21 +145,22 @@ class ProcessIter(Elastic):
     def _look(self) -> None:
         """Looks for workers that have ended while somebody else holds their end of the link open."""
         dead = [
-            number
-            for number, worker in enumerate(self._workers)
-            if not self._context.tasks[number].is_last
-            and (number in self._gone or not worker.is_alive())
+            place
+            for place, worker in enumerate(self._workers)
+            if not self._context.tasks[place].is_last
+            and (place in self._gone or not worker.is_alive())
         ]
         if dead:
             self._fail(dead)
 
-    def _fail(self, numbers: list[int]) -> None:
+    def _fail(self, places: list[int]) -> None:
         """Ends all workers, because some are gone, and says so."""
-        for number in numbers:
-            self._workers[number].join(_END_S)  # for its exit code
-        in_hand = [dict(self._context.tasks[number].in_hand) for number in numbers]
-        gone = [self._workers[number] for number in numbers]
-        words = self._failures.sentence(zip(numbers, gone, in_hand, strict=True))
+        for place in places:
+            self._workers[place].join(_END_S)  # for its exit code
+        gone = [(self._context.tasks[place], self._workers[place]) for place in places]
+        words = self._failures.sentence(
+            (tasks.worker, process, dict(tasks.in_hand)) for tasks, process in gone
+        )
         self._end_workers()
         self._shutdown_workers()
         loader = self._loader()
@@ -180,10 +181,9 @@ class ProcessIter(Elastic):
         """Returns what is said when no batch came in time."""
         words = f"DataLoader timed out after {self._timeout} seconds"
         at_work = [
-            f"worker {number} (pid {worker.pid}) makes {samples(next(iter(tasks.in_hand.values())))}"
-            for number, (worker, tasks) in enumerate(
-                zip(self._workers, self._context.tasks, strict=True)
-            )
+            f"worker {tasks.worker} (pid {process.pid}) makes "
+            f"{samples(next(iter(tasks.in_hand.values())))}"
+            for process, tasks in zip(self._workers, self._context.tasks, strict=True)
             if tasks.in_hand and not tasks.is_last
         ]
         return "; ".join([words, *at_work, "raise timeout if that may take so long"])

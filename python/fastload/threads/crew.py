@@ -39,7 +39,7 @@ class Crew:
         stopping: What tells them that nobody wants batches any more.
 
     Attributes:
-        workers: The workers, by their number; those that have ended among them.
+        workers: The workers, each in the place of one that has ended, if there was one.
     """
 
     def __init__(self, stopping: threading.Event) -> None:
@@ -78,7 +78,8 @@ class Crew:
                 except BaseException:
                     self.ended()
                     raise
-                self.workers[worker.number : worker.number + 1] = [worker]
+                place = self._free()
+                self.workers[place : place + 1] = [worker]
                 _crews.add(self)
                 while not worker.initialised.wait(_SLICE_S):
                     pass
@@ -89,10 +90,10 @@ class Crew:
             before.restore()
             tell(f"worker_init_fn moved {' and '.join(moved)}, which was put back")
 
-    def free(self) -> int:
-        """Returns the lowest number that no living worker has."""
-        alive = (worker.thread.is_alive() for worker in self.workers)
-        return next((n for n, lives in enumerate(alive) if not lives), len(self.workers))
+    def _free(self) -> int:
+        """Returns the lowest place that no living worker has."""
+        alive = [worker.thread.is_alive() for worker in self.workers]
+        return [*alive, False].index(False)
 
     def _starting(self, modules: Iterable[str]) -> None:
         """Counts the starter, until it is done; the first thing that is counted installs the routes."""

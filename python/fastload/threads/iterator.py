@@ -121,15 +121,15 @@ class ThreadIter(Elastic):
         initialise = self._worker_init_fn is not None
         self._crew.start(workers, modules, self._told, initialise=initialise)
 
-    def _hire(self) -> tuple[int, Any]:
+    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
         own = copied(*self._pristine[1:])
-        self._duties = self._duties._replace(number=self._num_workers + 1)
-        worker = self._worker(self._crew.free(), own)
-        self._start_threads([worker])
-        return worker.number, worker.tasks
+        self._duties = self._duties._replace(number=among)
+        started = self._worker(worker, own)
+        self._start_threads([started])
+        return self._crew.workers.index(started), started.tasks
 
-    def _bury(self, number: int) -> bool:
-        return not self._crew.workers[number].thread.is_alive()
+    def _bury(self, place: int) -> bool:
+        return not self._crew.workers[place].thread.is_alive()
 
     def _is_here(self) -> bool:
         return self._crew.is_here()

@@ -24,6 +24,7 @@ pub mod parquet;
 pub mod plan;
 pub mod pool;
 pub mod program;
+pub mod quantiles;
 pub mod scan;
 pub mod stats;
 pub mod stream;

@@ -22,7 +22,6 @@ from torch.utils.data.dataloader import (
 from fastload import _lib, foreign, pillow, sampler
 from fastload.auto import Auto
 from fastload.batching import sample_mask
-from fastload.budget import budget_bytes
 from fastload.collate import default, stacking
 from fastload.lowering import collators
 from fastload.tune.start import online
@@ -56,7 +55,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
-            "budget_bytes": budget_bytes(loader.memory_budget),
+            "budget_bytes": loader._budget_bytes,
             "threads": workers,
             "fetch": workers,
             "compute": workers,
@@ -65,11 +64,13 @@ class NativeIter(_BaseDataLoaderIter):
             "seed": self._base_seed,
             "again": self._fetch(),
         }
+        order = sampler.recognise(self._index_sampler, batched=batched)
         self._tuner = online(
             loader,
             workers=workers,
             depth=self._ahead,
             budget_bytes=self._settings["budget_bytes"],
+            may_look_ahead=order is not None and order.is_private,
         )
         self._epoch = -1
         self._start(loader, first_iter=True)
@@ -82,6 +83,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._epoch += 1
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}
+            self._ahead = max(self._ahead, self._tuner.depth)
             self._settings |= dict.fromkeys(("threads", "fetch", "compute"), self._tuner.workers)
         self._stream = _lib.Stream(
             self._program,

@@ -316,21 +316,24 @@ class Stream:
             RuntimeError: The wait passed `timeout_s`; or the stream is used in a forked child.
             Exception: The error of this batch; the next call goes on with the next batch.
         """
-    def window(self, cpu_s: float, memory_share: float) -> Window:
+    def window(self, pool_cpu_s: float, memory_share: float) -> Window:
         """Returns what was measured since the last call, or since the stream was opened.
 
         Args:
-            cpu_s: What its threads spent on processors meanwhile, in seconds.
+            pool_cpu_s: What native threads spent on processors meanwhile, in seconds.
             memory_share: Part of the memory that is used, 0 to 1.
         """
     def set_permits(self, threads: int, fetch: int, compute: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""
     def set_depth(self, depth: int) -> None:
-        """Changes the most batches in flight, from the next admission on."""
+        """Changes the most batches in flight, from the next admission on.
+
+        Where that is more than are pulled ahead from a source, more are pulled.
+        """
     def state(self) -> bytes | None:
         """Returns the state that came with the task of the batch taken last."""
-    def stats(self) -> dict[str, float]:
-        """Returns the counters so far: plain numbers, units in the names."""
+    def stats(self) -> dict[str, Any]:
+        """Returns the counters so far: plain numbers, units in the names, and `"bottleneck"`, words."""
     def close(self) -> None:
         """Cancels what is in flight and frees it; safe to call twice."""
 

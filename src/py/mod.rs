@@ -17,6 +17,7 @@ mod index;
 #[cfg(target_os = "linux")]
 mod link;
 mod listed;
+mod moment;
 mod pack;
 mod pad;
 mod plan;

@@ -5,6 +5,9 @@ use super::{Settings, Window};
 /// Windows of which the median counts.
 const WINDOWS: usize = 3;
 
+/// Windows of rest after which a new epoch is worth some trials: five minutes, at two seconds each.
+const RESTED: u32 = 150;
+
 /// A rate that differs by more than this part needs no second window.
 const CLEAR: f64 = 0.1;
 
@@ -18,6 +21,40 @@ pub struct History {
     pub(super) best: f64,
     /// Moves to the same side that were kept, one after the other: the next one is larger.
     pub(super) run: u32,
+    /// What was settled on last.
+    settled: Option<Settings>,
+    /// How often in a row it was the same again.
+    pub(super) again: u32,
+    /// That memory is short was said, and is so still.
+    pub(super) pressed: bool,
+    /// Advice was given on what is fixed.
+    pub(super) advised: bool,
+}
+
+impl History {
+    /// Returns that of a tuner whose first settings were found before.
+    pub fn after_the_jump() -> History {
+        History {
+            phase: Phase::Watching(Seen::default()),
+            ..History::default()
+        }
+    }
+
+    /// Notes what is settled on.
+    pub(super) fn settled_on(&mut self, settings: Settings) {
+        let same = self.settled.replace(settings) == Some(settings);
+        self.again = if same { self.again + 1 } else { 0 };
+    }
+
+    /// Has what was settled long ago tried anew, as at the begin of an epoch.
+    pub fn rearm(&mut self) {
+        if matches!(self.phase, Phase::Resting { windows, .. } if windows >= RESTED) {
+            *self = History {
+                pressed: self.pressed,
+                ..History::after_the_jump()
+            };
+        }
+    }
 }
 
 /// Directions that need not be tried again.
@@ -56,6 +93,8 @@ pub(super) enum Phase {
         step_s: f64,
         /// Windows in a row that were different.
         off: u32,
+        /// Windows that it rests.
+        windows: u32,
     },
 }
 
@@ -102,6 +141,13 @@ pub struct Level {
     pub step_s: f64,
     /// The part of its time that the training waits.
     pub waiting: f64,
+}
+
+impl Level {
+    /// From one batch to the next, in seconds.
+    pub(super) fn batch_s(&self) -> f64 {
+        self.step_s / (1.0 - self.waiting).max(f64::EPSILON)
+    }
 }
 
 impl Seen {

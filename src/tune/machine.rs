@@ -63,6 +63,17 @@ impl Machine {
         BATCH * self.pace(workers).1
     }
 
+    /// Returns the best rate that does not cost a training beside `workers` more of its step than it gains.
+    pub(super) fn best_from(&self, workers: usize, bounds: &Bounds) -> f64 {
+        let (step, rate) = (self.pace(workers).0, self.rate(workers));
+        let fair = |n: &usize| {
+            let slower = self.pace(*n).0 / step;
+            slower <= 1.03 || slower <= self.rate(*n) / rate
+        };
+        let rates = (1..=bounds.most_workers).filter(fair);
+        rates.map(|n| self.rate(n)).fold(0.0, f64::max)
+    }
+
     /// Returns a window of two seconds with these settings; `luck` from -1 to 1.
     pub(super) fn window(&self, settings: Settings, luck: f64) -> Window {
         let (step_s, pace) = self.pace(settings.workers);

@@ -265,7 +265,7 @@ proptest! {
         let bounds = bounds(cores, 4 * cores);
         let mut run = Run::from(start(cores));
         run.go(&machine, &bounds, 2 * MINUTE);
-        let (_, rate) = machine.best(&bounds);
+        let rate = machine.best_from(run.settings.workers, &bounds);
         prop_assert!(machine.rate(run.settings.workers) >= 0.95 * rate, "{:?}", run.settings);
         let rested = run.decisions.iter().position(|d| matches!(d.reason, Reason::Settled(_)));
         prop_assert!(rested.is_some());

@@ -1,7 +1,7 @@
 //! One change at a time, kept only for what it gains.
 
 use super::history::{Knob, Level, Phase, Seen, Trial};
-use super::{Bounds, History, Reason, Settings, WAITS, Window};
+use super::{Bounds, History, Reason, Settings, THROTTLED, WAITS, Window};
 
 /// A gain in samples per second that is worth a worker, or memory.
 const WORTH: f64 = 1.02;
@@ -11,6 +11,9 @@ const SAME: f64 = 0.985;
 
 /// How much longer a training step may take for a gain of the loader.
 const SLOWER: f64 = 1.03;
+
+/// A longer step is not felt below this part of all that passes between two batches.
+const FELT: f64 = 0.03;
 
 /// The part that workers grow by at least.
 const GROWTH: f64 = 0.12;
@@ -44,7 +47,7 @@ pub(super) fn judge(
     };
     let (knob, was) = (trial.knob, trial.was);
     let adds = matches!(knob, Knob::More | Knob::Deeper);
-    let slowed = adds && level.step_s > SLOWER * was.step_s;
+    let slowed = adds && slows(&was, &level);
     let gained = if adds {
         level.rate >= WORTH * was.rate
     } else {
@@ -67,6 +70,13 @@ pub(super) fn judge(
     (trial.before, reason)
 }
 
+/// Whether a change made the training's own step longer, by what can be felt and by more than it gained.
+fn slows(was: &Level, is: &Level) -> bool {
+    let longer = is.step_s / was.step_s.max(f64::MIN_POSITIVE);
+    let felt = is.step_s - was.step_s > FELT * was.batch_s();
+    longer > SLOWER && felt && longer > is.rate / was.rate.max(f64::MIN_POSITIVE)
+}
+
 /// Tries the change that promises most, or rests where none does.
 fn next(
     level: Level,
@@ -83,10 +93,12 @@ fn next(
     });
     let Some((knob, next)) = found else {
         let Level { rate, step_s, .. } = level;
+        history.settled_on(settings);
         history.phase = Phase::Resting {
             rate,
             step_s,
             off: 0,
+            windows: 0,
         };
         return (settings, Reason::Settled(window.bottleneck()));
     };
@@ -109,15 +121,16 @@ fn changed(
     bounds: &Bounds,
 ) -> Option<Settings> {
     let Settings { workers, depth } = settings;
+    let with = |workers: usize| Settings {
+        workers,
+        depth: bounds.scaled(settings, workers),
+    };
     let next = match knob {
-        Knob::More => Settings {
-            workers: workers + stride(workers, history.run),
-            depth,
-        },
-        Knob::Fewer => Settings {
-            workers: workers.saturating_sub(stride(workers, history.run)).max(1),
-            depth,
-        },
+        Knob::More => {
+            let most = bounds.promising_workers(window).max(workers);
+            with((workers + stride(workers, history.run)).min(most))
+        }
+        Knob::Fewer => with(workers.saturating_sub(stride(workers, history.run)).max(1)),
         Knob::Deeper => Settings {
             workers,
             depth: (depth + depth.div_ceil(2)).min(bounds.deepest(window)),
@@ -128,12 +141,12 @@ fn changed(
         },
     };
     let reasonable = match knob {
-        Knob::More => waits,
+        Knob::More => waits && window.machine.throttled <= THROTTLED,
         Knob::Deeper => waits && window.least_ready < 1.0 && window.most_ready > 1.0,
         Knob::Fewer => !waits || may_do_with(next.workers, window),
         Knob::Shallower => !waits && spare(window) > 0,
     };
-    reasonable.then(|| bounds.clamp(next, settings))
+    reasonable.then(|| bounds.clamp(next, settings, window))
 }
 
 /// Whether the cores would make as much with fewer workers, by what a batch takes of a core.

@@ -52,6 +52,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
             msg = f"set_workers({number}): this dataset can have {self.most_workers} at most"
             raise ValueError(msg)
         self.change(number, self._prefetch_factor * number)
+        self._was_set()
 
     def set_depth(self, number: int) -> None:
         """Asks for so many batches ahead from now on, all workers together.
@@ -66,6 +67,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """
         self._check("set_depth")
         self.change(self._num_workers, _at_least_one("set_depth", number))
+        self._was_set()
 
     def change(self, workers: int, depth: int) -> None:
         """Sets both numbers at once.
@@ -117,17 +119,24 @@ class Elastic(_MultiProcessingDataLoaderIter):
         if self._keys is None:
             super()._reset(loader, first_iter)
             return
-        repeats = self._keys.begin(self._index_sampler)
+        is_private = self._keys.begin(self._index_sampler)
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         chosen = int((self._loader() or loader).num_workers)  # whatever the number of now
-        self._schedule = self._prefetch_factor * chosen if repeats else None
+        self._schedule = None if is_private else self._prefetch_factor * chosen
         if first_iter:
-            self._depth = self._prefetch_factor * self._num_workers
+            self._depth = self._first_depth()
             super()._reset(loader, first_iter)
         else:
             self._resume(loader)
             self._fill()
+
+    def _was_set(self) -> None:
+        """Called when somebody has set one of the numbers."""
+
+    def _first_depth(self) -> int:
+        """Returns how many batches the first epoch has on their way."""
+        return int(self._prefetch_factor * self._num_workers)
 
     def _resume(self, loader: Any) -> None:
         """Begins an epoch with the workers of the last one, as torch does."""

@@ -75,14 +75,14 @@ class Keys:
         """Begins an epoch.
 
         Returns:
-            Whether an index may come several times in it.
+            Whether nobody can tell when indices are taken from the sampler.
         """
         order = sampler.recognise(index_sampler, batched=self._batched)
         repeats = sampler.may_repeat(index_sampler, order)
         self._epoch += 1
         self._batch = 0
         self._first = 0 if repeats else None
-        return repeats
+        return order.is_private if order is not None else not repeats
 
     def next(self, indices: Any) -> Key:
         """Returns the key of the batch that is asked for next."""

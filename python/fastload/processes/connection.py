@@ -13,6 +13,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 
 from fastload import _lib
+from fastload.cost import Watch
 from fastload.keyed import Key, seed_process
 from fastload.processes import culprit
 from fastload.processes.failures import samples
@@ -36,6 +37,7 @@ class Connection:
         self._in_hand: Any = None
         self._followed: _Followed | None = None
         self._is_last = False
+        self._watch = Watch()
 
     def get(self, timeout: float) -> Any:
         """Waits for a task, as a queue does.
@@ -49,6 +51,7 @@ class Connection:
             return None
         if message is None:
             raise queue.Empty
+        self._watch.run()
         task = loads(message, []).load()
         if task is None:
             self._is_last = True
@@ -63,15 +66,17 @@ class Connection:
         return seq, indices
 
     def put(self, result: tuple[Any, Any]) -> None:
-        """Sends a result, or what was wrong with it."""
+        """Sends a result, or what was wrong with it, and what was spent since the last one."""
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
         try:
-            letter = dumps(seq, data, memory=self._link)
+            letter = dumps((seq, self._watch.lap()), data, memory=self._link)
         except Exception as error:
-            letter = dumps(seq, self._refused(data, error), memory=self._link)
+            refused = self._refused(data, error)
+            letter = dumps((seq, self._watch.lap()), refused, memory=self._link)
         self._link.send(*letter)
+        self._watch.rest()
 
     def is_set(self) -> bool:
         """Returns whether nobody waits for batches of this worker any more."""

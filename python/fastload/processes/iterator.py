@@ -10,6 +10,7 @@ import time
 import weakref
 from typing import Any
 
+import psutil
 import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data._utils import pin_memory, signal_handling
@@ -17,7 +18,7 @@ from torch.utils.data._utils import pin_memory, signal_handling
 from fastload import _lib
 from fastload._iterators import stand_in
 from fastload.auto import Auto
-from fastload.elastic import Elastic
+from fastload.paced import Paced
 from fastload.processes.context import Context, Tasks
 from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
@@ -32,7 +33,7 @@ _END_S = 0.5
 """Seconds that a worker has to end when it is told to."""
 
 
-class ProcessIter(Elastic):
+class ProcessIter(Paced):
     """Batches that worker processes make, in memory of ours.
 
     Args:
@@ -40,6 +41,7 @@ class ProcessIter(Elastic):
         **changes: Attributes of it that are others for its workers.
     """
 
+    _kind = "worker processes"
     _workers: list[Any]
 
     def __init__(self, loader: Any, **changes: Any) -> None:
@@ -51,6 +53,7 @@ class ProcessIter(Elastic):
         self._links = self._context.links
         self._failures = Failures()
         self._gone: set[int] = set()
+        self._weighed = 0
         changes["_DataLoader__multiprocessing_context"] = self._context
         try:
             super().__init__(stand_in(loader, **changes))
@@ -88,6 +91,18 @@ class ProcessIter(Elastic):
         self._workers[place] = Ended(process)
         return True
 
+    def _ready(self) -> int:
+        return self._links.ready()
+
+    def _worker_bytes(self) -> int:
+        """Returns what one of the workers does not share, a different one each time; it takes a millisecond."""
+        self._weighed += 1
+        process = self._workers[self._active[self._weighed % len(self._active)]]
+        try:
+            return int(psutil.Process(process.pid).memory_full_info().uss)
+        except psutil.Error:  # it has just ended
+            return 0
+
     def _is_here(self) -> bool:
         return self._getpid() == self._pid
 
@@ -123,7 +138,9 @@ class ProcessIter(Elastic):
     def _opened(self, tasks: Tasks, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
         """Returns a result, or an error in the place of one that does not unpickle here."""
         values = loads(payload, parts)
-        seq = values.load()
+        seq, cost = values.load()
+        self._pace.made(cost)
+        self._pace.weighed(len(payload) + sum(part.nbytes for part in parts))
         tasks.in_hand.pop(seq, None)
         try:
             data = values.load()

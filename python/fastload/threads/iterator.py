@@ -17,26 +17,30 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_in
 
 from fastload._iterators import stand_in
 from fastload.auto import Auto
-from fastload.elastic import Elastic
+from fastload.lanes import holds_interpreter
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import name
 from fastload.lowering.seam import Seam
+from fastload.paced import Paced
 from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.manner import Manner
 from fastload.threads.meter import Meter
 from fastload.threads.notice import GlobalState, Told
 from fastload.threads.watch import Watch
-from fastload.threads.worker import Duties, Worker
+from fastload.threads.worker import Duties, Result, Worker
+from fastload.tune.pace import batch_bytes
 
 __all__ = ["ThreadIter"]
 
 _SLICE_S = 0.1
+_WEIGHED = 16
+"""Of so many batches, one is weighed."""
 _LOOKS = 8
 """Waits in an epoch at whose end the global generators are looked at."""
 
 
-class ThreadIter(Elastic):
+class ThreadIter(Paced):
     """Batches of a dataset in Python, made by threads of this process.
 
     Args:
@@ -51,6 +55,7 @@ class ThreadIter(Elastic):
         AssertionError: `prefetch_factor` is 0.
     """
 
+    _kind = "worker threads"
     _data_queue: Any
     _workers_done_event: Any
 
@@ -75,6 +80,7 @@ class ThreadIter(Elastic):
         self._data_queue = SimpleQueue()
         self._told = told or Told()
         self._meter = Meter(self._told)
+        self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read
         self._start(loader, seam=seam)
         self._reset(loader, first_iter=True)
@@ -131,6 +137,16 @@ class ThreadIter(Elastic):
     def _bury(self, place: int) -> bool:
         return not self._crew.workers[place].thread.is_alive()
 
+    def _ready(self) -> int:
+        return int(self._data_queue.qsize())
+
+    def _free_share(self) -> float:
+        """Returns how much of the time nobody computed: else a worker waits for the interpreter."""
+        now_s, busy_s = time.perf_counter(), time.process_time()
+        elapsed_s, passed_s = now_s - self._clocks[0], busy_s - self._clocks[1]
+        self._clocks = now_s, busy_s
+        return max(0.0, 1 - passed_s / max(elapsed_s, 1e-6)) if holds_interpreter() else 1.0
+
     def _is_here(self) -> bool:
         return self._crew.is_here()
 
@@ -157,25 +173,26 @@ class ThreadIter(Elastic):
     def _get_data(self) -> Any:
         """Returns what a worker has finished, as (task, batch)."""
         try:
-            task, data, _ = self._data_queue.get_nowait()
+            result = self._data_queue.get_nowait()
             self._meter.was_ready()
         except queue.Empty:
-            task, data, _ = self._awaited()
-        return task, data
+            result = self._awaited()
+        self._pace.made(result.cost)
+        return result.task, result.batch
 
-    def _awaited(self) -> tuple[Any, Any, float]:
+    def _awaited(self) -> Result:
         """Waits for a worker, and looks whether global generators move meanwhile."""
         before = GlobalState() if self._looks > 0 else None
         since = time.perf_counter()
         result = self._wait(since)
-        self._meter.waited(since, result[2])
+        self._meter.waited(since, result.finished_s)
         if before is not None:
             self._looks -= 1
             for moved in before.moved():
                 self._told(f"{moved} moved while next() waited: worker threads draw from it")
         return result
 
-    def _wait(self, since: float) -> tuple[Any, Any, float]:
+    def _wait(self, since: float) -> Result:
         while True:
             left = _SLICE_S
             if self._timeout > 0:
@@ -193,6 +210,8 @@ class ThreadIter(Elastic):
 
     def _process_data(self, data: Any, *worker: Any) -> Any:
         self._meter.batches += 1
+        if self._meter.batches % _WEIGHED == 0:
+            self._pace.weighed(batch_bytes(data))
         for path in self._watch.changed():
             self._told(f"{path}, which worker threads share, was changed in place")
         return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]

@@ -19,6 +19,7 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from torch.utils.data.dataloader import _DatasetKind
 from torch.utils.data.graph_settings import apply_random_seed
 
+from fastload.cost import Cost, Watch
 from fastload.keyed import Key, Seeds
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
@@ -27,7 +28,23 @@ from fastload.threads.manner import Manner
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
 
-__all__ = ["Duties", "Worker"]
+__all__ = ["Duties", "Result", "Worker"]
+
+
+class Result(NamedTuple):
+    """What a worker has finished.
+
+    Attributes:
+        task: The number of the batch, or the resumption that is confirmed.
+        batch: The batch, a failure, or the end of an iterable dataset.
+        finished_s: When.
+        cost: What was spent since the last one.
+    """
+
+    task: Any
+    batch: Any
+    finished_s: float
+    cost: Cost
 
 
 class Duties(NamedTuple):
@@ -43,7 +60,7 @@ class Duties(NamedTuple):
         pinned: Whether batches are page-locked.
         device: The CUDA device of the thread that iterates; None without one.
         manner: Torch's settings of that thread.
-        results: Takes (task, batch, when it was finished).
+        results: Takes what is finished.
         stopping: Set when nobody wants batches any more.
         tell: Called with what the worker does against the rules.
     """
@@ -57,7 +74,7 @@ class Duties(NamedTuple):
     pinned: bool
     device: int | None
     manner: Manner
-    results: "SimpleQueue[tuple[Any, Any, float]]"
+    results: "SimpleQueue[Result]"
     stopping: threading.Event
     tell: Callable[[str], None]
 
@@ -159,18 +176,20 @@ class Worker:
         results, ended = self._duties.results, False
         self.initialised.set()
         self.doing = ""
+        watch = Watch()
         while (task := self.tasks.get()) is not None:
+            watch.run()
             if self._duties.stopping.is_set():
                 continue
             if isinstance(task, _ResumeIteration):
-                results.put((task, None, time.perf_counter()))
+                results.put(Result(task, None, time.perf_counter(), watch.lap()))
                 fetcher, ended = self._resume(task), False
             elif not ended:
                 data = self._made(fetcher, *task[1:])
                 if data is None:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                results.put((task[0], data[0], time.perf_counter()))
+                results.put(Result(task[0], data[0], time.perf_counter(), watch.lap()))
                 del data
             del task
             self.doing = ""

@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import (
 )
 
 from fastload import _lib, foreign, pillow, sampler
+from fastload.auto import Auto
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
 from fastload.lowering import collators
@@ -166,7 +167,7 @@ def stand_in(loader: Any, **changes: Any) -> Any:
     """Returns a loader for one of torch's iterators, which reads its attributes and leaves it.
 
     It collates natively where `collate_fn` is recognised; and where that is torch's default, an error
-    about samples of different shapes says what to write instead.
+    about samples of different shapes says what to write instead. It has the number of workers of now.
     """
     other = object.__new__(type(loader))
     collate_fn = loader.collate_fn
@@ -174,7 +175,10 @@ def stand_in(loader: Any, **changes: Any) -> Any:
         collate_fn = stacking.default_collate
     else:
         collate_fn = collators.native(collate_fn) or collate_fn
-    other.__dict__.update(loader.__dict__, collate_fn=collate_fn, **changes)
+    changes["collate_fn"] = collate_fn
+    if isinstance(loader.num_workers, Auto) and loader._workers_now is not None:
+        changes["num_workers"] = Auto(loader._workers_now)
+    other.__dict__.update(loader.__dict__, **changes)
     return other
 
 

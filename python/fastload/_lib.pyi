@@ -46,9 +46,11 @@ from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
 from fastload._plans import shapes as shapes
+from fastload._process import batch_seeds as batch_seeds
 from fastload._process import memory_stats as memory_stats
 from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
+from fastload._process import sample_seeds as sample_seeds
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
 from fastload._tuning import Tuner as Tuner
@@ -94,6 +96,7 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
+    "batch_seeds",
     "flatten",
     "memory_stats",
     "own",
@@ -103,6 +106,7 @@ __all__ = [
     "plan_token_batches",
     "pool_threads",
     "same_items",
+    "sample_seeds",
     "shapes",
     "shutdown",
     "trim_memory",

@@ -13,7 +13,7 @@ class Links:
 
     def __new__(cls) -> Links: ...
     def open(self) -> tuple[int, int]:
-        """Opens a link; returns its number, and the descriptor that its worker is to have."""
+        """Opens a link; returns its number, the lowest that is free, and its worker's descriptor."""
 
     def send(self, number: int, message: bytes) -> None:
         """Sends a message to a worker, or keeps it until there is room; never waits.
@@ -34,6 +34,16 @@ class Links:
         Raises:
             OSError: No memory can be shared, as with too many open files.
         """
+
+    def ready(self) -> int:
+        """Returns how many letters have come that are not received yet.
+
+        Raises:
+            OSError: No memory can be shared.
+        """
+
+    def release(self, number: int) -> None:
+        """Closes the link to a worker that is gone; another may have its number. Tensors stay."""
 
     def finish(self) -> None:
         """Tells the workers that what they send from now on is not read."""

@@ -106,6 +106,7 @@ class Loader(DataLoader[_T_co]):
     _profile: Profile | None
     _tuner: Online | None
     _depth_is_chosen: bool
+    _workers_now: int | None
     _profile_fits: bool | None
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
@@ -182,6 +183,7 @@ class Loader(DataLoader[_T_co]):
         self.tune = tune
         self._tuner = None
         self._depth_is_chosen = prefetch_factor is not None
+        self._workers_now = None
         self._profile_fits = None
         self._counters = None
         self._told = False
@@ -250,7 +252,7 @@ class Loader(DataLoader[_T_co]):
                 self._counters = _counters_of(iterator)
                 return iterator
         kind = marked(ThreadIter, wanted=marks)
-        threads: ThreadIter = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
+        threads: ThreadIter = kind(self, seam=choice.seam, told=Told.of(self))
         self._counters = threads.stats
         return threads
 
@@ -350,6 +352,7 @@ class Loader(DataLoader[_T_co]):
             "_counters": None,
             "_memo": None,
             "_tuner": None,
+            "_workers_now": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -28,6 +28,19 @@ pub enum Event {
     Gone(usize),
 }
 
+impl Event {
+    /// The link's number.
+    fn number(&self) -> usize {
+        match self {
+            Self::Letter(number, _) | Self::Gone(number) => *number,
+        }
+    }
+
+    fn is_letter(&self) -> bool {
+        matches!(self, Self::Letter(..))
+    }
+}
+
 /// What the arenas of an iterator's workers hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -56,6 +69,7 @@ struct State {
 #[derive(Debug)]
 struct Link {
     socket: Option<Arc<Socket>>,
+    is_free: bool,
     waiting: VecDeque<(Kind, Vec<u8>)>,
     begun: Vec<u8>,
     arenas: HashMap<u32, Arc<Arena>>,
@@ -76,17 +90,39 @@ impl Links {
         }
     }
 
-    /// Opens a link: returns its number, and the end that its worker is to have.
+    /// Opens a link: returns its number, the lowest that is free, and the end that its worker is to have.
     pub fn open(&self) -> Result<(usize, OwnedFd)> {
         let (socket, theirs) = Socket::pair().map_err(|e| failed("connect to", e))?;
-        let mut state = lock(&self.state);
-        state.links.push(Link {
+        let link = Link {
             socket: Some(Arc::new(socket)),
+            is_free: false,
             waiting: VecDeque::new(),
             begun: Vec::new(),
             arenas: HashMap::new(),
-        });
-        Ok((state.links.len() - 1, theirs))
+        };
+        let mut state = lock(&self.state);
+        let free = state.links.iter().position(|link| link.is_free);
+        let number = free.unwrap_or(state.links.len());
+        if let Some(place) = state.links.get_mut(number) {
+            *place = link;
+        } else {
+            state.links.push(link);
+        }
+        Ok((number, theirs))
+    }
+
+    /// Closes one link, whose worker is gone, for good: what came from it and was not received is
+    /// forgotten, and its number is free.
+    pub fn release(&self, number: usize) {
+        if fork::inherited(self.birth) {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state.events.retain(|event| event.number() != number);
+        if let Some(link) = state.links.get_mut(number) {
+            link.give_back();
+            (link.socket, link.is_free) = (None, true);
+        }
     }
 
     /// Sends a message to a worker, or keeps it until there is room. Nothing reaches one that is gone.
@@ -115,13 +151,16 @@ impl Links {
         if fork::inherited(self.birth) {
             return Ok(None);
         }
-        let sockets = {
-            let mut state = lock(&self.state);
-            if let Some(event) = state.events.pop_front() {
-                return Ok(Some(event));
-            }
-            state.sockets()
-        };
+        if let Some(event) = lock(&self.state).events.pop_front() {
+            return Ok(Some(event));
+        }
+        self.listen(time)?;
+        Ok(lock(&self.state).events.pop_front())
+    }
+
+    /// Takes in what comes, waiting for it at most so long, and sends what waited.
+    fn listen(&self, time: Duration) -> Result<()> {
+        let sockets = lock(&self.state).sockets();
         let mut polled: Vec<_> = sockets
             .iter()
             .map(|(_, socket, flags)| PollFd::from_borrowed_fd(socket.as_fd(), *flags))
@@ -133,7 +172,7 @@ impl Links {
                 state.exchange(*number)?;
             }
         }
-        Ok(state.events.pop_front())
+        Ok(())
     }
 
     /// Tells all workers that this is the end: what they send from now on is not read.
@@ -161,13 +200,20 @@ impl Links {
             );
             return;
         }
-        let state = std::mem::take(&mut *lock(&self.state));
-        drop(state.events);
-        for arena in state.links.iter().flat_map(|link| link.arenas.values()) {
-            for slot in 0..arena.slots() {
-                arena.release(slot);
-            }
+        let mut state = std::mem::take(&mut *lock(&self.state));
+        state.events.clear();
+        state.links.iter_mut().for_each(Link::give_back);
+    }
+
+    /// Returns how many letters have come that are not received yet.
+    pub fn ready(&self) -> Result<usize> {
+        if fork::inherited(self.birth) {
+            return Ok(0);
         }
+        self.listen(Duration::ZERO)?;
+        let state = lock(&self.state);
+        let letters = state.events.iter();
+        Ok(letters.filter(|event| event.is_letter()).count())
     }
 
     /// Returns what the arenas hold now.
@@ -245,6 +291,15 @@ impl Link {
             }
         }
         Ok(())
+    }
+
+    /// Gives memory back that no tensor needs: the worker is gone.
+    fn give_back(&mut self) {
+        for (_, arena) in self.arenas.drain() {
+            for slot in 0..arena.slots() {
+                arena.release(slot);
+            }
+        }
     }
 
     /// Maps an arena that the worker has made.

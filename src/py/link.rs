@@ -67,6 +67,14 @@ impl Links {
         }
     }
 
+    fn ready(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(py.detach(|| self.0.ready())?)
+    }
+
+    fn release(&self, py: Python<'_>, number: usize) {
+        py.detach(|| self.0.release(number));
+    }
+
     fn finish(&self) {
         self.0.finish();
     }

@@ -24,6 +24,7 @@ mod plan;
 mod process;
 mod program;
 mod rule;
+mod seeds;
 mod shapes;
 mod stream;
 mod template;
@@ -68,6 +69,8 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
+    module.add_function(wrap_pyfunction!(seeds::sample_seeds, module)?)?;
+    module.add_function(wrap_pyfunction!(seeds::batch_seeds, module)?)?;
     #[cfg(target_os = "linux")]
     link::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;

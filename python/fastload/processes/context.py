@@ -8,6 +8,7 @@ import gc
 import inspect
 import os
 import pickle
+import warnings
 from multiprocessing.reduction import DupFd
 from typing import Any
 
@@ -28,12 +29,15 @@ class Context:
 
     Args:
         real: The start method's own context, or the module that stands for the default one.
+        starts_more: Whether workers are started later, too; they get what the first ones got.
     """
 
-    def __init__(self, real: Any) -> None:
+    def __init__(self, real: Any, *, starts_more: bool = False) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
         self._real = real
+        self._starts_more = starts_more
+        self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
         self._image: Image | None = None
@@ -47,10 +51,10 @@ class Context:
             self._results = Results()
             return self._results
         self._close_end()
-        number, descriptor = self.links.open()
+        place, descriptor = self.links.open()
         self._end = End(descriptor)
-        self.tasks.append(Tasks(self.links, number))
-        return self.tasks[-1]
+        self.tasks[place : place + 1] = [Tasks(self.links, place)]
+        return self.tasks[place]
 
     def Event(self) -> Any:  # noqa: N802
         """Returns what tells the workers that nobody waits for them any more."""
@@ -59,6 +63,8 @@ class Context:
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
         """Returns a process that will call `target` with the queue and event of its worker."""
         assert self._end is not None
+        if self._first is None and self._starts_more:
+            self._first = target, dict(inspect.signature(target).bind(*args).arguments)
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
         if self._real.get_start_method() != "fork":
             args = self._imaged(target, args)
@@ -67,15 +73,52 @@ class Context:
             self._is_frozen = True
         return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
 
+    def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
+        """Starts one more worker; returns its tasks and its process.
+
+        Args:
+            worker: Its number.
+            among: How many there will be.
+
+        Raises:
+            OSError: The system refuses another process.
+        """
+        assert self._first is not None
+        target, named = self._first
+        tasks = self.Queue()
+        tasks.worker = worker
+        own = {"index_queue": tasks, "worker_id": worker, "num_workers": among}
+        try:
+            process = self.Process(target, tuple({**named, **own}.values()))
+            process.daemon = True
+            with warnings.catch_warnings():
+                # of threads beside a fork: it is not the user who starts a worker here
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+        except BaseException:
+            tasks.is_last = True
+            self.links.release(tasks.place)
+            if tasks is self.tasks[-1]:
+                self.tasks.pop()
+            raise
+        finally:
+            self.started()
+        return tasks, process
+
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
         self._close_end()
-        if self._image is not None:
-            self._image.close()
-            self._image = None
+        if not self._starts_more:
+            self.close()
         if self._is_frozen:
             gc.unfreeze()
             self._is_frozen = False
+
+    def close(self) -> None:
+        """Closes what further workers would be given."""
+        if self._image is not None:
+            self._image.close()
+            self._image = None
 
     def _imaged(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments without what all workers have in an image, if there is one."""
@@ -136,26 +179,35 @@ class Tasks:
 
     Args:
         links: The links.
-        number: The worker.
+        place: The number of the worker's link.
+
+    Attributes:
+        place: The same.
+        worker: The worker's own number.
+        in_hand: The indices of the batches that it was asked for and that have not come, by their number.
+        is_last: Whether the last task was sent.
     """
 
-    def __init__(self, links: _lib.Links, number: int) -> None:
-        self._links = links
-        self._number = number
+    def __init__(self, links: _lib.Links, place: int) -> None:
+        self.place = place
+        self.worker = place
         self.in_hand: dict[int, Any] = {}
         self.is_last = False
+        self._links = links
 
     def put(self, task: Any) -> None:
-        """Sends a task; None for the last.
+        """Sends a task: a number and indices, and the key of samples that are keyed; None for the last.
 
         Raises:
             Exception: The indices do not pickle.
         """
-        self._links.send(self._number, dumps(task)[0])
+        if isinstance(task, tuple):
+            seq, indices, *key = task
+            task = seq, indices, key[0] if key else None
+        self._links.send(self.place, dumps(task)[0])
         if task is None:
             self.is_last = True
         elif isinstance(task, tuple):
-            seq, indices = task
             self.in_hand[seq] = indices
 
     def cancel_join_thread(self) -> None:

@@ -17,6 +17,12 @@ _LEVERS = {
     "sample, waiting": "what the dataset waits for: keep it on faster storage, or use more workers",
 }
 
+_OF_THE_STEP = (
+    "samples that are made natively, which hold no interpreter",
+    "a processor of the step's own",
+)
+"""What helps a step that gets longer beside Python workers; beside native threads."""
+
 _NEVER = 0.005
 _HARDLY = 0.03
 """A training that waits for less than this part of its time has all that it needs."""
@@ -43,8 +49,9 @@ def advice(findings: Findings) -> str:
     needs = f"needs {_cores(wanted * cpu_ms / 1e3)} for {number(wanted)} samples/s{for_ranks}"
     longer = _longer(findings)
     if plan.waiting <= _HARDLY:
-        if longer <= _STRETCHED:
-            lever = "the training itself"
+        lever = (
+            "the training itself" if longer <= _STRETCHED else _OF_THE_STEP[plan.lane == "native"]
+        )
         beside = f", whose step gets {longer:.0%} longer beside it" if longer > _STRETCHED else ""
         return (
             f"{needs}, {cores:g} here: with {settings} the training {_waits(plan.waiting)}{beside}; "

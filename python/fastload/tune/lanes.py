@@ -58,8 +58,8 @@ def compare(bench: Bench, making: Making, runs: int) -> Lanes:
 
 def best_of(runs: Sequence[Run]) -> Run | None:
     """Returns the run of the fewest processors among those whose rate is as good as the highest."""
-    top = max((run.rate for run in runs), default=0.0)
-    alike = [run for run in runs if run.rate >= ALIKE * top and run.rate > 0]
+    top = max((run.steady_rate for run in runs), default=0.0)
+    alike = [run for run in runs if run.steady_rate >= ALIKE * top and run.rate > 0]
     return min(alike, key=lambda run: (round(run.cpu_cores, 1), run.workers), default=None)
 
 
@@ -101,7 +101,7 @@ def _worth_more(made: dict[int, Run], workers: int, bench: Bench, making: Making
     waits = making.sample_cpu_ms < making.sample_ms / 2
     if last.workers >= bench.host.cores and not waits and last.cpu_cores > 0.9 * bench.host.cores:
         return False
-    return last.rate >= _GAIN * before[0].rate
+    return last.steady_rate >= _GAIN * before[0].steady_rate
 
 
 def _between(made: dict[int, Run], bench: Bench) -> int | None:

@@ -94,6 +94,13 @@ class Run:
         return self.samples / self.seconds if self.seconds else 0.0
 
     @property
+    def steady_rate(self) -> float:
+        """Samples per second of a training with the median step: one long step of other causes is no matter."""
+        if not self.step_ms or not self.batches:
+            return self.rate
+        return 1e3 * self.samples / self.batches / (self.step_ms + self.wait_ms)
+
+    @property
     def waiting(self) -> float:
         """Part of the time that is spent waiting for batches."""
         return min(1.0, self.wait_ms * self.batches / 1e3 / self.seconds) if self.seconds else 1.0

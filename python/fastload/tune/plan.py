@@ -132,8 +132,8 @@ def _chosen(bench: Bench, runs: list[Run]) -> Run | None:
     """Returns the smallest setting at which a training never waits; without one, the best rate."""
     if bench.step is not None:
         enough = [run for run in runs if run.keeps_up]
-        rate = max((run.rate for run in runs), default=0.0)
-        enough = [run for run in enough if run.rate >= ALIKE * rate]
+        top = max((run.steady_rate for run in runs), default=0.0)
+        enough = [run for run in enough if run.steady_rate >= ALIKE * top]
         if enough:
             return min(enough, key=lambda run: run.workers)
     return best_of(runs)
@@ -158,11 +158,13 @@ def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]
         flat = len(made) > 2 and made[-1].waiting >= made[-2].waiting - _LESS
         if flat or (len(made) > 1 and made[-1].keeps_up):
             break
-    top = max(run.rate for run in made)
+    top = max(run.steady_rate for run in made)
     least = min(run.waiting for run in made)
-    enough = [run for run in made if run.rate >= ALIKE * top and run.waiting <= least + 2 * _LESS]
+    enough = [
+        run for run in made if run.steady_rate >= ALIKE * top and run.waiting <= least + 2 * _LESS
+    ]
     enough = [run for run in enough if run.depth >= _LEAST] or enough
-    best = enough[0] if enough else max(made, key=lambda run: run.rate)
+    best = enough[0] if enough else max(made, key=lambda run: run.steady_rate)
     rate = plan.rate if bench.step is None else best.rate
     return replace(plan, depth=best.depth, rate=rate, waiting=best.waiting), tuple(made)
 

@@ -184,7 +184,7 @@ def plan(found: Plan, lane: str) -> str:
     return (
         f"Loader(..., {arguments(found, lane)}): {number(found.rate)} samples/s, "
         f"the training waits {found.waiting:.1%} of its time\n"
-        f"costs ask for {found.predicted} workers; limits in samples/s: {allowed or 'none known'}; "
+        f"costs ask for {found.predicted} worker{'' if found.predicted == 1 else 's'}; limits in samples/s: {allowed or 'none known'}; "
         f"tried {tried}"
     )
 

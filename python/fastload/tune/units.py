@@ -2,6 +2,8 @@
 
 __all__ = ["ms", "number", "size"]
 
+_LEAST = 0.001
+
 
 def number(rate: float) -> str:
     """Returns a rate with as many digits as mean something."""
@@ -10,6 +12,8 @@ def number(rate: float) -> str:
 
 def ms(time: float) -> str:
     """Returns milliseconds with as many digits as mean something."""
+    if 0 < time < _LEAST:
+        return f"<{_LEAST:g}"
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 

@@ -156,7 +156,10 @@ def _settings(found: Plan, lane: str) -> str:
     rows = [
         ("", ""),
         ("measured", f"{number(found.rate)} samples/s, waits {found.waiting:.1%}"),
-        ("asked for by the costs", f"{found.predicted} workers"),
+        (
+            "asked for by the costs",
+            f"{found.predicted} worker{'' if found.predicted == 1 else 's'}",
+        ),
         *((f"limit: {name}", rate) for name, rate in limits),
         ("tried", ", ".join(f"{run.workers}: {number(run.rate)}" for run in found.tried)),
     ]
@@ -195,7 +198,11 @@ def _table(rows: Sequence[Sequence[str]], mark: str = "") -> str:
         chosen = ' class="chosen"' if mark and row[-1] == mark else ""
         lines.append(f"<tr{chosen}>")
         for cell in row:
-            kind = ' class="n"' if cell[:1].isdigit() or (cell[:1] in "+-" and cell) else ""
+            kind = (
+                ' class="n"'
+                if cell[:1].isdigit() or (cell[:1] in "+-<" and cell != "<- use this" and cell)
+                else ""
+            )
             lines.append(f"<td{kind}>{escape(cell.removeprefix('<- '))}</td>")
         lines.append("</tr>")
     return "\n".join([*lines, "</tbody></table>"])

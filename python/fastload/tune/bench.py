@@ -67,9 +67,13 @@ class Bench:
         self.tell(_doing(lane, workers, depth))
         if depth is not None and lane != "inline":
             changes["prefetch_factor"] = max(1, -(-depth // max(1, workers)))
-        loader = self.target.variant(lane, workers, **changes)
-        native_depth = depth if lane == "native" else None
-        run = measure(loader, seconds, self.watch, lane=lane, step=step, depth=native_depth)
+        try:
+            loader = self.target.variant(lane, workers, **changes)
+        except (TypeError, ValueError) as error:  # a lane that it cannot take
+            run = Run(lane, workers, depth or 0, error=" ".join(str(error).split()))
+        else:
+            native_depth = depth if lane == "native" else None
+            run = measure(loader, seconds, self.watch, lane=lane, step=step, depth=native_depth)
         self.runs.append(run)
         self.tell.result(_result(run))
         return run

@@ -15,7 +15,10 @@ from torch.utils.data import Subset
 
 from fastload.dataset import Dataset as Columns
 
-__all__ = ["evict", "files_of", "opened"]
+__all__ = ["CAN_EVICT", "evict", "files_of", "opened"]
+
+CAN_EVICT = hasattr(os, "posix_fadvise")
+"""Whether this system puts files out of the page cache."""
 
 _LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
 """Attributes by which columns, torchvision's datasets and many others list a file for each sample."""

@@ -6,7 +6,6 @@ goes on. Invariant: torch's, numpy's and Python's generators are afterwards what
 """
 
 import contextlib
-import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import torch
 
 from fastload.tune.deadline import Overdue, within
 from fastload.tune.step import Step
+from fastload.tune.undisturbed import undisturbed
 from fastload.tune.usage import LoadingClock
 from fastload.tune.watch import Watch
 
@@ -146,7 +146,7 @@ def measure(
     workers = int(loader.num_workers)
     ahead = (loader.prefetch_factor or 0) * workers
     taken = _Taken(loader, lane, step, watch, depth)
-    with _undisturbed(loader):
+    with undisturbed(loader):
         try:
             with within(3 + 3 * seconds + (4 * step.alone_s if step else 0.0)):
                 taken.run(seconds)
@@ -183,7 +183,11 @@ class _Taken:
         """Takes batches: the first ones uncounted, then for some seconds."""
         self._watch.begin(f"{self._lane}, {int(self._loader.num_workers)}")
         began = time.perf_counter()
-        self._begin_epoch()
+        try:
+            self._begin_epoch()
+        except Exception as error:  # its workers cannot be started
+            self._errors, self._error = 1, f"{type(error).__name__}: {_line(error)}"
+            return
         for place, _ in enumerate(self._batches(began + 2 * seconds + 2)):
             if place == 0:
                 self._first_s = time.perf_counter() - began
@@ -341,20 +345,3 @@ def _line(error: BaseException) -> str:
     """Returns the last line of an error: torch puts a worker's traceback before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else ""
-
-
-@contextlib.contextmanager
-def _undisturbed(loader: Any) -> Iterator[None]:
-    """Puts the generators back that a loader draws from."""
-    own = [getattr(loader, "generator", None), getattr(loader.sampler, "generator", None)]
-    generators = {id(each): each for each in own if isinstance(each, torch.Generator)}
-    states = [(each, each.get_state()) for each in generators.values()]
-    torchs, numpys, pythons = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(torchs)
-        np.random.set_state(numpys)
-        random.setstate(pythons)
-        for each, state in states:
-            each.set_state(state)

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from fastload.tune.deadline import Overdue, within
 from fastload.tune.interpreter import held_share
 from fastload.tune.target import Target
+from fastload.tune.undisturbed import undisturbed
 
 __all__ = ["Making", "make"]
 
@@ -60,7 +62,10 @@ def make(target: Target, seconds: float) -> Making | None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in a worker
     try:
-        return _make(loader, target, seconds)
+        with undisturbed(loader), within(3 + 4 * seconds):
+            return _make(loader, target, seconds)
+    except Overdue:
+        return None
     finally:
         torch.set_num_threads(threads)
 

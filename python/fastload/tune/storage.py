@@ -17,10 +17,11 @@ import torch.utils._pytree as tree
 
 from fastload.tune.bench import Bench
 from fastload.tune.deadline import Overdue, within
-from fastload.tune.files import evict, files_of, opened
+from fastload.tune.files import CAN_EVICT, evict, files_of, opened
 from fastload.tune.findings import Storage
 from fastload.tune.measure import Run, size_of
 from fastload.tune.step import Step
+from fastload.tune.undisturbed import undisturbed
 
 __all__ = ["compare"]
 
@@ -50,9 +51,9 @@ def compare(bench: Bench, best: Run, seconds: float) -> Storage | None:
         return None
     made = bench.target.variant(best.lane, best.workers, batch_sampler=batches)
     try:
-        with within(4 * seconds + 5):
+        with undisturbed(made), within(4 * seconds + 5):
             return _runs(bench, made, best, batches, paths, seconds)
-    except Overdue:
+    except (Overdue, OSError, RuntimeError):  # too slow, or its workers cannot be started
         return None
     finally:
         _end(made)
@@ -72,7 +73,7 @@ def _runs(
     warm = samples / max(_epoch(loader)[1], 1e-9)
     cold = bytes_per_s = None
     total = 0
-    if paths:
+    if paths and CAN_EVICT:
         bench.tell("files out of the page cache")
         total = evict(paths)
         cold = samples / max(_epoch(loader)[1], 1e-9)

@@ -7,8 +7,10 @@ cannot be loaded. Invariant: a variant of a target is the user's own loader with
 import contextlib
 import importlib
 import importlib.util
+import itertools
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,11 +22,14 @@ from fastload.columns import Image
 from fastload.lanes import Choice, choose
 from fastload.loader import Loader
 from fastload.threads.copies import copied
+from fastload.tune.undisturbed import undisturbed
 
 __all__ = ["BATCH_SIZE", "Target", "TargetError", "named", "resolve"]
 
 BATCH_SIZE = 32
 """Samples of a batch where the target does not say."""
+
+_LOOKED_AT = 20
 
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -59,17 +64,27 @@ class Target:
         """Whether its dataset is iterated, so that workers would repeat each other's samples."""
         return isinstance(self.loader.dataset, IterableDataset)
 
-    @property
+    @cached_property
     def batch_size(self) -> int:
-        """Samples of a batch; of batches that a sampler makes, those of the first ones."""
-        size = self.loader.batch_size
-        return 1 if size is None else int(size)
+        """Samples of a batch; of batches that a sampler makes, the mean of the first ones."""
+        loader = self.loader
+        if loader.batch_size is not None:
+            return int(loader.batch_size)
+        if loader.batch_sampler is None:
+            return 1
+        with undisturbed(loader):
+            first = [len(batch) for batch in itertools.islice(loader.batch_sampler, _LOOKED_AT)]
+        return max(1, round(sum(first) / max(1, len(first))))
 
     @property
     def samples(self) -> int | None:
-        """Samples of an epoch, if that is known."""
-        with contextlib.suppress(TypeError, NotImplementedError):
-            return len(self.loader.sampler) if self.loader.sampler else len(self.loader.dataset)
+        """Samples of an epoch, of all ranks that share it; None where that is unknown."""
+        sampler = self.loader.sampler
+        if (shared := getattr(sampler, "total_size", None)) is not None:
+            return int(shared)
+        for sized in (sampler, self.loader.dataset):
+            with contextlib.suppress(TypeError, NotImplementedError):
+                return len(sized)
         return None
 
     def variant(self, lane: str, workers: int, **changes: Any) -> Any:

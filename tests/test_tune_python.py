@@ -69,10 +69,8 @@ def test_the_dataset_is_left_as_it_was(folder):
     (folder / "watched.py").write_text(
         "import atexit, pathlib, targets\n"
         "def loader():\n"
-        "    made = targets.python()\n"
-        "    state = made.generator\n"
         "    atexit.register(lambda: pathlib.Path('seen').write_text(str(targets.DATASET.seen)))\n"
-        "    return made\n"
+        "    return targets.python()\n"
     )
     found(folder, "watched:loader", seconds=2)
     assert (folder / "seen").read_text() == "0"

@@ -97,8 +97,7 @@ class Target:
         if lane == "inline":
             changes["workers"] = "auto"
             changes.pop("prefetch_factor", None)
-            if not {"dataset", "batch_sampler", "sampler"} & changes.keys():
-                changes |= self._copy()
+            changes = self._copy() | changes
         else:
             changes["workers"] = lane
             if lane != "native":
@@ -109,10 +108,7 @@ class Target:
         """Returns what Python runs in the thread that asks, as a worker's own."""
         loader = self.loader
         parts = copied(loader.dataset, loader.collate_fn, None)
-        changes = {"dataset": parts.dataset, "collate_fn": parts.collate_fn}
-        if not self.is_iterable and loader.batch_size is not None:
-            changes["sampler"] = loader.sampler
-        return changes
+        return {"dataset": parts.dataset, "collate_fn": parts.collate_fn}
 
 
 def resolve(name: str, batch_size: int | None = None) -> Target:

@@ -1,6 +1,10 @@
 """`python -m fastload.tune` on datasets in Python: lanes, what they cost the step, and errors."""
 
+import sys
+
 import pytest
+
+from fastload.tune.target import resolve
 
 from ._photographs import write_photographs
 from ._tune import TAKES_TIME, found, tune, write_targets
@@ -54,8 +58,8 @@ def test_pictures_beside_a_real_step(folder):
     costs = account["lanes"]["costs"]
     assert {cost["run"]["lane"] for cost in costs} == {"inline", "process", "threads"}
     assert all(cost["run"]["step_ms"] >= 10 for cost in costs if cost["run"]["batches"])
-    best = max(cost["run"]["rate"] for cost in costs)
-    assert chosen(account)["rate"] >= 0.97 * best
+    best = max(cost["run"]["steady_rate"] for cost in costs)
+    assert chosen(account)["steady_rate"] >= 0.97 * best
     assert account["storage"]["files"] > 0
 
 
@@ -74,3 +78,29 @@ def test_the_dataset_is_left_as_it_was(folder):
     )
     found(folder, "watched:loader", seconds=2)
     assert (folder / "seen").read_text() == "0"
+
+
+def test_inline_loading_runs_a_copy(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    target = resolve("targets:python")
+    for changes in ({}, {"batch_size": 4}, {"batch_sampler": [[0, 1]]}):
+        loader = target.variant("inline", 0, **changes)
+        next(iter(loader))
+        assert loader.dataset is not target.loader.dataset
+    assert target.loader.dataset.seen == 0
+    del sys.modules["targets"]
+
+
+def test_a_dataset_that_cannot_be_pickled_is_told(folder):
+    (folder / "odd.py").write_text(
+        "import threading, torch, targets\n"
+        "class Odd(targets.Counted):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.lock = threading.Lock()\n"
+        "def loader():\n"
+        "    return torch.utils.data.DataLoader(Odd(), 8)\n"
+    )
+    account = found(folder, "odd:loader", seconds=2)
+    assert "cannot pickle '_thread.lock' object" in account["lanes"]["why_not_pickled"]

@@ -29,7 +29,8 @@ class Bench:
         deadline: By when.
         tell: Tells what is being done.
         watch: Sees the memory.
-        step: The training's step, if it is known.
+        step: The step that runs are made beside; None for none.
+        is_asked: Whether that is what the user named.
         runs: What was measured so far.
     """
 
@@ -39,6 +40,7 @@ class Bench:
     tell: Progress
     watch: Watch
     step: Step | None = None
+    is_asked: bool = False
     runs: list[Run] = field(default_factory=list)
 
     def run(

@@ -63,7 +63,8 @@ def _tune(asked: argparse.Namespace) -> int:
 def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> int:
     deadline = Deadline(asked.seconds, later=len(set(asked.batch_sizes)))
     progress = Progress(deadline)
-    bench = Bench(target, Host.here(), deadline, progress, Watch(progress.tick), step)
+    watch = Watch(progress.tick)
+    bench = Bench(target, Host.here(), deadline, progress, watch, step, is_asked=step is not None)
     study = Study(bench, Asked(asked.batch_sizes, asked.accumulate))
     code = 0
     try:

@@ -249,7 +249,7 @@ def as_json(findings: Findings) -> str:
     return json.dumps(account, indent=1, allow_nan=False)
 
 
-_DERIVED = ("rate", "waiting", "cpu_ms", "cores")
+_DERIVED = ("rate", "steady_rate", "waiting", "keeps_up", "cpu_ms", "cores")
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from fastload.tune.measure import Run
 from fastload.tune.samples import Making
 from fastload.tune.step import StandIn, Step
 
-__all__ = ["ALIKE", "best_of", "compare", "counts"]
+__all__ = ["ALIKE", "best_of", "compare", "counts", "stand_in"]
 
 ALIKE = 0.97
 """Rates of at least this part of the highest one count as the same."""
@@ -24,36 +24,42 @@ _GAIN = 1.05
 
 _MOST = 32
 
+_SHORTEST_S, _LONGEST_S = 0.001, 0.5
+"""Of stand-ins."""
+
 
 def compare(bench: Bench, making: Making, runs: int) -> Lanes:
     """Measures the lanes of a target whose samples are made in Python.
 
     Args:
-        bench: Where to measure.
+        bench: Where to measure; it has a step.
         making: What a sample takes.
         runs: How many runs of this length the time has to suffice for.
     """
     loader = bench.target.loader
     sent = pickled(loader.dataset, loader.collate_fn, loader.worker_init_fn)
-    step, made = bench.step, list(_runs(bench, making, runs))
-    if step is None and (fastest := max((run.rate for run in made), default=0.0)) > 0:
-        step = StandIn(min(0.5, bench.target.batch_size / fastest))
-        step.measure(None, 0.2)
-        made = [
-            bench.run(run.lane, run.workers, bench.deadline.share(runs // 2), step=step)
-            for run in _bests(made)
-        ]
+    step = bench.step
+    assert step is not None
+    made = list(_runs(bench, making, runs))
     chosen = best_of(made)
     return Lanes(
         costs=tuple(LaneCost(run, _cost(run, step), run is chosen) for run in made),
-        step=step.name if step is not None else "",
-        step_ms=1e3 * step.alone_s if step is not None else 0.0,
+        step=step.name,
+        step_ms=1e3 * step.alone_s,
         held_share=making.held_share,
         sample_p50_ms=making.sample_p50_ms,
         sample_p99_ms=making.sample_p99_ms,
         pickled_bytes=sent.bytes,
         why_not_pickled=sent.why_not,
     )
+
+
+def stand_in(bench: Bench, making: Making) -> Step:
+    """Returns a step that takes batches as fast as the processors here could make them."""
+    seconds = bench.target.batch_size * making.cpu_ms / 1e3 / max(1.0, bench.host.cores)
+    step = StandIn(min(_LONGEST_S, max(_SHORTEST_S, seconds)))
+    step.measure(None, 0.2)
+    return step
 
 
 def best_of(runs: Sequence[Run]) -> Run | None:
@@ -85,7 +91,7 @@ def _runs(bench: Bench, making: Making, runs: int) -> Iterator[Run]:
             yield made[workers]
             if not made[workers].batches:
                 break
-        if (between := _between(made, bench)) is not None:
+        if (between := _between(made)) is not None:
             yield bench.run(lane, between, share, step=bench.step)
 
 
@@ -94,7 +100,7 @@ def _worth_more(made: dict[int, Run], workers: int, bench: Bench, making: Making
     if workers not in counts(bench, "process"):
         return False
     last, *before = list(made.values())[::-1]
-    if bench.step is not None and last.keeps_up:
+    if last.keeps_up:
         return False
     if not before:
         return True
@@ -104,23 +110,14 @@ def _worth_more(made: dict[int, Run], workers: int, bench: Bench, making: Making
     return last.steady_rate >= _GAIN * before[0].steady_rate
 
 
-def _between(made: dict[int, Run], bench: Bench) -> int | None:
-    """Returns a number between the fewest workers that are enough for a step and the most that are not."""
-    if bench.step is None:
-        return None
+def _between(made: dict[int, Run]) -> int | None:
+    """Returns a number between the fewest workers that are enough and the most that are not."""
     enough = min((n for n, run in made.items() if run.keeps_up), default=0)
     short = max((n for n, run in made.items() if not run.keeps_up and n < enough), default=0)
     return (enough + short) // 2 if short and enough - short > 1 else None
 
 
-def _bests(runs: Sequence[Run]) -> list[Run]:
-    """Returns the best run of each lane that made any batch."""
-    lanes = dict.fromkeys(run.lane for run in runs)
-    found = (best_of([run for run in runs if run.lane == lane]) for lane in lanes)
-    return [run for run in found if run is not None]
-
-
-def _cost(run: Run, step: Step | None) -> float | None:
-    if step is None or not step.alone_s or not run.batches:
+def _cost(run: Run, step: Step) -> float | None:
+    if not step.alone_s or not run.batches:
         return None
     return run.step_ms / 1e3 / step.alone_s - 1

@@ -54,6 +54,7 @@ class Run:
         samples: Samples in them.
         first_s: Seconds from the start to the first batch.
         cpu_cores: Processors that loading kept busy.
+        taking_ms: Processor milliseconds of a sample in the thread that takes batches.
         wait_ms: What was waited for a batch, in milliseconds: the mean.
         wait_p99_ms: The same: what 99 of 100 batches do not exceed.
         step_ms: The step beside it: the median; 0 without a step.
@@ -76,6 +77,7 @@ class Run:
     samples: int = 0
     first_s: float = 0.0
     cpu_cores: float = 0.0
+    taking_ms: float = 0.0
     wait_ms: float = 0.0
     wait_p99_ms: float = 0.0
     step_ms: float = 0.0
@@ -304,6 +306,7 @@ class _Taken:
             samples=samples if batches else 0,
             first_s=self._first_s,
             cpu_cores=self._cpu_s / self._seconds if self._seconds else 0.0,
+            taking_ms=1e3 * self._clock.taking_s / max(1, samples),
             wait_ms=1e3 * float(waits.mean()),
             wait_p99_ms=1e3 * float(np.quantile(waits, 0.99)),
             step_ms=1e3 * float(np.median(steps)),

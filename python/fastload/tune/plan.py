@@ -24,6 +24,9 @@ _HEADROOM = 1.1
 
 _DEPTHS = (1, 2, 4, 8, 16)
 
+_PASSED = 0.95
+"""A limit below this part of a rate that was reached is none."""
+
 _LESS = 0.01
 """Waiting of which this part of the time less is no less."""
 
@@ -114,6 +117,7 @@ def verified(
             break
         centre = best.workers
     best = _chosen(bench, list(tried.values()))
+    allowed = _unrefuted(allowed, list(tried.values()))
     limit = next(iter(allowed), "")
     return Plan(
         lane=lane,
@@ -137,6 +141,12 @@ def _chosen(bench: Bench, runs: list[Run]) -> Run | None:
         if enough:
             return min(enough, key=lambda run: run.workers)
     return best_of(runs)
+
+
+def _unrefuted(allowed: Mapping[str, float], runs: list[Run]) -> dict[str, float]:
+    """Returns the limits that no run has passed: an estimate that one has was wrong."""
+    reached = max((run.rate for run in runs), default=0.0)
+    return {name: rate for name, rate in allowed.items() if rate >= _PASSED * reached}
 
 
 def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]]:
@@ -171,5 +181,6 @@ def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]
 
 def inline(run: Run, allowed: Mapping[str, float]) -> Plan:
     """Returns the settings where no worker does better than none."""
+    allowed = _unrefuted(allowed, [run])
     limit = next(iter(allowed), "")
     return Plan("inline", 0, 0, 0, allowed, limit, run.rate, run.waiting, (run,))

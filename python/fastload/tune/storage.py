@@ -6,7 +6,7 @@ Training", VLDB 2021). Files are read only, and put out with `posix_fadvise`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from fastload.tune.deadline import Overdue, within
 from fastload.tune.files import CAN_EVICT, evict, files_of, opened
 from fastload.tune.findings import Storage
 from fastload.tune.measure import Run, size_of
-from fastload.tune.step import Step
 from fastload.tune.undisturbed import undisturbed
 
 __all__ = ["compare"]
@@ -140,13 +139,12 @@ def _cached(bench: Bench, batch: Any, seconds: float) -> float | None:
     if batch is None:
         return None
     bench.tell("batches in memory")
-    take: Callable[[Any], object] = bench.step or _copied
-    if isinstance(bench.step, Step) and bench.step.alone_s > 0:
+    if bench.step is not None and bench.is_asked:
         return size_of(batch) / bench.step.alone_s
     taken = 0
     until = (began := time.perf_counter()) + min(seconds, 0.5)
     while time.perf_counter() < until:
-        take(batch)
+        _copied(batch)
         taken += size_of(batch)
     return taken / (time.perf_counter() - began)
 

@@ -122,10 +122,10 @@ class Study:
             except StopIteration:
                 break
             except Exception as error:
-                first = error
+                failed = error
         else:
-            words = (str(first).strip().splitlines() or [""])[-1]
-            msg = f"{target.name}: 100 batches in a row fail, the last with {type(first).__name__}: {words}"
+            words = (str(failed).strip().splitlines() or [""])[-1]
+            msg = f"{target.name}: 100 batches in a row fail, the last with {type(failed).__name__}: {words}"
             raise TargetError(msg)
         msg = f"{target.name} has no batch: is it empty?"
         raise TargetError(msg)
@@ -182,6 +182,7 @@ class Study:
         return Costs(
             cpu_s=one.cpu_ms / 1e3,
             work_s=max(one.busy_ms, 1e-6) / 1e3,
+            serial_s=one.taking_ms / 1e3,
             file_bytes=one.read_bytes or (found.file_bytes if found else 0.0),
             # Files that are in the page cache are not waited for.
             bytes_per_s=found.bytes_per_s if found and reads > one.busy_ms / 2 else None,
@@ -198,19 +199,20 @@ class Study:
             raise TargetError(msg)
         work = stages.python(making)
         first = len(bench.runs)
-        found = lanes.compare(bench, making, 16)
+        if bench.step is None:
+            bench.step = lanes.stand_in(bench, making)
+        found = lanes.compare(bench, making, 14)
         self.known["lanes"] = found
         runs = bench.runs[first:]
         if not any(run.batches for run in runs):
             self._check(runs[0])
         chosen = next((cost.run for cost in found.costs if cost.chosen), runs[0])
-        alike = [run for run in runs if (run.step_ms > 0) == (bench.step is not None)]
-        known = tuple(run for run in alike if run.lane == chosen.lane)
+        known = tuple(run for run in runs if run.lane == chosen.lane)
         self.known["curves"] = stages.curves([run for run in known if run.workers], 64)
         self._tabulate(work, chosen)
         share = bench.deadline.share(9, 4.0)
         self.known["storage"] = storage.compare(bench, chosen, share)
-        costs = self._python_costs(making, chosen.lane)
+        costs = self._python_costs(making, chosen)
         allowed = plan.limits(costs, bench.host.cores, bench.host.ranks)
         most = lanes.counts(bench, chosen.lane)[-1]
         if chosen.lane == "inline":
@@ -221,13 +223,14 @@ class Study:
         self._settle(chosen.lane, workers, allowed, most, known, start=chosen.workers)
         self._tabulate(work, chosen)
 
-    def _python_costs(self, making: Making, lane: str) -> Costs:
+    def _python_costs(self, making: Making, run: Run) -> Costs:
         found = self.known.get("storage")
         waits = making.sample_cpu_ms < making.sample_ms / 2
         return Costs(
             cpu_s=making.cpu_ms / 1e3,
             work_s=making.work_ms / 1e3,
-            held_s=making.held_share * making.work_ms / 1e3 if lane == "threads" else 0.0,
+            serial_s=run.taking_ms / 1e3 if run.lane != "inline" else 0.0,
+            held_s=making.held_share * making.work_ms / 1e3 if run.lane == "threads" else 0.0,
             file_bytes=found.file_bytes if found else 0.0,
             bytes_per_s=found.bytes_per_s if found and waits else None,
         )
@@ -297,6 +300,7 @@ class Study:
             words.append("some runs were broken off, because a batch took far longer than the run")
         if bench.target.is_iterable:
             words.append(
-                "an iterable dataset has one worker here: several repeat its samples unless it shards itself"
+                "an iterable dataset has its own number of workers here: others repeat its samples "
+                "unless it shards itself"
             )
         return words

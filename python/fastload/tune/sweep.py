@@ -114,7 +114,8 @@ def _tried(
         return Try(size, None, refusal, out_of_memory=True)
     bench.tell(f"batches of {size}")
     try:
-        run = bench.run(lane, workers, seconds, step=bench.step, batch_size=size)
+        step = bench.step if bench.is_asked else None
+        run = bench.run(lane, workers, seconds, step=step, batch_size=size)
     except (MemoryError, torch.OutOfMemoryError) as error:
         words = (str(error).splitlines() or [""])[0]
         return Try(size, None, f"{type(error).__name__}: {words}", 1.0, out_of_memory=True)

@@ -46,12 +46,13 @@ class LoadingClock:
 
     Attributes:
         queued_s: For how long native threads could have run and had no processor, once it was read.
+        taking_s: What the thread that takes batches spent on that, likewise.
     """
 
     def __init__(self, lane: str) -> None:
         self._all_threads = lane == "threads"
         self._pool = PoolClock()
-        self._stepped_s = self.queued_s = 0.0
+        self._stepped_s = self.queued_s = self.taking_s = 0.0
 
     def start(self) -> None:
         """Counts from now on."""
@@ -70,6 +71,7 @@ class LoadingClock:
         workers_s = processor_s(children()) - self._workers_s
         pool = self._pool.passed()
         self.queued_s = pool.queued_s
+        self.taking_s = max(0.0, time.thread_time() - self._thread_s - self._stepped_s)
         if self._all_threads:
             own_s = time.process_time() - self._process_s
         else:

@@ -28,8 +28,8 @@ _SHORTEST_S, _LONGEST_S = 0.001, 0.5
 """Of stand-ins."""
 
 
-def compare(bench: Bench, making: Making, runs: int) -> Lanes:
-    """Measures the lanes of a target whose samples are made in Python.
+def compare(bench: Bench, making: Making, runs: int) -> Iterator[Lanes]:
+    """Measures the lanes of a target whose samples are made in Python; yields what is known after each run.
 
     Args:
         bench: Where to measure; it has a step.
@@ -40,18 +40,20 @@ def compare(bench: Bench, making: Making, runs: int) -> Lanes:
     sent = pickled(loader.dataset, loader.collate_fn, loader.worker_init_fn)
     step = bench.step
     assert step is not None
-    made = list(_runs(bench, making, runs))
-    chosen = best_of(made)
-    return Lanes(
-        costs=tuple(LaneCost(run, _cost(run, step), run is chosen) for run in made),
-        step=step.name,
-        step_ms=1e3 * step.alone_s,
-        held_share=making.held_share,
-        sample_p50_ms=making.sample_p50_ms,
-        sample_p99_ms=making.sample_p99_ms,
-        pickled_bytes=sent.bytes,
-        why_not_pickled=sent.why_not,
-    )
+    made: list[Run] = []
+    for run in _runs(bench, making, runs):
+        made.append(run)
+        chosen = best_of(made)
+        yield Lanes(
+            costs=tuple(LaneCost(each, _cost(each, step), each is chosen) for each in made),
+            step=step.name,
+            step_ms=1e3 * step.alone_s,
+            held_share=making.held_share,
+            sample_p50_ms=making.sample_p50_ms,
+            sample_p99_ms=making.sample_p99_ms,
+            pickled_bytes=sent.bytes,
+            why_not_pickled=sent.why_not,
+        )
 
 
 def stand_in(bench: Bench, making: Making) -> Step:
@@ -85,8 +87,10 @@ def _runs(bench: Bench, making: Making, runs: int) -> Iterator[Run]:
     for lane in ("process", "threads"):
         made: dict[int, Run] = {}
         for workers in counts(bench, lane):
-            if made and not _worth_more(made, workers, bench, making):
+            if made and not _worth_more(made, bench, making):
                 break
+            if workers not in counts(bench, lane):
+                break  # a worker was seen to take more memory than was thought
             made[workers] = bench.run(lane, workers, share, step=bench.step)
             yield made[workers]
             if not made[workers].batches:
@@ -95,10 +99,8 @@ def _runs(bench: Bench, making: Making, runs: int) -> Iterator[Run]:
             yield bench.run(lane, between, share, step=bench.step)
 
 
-def _worth_more(made: dict[int, Run], workers: int, bench: Bench, making: Making) -> bool:
+def _worth_more(made: dict[int, Run], bench: Bench, making: Making) -> bool:
     """Returns whether more workers than those tried may do better."""
-    if workers not in counts(bench, "process"):
-        return False
     last, *before = list(made.values())[::-1]
     if last.keeps_up:
         return False

@@ -72,8 +72,9 @@ class Study:
             self._python()
         if self.asked.batch_sizes:
             made = self.known.get("plan")
-            sweep = sizes.sweep(self.bench, self.asked.batch_sizes, made, self.asked.accumulate)
-            self.known["sweep"] = sweep
+            asked = self.asked
+            for found in sizes.sweep(self.bench, asked.batch_sizes, made, asked.accumulate):
+                self.known["sweep"] = found
 
     def findings(self, *, interrupted: bool = False) -> Findings:
         """Returns what is known by now."""
@@ -201,8 +202,8 @@ class Study:
         first = len(bench.runs)
         if bench.step is None:
             bench.step = lanes.stand_in(bench, making)
-        found = lanes.compare(bench, making, 14)
-        self.known["lanes"] = found
+        for found in lanes.compare(bench, making, 14):
+            self.known["lanes"] = found
         runs = bench.runs[first:]
         if not any(run.batches for run in runs):
             self._check(runs[0])

@@ -4,7 +4,7 @@ Owns the verdict on a series of runs; they differ in the batch size alone. A siz
 memory is refused before it is tried.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,8 +57,10 @@ def check(target: Target) -> None:
         raise TargetError(msg)
 
 
-def sweep(bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int) -> Sweep:
-    """Measures batch sizes with the step, in ascending order.
+def sweep(
+    bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int
+) -> Iterator[Sweep]:
+    """Measures batch sizes with the step, in ascending order; yields what is known after each.
 
     Args:
         bench: Where to measure.
@@ -74,9 +76,9 @@ def sweep(bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int
     for place, size in enumerate(sizes):
         share = bench.deadline.share(len(sizes) - place, 6.0)
         tries.append(_tried(bench, lane, workers, size, share, tries))
+        yield judged(tries, bench.host.ranks, accumulate, bench.target.samples)
         if tries[-1].out_of_memory:
             break
-    return judged(tries, bench.host.ranks, accumulate, bench.target.samples)
 
 
 def judged(tries: Sequence[Try], ranks: int, accumulate: int, samples: int | None) -> Sweep:

@@ -80,7 +80,7 @@ def _depths(findings: Findings) -> Figure:
     if findings.plan is not None and any(
         run.depth == findings.plan.depth for run in findings.depths
     ):
-        marks = [Mark(findings.plan.depth, f"{findings.plan.depth} is enough")]
+        marks = [Mark(findings.plan.depth, f"chosen: {findings.plan.depth}")]
     beside = (
         f"Beside the step of {ms(findings.demand.step_ms)} ms."
         if findings.demand is not None
@@ -101,7 +101,7 @@ def _depths(findings: Findings) -> Figure:
 def _lanes(findings: Findings) -> Figure:
     assert findings.lanes is not None
     series = []
-    for colour, lane in enumerate(("inline", "process", "threads"), start=1):
+    for lane, colour in (("inline", 1), ("process", 2), ("threads", 4)):
         points = [
             Point(
                 max(1, cost.run.workers),

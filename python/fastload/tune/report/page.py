@@ -120,7 +120,9 @@ def _sections(findings: Findings) -> Iterator[str]:
         yield from _section("Where the time goes", _stages(findings), wide=True)
     if findings.lanes is not None:
         table = _table(lanes(findings.lanes), mark="<- use this")
-        yield from _section("Lanes", table + _words(python_words(findings.lanes)), wide=True)
+        yield from _section(
+            "Lanes", table + _words(_sentence(python_words(findings.lanes))), wide=True
+        )
     if findings.sweep is not None:
         table = _table(sweep(findings.sweep), mark="best")
         words = _words(_sentence(sweep_words(findings, findings.sweep)))

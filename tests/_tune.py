@@ -24,6 +24,7 @@ TARGETS = """
         return TensorDataset(torch.rand(4000, 8), torch.arange(4000))
 
     def loader():
+        print("a factory that talks")
         return fastload.Loader(tensors(), 50, shuffle=True)
 
     class Counted(Dataset):
@@ -94,6 +95,9 @@ TARGETS = """
     def broken():
         raise RuntimeError("no data here\\nand a second line")
 
+    def leaving():
+        raise SystemExit("no arguments were given")
+
     def number():
         return 7
 
@@ -102,6 +106,14 @@ TARGETS = """
 
     def collapsing(batch):
         time.sleep(len(batch[0]) * (0.0002 if len(batch[0]) <= 64 else 0.002))
+
+    def ending(batch):
+        if len(batch[0]) > 64:
+            raise MemoryError("no more than 64")
+
+    def odd(batch):
+        if len(batch[0]) != 32:
+            raise ValueError("batches have 32 samples")
 
     def failing(batch):
         raise ValueError("a step that fails")

@@ -30,6 +30,22 @@ def test_the_collapse_is_said(tmp_path):
     assert "collapses at 128: the step: " in done.stdout
 
 
+def test_a_step_for_which_memory_ends_is_named(tmp_path):
+    write_targets(tmp_path)
+    arguments = ["targets:tensors", "--batch-sizes", "32,64,128", "--step", "targets:ending"]
+    sweep = found(tmp_path, *arguments, seconds=2)["sweep"]
+    assert sweep["collapse"] == 128
+    assert sweep["cause"] == "memory: MemoryError: no more than 64"
+
+
+def test_a_step_that_fails_with_a_size_is_told(tmp_path):
+    write_targets(tmp_path)
+    arguments = ["targets:tensors", "--batch-sizes", "32,50", "--step", "targets:odd"]
+    sweep = found(tmp_path, *arguments, seconds=2)["sweep"]
+    assert sweep["best"] == 32
+    assert "batches have 32 samples" in sweep["notes"][1]
+
+
 def a_try(size, step_ms, wait_ms=0.0, **more):
     batches = 10
     seconds = batches * (step_ms + wait_ms) / 1e3

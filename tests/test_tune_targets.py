@@ -28,6 +28,7 @@ BAD = {
     "targets:nothing": "has no 'nothing'",
     "targets:": "module:function",
     "targets:broken": "RuntimeError: no data here",
+    "targets:leaving": "SystemExit: no arguments were given",
     "targets:number": "a Loader, a DataLoader or a dataset is needed, found int",
     "wrong:loader": "cannot be imported: ModuleNotFoundError",
     "texts": "has no images",

@@ -6,6 +6,7 @@ known by then.
 """
 
 import argparse
+import contextlib
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from fastload.tune.host import Host, assume_ranks
 from fastload.tune.progress import Progress
 from fastload.tune.recommended import recommended
 from fastload.tune.report import page
-from fastload.tune.step import StandIn, Step, real_step
+from fastload.tune.step import OUT_OF_MEMORY, StandIn, Step, real_step
 from fastload.tune.study import Asked, Study
 from fastload.tune.table import text
 from fastload.tune.target import Target, TargetError, resolve
@@ -36,18 +37,22 @@ def main(arguments: Sequence[str]) -> int:
     if asked.ranks is not None:
         assume_ranks(asked.ranks)
     try:
-        with warnings.catch_warnings():
+        # What the target prints is not the result.
+        with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             # Of more workers than processors: how they do is what is measured.
             warnings.filterwarnings("ignore", message="This DataLoader will")
-            return _tune(asked)
+            code, words = _tune(asked)
     except TargetError as error:
         return _refused(error, 2)
     except KeyboardInterrupt:
         return 130
+    sys.stdout.write(words)
+    sys.stdout.flush()
+    return code
 
 
-def _tune(asked: argparse.Namespace) -> int:
-    """Does what was asked.
+def _tune(asked: argparse.Namespace) -> tuple[int, str]:
+    """Does what was asked; returns the exit code and the results.
 
     Raises:
         TargetError: It cannot be done.
@@ -60,7 +65,7 @@ def _tune(asked: argparse.Namespace) -> int:
     return _measure(target, _step(asked), asked)
 
 
-def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> int:
+def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> tuple[int, str]:
     deadline = Deadline(asked.seconds, later=len(set(asked.batch_sizes)))
     progress = Progress(deadline)
     watch = Watch(progress.tick)
@@ -71,17 +76,16 @@ def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> in
         study.run()
     except KeyboardInterrupt:
         code = 130
-    except MemoryRefused as refusal:
+    except (MemoryRefused, *OUT_OF_MEMORY) as refusal:
         code = _refused(refusal, 1)
     finally:
         progress.done()
     findings = study.findings(interrupted=code == 130)
-    _print(findings, asked)
     try:
         _write(findings, target, asked)
     except OSError as error:
-        return _refused(error, 2)
-    return code
+        code = _refused(error, 2)
+    return code, as_json(findings) + "\n" if asked.json else text(findings, memory=asked.memory)
 
 
 def _check(file: Path | None) -> None:
@@ -93,12 +97,6 @@ def _check(file: Path | None) -> None:
     if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
         msg = f"{file} cannot be written: it is a folder, or its folder does not exist"
         raise TargetError(msg)
-
-
-def _print(findings: Findings, asked: argparse.Namespace) -> None:
-    words = as_json(findings) + "\n" if asked.json else text(findings, memory=asked.memory)
-    sys.stdout.write(words)
-    sys.stdout.flush()
 
 
 def _write(findings: Findings, target: Target, asked: argparse.Namespace) -> None:
@@ -121,7 +119,8 @@ def _step(asked: argparse.Namespace) -> Step | None:
 
 
 def _refused(error: Exception, code: int) -> int:
-    sys.stderr.write(f"python -m fastload.tune: {error}\n")
+    words = str(error) or type(error).__name__
+    sys.stderr.write(f"python -m fastload.tune: {words}\n")
     return code
 
 

@@ -32,7 +32,7 @@ def files_of(dataset: Any, indices: Sequence[int]) -> list[Path]:
         lists = (files_of(column, indices) for _, column in dataset._leaves)
         return [path for paths in lists for path in paths]
     for name in _LISTS:
-        listed = getattr(dataset, name, None)
+        listed = getattr(dataset, "__dict__", {}).get(name)
         if isinstance(listed, list | tuple) and len(listed) == len(dataset):
             paths = [_path(listed[index]) for index in indices]
             if all(path is not None and path.is_file() for path in paths):

@@ -12,7 +12,10 @@ import torch
 
 from fastload.tune.target import TargetError, named
 
-__all__ = ["StandIn", "Step", "real_step"]
+__all__ = ["OUT_OF_MEMORY", "StandIn", "Step", "real_step"]
+
+OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
+"""What is raised where memory ends: on the host, or on an accelerator."""
 
 _SLICE_S = 0.001
 _SIDE = 64
@@ -40,8 +43,17 @@ class Step:
         self.alone_s = 0.0
 
     def __call__(self, batch: Any) -> None:
-        """Trains with a batch."""
-        self._call(batch)
+        """Trains with a batch.
+
+        Raises:
+            TargetError: It fails; not for want of memory.
+        """
+        try:
+            self._call(batch)
+        except OUT_OF_MEMORY:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
 
     def measure(self, batch: Any, seconds: float) -> None:
         """Finds out how long it takes alone, on one batch again and again.
@@ -59,11 +71,15 @@ class Step:
                 times.append(time.perf_counter() - began)
                 if sum(times) > 2 * seconds and len(times) > 1:
                     break
-        except Exception as error:
-            words = (str(error).splitlines() or [""])[0]
-            msg = f"the step {self.name} failed on a batch: {type(error).__name__}: {words}"
-            raise TargetError(msg) from error
+        except OUT_OF_MEMORY as error:
+            raise self._failed(error) from error
         self.alone_s = statistics.median(times)
+
+    def _failed(self, error: Exception) -> TargetError:
+        words = (str(error).splitlines() or [""])[0]
+        return TargetError(
+            f"the step {self.name} failed on a batch: {type(error).__name__}: {words}"
+        )
 
 
 class StandIn(Step):

@@ -7,11 +7,10 @@ memory is refused before it is tried.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
-
 from fastload.tune.bench import Bench
 from fastload.tune.findings import Plan, Sweep
 from fastload.tune.measure import Run
+from fastload.tune.step import OUT_OF_MEMORY
 from fastload.tune.target import Target, TargetError
 from fastload.tune.watch import REFUSE, MemoryRefused
 
@@ -118,7 +117,9 @@ def _tried(
     try:
         step = bench.step if bench.is_asked else None
         run = bench.run(lane, workers, seconds, step=step, batch_size=size)
-    except (MemoryError, torch.OutOfMemoryError) as error:
+    except TargetError as error:
+        return Try(size, None, str(error))
+    except OUT_OF_MEMORY as error:
         words = (str(error).splitlines() or [""])[0]
         return Try(size, None, f"{type(error).__name__}: {words}", 1.0, out_of_memory=True)
     except MemoryRefused as full:

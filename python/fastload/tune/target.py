@@ -179,7 +179,7 @@ def _module(place: str, what: str) -> ModuleType:
             raise TargetError(msg) from None
         msg = f"{what} {place} cannot be imported: {_line(error)}"
         raise TargetError(msg) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         msg = f"{what} {place} cannot be imported: {_line(error)}"
         raise TargetError(msg) from error
 
@@ -219,7 +219,7 @@ def _made(name: str) -> Any:
         return factory
     try:
         return factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         msg = f"{name}() failed: {_line(error)}"
         raise TargetError(msg) from error
 

@@ -120,7 +120,7 @@ impl Tuner {
     #[new]
     #[pyo3(signature = (*, cores, most_workers, most_depth, budget_bytes, whole_batches, workers_are_fixed,
                         depth_is_fixed, is_known=false))]
-    #[allow(clippy::fn_params_excessive_bools)]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         cores: f64,
         most_workers: usize,

@@ -65,8 +65,8 @@ pub(super) fn judge(
         return (settings, Reason::Kept(knob, was, level));
     }
     history.run = None;
-    let stride = settings.workers.abs_diff(trial.before.workers) as i32;
-    let linear = adds || level.rate >= SAME.powi(stride) * history.best;
+    let stride = settings.workers.abs_diff(trial.before.workers);
+    let linear = adds || level.rate >= SAME.powf(stride as f64) * history.best;
     if stride > 1 && linear && !history.coarse.has(knob) {
         history.coarse.add(knob);
     } else {

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastload.tune.deadline import Deadline
 from fastload.tune.host import Host
+from fastload.tune.interruption import Interruption
 from fastload.tune.measure import Run, measure
 from fastload.tune.progress import Progress
 from fastload.tune.step import Step
@@ -32,6 +33,7 @@ class Bench:
         step: The step that runs are made beside; None for none.
         is_asked: Whether that is what the user named.
         runs: What was measured so far.
+        interruption: Asked between runs.
     """
 
     target: Target
@@ -42,6 +44,7 @@ class Bench:
     step: Step | None = None
     is_asked: bool = False
     runs: list[Run] = field(default_factory=list)
+    interruption: Interruption = field(default_factory=Interruption)
 
     def run(
         self,
@@ -66,6 +69,7 @@ class Bench:
         Raises:
             MemoryRefused: The memory is full.
         """
+        self.interruption.check()
         self.tell(_doing(lane, workers, depth))
         if depth is not None and lane != "inline":
             changes["prefetch_factor"] = max(1, -(-depth // max(1, workers)))
@@ -76,6 +80,7 @@ class Bench:
         else:
             native_depth = depth if lane == "native" else None
             run = measure(loader, seconds, self.watch, lane=lane, step=step, depth=native_depth)
+        self.interruption.check()
         self.runs.append(run)
         self.tell.result(_result(run))
         return run

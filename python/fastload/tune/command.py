@@ -73,7 +73,8 @@ def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> tu
     study = Study(bench, Asked(asked.batch_sizes, asked.accumulate))
     code = 0
     try:
-        study.run()
+        with bench.interruption:
+            study.run()
     except KeyboardInterrupt:
         code = 130
     except (MemoryRefused, *OUT_OF_MEMORY) as refusal:

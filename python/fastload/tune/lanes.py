@@ -22,6 +22,9 @@ ALIKE = 0.97
 _GAIN = 1.05
 """More workers go on being tried while the rate grows by this."""
 
+_DEARER, _NOISE = 1.25, 0.05
+"""How many times as many processors count as the same, and how many more."""
+
 _MOST = 32
 
 _SHORTEST_S, _LONGEST_S = 0.001, 0.5
@@ -65,10 +68,16 @@ def stand_in(bench: Bench, making: Making) -> Step:
 
 
 def best_of(runs: Sequence[Run]) -> Run | None:
-    """Returns the run of the fewest processors among those whose rate is as good as the highest."""
+    """Returns the run of the fewest workers among those that are as good as the best.
+
+    That is, whose rate is as high, and which take no more of the processors for it: the work is the same for
+    any number of workers, so that small differences are those of the measurement.
+    """
     top = max((run.steady_rate for run in runs), default=0.0)
     alike = [run for run in runs if run.steady_rate >= ALIKE * top and run.rate > 0]
-    return min(alike, key=lambda run: (round(run.cpu_cores, 1), run.workers), default=None)
+    least = min((run.cpu_cores for run in alike), default=0.0)
+    cheap = [run for run in alike if run.cpu_cores <= _DEARER * least + _NOISE]
+    return min(cheap, key=lambda run: run.workers, default=None)
 
 
 def counts(bench: Bench, lane: str) -> list[int]:

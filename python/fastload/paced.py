@@ -72,7 +72,7 @@ class Paced(Elastic):
             return depth
         self._tuner = online(
             loader,
-            workers=self._num_workers,
+            workers=int(self._num_workers),
             depth=depth,
             budget_bytes=budget_bytes(loader.memory_budget),
             kind=self._kind,
@@ -81,7 +81,7 @@ class Paced(Elastic):
         )
         if self._tuner is None:
             return depth
-        self._tuner.workers = self._num_workers
+        self._tuner.workers = int(self._num_workers)
         return self._tuner.depth
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)

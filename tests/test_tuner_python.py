@@ -1,6 +1,7 @@
 """Tuning of worker processes and threads: what is measured, and that their number follows it."""
 
 import time
+from typing import Any
 
 import pytest
 import torch

@@ -18,7 +18,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastload.auto import Auto
 from fastload.keyed import Keys
 
-__all__ = ["Elastic"]
+__all__ = ["Elastic", "is_elastic"]
 
 
 class Elastic(_MultiProcessingDataLoaderIter):
@@ -108,7 +108,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """Returns whether the workers are this process's, not of one that it was forked from."""
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        if first_iter and _is_elastic(loader):
+        if first_iter and is_elastic(loader):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
             self._active = list(
                 range(self._num_workers)
@@ -257,7 +257,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
             raise RuntimeError(msg)
 
 
-def _is_elastic(loader: Any) -> bool:
+def is_elastic(loader: Any) -> bool:
     """Returns whether any of a loader's workers may make any batch."""
     is_map = loader._dataset_kind == _DatasetKind.Map
     return is_map and isinstance(loader.num_workers, Auto)

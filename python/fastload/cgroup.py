@@ -91,8 +91,10 @@ def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
     for file in (*own, proc / "pressure" / resource):
         for line in _lines(file):
             match line.split():
-                case [which, *_, total] if which == share and total.startswith("total="):
-                    return int(total.removeprefix("total=")) / 1e6
+                case [which, *_, total] if which == share:
+                    name, _, number = total.partition("=")
+                    if name == "total" and number.isdecimal():
+                        return int(number) / 1e6
     return 0.0
 
 

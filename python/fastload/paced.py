@@ -11,7 +11,6 @@ from collections.abc import Sized
 from typing import Any
 
 from fastload import _lib
-from fastload.budget import budget_bytes
 from fastload.elastic import Elastic
 from fastload.tune.online import Online
 from fastload.tune.pace import Pace
@@ -74,7 +73,7 @@ class Paced(Elastic):
             loader,
             workers=int(self._num_workers),
             depth=depth,
-            budget_bytes=budget_bytes(loader.memory_budget),
+            budget_bytes=loader._budget_bytes,
             kind=self._kind,
             whole_batches=True,
             may_look_ahead=self._schedule is None,

@@ -69,7 +69,7 @@ impl Bounds {
     }
 
     /// Fewest batches in flight with which `workers` are at work while one is handed over.
-    fn least_depth(&self, workers: usize) -> usize {
+    pub(super) fn least_depth(&self, workers: usize) -> usize {
         let least = if self.whole_batches { workers + 1 } else { 2 };
         least.min(self.most_depth.max(1))
     }

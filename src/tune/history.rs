@@ -17,6 +17,8 @@ pub struct History {
     pub(super) phase: Phase,
     /// Directions that gained nothing since the last jump.
     pub(super) failed: Failed,
+    /// Directions in which several workers at once gained nothing.
+    pub(super) coarse: Failed,
     /// The best rate since the last jump: small losses must not add up.
     pub(super) best: f64,
     /// Moves to the same side that were kept, one after the other: the next one is larger.
@@ -130,6 +132,18 @@ pub enum Knob {
     Deeper,
     /// Fewer batches in flight.
     Shallower,
+}
+
+impl Knob {
+    /// Returns the change that takes this one back.
+    pub(super) fn opposite(self) -> Knob {
+        match self {
+            Knob::More => Knob::Fewer,
+            Knob::Fewer => Knob::More,
+            Knob::Deeper => Knob::Shallower,
+            Knob::Shallower => Knob::Deeper,
+        }
+    }
 }
 
 /// Medians of some windows.

@@ -19,6 +19,8 @@ mod trial;
 mod window;
 
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod machine;
 #[cfg(test)]
 mod tests;
@@ -87,7 +89,7 @@ pub fn decide(
 ) -> Decision {
     let window = &window.sane();
     let (next, reason) = if window.is_short_of_memory() {
-        retreat(window, settings, history)
+        retreat(window, settings, history, bounds)
     } else if bounds.leave_nothing() {
         advice::advise(window, settings, history, bounds)
     } else {
@@ -128,7 +130,7 @@ fn jump(
     bounds: &Bounds,
 ) -> (Settings, Reason) {
     history.phase = Phase::Watching(Seen::default());
-    history.failed = Failed::default();
+    (history.failed, history.coarse) = (Failed::default(), Failed::default());
     (history.best, history.run) = (0.0, 0);
     let reason = Reason::Costs {
         work_s: window.work_s,
@@ -189,7 +191,12 @@ fn rest(
 }
 
 /// Gives memory back: what is made ahead first, then workers, whatever was on trial.
-fn retreat(window: &Window, settings: Settings, history: &mut History) -> (Settings, Reason) {
+fn retreat(
+    window: &Window,
+    settings: Settings,
+    history: &mut History,
+    bounds: &Bounds,
+) -> (Settings, Reason) {
     history.phase = Phase::Watching(Seen::default());
     history.failed.add(Knob::More);
     history.failed.add(Knob::Deeper);
@@ -198,15 +205,17 @@ fn retreat(window: &Window, settings: Settings, history: &mut History) -> (Setti
         stalled: window.machine.memory_stall,
     };
     let Settings { workers, depth } = settings;
-    let next = if depth > 2 {
+    let least = bounds.least_depth(workers);
+    let next = if depth > least {
         Settings {
             workers,
-            depth: depth.div_ceil(2),
+            depth: depth.div_ceil(2).max(least),
         }
     } else {
+        let workers = workers.div_ceil(2);
         Settings {
-            workers: workers.div_ceil(2),
-            depth,
+            workers,
+            depth: bounds.least_depth(workers),
         }
     };
     (next, reason)

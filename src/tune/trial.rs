@@ -56,11 +56,18 @@ pub(super) fn judge(
     if gained && !slowed {
         history.best = history.best.max(level.rate);
         history.run += 1;
+        history.failed.add(knob.opposite()); // from where it comes
         history.phase = Phase::Watching(Seen::of(level));
         return (settings, Reason::Kept(knob, was, level));
     }
     history.run = 0;
-    history.failed.add(knob);
+    let stride = settings.workers.abs_diff(trial.before.workers) as i32;
+    let linear = adds || level.rate >= SAME.powi(stride) * history.best;
+    if stride > 1 && linear && !history.coarse.has(knob) {
+        history.coarse.add(knob);
+    } else {
+        history.failed.add(knob);
+    }
     history.phase = Phase::Watching(Seen::of(was));
     let reason = if gained {
         Reason::SlowedStep(knob, was, level)
@@ -128,9 +135,9 @@ fn changed(
     let next = match knob {
         Knob::More => {
             let most = bounds.promising_workers(window).max(workers);
-            with((workers + stride(workers, history.run)).min(most))
+            with((workers + stride(knob, workers, history)).min(most))
         }
-        Knob::Fewer => with(workers.saturating_sub(stride(workers, history.run)).max(1)),
+        Knob::Fewer => with(workers.saturating_sub(stride(knob, workers, history)).max(1)),
         Knob::Deeper => Settings {
             workers,
             depth: (depth + depth.div_ceil(2)).min(bounds.deepest(window)),
@@ -155,11 +162,15 @@ fn may_do_with(workers: usize, window: &Window) -> bool {
     workers as f64 >= batches * window.cpu_s
 }
 
-/// How many workers one trial adds or takes: more of them the longer it goes in one direction.
+/// How many workers one trial adds or takes: more of them the longer it goes in one direction, half as
+/// many where several at once gained nothing.
 #[allow(clippy::cast_sign_loss)] // not negative
-fn stride(workers: usize, run: u32) -> usize {
+fn stride(knob: Knob, workers: usize, history: &History) -> usize {
     let one = (GROWTH * workers as f64).ceil().max(1.0) as usize;
-    one << run.min(4)
+    if history.coarse.has(knob) {
+        return one.div_ceil(2);
+    }
+    one << history.run.min(4)
 }
 
 /// Batches that were always ready when the training came for the next one, but for one.

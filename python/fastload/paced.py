@@ -1,8 +1,8 @@
 """`Paced`: workers whose number follows what the training takes.
 
-Owns what a tuner sees of an iterator whose batches Python makes, and what it sets there. It grows by one worker
-in a call of `next`: so no call takes longer than one start. Everywhere that is not `Elastic`, nothing here does
-anything.
+Owns what a tuner sees of an iterator whose batches Python makes, and what it sets there. It grows by one
+worker in a call of `next`: so no call takes longer than one start. Where the number is not to change,
+nothing here does anything.
 """
 
 import logging

@@ -187,7 +187,6 @@ class BeginsAnew:
     "arguments",
     [
         {"batch_sampler": BeginsAnew([[4, 1], [0], [7, 8, 9], [2]])},
-        {"sampler": BeginsAnew([5, 3, 3, 0, 9]), "batch_size": 2},
         {"sampler": BeginsAnew([5, 3, 0]), "batch_size": None},
     ],
     ids=lambda arguments: " ".join(arguments),

@@ -106,6 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[allow(clippy::cast_sign_loss)]
         fn a_quantile_is_right_to_a_sixteenth(
             mut values in prop::collection::vec(0_u64..1 << 50, 1..100),
             part in 0.0..1.0_f64,

@@ -172,6 +172,18 @@ impl Stats {
         self.stages.add(stages);
     }
 
+    /// Notes that a batch is finished which a thread has begun with then, if one has.
+    pub fn made(&mut self, begun: Option<Instant>) {
+        if let Some(begun) = begun {
+            self.making.add(begun.elapsed(), 1);
+        }
+    }
+
+    /// Notes what it took to compute samples, one at least.
+    pub fn computed(&mut self, samples: u32, elapsed: Duration) {
+        self.computing.add(elapsed / samples, samples);
+    }
+
     /// Notes that a batch of this many samples is handed over.
     pub fn took(&mut self, samples: usize) {
         self.batches += 1;

@@ -49,10 +49,7 @@ impl Moment {
             serial_s: per_batch(self.asked.saturating_sub(last.asked).as_secs_f64()),
             read_s: stage(|stats| stats.stages.read),
             collate_s: stage(|stats| stats.stages.collate),
-            tail_s: making
-                .at(0.99)
-                .saturating_sub(making.at(0.5))
-                .as_secs_f64(),
+            tail_s: making.at(0.99).saturating_sub(making.at(0.5)).as_secs_f64(),
             least_ready: least_ready as f64,
             most_ready: most_ready as f64,
             batch_bytes: self.batch_bytes as f64,

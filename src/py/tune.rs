@@ -95,13 +95,7 @@ impl Window {
     }
 
     #[pyo3(signature = (*, queued_s=0.0, free_bytes=f64::INFINITY, memory_stall=0.0, throttled=0.0))]
-    fn beside(
-        &self,
-        queued_s: f64,
-        free_bytes: f64,
-        memory_stall: f64,
-        throttled: f64,
-    ) -> Window {
+    fn beside(&self, queued_s: f64, free_bytes: f64, memory_stall: f64, throttled: f64) -> Window {
         Window(tune::Window {
             queued_s: self.0.queued_s + queued_s / self.0.batches.max(1.0),
             machine: Machine {
@@ -126,7 +120,7 @@ impl Tuner {
     #[new]
     #[pyo3(signature = (*, cores, most_workers, most_depth, budget_bytes, whole_batches, workers_are_fixed,
                         depth_is_fixed, is_known=false))]
-    #[allow(clippy::fn_params_excessive_bools)]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         cores: f64,
         most_workers: usize,

@@ -249,9 +249,8 @@ impl<W: Work> State<W> {
     /// Learns what computing samples cost.
     pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
         if samples > 0 {
-            let number = samples as u32;
             self.cost.observe(samples, elapsed.as_nanos() as f64);
-            self.stats.computing.add(elapsed / number, number);
+            self.stats.computed(samples as u32, elapsed);
         }
     }
 
@@ -351,11 +350,8 @@ impl<W: Work> State<W> {
     /// Keeps the result until the consumer takes it; returns whether it can be taken now.
     pub(super) fn arrived(&mut self, seq: u64, result: Result<W::Output>) {
         if let Some(at) = self.at(seq) {
-            let flight = &mut self.flights[at];
-            flight.result = Some(result);
-            if let Some(begun) = flight.begun {
-                self.stats.making.add(begun.elapsed(), 1);
-            }
+            self.flights[at].result = Some(result);
+            self.stats.made(self.flights[at].begun);
         }
     }
 

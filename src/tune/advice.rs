@@ -17,7 +17,7 @@ pub(super) fn advise(
         Phase::Watching(seen) => seen,
         _ => Seen::default(),
     };
-    if seen.add(window, None).is_none() {
+    if seen.add(window).is_none() {
         history.phase = Phase::Watching(seen);
         return (settings, Reason::Measuring);
     }

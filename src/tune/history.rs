@@ -21,8 +21,8 @@ pub struct History {
     pub(super) coarse: Failed,
     /// The best rate since the last jump: small losses must not add up.
     pub(super) best: f64,
-    /// Moves to the same side that were kept, one after the other: the next one is larger.
-    pub(super) run: u32,
+    /// What was kept last, and how often in a row: the next such move is larger.
+    pub(super) run: Option<(Knob, u32)>,
     /// What was settled on last.
     settled: Option<Settings>,
     /// How often in a row it was the same again.
@@ -89,10 +89,8 @@ pub(super) enum Phase {
     Trying(Trial),
     /// It tells whether anything changed.
     Resting {
-        /// Samples per second.
-        rate: f64,
-        /// The training's time for a batch, in seconds.
-        step_s: f64,
+        /// What it was like when it was settled.
+        was: Level,
         /// Windows in a row that were different.
         off: u32,
         /// Windows that it rests.
@@ -173,9 +171,8 @@ impl Seen {
         }
     }
 
-    /// Adds a window; returns the level when there are enough of them, or when this one differs so
-    /// much from the rate before that further ones would not change what follows from it.
-    pub(super) fn add(&mut self, window: &Window, before: Option<f64>) -> Option<Level> {
+    /// Adds a window; returns the level when there are enough of them.
+    pub(super) fn add(&mut self, window: &Window) -> Option<Level> {
         if let Some(level) = self.known.take() {
             return Some(level);
         }
@@ -186,16 +183,39 @@ impl Seen {
         self.rates.push(window.rate());
         self.steps.push(window.step_s);
         self.waits.push(window.waiting());
-        let far = before.is_some_and(|rate| (window.rate() - rate).abs() > CLEAR * rate);
-        (far || self.rates.len() >= WINDOWS).then(|| Level {
+        (self.rates.len() >= WINDOWS).then(|| self.level())
+    }
+
+    /// Adds a window of a change; returns the level also when further windows would not change what
+    /// follows from it: when the first one differs much from the rate before, or when two are on the same side
+    /// of the rate from which on the change is kept, for then so is the median of three.
+    pub(super) fn judge(&mut self, window: &Window, before: f64, kept: f64) -> Option<Level> {
+        self.add(window).or_else(|| {
+            let far = |rate: &f64| (rate - before).abs() > CLEAR * before;
+            let clear = match self.rates[..] {
+                [one] => far(&one),
+                [one, other] => (one >= kept) == (other >= kept),
+                _ => false,
+            };
+            clear.then(|| self.level())
+        })
+    }
+
+    fn level(&mut self) -> Level {
+        Level {
             rate: median(&mut self.rates),
             step_s: median(&mut self.steps),
             waiting: median(&mut self.waits),
-        })
+        }
     }
 }
 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let half = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[half]
+    } else {
+        f64::midpoint(values[half - 1], values[half])
+    }
 }

@@ -28,7 +28,7 @@ fn start(cores: usize) -> Settings {
 
 /// Feeds the tuner windows of a machine, each changed a little.
 fn run(machine: &Machine, bounds: &Bounds, change: impl Fn(Window) -> Window) -> Vec<Decision> {
-    let (mut settings, mut history) = (start(bounds.cores as usize), History::default());
+    let (mut settings, mut history) = (start(bounds.most_workers.div_ceil(16)), History::default());
     let mut decisions = Vec::new();
     for _ in 0..2 * MINUTE {
         let window = change(machine.window(settings, 0.0));
@@ -248,7 +248,7 @@ proptest! {
         let bounds = Bounds { whole_batches, ..python(cores, 2e9) };
         let mut workers = cores;
         let decisions = run(&machine, &bounds, |window| {
-            let mut window = Window { batch_bytes, worker_bytes, tail_s, ..window };
+            let mut window = Window { tail_s, batch_bytes, worker_bytes, ..window };
             window.machine.free_bytes = free_bytes;
             window
         });

@@ -97,12 +97,9 @@ pub fn decide(
             Phase::Probe => jump(window, settings, history, bounds),
             Phase::Watching(seen) => trial::begin(seen, window, settings, history, bounds),
             Phase::Trying(on) => trial::judge(on, window, settings, history),
-            Phase::Resting {
-                rate,
-                step_s,
-                off,
-                windows,
-            } => rest((rate, step_s), (off, windows), window, settings, history),
+            Phase::Resting { was, off, windows } => {
+                rest(was, (off, windows), window, settings, history)
+            }
         }
     };
     let bounded = bounds.clamp(next, settings, window);
@@ -131,7 +128,7 @@ fn jump(
 ) -> (Settings, Reason) {
     history.phase = Phase::Watching(Seen::default());
     (history.failed, history.coarse) = (Failed::default(), Failed::default());
-    (history.best, history.run) = (0.0, 0);
+    (history.best, history.run) = (0.0, None);
     let reason = Reason::Costs {
         work_s: window.work_s,
         step_s: window.step_s,
@@ -158,15 +155,17 @@ fn wanted(window: &Window, settings: Settings, bounds: &Bounds) -> Settings {
 
 /// Leaves everything as it is, until that is no longer what it was.
 fn rest(
-    (rate, step_s): (f64, f64),
+    was: Level,
     (off, windows): (u32, u32),
     window: &Window,
     settings: Settings,
     history: &mut History,
 ) -> (Settings, Reason) {
-    let now = (window.rate(), window.step_s);
-    let moved =
-        |part: f64| (now.0 - rate).abs() > part * rate || (now.1 - step_s).abs() > part * step_s;
+    let (rate, step_s) = (window.rate(), window.step_s);
+    let moved = |part: f64| {
+        (rate - was.rate).abs() > part * was.rate
+            || (step_s - was.step_s).abs() > part * was.batch_s()
+    };
     let off = if moved(DRIFT) { off + 1 } else { 0 };
     let patience = if moved(FAR) {
         DRIFTED
@@ -175,8 +174,7 @@ fn rest(
     };
     if off < patience {
         history.phase = Phase::Resting {
-            rate,
-            step_s,
+            was,
             off,
             windows: windows.saturating_add(1),
         };
@@ -184,8 +182,8 @@ fn rest(
     }
     history.phase = Phase::Probe;
     let reason = Reason::Drifted {
-        rate: (rate, now.0),
-        step_s: (step_s, now.1),
+        rate: (was.rate, rate),
+        step_s: (was.step_s, step_s),
     };
     (settings, reason)
 }

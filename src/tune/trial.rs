@@ -26,7 +26,7 @@ pub(super) fn begin(
     history: &mut History,
     bounds: &Bounds,
 ) -> (Settings, Reason) {
-    let Some(level) = seen.add(window, None) else {
+    let Some(level) = seen.add(window) else {
         history.phase = Phase::Watching(seen);
         return (settings, Reason::Measuring);
     };
@@ -41,28 +41,32 @@ pub(super) fn judge(
     settings: Settings,
     history: &mut History,
 ) -> (Settings, Reason) {
-    let Some(level) = trial.seen.add(window, Some(trial.was.rate)) else {
+    let (knob, was) = (trial.knob, trial.was);
+    let adds = matches!(knob, Knob::More | Knob::Deeper);
+    let kept = if adds {
+        WORTH * was.rate
+    } else {
+        SAME * history.best
+    };
+    let Some(level) = trial.seen.judge(window, was.rate, kept) else {
         history.phase = Phase::Trying(trial);
         return (settings, Reason::Measuring);
     };
-    let (knob, was) = (trial.knob, trial.was);
-    let adds = matches!(knob, Knob::More | Knob::Deeper);
+    let gained = level.rate >= kept;
     let slowed = adds && slows(&was, &level);
-    let gained = if adds {
-        level.rate >= WORTH * was.rate
-    } else {
-        level.rate >= SAME * history.best
-    };
     if gained && !slowed {
         history.best = history.best.max(level.rate);
-        history.run += 1;
+        history.run = match history.run {
+            Some((same, times)) if same == knob => Some((knob, times + 1)),
+            _ => Some((knob, 1)),
+        };
         history.failed.add(knob.opposite()); // from where it comes
         history.phase = Phase::Watching(Seen::of(level));
         return (settings, Reason::Kept(knob, was, level));
     }
-    history.run = 0;
-    let stride = settings.workers.abs_diff(trial.before.workers) as i32;
-    let linear = adds || level.rate >= SAME.powi(stride) * history.best;
+    history.run = None;
+    let stride = settings.workers.abs_diff(trial.before.workers);
+    let linear = adds || level.rate >= SAME.powf(stride as f64) * history.best;
     if stride > 1 && linear && !history.coarse.has(knob) {
         history.coarse.add(knob);
     } else {
@@ -99,11 +103,9 @@ fn next(
         (next != settings && !history.failed.has(knob)).then_some((knob, next))
     });
     let Some((knob, next)) = found else {
-        let Level { rate, step_s, .. } = level;
         history.settled_on(settings);
         history.phase = Phase::Resting {
-            rate,
-            step_s,
+            was: level,
             off: 0,
             windows: 0,
         };
@@ -137,7 +139,10 @@ fn changed(
             let most = bounds.promising_workers(window).max(workers);
             with((workers + stride(knob, workers, history)).min(most))
         }
-        Knob::Fewer => with(workers.saturating_sub(stride(knob, workers, history)).max(1)),
+        Knob::Fewer => {
+            let stride = stride(knob, workers, history);
+            with(workers.saturating_sub(stride).max(1))
+        }
         Knob::Deeper => Settings {
             workers,
             depth: (depth + depth.div_ceil(2)).min(bounds.deepest(window)),
@@ -170,7 +175,10 @@ fn stride(knob: Knob, workers: usize, history: &History) -> usize {
     if history.coarse.has(knob) {
         return one.div_ceil(2);
     }
-    one << history.run.min(4)
+    match history.run {
+        Some((same, times)) if same == knob => one << times.min(4),
+        _ => one,
+    }
 }
 
 /// Batches that were always ready when the training came for the next one, but for one.

@@ -161,3 +161,39 @@ def test_epochs_and_generators_are_torchs(batch_size, shuffle):
     expected = epochs(DataLoader, 0)
     for workers in (1, 2, 5):
         assert epochs(Loader, workers) == expected
+
+
+class BeginsAnew:
+    """A sampler that is its own iterator, and begins anew whenever it is asked for one."""
+
+    def __init__(self, items):
+        self._items = items
+        self._iterator = iter(())
+
+    def __iter__(self):
+        self._iterator = iter(self._items)
+        return self
+
+    def __next__(self):
+        return next(self._iterator)
+
+    def __len__(self):
+        return len(self._items)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will")
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"batch_sampler": BeginsAnew([[4, 1], [0], [7, 8, 9], [2]])},
+        {"sampler": BeginsAnew([5, 3, 0]), "batch_size": None},
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_a_sampler_is_asked_for_its_iterator_once(arguments, workers):
+    dataset = Dataset(Rows(torch.arange(10)))
+    expected = [batch.tolist() for batch in DataLoader(dataset, **arguments)]
+    loader = Loader(dataset, **arguments, num_workers=workers)
+    for _ in range(2):
+        assert [batch.tolist() for batch in loader] == expected

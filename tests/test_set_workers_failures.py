@@ -19,7 +19,7 @@ from torch.utils.data import Dataset, get_worker_info
 from fastload import _lib
 
 from ._compare import MANY_WORKERS
-from ._keyed import auto
+from ._keyed import LANES, auto
 from .test_process_failures import exhaust, left
 
 pytestmark = [
@@ -153,7 +153,7 @@ def test_timeout_names_workers_that_were_started_later():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_workers_that_are_spawned():
     resource_tracker.ensure_running()  # which stays
     before = left()
@@ -231,19 +231,35 @@ def test_threads_that_share_a_handle_are_one(tmp_path):
     dataset.file.close()
 
 
-def test_threads_started_later_have_the_dataset_of_the_start():
-    class Set(Rows):
-        offset = 0
+class Changing(Rows):
+    """A dataset that the training changes while it is loaded."""
 
-        def __getitem__(self, index: int) -> Any:
-            return index + self.offset
+    def __init__(self) -> None:
+        self.offset = 1
+        self.inner = Rows()
+        self.inner.steps = [1, {"two": {3}}]
+        self.first = self
 
-    dataset = Set()
-    dataset.offset = 1
-    iterator = iter(auto(dataset, 1, batch_size=1, workers="threads"))
+    def __getitem__(self, index: int) -> Any:
+        one, two = self.inner.steps
+        assert one == 1
+        assert two == {"two": {3}}
+        assert not hasattr(self, "added")
+        return index + self.offset
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_workers_started_later_have_the_dataset_of_the_start(lane: str):
+    dataset = Changing()
+    loader = auto(dataset, 1, batch_size=1, workers=lane)
+    iterator = iter(loader)
     dataset.offset = 1000
+    dataset.added = 5
+    dataset.inner.steps[1]["two"].add(4)
+    dataset.inner.steps[0] = 8
     iterator.set_workers(3)
     assert [int(batch) for batch in iterator] == list(range(1, 91))
+    assert [dataset.offset, dataset.added, dataset.inner.steps] == [1000, 5, [8, {"two": {3, 4}}]]
 
 
 def test_no_children_are_left():

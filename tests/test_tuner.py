@@ -139,7 +139,7 @@ def test_a_depth_that_somebody_chose_is_obeyed(quick):
 def test_it_goes_on_from_epoch_to_epoch(quick):
     """Epochs that are shorter than a window are measured together."""
     ours = loader(16)
-    for _ in range(40):
+    for _ in range(400):
         assert len(list(ours)) == 2
     assert ours.tuner.history
 

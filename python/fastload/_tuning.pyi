@@ -14,6 +14,7 @@ class Window:
         wait_s: What the training waited for a batch.
         work_s: What workers spent at a batch, whether computing or waiting for files.
         cpu_s: The part of it on a processor.
+        queued_s: The part in which no processor was free.
         serial_s: The part that only one worker can do at a time.
         read_s: Reading encoded bytes.
         collate_s: Joining samples.
@@ -35,6 +36,7 @@ class Window:
         wait_s: float,
         work_s: float,
         cpu_s: float = 0.0,
+        queued_s: float = 0.0,
         serial_s: float = 0.0,
         read_s: float = 0.0,
         collate_s: float = 0.0,

@@ -2,9 +2,9 @@
 
 Under AUTO, and for map-style datasets, samples are keyed: any worker may make any batch. Owns who is asked
 for which batch, and when: the worker that has fewest of them in hand. How workers are started and ended
-is their lane's. Everywhere else torch's own code decides, and nothing here does anything. Invariants: what was asked for
-is handed over once, by the worker that was asked; and of a sampler whose order can depend on when it is
-asked, indices are taken on torch's schedule, however many workers there are.
+is their lane's. Everywhere else torch's own code decides, and nothing here does anything. Invariants: what
+was asked for is handed over once, by the worker that was asked; and of a sampler whose order can depend on
+when it is asked, indices are taken on torch's schedule, however many workers there are.
 """
 
 import operator
@@ -18,7 +18,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastload.auto import Auto
 from fastload.keyed import Keys
 
-__all__ = ["Elastic"]
+__all__ = ["Elastic", "is_elastic"]
 
 
 class Elastic(_MultiProcessingDataLoaderIter):
@@ -108,14 +108,14 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """Returns whether the workers are this process's, not of one that it was forked from."""
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
-        if first_iter and _is_elastic(loader):
+        if first_iter and is_elastic(loader):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
-            self._active = list(
-                range(self._num_workers)
-            )  # places: where torch's lists have workers
-            self._leaving: list[int] = []  # the places of those that are not wanted, but at work
-            self._ending: list[int] = []  # and of those that were told to end
-            self._numbers = list(self._active)
+            self._numbers = list(range(self._num_workers))
+            # places in torch's lists of workers: of those that are wanted, of those that are not but
+            # have work, and of those that were told to end
+            self._active = list(self._numbers)
+            self._leaving: list[int] = []
+            self._ending: list[int] = []
         if self._keys is None:
             super()._reset(loader, first_iter)
             return
@@ -257,7 +257,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
             raise RuntimeError(msg)
 
 
-def _is_elastic(loader: Any) -> bool:
+def is_elastic(loader: Any) -> bool:
     """Returns whether any of a loader's workers may make any batch."""
     is_map = loader._dataset_kind == _DatasetKind.Map
     return is_map and isinstance(loader.num_workers, Auto)

@@ -8,6 +8,7 @@ dataset holds itself, which nobody can find. Invariant: what a sample draws from
 numpy and random is the same in every worker, in both lanes, and whatever was made before.
 """
 
+import _random
 import random
 from collections.abc import Sized
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import torch
 
 from fastload import _lib, sampler
 
-__all__ = ["Key", "Keys", "Seeds", "seed_numpy", "seed_process"]
+__all__ = ["Key", "Keys", "Seeds", "seed_numpy", "seed_process", "seed_python"]
 
 _BITS = 2**64 - 1
 
@@ -101,7 +102,13 @@ def seed_process(seeds: Seeds) -> None:
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(for_torch)
     seed_numpy(np.random.mtrand._rand, for_numpy)
-    random.seed(for_python)
+    seed_python(random._inst, for_python)
+
+
+def seed_python(generator: random.Random, seed: int) -> None:
+    """Seeds a generator of `random` as its own `seed` does, which asks longer what it was given."""
+    _random.Random.seed(generator, seed)
+    generator.gauss_next = None  # type: ignore[attr-defined]
 
 
 def seed_numpy(generator: np.random.RandomState, seed: int) -> None:

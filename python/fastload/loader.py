@@ -57,8 +57,11 @@ class Loader(DataLoader[_T_co]):
         sampler: Order of the indices, in place of `shuffle`.
         batch_sampler: Order of whole batches of indices. Of one with `remainder="mask"`, batches have
             a `sample_mask`.
-        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset); a number for exactly
-            so many threads or processes; 0 to load in the thread that asks.
+        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while it runs; what a
+            sample draws from torch's, numpy's and Python's generators is then keyed by (`base_seed`,
+            epoch, index), and by its position where the sampler may repeat an index, in every lane but
+            inline: no sample depends on the number. A number for exactly so many threads or processes,
+            whose generators are torch's workers'; 0 to load in the thread that asks.
         collate_fn: Makes a batch of samples: in Python, unless it is one that is recognised.
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.

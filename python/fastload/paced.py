@@ -1,8 +1,8 @@
 """`Paced`: workers whose number follows what the training takes.
 
-Owns what a tuner sees of an iterator whose batches Python makes, and what it sets there. It grows by one worker
-in a call of `next`: so no call takes longer than one start. Everywhere that is not `Elastic`, nothing here does
-anything.
+Owns what a tuner sees of an iterator whose batches Python makes, and what it sets there. It grows by one
+worker in a call of `next`: so no call takes longer than one start. Where the number is not to change,
+nothing here does anything.
 """
 
 import logging
@@ -71,7 +71,7 @@ class Paced(Elastic):
             return depth
         self._tuner = online(
             loader,
-            workers=self._num_workers,
+            workers=int(self._num_workers),
             depth=depth,
             budget_bytes=loader._budget_bytes,
             kind=self._kind,
@@ -80,7 +80,7 @@ class Paced(Elastic):
         )
         if self._tuner is None:
             return depth
-        self._tuner.workers = self._num_workers
+        self._tuner.workers = int(self._num_workers)
         return self._tuner.depth
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)

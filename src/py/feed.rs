@@ -165,7 +165,7 @@ impl Source {
         match self {
             Source::Order { chunks, slicer } => {
                 while slicer.is_hungry() {
-                    match chunks.bind(py).try_iter()?.next().transpose()? {
+                    match next(chunks.bind(py))? {
                         Some(chunk) => slicer.push(stretch(&chunk)?),
                         None => slicer.end(),
                     }
@@ -179,7 +179,7 @@ impl Source {
                 marks,
                 fetch,
             } => {
-                let next = batches.bind(py).try_iter()?.next().transpose()?;
+                let next = next(batches.bind(py))?;
                 let how = [*batched, *tensors, *marks];
                 Ok(next.map(|task| task_of(task, how, fetch.bind(py))))
             }
@@ -205,6 +205,11 @@ impl Pulled {
             ..Pulled::native(Indices::list([]))
         }
     }
+}
+
+/// Advances an iterator, as `next` does. `iter` is not asked again: there are samplers that begin anew then.
+fn next<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    iterator.cast::<PyIterator>()?.clone().next().transpose()
 }
 
 /// Reads a task; one that is not made of plain numbers is made by `fetch`, here and now.

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use super::budget::Budget;
 use super::feed::{Feed, Pulled, Source};
 use super::foreign::Desk;
 use super::form::Unit;
@@ -20,7 +21,7 @@ use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
-use crate::program::{Options, Planned, Run, Task};
+use crate::program::{Options, Run, Task};
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
@@ -43,12 +44,8 @@ pub(super) struct Stream {
     /// place of the batch.
     instead: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
-    budget_bytes: usize,
-    /// Bytes of the largest batch so far.
-    largest_bytes: AtomicU64,
+    budget: Budget,
     batch_bytes: AtomicU64,
-    /// Batches that were planned to take more than the budget.
-    oversize: AtomicU64,
     /// Makes a batch in Python of indices whose fields do not fit together.
     again: Option<Py<PyAny>>,
     /// Tasks that are pulled ahead of the batches taken.
@@ -126,10 +123,8 @@ impl Stream {
             feed: Feed::starting_at(first_place),
             instead: Mutex::default(),
             state: Mutex::new(None),
-            budget_bytes,
-            largest_bytes: AtomicU64::new(0),
+            budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
-            oversize: AtomicU64::new(0),
             again,
             ahead: AtomicUsize::new(depth),
             moment,
@@ -209,8 +204,7 @@ impl Stream {
         };
         let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.largest_bytes
-            .fetch_max(bytes as u64, Ordering::Relaxed);
+        self.budget.took(bytes);
         let (program, unit) = (self.program.get(), Unit::of_stream(self.batched));
         program.build(py, fields, unit, |field| self.tensor(py, field))
     }
@@ -235,6 +229,7 @@ impl Stream {
 
     fn set_depth(&self, py: Python<'_>, depth: usize) -> PyResult<()> {
         self.core()?.adjust(|limits| limits.depth = depth.max(1));
+        self.budget.set_depth(depth.max(1));
         self.admit(py)?;
         let ahead = self.ahead.fetch_max(depth, Ordering::Relaxed);
         self.pull(py, depth.saturating_sub(ahead))
@@ -249,10 +244,10 @@ impl Stream {
         let moment = self.moment(self.core()?.stats());
         let dict = moment.counters(py)?;
         for (name, count) in [
-            ("batch_bytes", &self.batch_bytes),
-            ("oversize_batches", &self.oversize),
+            ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
+            ("oversize_batches", self.budget.oversize()),
         ] {
-            dict.set_item(name, count.load(Ordering::Relaxed))?;
+            dict.set_item(name, count)?;
         }
         self.desk.iter().try_for_each(|desk| desk.count(&dict))?;
         Ok(dict)
@@ -285,7 +280,7 @@ impl Stream {
 
     /// The counters of now.
     fn moment(&self, stats: Stats) -> Moment {
-        let largest_bytes = self.largest_bytes.load(Ordering::Relaxed);
+        let largest_bytes = self.budget.largest_bytes();
         let asked = self.desk.as_ref().map(Desk::spent).unwrap_or_default();
         Moment::now(stats, largest_bytes, asked)
     }
@@ -320,14 +315,12 @@ impl Stream {
         let core = self.core()?;
         let program = &self.program.get().core;
         let planned = |pulled: &mut Pulled| {
-            let known = || program.planned(&pulled.indices);
-            self.planned_bytes(*pulled.planned.get_or_insert_with(known))
+            let known = || self.budget.plan(program, &pulled.indices);
+            self.budget.bytes(*pulled.planned.get_or_insert_with(known))
         };
         let submit = |mut pulled: Pulled, first| {
             let bytes = planned(&mut pulled);
-            if bytes > self.budget_bytes {
-                self.oversize.fetch_add(1, Ordering::Relaxed);
-            }
+            self.budget.count(bytes);
             let Pulled {
                 mut indices,
                 state,
@@ -355,18 +348,6 @@ impl Stream {
         self.feed
             .admit(|pulled| core.has_room(planned(pulled)), submit);
         Ok(())
-    }
-
-    /// What a batch is planned to take. Of unknown shape: half of the budget until one was seen, so
-    /// that two are made at first; then twice the largest so far, for its samples are joined at the end.
-    fn planned_bytes(&self, planned: Planned) -> usize {
-        if planned.is_whole {
-            return planned.bytes;
-        }
-        match self.largest_bytes.load(Ordering::Relaxed) as usize {
-            0 => planned.bytes.max(self.budget_bytes / 2),
-            largest => planned.bytes.max(largest.saturating_mul(2)),
-        }
     }
 
     /// Makes the tensor of a field.

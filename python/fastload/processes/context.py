@@ -16,6 +16,7 @@ from fastload import _lib
 from fastload.processes import entry
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
+from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Context", "UnpicklableError"]
 
@@ -41,6 +42,7 @@ class Context:
         self._results: Results | None = None
         self._end: End | None = None
         self._image: Image | None = None
+        self._snapshot: Snapshot | None = None
         self._is_imaged = False
         self._is_frozen = False
         entry.contexts.add(self)
@@ -63,15 +65,20 @@ class Context:
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
         """Returns a process that will call `target` with the queue and event of its worker."""
         assert self._end is not None
-        if self._first is None and self._starts_more:
+        is_first = self._first is None and self._starts_more
+        if is_first:
             self._first = target, dict(inspect.signature(target).bind(*args).arguments)
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
         if self._real.get_start_method() != "fork":
             args = self._imaged(target, args)
-        elif not self._is_frozen and not gc.get_freeze_count():
-            gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
-            self._is_frozen = True
-        return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
+        else:
+            if is_first:
+                self._snapshot = Snapshot(args)
+            if not self._is_frozen and not gc.get_freeze_count():
+                gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
+                self._is_frozen = True
+        given = self._end, target, args, self._image, self._snapshot
+        return self._real.Process(target=entry.run, args=given)
 
     def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
         """Starts one more worker; returns its tasks and its process.

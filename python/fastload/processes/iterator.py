@@ -17,7 +17,7 @@ from torch.utils.data._utils import pin_memory, signal_handling
 
 from fastload import _lib
 from fastload._iterators import stand_in
-from fastload.auto import Auto
+from fastload.elastic import is_elastic
 from fastload.paced import Paced
 from fastload.processes.context import Context, Tasks
 from fastload.processes.ended import Ended
@@ -49,7 +49,7 @@ class ProcessIter(Paced):
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
         real = loader.multiprocessing_context or torch.multiprocessing
-        self._context = Context(real, starts_more=isinstance(loader.num_workers, Auto))
+        self._context = Context(real, starts_more=is_elastic(loader))
         self._links = self._context.links
         self._failures = Failures()
         self._gone: set[int] = set()

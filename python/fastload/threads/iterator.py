@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_in
 
 from fastload._iterators import stand_in
 from fastload.auto import Auto
+from fastload.elastic import is_elastic
 from fastload.lanes import holds_interpreter
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import name
@@ -95,7 +96,7 @@ class ThreadIter(Paced):
             self.most_workers = 1
         sets = [first, *(copied(*parts) for _ in range(self._num_workers - 1))]
         # as it is now, for workers that are started later
-        self._pristine = copied(*parts) if isinstance(loader.num_workers, Auto) else first
+        self._pristine = copied(*parts) if is_elastic(loader) else first
         self._seam = seam
         self._watch = Watch(first.copies.shared)
         self._duties = Duties(

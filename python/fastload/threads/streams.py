@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data._utils import worker as torch_worker
 
-from fastload.keyed import Seeds, seed_numpy
+from fastload.keyed import Seeds, seed_numpy, seed_python
 
 __all__ = ["Streams"]
 
@@ -55,7 +55,7 @@ class Streams:
         for_torch, for_numpy, for_python = seeds
         self.seed_torch(for_torch)
         seed_numpy(self.numpy, for_numpy)
-        self.python.seed(for_python)
+        seed_python(self.python, for_python)
 
     def rng(self) -> Any:
         """Returns the container in which torch's `WorkerInfo` offers a thread's generators.

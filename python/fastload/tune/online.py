@@ -23,7 +23,7 @@ WINDOW_BATCHES = 30
 _STRIDE = 64
 """Most batches between two looks at the clock: few, for a step may take long all of a sudden."""
 _NEVER = -1
-_SHORT_S = 0.02
+_SHORT_S = 0.5
 """An epoch that is shorter is not worth reading the threads' clocks."""
 _KEPT = 1_000
 """Most changes that are remembered."""

@@ -36,7 +36,7 @@ class Pace:
         self._ready: list[int] = []
         self._batches = 0
         self._asked, self._asked_samples = 0, 0
-        self._made, self._wall_s, self._cpu_s = 0, 0.0, 0.0
+        self._made, self._spent = 0, Cost()
         self._bytes = 0
 
     def asked(self, samples: int) -> None:
@@ -47,8 +47,7 @@ class Pace:
     def made(self, cost: Cost) -> None:
         """Counts a batch that a worker has made."""
         self._made += 1
-        self._wall_s += cost.wall_s
-        self._cpu_s += cost.cpu_s
+        self._spent = Cost(*map(sum, zip(self._spent, cost, strict=True)))
 
     def weighed(self, size: int) -> None:
         """Notes the bytes of a batch."""
@@ -84,8 +83,8 @@ class Pace:
         elapsed_s = time.perf_counter() - self._since_s
         batches, made = self._batches, max(1, self._made)
         wait_s = max(0.0, elapsed_s - self._stepped_s) / max(1, batches)
-        cpu_s = self._cpu_s / made
-        waited_s = max(0.0, self._wall_s / made - cpu_s)
+        wall_s, cpu_s, queued_s = (seconds / made for seconds in self._spent)
+        waited_s = max(0.0, wall_s - cpu_s)
         window = _lib.Window(
             elapsed_s=elapsed_s,
             batches=batches,
@@ -94,6 +93,7 @@ class Pace:
             wait_s=wait_s,
             work_s=cpu_s + waited_s * free_share,
             cpu_s=cpu_s,
+            queued_s=queued_s,
             tail_s=max(0.0, self._longest_s - wait_s),
             least_ready=min(self._ready, default=0),
             most_ready=max(self._ready, default=0),

@@ -10,6 +10,7 @@ pub mod archive;
 mod caught;
 pub mod collate;
 pub mod column;
+pub mod copying;
 pub mod decode;
 pub mod draws;
 pub mod error;

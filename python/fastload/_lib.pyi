@@ -40,6 +40,9 @@ from fastload._links import Links as Links
 from fastload._links import Part as Part
 from fastload._links import WorkerLink as WorkerLink
 from fastload._links import own as own
+from fastload._memory import Copying as Copying
+from fastload._memory import deposit as deposit
+from fastload._memory import is_deposited as is_deposited
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
@@ -60,6 +63,7 @@ __all__ = [
     "Bytes",
     "Column",
     "Concat",
+    "Copying",
     "Csv",
     "Epoch",
     "Image",
@@ -94,7 +98,9 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
+    "deposit",
     "flatten",
+    "is_deposited",
     "memory_stats",
     "own",
     "pack_bins",

@@ -105,6 +105,7 @@ class Loader(DataLoader[_T_co]):
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
+    _files: list[Any]
 
     def __init__(
         self,
@@ -150,6 +151,7 @@ class Loader(DataLoader[_T_co]):
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
         self._memo = None
+        self._files = []
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
             dataset,
@@ -306,12 +308,13 @@ class Loader(DataLoader[_T_co]):
         return explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes; iterators, counters and what lowering keeps stay behind."""
+        """Returns the attributes; iterators, counters and what is kept for the next one stay behind."""
         return {
             **self.__dict__,
             "_iterator": None,
             "_counters": None,
             "_memo": None,
+            "_files": [],
             "_tuner": None,
         }
 

@@ -5,6 +5,9 @@
 
 mod action;
 mod column;
+mod copying;
+#[cfg(target_os = "linux")]
+mod deposit;
 mod dlpack;
 mod enter;
 mod error;
@@ -49,6 +52,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<column::Concat>()?;
     module.add_class::<column::Lists>()?;
     files::add_to(module)?;
+    module.add_class::<copying::Copying>()?;
     module.add_class::<form::Leaf>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<stream::Stream>()?;
@@ -69,6 +73,8 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
     #[cfg(target_os = "linux")]
     link::add_to(module)?;
+    #[cfg(target_os = "linux")]
+    deposit::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;

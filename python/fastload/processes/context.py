@@ -4,6 +4,7 @@ Owns the order in which torch asks: a queue for results; the event that ends the
 worker a queue for its tasks, and the process. Refuses everything else that a context can do.
 """
 
+import functools
 import gc
 import inspect
 import os
@@ -13,6 +14,7 @@ from typing import Any
 
 from fastload import _lib
 from fastload.processes import entry
+from fastload.processes.admission import Admission
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
 
@@ -28,11 +30,20 @@ class Context:
 
     Args:
         real: The start method's own context, or the module that stands for the default one.
+        admission: Lets tasks in.
+
+    Attributes:
+        links: The links to the processes.
+        tasks: Their queues of tasks.
+        files: Those in which memory of the dataset lies, to be kept as long as more processes may be given it.
     """
 
-    def __init__(self, real: Any) -> None:
+    def __init__(self, real: Any, admission: Admission) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
+        self.files: list[Any] = []
+        self._admission = admission
+        self._watched = 0
         self._real = real
         self._results: Results | None = None
         self._end: End | None = None
@@ -49,7 +60,7 @@ class Context:
         self._close_end()
         number, descriptor = self.links.open()
         self._end = End(descriptor)
-        self.tasks.append(Tasks(self.links, number))
+        self.tasks.append(Tasks(self.links, number, self._admission))
         return self.tasks[-1]
 
     def Event(self) -> Any:  # noqa: N802
@@ -67,11 +78,21 @@ class Context:
             self._is_frozen = True
         return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
 
+    def watch(self, processes: list[Any]) -> None:
+        """Has the links notice when processes end.
+
+        Args:
+            processes: All that have started, by their number.
+        """
+        for number in range(self._watched, len(processes)):
+            self.links.watch(number, _sentinel(processes[number]))
+        self._watched = len(processes)
+
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
         self._close_end()
         if self._image is not None:
-            self._image.close()
+            self.files = [file for file in self._image.files if file.is_lent]
             self._image = None
         if self._is_frozen:
             gc.unfreeze()
@@ -109,6 +130,14 @@ class Context:
             self._end = None
 
 
+def _sentinel(process: Any) -> int:
+    """Returns a descriptor that is readable once a process has ended, whatever it has forked."""
+    try:
+        return os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # an old system; or it has ended, and its own parent knows
+        return os.dup(process.sentinel)
+
+
 class End:
     """A worker's end of its link: a descriptor that its process has, whichever way it starts.
 
@@ -137,26 +166,41 @@ class Tasks:
     Args:
         links: The links.
         number: The worker.
+        admission: Lets tasks in.
+
+    Attributes:
+        in_hand: The indices of the batches that the worker was asked for, by their number.
+        is_last: Whether it will be asked for nothing more.
     """
 
-    def __init__(self, links: _lib.Links, number: int) -> None:
+    def __init__(self, links: _lib.Links, number: int, admission: Admission) -> None:
         self._links = links
         self._number = number
+        self._admission = admission
         self.in_hand: dict[int, Any] = {}
         self.is_last = False
 
     def put(self, task: Any) -> None:
-        """Sends a task; None for the last.
+        """Sends a task as soon as it is let in; None for the last.
 
         Raises:
             Exception: The indices do not pickle.
         """
-        self._links.send(self._number, dumps(task)[0])
+        message = dumps(task)[0]
+        if isinstance(task, tuple):
+            seq, indices = task
+            send = functools.partial(self._send, seq, indices, message)
+            self._admission.add(seq, self._number, send)
+            return
         if task is None:
             self.is_last = True
-        elif isinstance(task, tuple):
-            seq, indices = task
-            self.in_hand[seq] = indices
+        else:
+            self._admission.flush()  # an epoch that was left early: torch's workers make the rest, too
+        self._links.send(self._number, message)
+
+    def _send(self, seq: int, indices: Any, message: bytes) -> None:
+        self.in_hand[seq] = indices
+        self._links.send(self._number, message)
 
     def cancel_join_thread(self) -> None:
         """Does nothing: there is no thread."""

@@ -1,29 +1,30 @@
 """`ProcessIter`: torch's iteration with worker processes, over links of our own.
 
-Owns the wait for batches: for all workers at once, in slices, with an eye on whether they live. What is asked
-of whom and when, and in which order batches come, is torch's.
+Owns the wait for batches: for the letters and the ends of all workers at once. What is asked of whom and when,
+and in which order batches come, is torch's. With page-locked memory, what has come by the time a batch is taken
+is copied while the training goes on with that batch: torch's iterator stores it until its turn.
 """
 
 import os
-import sys
 import time
 import weakref
+from collections import deque
 from typing import Any
 
 import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data._utils import pin_memory, signal_handling
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fastload._iterators import stand_in
+from fastload.budget import budget_bytes
+from fastload.processes.admission import Admission
+from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context
 from fastload.processes.failures import Failures, samples
-from fastload.processes.pickling import loads
 
 __all__ = ["ProcessIter"]
-
-_LOOK_S = 0.5
-"""Seconds between two looks for workers that are gone without a word."""
 
 _END_S = 0.5
 """Seconds that a worker has to end when it is told to."""
@@ -34,27 +35,40 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
 
     Args:
         loader: The loader.
+        allocate: Makes the memory that batches are copied to where they are to be page-locked.
         **changes: Attributes of it that are others for its workers.
     """
 
-    def __init__(self, loader: Any, **changes: Any) -> None:
+    def __init__(self, loader: Any, *, allocate: Allocate = page_locked, **changes: Any) -> None:
         self._loader = weakref.ref(loader)
+        self._allocate = allocate
+        self._is_started = False
+        self._is_late = False
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
-        self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
+        budget = budget_bytes(loader.memory_budget)
+        is_asked = loader.memory_budget is not None
+        # a budget that was asked for holds for the first batches, too, whose size nobody knows
+        first = budget if is_asked else budget // max(1, int(loader.num_workers))
+        self._admission = Admission(budget, first)
+        context = loader.multiprocessing_context or torch.multiprocessing
+        self._context = Context(context, self._admission)
         self._links = self._context.links
         self._failures = Failures()
-        self._gone: set[int] = set()
+        self._events: deque[tuple[int, Arrival | None]] = deque()
         changes["_DataLoader__multiprocessing_context"] = self._context
         try:
             super().__init__(stand_in(loader, **changes))
         finally:
             self._context.started()
+        loader._files = self._context.files
+        self._context.watch(self._workers)
+        self._is_started = True
 
     @property
     def _pin_memory(self) -> bool:
-        """Whether torch's own thread pins batches: never."""
-        return False
+        """Whether batches are page-locked; not while torch would start a thread for it."""
+        return self._is_started and self._pins
 
     @_pin_memory.setter
     def _pin_memory(self, value: bool) -> None:
@@ -68,47 +82,71 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
         super()._reset(loader, first_iter)
 
     def memory(self) -> dict[str, int]:
-        """Returns what the workers' arenas hold, in bytes, and how many there are."""
+        """Returns what the workers' arenas hold, and what is ahead, in bytes, and how many there are."""
         stats = self._links.stats()
         return {
             "arenas": stats["arenas"],
             "arena_bytes": stats["arena_bytes"],
             "worker_bytes": stats["held_bytes"],
+            "ahead_bytes": self._admission.ahead_bytes,
+            "held_tasks": self._admission.held,
+            "oversize_batches": self._admission.oversize,
         }
 
-    def _get_data(self) -> Any:
+    def _next_data(self) -> Any:
+        batch = super()._next_data()  # type: ignore[no-untyped-call]
+        if self._pins:
+            while self._hear(0):
+                pass
+        return batch
+
+    def _get_data(self) -> tuple[Any, Any]:
         """Waits for a result."""
         begun = time.monotonic()
         while True:
-            wait = _LOOK_S
-            if self._timeout > 0:
-                wait = min(wait, max(0, begun + self._timeout - time.monotonic()))
-            event = self._links.receive(wait)
-            if event is None:
-                self._look()
-                if self._timeout > 0 and time.monotonic() >= begun + self._timeout:
+            if not self._events:
+                left = None
+                if self._timeout > 0:
+                    left = max(0, begun + self._timeout - time.monotonic())
+                self._is_late = not self._hear(left)
+                if self._is_late:
                     raise RuntimeError(self._late())
-                continue
-            number, letter = event
-            if letter is not None:
-                return self._opened(number, *letter)
-            self._gone.add(number)
+            number, arrival = self._events.popleft()
+            if arrival is not None:
+                return self._opened(number, arrival)
             if not self._context.tasks[number].is_last:
-                self._fail([number])
+                self._fail(number)
 
-    def _opened(self, number: int, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
-        """Returns a result, or an error in the place of one that does not unpickle here."""
-        values = loads(payload, parts)
-        seq = values.load()
-        self._context.tasks[number].in_hand.pop(seq, None)
-        try:
-            data = values.load()
-        except Exception:
-            where = f"while a batch of DataLoader worker process {number} was unpickled"
-            data = ExceptionWrapper(sys.exc_info(), where)  # type: ignore[no-untyped-call]
-        return seq, data
+    def _hear(self, timeout: float | None) -> bool:
+        """Waits for what happens next; returns whether there was something in time."""
+        event = self._links.receive(timeout)
+        if event is None:
+            return False
+        number, letter = event
+        arrival = None
+        if letter is not None:
+            arrival = Arrival(number, *letter, self._allocate if self._pins else None)
+            self._context.tasks[number].in_hand.pop(arrival.seq, None)
+            if not self._admission.came(arrival.seq, arrival.size):
+                arrival.size = 0
+        self._events.append((number, arrival))
+        return True
 
-    def _process_data(self, data: Any, *rest: Any) -> Any:
+    def _opened(self, number: int, arrival: Arrival) -> tuple[Any, Any]:
+        """Returns a result; of a batch, the arrival."""
+        if isinstance(arrival.seq, int) and arrival.is_copied:
+            return arrival.seq, arrival
+        data = arrival.open()
+        if isinstance(data, _IterableDatasetStopIteration):
+            self._context.tasks[number].in_hand.clear()
+            self._admission.taken(arrival.size)
+            self._admission.drop(number)
+            return arrival.seq, data
+        return arrival.seq, arrival if isinstance(arrival.seq, int) else data
+
+    def _process_data(self, arrival: Any, *rest: Any) -> Any:
+        self._admission.taken(arrival.size)
+        data = arrival.open()
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
             data = super()._process_data(data, *rest)  # type: ignore[no-untyped-call]
@@ -118,24 +156,17 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             raise
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
 
-    def _look(self) -> None:
-        """Looks for workers that have ended while somebody else holds their end of the link open."""
-        dead = [
-            number
-            for number, worker in enumerate(self._workers)
-            if not self._context.tasks[number].is_last
-            and (number in self._gone or not worker.is_alive())
+    def _fail(self, number: int) -> None:
+        """Ends all workers, because one is gone, and says so; with it, of others that are gone."""
+        self._workers[number].join(_END_S)  # for its exit code
+        gone = [
+            (each, worker, dict(tasks.in_hand))
+            for each, (worker, tasks) in enumerate(
+                zip(self._workers, self._context.tasks, strict=True)
+            )
+            if each == number or (worker.exitcode is not None and not tasks.is_last)
         ]
-        if dead:
-            self._fail(dead)
-
-    def _fail(self, numbers: list[int]) -> None:
-        """Ends all workers, because some are gone, and says so."""
-        for number in numbers:
-            self._workers[number].join(_END_S)  # for its exit code
-        in_hand = [dict(self._context.tasks[number].in_hand) for number in numbers]
-        gone = [self._workers[number] for number in numbers]
-        words = self._failures.sentence(zip(numbers, gone, in_hand, strict=True))
+        words = self._failures.sentence(gone)
         self._end_workers()
         self._shutdown_workers()
         loader = self._loader()
@@ -167,6 +198,8 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
     def _shutdown_workers(self) -> None:
         if not hasattr(self, "_workers") or self._getpid() != self._pid:
             return  # before there were any; or in a child, to which they do not belong
+        if self._is_late and not self._shutdown:
+            self._end_workers()  # who hangs does not hear that it is over
         super()._shutdown_workers()
         if self._shutdown:
             self._links.close()

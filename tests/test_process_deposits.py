@@ -159,6 +159,39 @@ def test_an_image_uses_earlier_files():
     assert not second.files[0].is_lent
 
 
+@EXCHANGES
+def test_arrays_of_the_heap_have_a_file_of_their_own():
+    np.ones(30 << 20, np.uint8).sum()  # from now on the C library has smaller ones in the heap
+    arrays = [np.full(8 << 20, number, np.uint8) for number in range(3)]
+    tensors = [torch.full((8 << 20,), number, dtype=torch.uint8) for number in range(3)]
+    in_heap = [
+        array
+        for array in arrays
+        if _lib.is_in_heap((array.ctypes.data, array.nbytes, array.ctypes.data))
+    ]
+    large = np.ones(LARGE, np.uint8)
+    image = Image.of({"arrays": arrays, "tensors": tensors, "large": large})
+    assert image is not None
+    assert len(image.files) == 1 + bool(in_heap)
+    assert all(file.is_lent for file in image.files)
+    for array in arrays:
+        assert any("memfd:fastload-dataset" in path for path in mapped(array))
+    again = Image.of({"arrays": arrays, "tensors": tensors, "large": large})
+    assert again is not None
+    assert not again.files[0].is_lent
+    assert set(again.files[1:]) == set(image.files)
+    sums = [int(array[0]) * array.size for array in arrays]
+    del image, again
+    for array, tensor, total in zip(arrays, tensors, sums, strict=True):
+        assert int(array.sum(dtype=np.int64)) == int(tensor.sum()) == total
+    del arrays, tensors, in_heap, array, tensor
+    for number in range(20):  # what the heap gives out again is as good as ever
+        assert not np.zeros(8 << 20, np.uint8).any()
+        grown = np.full(3 << 20, number, np.uint8)
+        grown.resize(9 << 20, refcheck=False)
+        assert int(grown.sum(dtype=np.int64)) == number * (3 << 20)
+
+
 EPOCHS = """
 import sys
 from pathlib import Path

@@ -43,6 +43,7 @@ from fastload._links import own as own
 from fastload._memory import Copying as Copying
 from fastload._memory import deposit as deposit
 from fastload._memory import is_deposited as is_deposited
+from fastload._memory import is_in_heap as is_in_heap
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
@@ -101,6 +102,7 @@ __all__ = [
     "deposit",
     "flatten",
     "is_deposited",
+    "is_in_heap",
     "memory_stats",
     "own",
     "pack_bins",

@@ -32,7 +32,7 @@ def deposit(
         block: The address of the bytes, their number, and the address that was returned when the memory was
             allocated that they lie in; 0 where that is not known.
         exchange: Whether the pages of the process may become private mappings of the file's, which nobody
-            can tell: those of large blocks that the C library has mapped for them alone.
+            can tell: those of large blocks that the C library has allocated.
         name: What the file, and others that memory may have been exchanged with, are called.
 
     Returns:
@@ -44,6 +44,13 @@ def deposit(
 
 def is_deposited(descriptor: int, at: int, block: tuple[int, int, int]) -> bool:
     """Returns whether bytes are pages here of the file, which has them at `at`, and none was changed since.
+
+    Raises:
+        OSError: The memory of the process cannot be looked at.
+    """
+
+def is_in_heap(block: tuple[int, int, int]) -> bool:
+    """Returns whether large bytes lie in the main heap: their pages may stay a file's when they are freed.
 
     Raises:
         OSError: The memory of the process cannot be looked at.

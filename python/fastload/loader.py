@@ -286,7 +286,9 @@ class Loader(DataLoader[_T_co]):
 
         The process and inline lanes count `batches`, as long as their iterator lives; on Linux the process
         lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
-        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's. Empty
+        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's; `ahead_bytes`
+        of batches at work, estimated, or waiting, `held_tasks` that `memory_budget` keeps from the workers,
+        and `oversize_batches` larger than it. Empty
         before the first iterator, and in a forked child until it starts one of its own.
         """
         if self._counters is None:

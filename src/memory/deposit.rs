@@ -5,8 +5,9 @@
 //! `/proc`: reading gives the same, writing copies the page, as after a fork, and the block is freed as ever.
 //! Refuses what is not known to be safe, and then there are two copies:
 //!
-//! - *Memory of others.* The block is one that the C library has mapped for itself alone (its header says
-//!   so), which freeing unmaps: no allocator gives such pages out again expecting zeros or huge pages.
+//! - *Memory of others.* The block is the GNU C library's, as its header says: mapped for it alone, and
+//!   unmapped when it is freed; or of the main heap, whose memory that library takes for anything but zeros
+//!   once it was in use (`__libc_calloc`). No other allocator gives out such pages again.
 //! - *Writers.* While a page is copied and replaced, threads that write it are held back by the system
 //!   ([`Userfault`]), so no write is lost. Without that nothing is replaced.
 //! - *Devices.* Where pages of the process are locked or pinned, nothing is replaced: a device would go on
@@ -35,9 +36,13 @@ const LARGE: usize = 1 << 20;
 /// Bytes that writers are held back from at once: some milliseconds of copying.
 const PIECE: usize = 16 << 20;
 
-/// The bit of a chunk's size that says that it is a mapping of its own; the others of the lowest three say
-/// of which arena it is, and of what is before it (`malloc/malloc.c` of the GNU C library).
+/// Bytes of the header of a chunk: two words (`malloc/malloc.c` of the GNU C library).
+const WORDS: usize = 2 * size_of::<usize>();
+
+/// Bits of a chunk's size: the chunk before is in use, it is a mapping of its own, it is of a thread's heap.
+const PREVIOUS_IS_USED: usize = 0b001;
 const IS_MMAPPED: usize = 0b010;
+const NON_MAIN_ARENA: usize = 0b100;
 const FLAGS: usize = 0b111;
 
 /// Bytes of a live object, and where the memory begins that was allocated for it.
@@ -76,40 +81,65 @@ impl Block {
         self.address.next_multiple_of(page).min(end)..end
     }
 
+    /// Tells whether the memory is the C library's.
+    fn is_of_the_c_library(&self, mappings: &Mappings) -> bool {
+        self.is_mapped_alone(mappings) || self.is_in_heap(mappings)
+    }
+
+    /// Reads the two words before the memory: bytes before the chunk, or of the one before it; and its size.
+    fn header(&self, mappings: &Mappings) -> Option<[usize; 2]> {
+        let address = self.allocated.checked_sub(WORDS)?;
+        let lies_there = self.allocated <= self.address && self.allocated.is_multiple_of(WORDS);
+        let is_known = cfg!(target_env = "gnu") && lies_there;
+        (is_known && mappings.of(&(address..self.allocated)).is_some()).then(|| words(address))
+    }
+
     /// Tells whether the C library has mapped memory for this block alone.
     fn is_mapped_alone(&self, mappings: &Mappings) -> bool {
-        let words = 2 * size_of::<usize>();
-        let Some(header) = self.allocated.checked_sub(words) else {
+        let Some([before, size]) = self.header(mappings) else {
             return false;
         };
-        if !cfg!(target_env = "gnu")
-            || !self.allocated.is_multiple_of(words)
-            || mappings.of(&(header..self.allocated)).is_none()
-        {
+        let start = (self.allocated - WORDS).checked_sub(before);
+        let len = before.checked_add(size & !FLAGS);
+        let Some((start, len)) = start.zip(len) else {
             return false;
-        }
-        // SAFETY: mapped and aligned. It may be anything, but that it names the very mapping that it lies in, by
-        // two numbers of which 24 bits and all flags are fixed, is no accident.
-        let header: [usize; 2] = unsafe { *with_exposed_provenance_mut(header) };
-        let [before, size] = header;
-        if size & FLAGS != IS_MMAPPED {
-            return false;
-        }
+        };
         let page = page_size();
-        let size = size & !FLAGS;
-        let start = (self.allocated - words).checked_sub(before);
-        let Some((start, len)) = start.zip(before.checked_add(size)) else {
-            return false;
-        };
-        let Some(end) = start.checked_add(len) else {
-            return false;
-        };
-        start.is_multiple_of(page)
+        let end = start.saturating_add(len);
+        size & FLAGS == IS_MMAPPED
+            && start.is_multiple_of(page)
             && len.is_multiple_of(page)
-            && self.allocated <= self.address
             && self.address + self.len <= end
             && mappings.of(&(start..end)).is_some()
     }
+
+    /// Tells whether it lies in a chunk in use of the C library's main heap.
+    fn is_in_heap(&self, mappings: &Mappings) -> bool {
+        let Some(([_, size], heap)) = self.header(mappings).zip(mappings.heap()) else {
+            return false;
+        };
+        let start = self.allocated - WORDS;
+        let end = start.saturating_add(size & !FLAGS);
+        size & (IS_MMAPPED | NON_MAIN_ARENA) == 0
+            && heap.start <= start
+            && end.is_multiple_of(WORDS)
+            && end.saturating_add(WORDS) <= heap.end
+            // a chunk in use has the first word of the next
+            && self.address + self.len <= end + WORDS / 2
+            && words(end)[1] & PREVIOUS_IS_USED != 0
+    }
+}
+
+/// Reads two words at a mapped address, a multiple of their size.
+fn words(address: usize) -> [usize; 2] {
+    // SAFETY: mapped and aligned. It may be anything, but that it describes the very memory that it lies before,
+    // is no accident.
+    unsafe { *with_exposed_provenance_mut(address) }
+}
+
+/// Tells whether a block lies in the main heap: its pages may stay a file's after it is freed.
+pub fn is_in_heap(block: &Block) -> Result<bool> {
+    Ok(block.pages().len() >= LARGE && block.is_in_heap(&Mappings::read()?))
 }
 
 /// Writes a block to a file of memory at `at`, and, where `exchange` allows, gives the process the file's
@@ -162,11 +192,11 @@ pub fn deposit(file: &File, at: u64, block: &Block, exchange: bool, name: &str) 
 /// Makes what holds writers back, if the pages may be replaced.
 fn hold(block: &Block, pages: &Range<usize>, name: &str) -> Result<Option<Userfault>> {
     let mappings = Mappings::read()?;
-    let may_be_replaced = |map: &Mapping| map.is_anonymous() || map.is_memfd(name);
+    let may_be_replaced = |map: &Mapping| map.is_anonymous() || map.is_heap() || map.is_memfd(name);
     let ours = mappings
         .of(pages)
         .is_some_and(|maps| maps.iter().all(may_be_replaced));
-    if ours && block.is_mapped_alone(&mappings) && !has_held_pages()? {
+    if ours && block.is_of_the_c_library(&mappings) && !has_held_pages()? {
         Userfault::new(pages).map(Some)
     } else {
         Ok(None)

@@ -57,6 +57,14 @@ impl Mappings {
         }
         (end >= range.end).then_some(found)
     }
+
+    /// Returns where the memory lies that grows and shrinks by brk(2); parts of it may be mapped otherwise.
+    pub(super) fn heap(&self) -> Option<Range<usize>> {
+        let mut parts = self.0.iter().filter(|map| map.is_heap());
+        let first = parts.next()?;
+        let last = parts.next_back().unwrap_or(first);
+        Some(first.addresses.start..last.addresses.end)
+    }
 }
 
 impl Mapping {
@@ -64,6 +72,11 @@ impl Mapping {
     pub(super) fn is_anonymous(&self) -> bool {
         let named = self.path.is_empty() || self.path.starts_with("[anon");
         self.is_private() && self.inode == 0 && named
+    }
+
+    /// Tells whether it is memory of this process that grows and shrinks by brk(2).
+    pub(super) fn is_heap(&self) -> bool {
+        self.is_private() && self.inode == 0 && self.path == "[heap]"
     }
 
     /// Tells whether it is a private, writable mapping of what `memfd_create` made under a name.
@@ -148,12 +161,23 @@ mod tests {
         assert!(named.unwrap().is_anonymous());
         let heap =
             parse("7f20-7f40 rw-p 00000000 00:00 0                          [heap]").unwrap();
-        assert!(!heap.is_anonymous());
+        assert!(!heap.is_anonymous() && heap.is_heap());
         let file = parse("7f40-7f60 rw-p 00001000 00:01 25       /memfd:name (deleted)").unwrap();
         assert!(file.is_memfd("name") && !file.is_memfd("other") && !file.is_anonymous());
         assert!(file.is_of(25, 0x7f50, 0x1010) && file.is_of(25, 0x7f30, 0xff0));
         assert!(!file.is_of(25, 0x7f50, 0x1000) && !file.is_of(24, 0x7f50, 0x1010));
         assert!(parse("nonsense").is_none());
+    }
+
+    #[test]
+    fn the_heap_has_other_parts() {
+        let maps = [
+            "10-20 rw-p 0 0:0 0 [heap]",
+            "20-30 rw-p 0 0:1 5 x",
+            "30-40 rw-p 0 0:0 0 [heap]",
+        ];
+        let maps = Mappings(maps.iter().map(|line| parse(line).unwrap()).collect());
+        assert_eq!(maps.heap(), Some(0x10..0x40));
     }
 
     #[test]
@@ -166,6 +190,7 @@ mod tests {
         let maps = Mappings(maps.iter().map(|line| parse(line).unwrap()).collect());
         assert_eq!(maps.of(&(0x18..0x28)).unwrap().len(), 2);
         assert_eq!(maps.of(&(0x40..0x50)).unwrap().len(), 1);
+        assert_eq!(maps.heap(), None);
         for range in [0x28..0x48, 0x8..0x18, 0x48..0x58, 0x60..0x70, 0x30..0x40] {
             assert!(maps.of(&range).is_none(), "{range:?}");
         }

@@ -33,7 +33,7 @@ pub use arena::{Arena, ArenaSlot};
 #[cfg(target_os = "linux")]
 pub use arenas::Arenas;
 #[cfg(target_os = "linux")]
-pub use deposit::{Block, deposit, is_deposited};
+pub use deposit::{Block, deposit, is_deposited, is_in_heap};
 pub use destination::{Destination, Foreign};
 pub use dtype::Dtype;
 pub use gather::{gather, prefetch};

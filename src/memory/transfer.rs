@@ -100,7 +100,10 @@ mod tests {
 
     #[test]
     fn all_blocks_are_copied() {
-        let from: Vec<u8> = (0..2 * PIECE + 5).map(|at| (at % 251) as u8).collect();
+        let mut from = vec![7; 2 * PIECE + 5];
+        for at in [0, PIECE - 1, PIECE, 2 * PIECE + 4] {
+            from[at] = (at % 5) as u8;
+        }
         let mut to = vec![0; from.len() + 3];
         let at = (from.as_ptr().addr(), to.as_mut_ptr().expose_provenance());
         from.as_ptr().expose_provenance();

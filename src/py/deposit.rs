@@ -12,7 +12,8 @@ use crate::memory::{self, Block};
 /// Adds the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(deposit, module)?)?;
-    module.add_function(wrap_pyfunction!(is_deposited, module)?)
+    module.add_function(wrap_pyfunction!(is_deposited, module)?)?;
+    module.add_function(wrap_pyfunction!(is_in_heap, module)?)
 }
 
 /// Writes bytes to a file in memory; returns how many of them are the file's pages here now.
@@ -39,6 +40,12 @@ fn is_deposited(
 ) -> PyResult<bool> {
     let (file, block) = (borrowed(descriptor), described(block));
     Ok(py.detach(|| memory::is_deposited(&file, at, &block))?)
+}
+
+/// Tells whether bytes lie in the main heap.
+#[pyfunction]
+fn is_in_heap(block: (usize, usize, usize)) -> PyResult<bool> {
+    Ok(memory::is_in_heap(&described(block))?)
 }
 
 /// Uses a descriptor, which stays the caller's.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fastload import _lib
 from fastload.processes import culprit
 from fastload.processes.file import File
 from fastload.processes.pickling import SMALL, Pickler, dumps, loads, make_array
@@ -102,6 +103,7 @@ class _Memory:
     def __init__(self, files: list[File]) -> None:
         self._files = files
         self._taken: dict[int, int] = {}
+        self._heap: File | None = None
 
     def take(self, length: int) -> torch.Tensor:
         start = self._files[0].extend(length)
@@ -119,8 +121,15 @@ class _Memory:
         return self.laid(address, length, address) if length >= SMALL else None
 
     def laid(self, address: int, length: int, allocated: int) -> tuple[int, int, int]:
-        """Returns where bytes of this process lie, put there unless they do already."""
-        file, start = self._files[0].lay(address, length, allocated)
+        """Returns where bytes of this process lie, put there unless they do already.
+
+        Those of the heap have a file of their own: what is left of it when they are freed is no more
+        than the heap would have kept.
+        """
+        file = self._files[0]
+        if _lib.is_in_heap((address, length, allocated)):
+            file = self._heap = self._heap or File()
+        file, start = file.lay(address, length, allocated)
         if file not in self._files:
             self._files.append(file)
         return self._files.index(file), start, length

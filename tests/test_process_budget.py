@@ -113,7 +113,8 @@ def test_bytes_ahead(budget: Any, in_order: bool):
         seen.append(stats["worker_bytes"])
         assert stats["ahead_bytes"] <= limit + (1 << 16)
     assert len(seen) == 20
-    assert max(seen) <= limit + (2 << 20)  # slots are a fifth larger at most; one was just freed
+    # and the user's, and what the workers have sent and are about to let go of
+    assert max(seen) <= limit + 4 * batch
     assert loader.stats()["oversize_batches"] == (20 if budget == 1 else 0)
 
 

@@ -119,7 +119,14 @@ def orphan() -> None:
     kill()
 
 
-def test_a_link_that_somebody_else_holds_open():
+def nothing(_: int) -> int:
+    raise OSError
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_link_that_somebody_else_holds_open(is_old: bool, monkeypatch: pytest.MonkeyPatch):
+    if is_old:
+        monkeypatch.setattr(os, "pidfd_open", nothing)
     source = iter(Loader(Called(lambda i, _: i, orphan), None, num_workers=2))
     next(source)
     begun = time.monotonic()

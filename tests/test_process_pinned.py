@@ -99,7 +99,7 @@ def test_what_has_come_is_copied_ahead(walked: list[Any]):
     source = iterator(made, memory_budget="1GiB")
     next(source)
     while not source._events:  # until the second is there
-        source._hear(None)
+        source._hear(10)
     assert len(made.tensors) >= 2
     _, arrival = source._events[0]
     assert arrival is not None
@@ -137,7 +137,7 @@ def test_a_worker_that_is_gone_is_told_after_its_batches(walked: list[Any]):
     source = iterator(Allocated(), num_workers=1, prefetch_factor=1)
     next(source)
     while not source._events:
-        source._hear(None)
+        source._hear(10)
     source._workers[0].kill()
     source._workers[0].join()
     assert next(source).label.tolist() == [4, 5, 6, 7]

@@ -7,6 +7,7 @@ worker a queue for its tasks, and the process. Refuses everything else that a co
 import functools
 import gc
 import inspect
+import math
 import os
 import pickle
 from multiprocessing.reduction import DupFd
@@ -19,6 +20,9 @@ from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
 
 __all__ = ["Context", "UnpicklableError"]
+
+
+_LOOK_S = 0.5
 
 
 class UnpicklableError(Exception):
@@ -35,6 +39,7 @@ class Context:
     Attributes:
         links: The links to the processes.
         tasks: Their queues of tasks.
+        look_s: Seconds between two looks for processes whose end nobody tells; infinite if there are none.
         files: Those in which memory of the dataset lies, to be kept as long as more processes may be given it.
     """
 
@@ -42,6 +47,7 @@ class Context:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
         self.files: list[Any] = []
+        self.look_s = math.inf
         self._admission = admission
         self._watched = 0
         self._real = real
@@ -85,7 +91,11 @@ class Context:
             processes: All that have started, by their number.
         """
         for number in range(self._watched, len(processes)):
-            self.links.watch(number, _sentinel(processes[number]))
+            sentinel = _sentinel(processes[number])
+            if sentinel is None:
+                self.look_s = _LOOK_S
+            else:
+                self.links.watch(number, sentinel)
         self._watched = len(processes)
 
     def started(self) -> None:
@@ -130,12 +140,15 @@ class Context:
             self._end = None
 
 
-def _sentinel(process: Any) -> int:
-    """Returns a descriptor that is readable once a process has ended, whatever it has forked."""
+def _sentinel(process: Any) -> int | None:
+    """Returns a descriptor that is readable once a process has ended, whatever it has forked.
+
+    A process's own `sentinel` may be open still in processes that it has forked.
+    """
     try:
         return os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # an old system; or it has ended, and its own parent knows
-        return os.dup(process.sentinel)
+        return None
 
 
 class End:

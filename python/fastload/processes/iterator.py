@@ -5,6 +5,7 @@ and in which order batches come, is torch's. With page-locked memory, what has c
 is copied while the training goes on with that batch: torch's iterator stores it until its turn.
 """
 
+import math
 import os
 import time
 import weakref
@@ -102,24 +103,33 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
 
     def _get_data(self) -> tuple[Any, Any]:
         """Waits for a result."""
-        begun = time.monotonic()
+        end = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
         while True:
-            if not self._events:
-                left = None
-                if self._timeout > 0:
-                    left = max(0, begun + self._timeout - time.monotonic())
-                self._is_late = not self._hear(left)
-                if self._is_late:
+            while not self._events and not self._hear(
+                min(self._context.look_s, max(0, end - time.monotonic()))
+            ):
+                self._look()
+                if time.monotonic() >= end:
+                    self._is_late = True
                     raise RuntimeError(self._late())
+            self._is_late = False
             number, arrival = self._events.popleft()
             if arrival is not None:
                 return self._opened(number, arrival)
             if not self._context.tasks[number].is_last:
                 self._fail(number)
 
-    def _hear(self, timeout: float | None) -> bool:
+    def _look(self) -> None:
+        """Looks for a worker that has ended, which old systems may not tell."""
+        for number, (worker, tasks) in enumerate(
+            zip(self._workers, self._context.tasks, strict=True)
+        ):
+            if not tasks.is_last and not worker.is_alive():
+                self._fail(number)
+
+    def _hear(self, time_s: float) -> bool:
         """Waits for what happens next; returns whether there was something in time."""
-        event = self._links.receive(timeout)
+        event = self._links.receive(time_s if time_s < math.inf else None)
         if event is None:
             return False
         number, letter = event

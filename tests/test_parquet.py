@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -310,6 +311,29 @@ def test_words_for_what_is_not_there(tmp_path):
         Parquet("hdfs://host/x.parquet", "a")
     with pytest.raises(ValueError, match="cache should be a number with a unit"):
         Parquet(path, "a", cache="much")
+
+
+def bytes_read():
+    first = Path("/proc/self/io").read_text().splitlines()[0]
+    return int(first.removeprefix("rchar:"))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "text"])
+def test_a_column_that_fits_the_cache_leaves_room_for_the_others(tmp_path, kind):
+    rows, names = 40_000, "abcd"
+    random = np.random.default_rng(0)
+    columns = {name: random.integers(0, 1 << 40, rows) for name in names}
+    if kind == "text":
+        columns = {name: column.astype(str) for name, column in columns.items()}
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=4_000)
+    whole = sum(column.nbytes for column in columns.values()) // len(names)
+    cache = int(1.1 * whole) if kind == "numbers" else 32 * rows
+    dataset = fastload.Dataset({name: Parquet(path, name, cache=cache) for name in names})
+    before = bytes_read()
+    for batch in fastload.Loader(dataset, batch_size=100, num_workers=2):
+        assert len(batch["a"]) == 100
+    assert bytes_read() - before < 3 * path.stat().st_size
 
 
 def test_columns_of_a_file_share_it_and_are_small_when_pickled(tmp_path):

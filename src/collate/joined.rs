@@ -2,7 +2,7 @@
 
 use super::ragged::Flat;
 use super::seat::Seat;
-use super::{Dense, Mismatch, bytes_of, longs};
+use super::{Dense, Mismatch, Shape, bytes_of, longs};
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, Writer, lease};
 
@@ -23,16 +23,16 @@ pub(super) struct Joined {
     writer: Writer,
     flat: Flat,
     dtype: Dtype,
-    shapes: Vec<Vec<usize>>,
+    shapes: Vec<Shape>,
 }
 
 impl Joined {
     pub(super) fn new(
         dtype: Dtype,
-        shapes: Vec<Vec<usize>>,
+        shapes: Vec<Shape>,
         named: impl Fn(Mismatch) -> Error,
     ) -> Result<Joined> {
-        let flat = Flat::of(shapes.iter().map(Vec::as_slice)).map_err(named)?;
+        let flat = Flat::of(shapes.iter().map(Shape::as_slice)).map_err(named)?;
         let rows = flat.shape[0];
         let row = bytes_of(&flat.shape[1..], dtype.itemsize());
         let memory = lease(row.saturating_mul(rows))?;

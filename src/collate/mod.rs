@@ -21,6 +21,7 @@ mod ragged;
 mod retype;
 mod rule;
 mod seat;
+mod shape;
 mod slot;
 mod split;
 
@@ -40,6 +41,7 @@ pub use padded::PaddedField;
 pub use ragged::Flat;
 pub use rule::{How, Mask, Padding, Rule};
 pub use seat::Seat;
+pub use shape::{Shape, sizes};
 pub use slot::Slot;
 
 use list::by_place;

@@ -7,7 +7,7 @@
 use super::array::fill;
 use super::pack::{Placed, len};
 use super::seat::Seat;
-use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, bytes_of};
+use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, Shape, bytes_of};
 use crate::column::Cast;
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, RowsMut, Writer, lease};
@@ -62,7 +62,7 @@ pub(super) struct Packed {
     packs: Packs,
     bins: Arc<Bins>,
     placed: Arc<[Placed]>,
-    shapes: Vec<Vec<usize>>,
+    shapes: Vec<Shape>,
     itemsize: usize,
     cast: Option<Cast>,
     dtype: Dtype,
@@ -86,7 +86,7 @@ pub struct Rows {
 
 impl Rows {
     /// Plans the rows of a batch from the shapes of the tokens.
-    pub fn plan(rule: &Rule, packing: &Packing, shapes: &[Vec<usize>]) -> Result<Rows> {
+    pub fn plan(rule: &Rule, packing: &Packing, shapes: &[Shape]) -> Result<Rows> {
         let lengths = lengths(rule, shapes)?;
         let bins = packing.bins(&lengths).map_err(|wrong| rule.named(wrong))?;
         Ok(Rows {
@@ -99,12 +99,12 @@ impl Rows {
 }
 
 /// Returns the lengths of documents.
-fn lengths(rule: &Rule, shapes: &[Vec<usize>]) -> Result<Vec<usize>> {
-    let one = |(position, shape): (usize, &Vec<usize>)| match shape[..] {
+fn lengths(rule: &Rule, shapes: &[Shape]) -> Result<Vec<usize>> {
+    let one = |(position, shape): (usize, &Shape)| match shape[..] {
         [len] => Ok(len),
         _ => Err(rule.named(Mismatch::Flat {
             position,
-            shape: shape.clone(),
+            shape: shape.to_vec(),
         })),
     };
     shapes.iter().enumerate().map(one).collect()
@@ -117,7 +117,7 @@ impl Packed {
         packs: &Packs,
         rows: &Rows,
         dtype: Dtype,
-        mut shapes: Vec<Vec<usize>>,
+        mut shapes: Vec<Shape>,
     ) -> Result<Packed> {
         let itemsize = dtype.itemsize();
         let own = lengths(rule, &shapes)?;

@@ -3,10 +3,12 @@
 //! Invariant: whoever takes the seat of a sample writes the padding around it and its row of the mask,
 //! so that each byte of the field is written once.
 
+use std::ops::Range;
+
 use super::array::{Array, Side, fill};
 use super::rule::Padding;
 use super::seat::Seat;
-use super::{Dense, Element, Layout, Mismatch, bytes_of, longs};
+use super::{Dense, Element, Layout, Mismatch, Shape, bytes_of, longs};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, RowsMut, Writer, lease};
 
@@ -33,9 +35,11 @@ pub(super) struct Padded {
     side: Side,
     element: Element,
     dtype: Dtype,
-    shapes: Vec<Vec<usize>>,
+    shapes: Vec<Shape>,
     /// Whether every sample is as large as its place.
     full: bool,
+    /// Whether every sample lies in one piece in its place.
+    whole: bool,
     lengths: bool,
     mask: Option<Masks>,
 }
@@ -51,15 +55,15 @@ impl Padded {
     pub(super) fn new(
         padding: &Padding,
         dtype: Dtype,
-        shapes: Vec<Vec<usize>>,
+        shapes: Vec<Shape>,
         given: Vec<Destination>,
         named: impl Fn(Mismatch) -> Error,
     ) -> Result<Padded> {
-        if shapes.first().is_some_and(Vec::is_empty) {
+        if shapes.first().is_some_and(Shape::is_empty) {
             let shape = Vec::new();
             return Err(named(Mismatch::Dim { dim: 0, shape }));
         }
-        let layout = padding.pad.layout(shapes.iter().map(Vec::as_slice));
+        let layout = padding.pad.layout(shapes.iter().map(Shape::as_slice));
         let layout = layout.map_err(&named)?;
         let element = padding.pad.element(dtype).map_err(&named)?;
         let mut given = given.into_iter();
@@ -77,7 +81,9 @@ impl Padded {
         });
         Ok(Padded {
             writer: values,
-            full: layout.kept == layout.shape && shapes.iter().all(|shape| *shape == layout.shape),
+            whole: shapes.iter().all(|shape| is_whole(shape, &layout)),
+            full: layout.kept == layout.shape
+                && shapes.iter().all(|shape| shape[..] == layout.shape),
             side: padding.pad.side,
             element,
             dtype,
@@ -99,33 +105,61 @@ impl Padded {
             return Ok(None);
         }
         let range = first..first + samples;
-        range
-            .clone()
-            .try_for_each(|position| self.write_mask(position))?;
+        self.write_masks(range.clone())?;
         let rows = self.writer.rows(range);
         Ok(Some(rows.ok_or(Error::Twice { position: first })?))
     }
 
-    /// Claims the place of a sample and writes the padding around it.
-    pub(super) fn seat(&self, position: usize) -> Result<Seat<'_>> {
-        self.write_mask(position)?;
-        let row = self.writer.rows(position..position + 1);
-        let mut row = row.ok_or(Error::Twice { position })?;
-        let (shape, place) = (&self.shapes[position], &self.layout.shape);
-        let is_whole = shape[0] <= self.layout.kept[0] && shape[1..] == place[1..];
-        if !is_whole {
-            let memory = lease(bytes_of(shape, self.dtype.itemsize()))?;
-            return Ok(Seat::around(self, position, row, memory));
+    /// Has neighbouring samples written to their places, and writes the padding around them; returns whether
+    /// they could be, each in one piece.
+    pub(super) fn write(
+        &self,
+        first: usize,
+        samples: usize,
+        mut write: impl FnMut(usize, &mut [u8]) -> Result<()>,
+    ) -> Result<bool> {
+        if !self.whole {
+            return Ok(false);
         }
-        let inner = row.len() / place[0].max(1);
+        let range = first..first + samples;
+        self.write_masks(range.clone())?;
+        let rows = self.writer.rows(range.clone());
+        let mut rows = rows.ok_or(Error::Twice { position: first })?;
+        let bytes = rows.len() / samples.max(1);
+        let places = rows.chunks_exact_mut(bytes.max(1));
+        for (at, (place, shape)) in places.zip(&self.shapes[range]).enumerate() {
+            let body = self.pad(shape, place);
+            write(at, &mut place[body])?;
+        }
+        Ok(true)
+    }
+
+    /// Writes the padding around a sample that lies whole in its place; returns where it lies.
+    fn pad(&self, shape: &[usize], place: &mut [u8]) -> Range<usize> {
+        let rows = self.layout.shape[0];
+        let inner = place.len() / rows.max(1);
         let before = match self.side {
-            Side::Left => place[0] - shape[0],
+            Side::Left => rows - shape[0],
             Side::Right => 0,
         };
         let body = before * inner..(before + shape[0]) * inner;
         let element = &self.element[..self.dtype.itemsize()];
-        fill(element, &mut row[..body.start]);
-        fill(element, &mut row[body.end..]);
+        fill(element, &mut place[..body.start]);
+        fill(element, &mut place[body.end..]);
+        body
+    }
+
+    /// Claims the place of a sample and writes the padding around it.
+    pub(super) fn seat(&self, position: usize) -> Result<Seat<'_>> {
+        self.write_masks(position..position + 1)?;
+        let row = self.writer.rows(position..position + 1);
+        let mut row = row.ok_or(Error::Twice { position })?;
+        let shape = &self.shapes[position];
+        if !is_whole(shape, &self.layout) {
+            let memory = lease(bytes_of(shape, self.dtype.itemsize()))?;
+            return Ok(Seat::around(self, position, row, memory));
+        }
+        let body = self.pad(shape, &mut row);
         Ok(Seat::within(row, body))
     }
 
@@ -150,15 +184,16 @@ impl Padded {
         self.layout.write(samples, self.side, element, out);
     }
 
-    fn write_mask(&self, position: usize) -> Result<()> {
+    fn write_masks(&self, range: Range<usize>) -> Result<()> {
         let Some(mask) = &self.mask else {
             return Ok(());
         };
-        let row = mask.writer.rows(position..position + 1);
-        let mut row = row.ok_or(Error::Twice { position })?;
-        let shape = std::iter::once(self.shape(position));
+        let position = range.start;
+        let rows = mask.writer.rows(range.clone());
+        let mut rows = rows.ok_or(Error::Twice { position })?;
+        let shapes = self.shapes[range].iter().map(Shape::as_slice);
         self.layout
-            .write_masks(shape, self.side, mask.dtype.itemsize(), &mut row);
+            .write_masks(shapes, self.side, mask.dtype.itemsize(), &mut rows);
         Ok(())
     }
 
@@ -192,6 +227,11 @@ impl Padded {
             tokens,
         })
     }
+}
+
+/// Whether a sample lies in one piece in its place.
+fn is_whole(shape: &[usize], layout: &Layout) -> bool {
+    shape[0] <= layout.kept[0] && shape[1..] == layout.shape[1..]
 }
 
 /// Divides memory, given or leased, into `rows` places of a shape.

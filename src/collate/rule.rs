@@ -6,7 +6,7 @@
 use super::joined::Joined;
 use super::packed::{Packed, Packs, Rows};
 use super::padded::Padded;
-use super::{Dense, Field, Labels, Mismatch, Pad, Slot};
+use super::{Dense, Field, Labels, Mismatch, Pad, Shape, Slot};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype};
 
@@ -69,9 +69,9 @@ impl Padding {
         &self,
         dtype: Dtype,
         samples: usize,
-        shapes: &[Vec<usize>],
+        shapes: &[Shape],
     ) -> Option<Vec<(Vec<usize>, Dtype)>> {
-        let layout = self.pad.layout(shapes.iter().map(Vec::as_slice)).ok()?;
+        let layout = self.pad.layout(shapes.iter().map(Shape::as_slice)).ok()?;
         let of_batch = |shape: &[usize]| [&[samples], shape].concat();
         let mut tensors = vec![(of_batch(&layout.shape), dtype)];
         if let Some(mask) = self.mask {
@@ -142,7 +142,7 @@ impl Rule {
 
     /// Returns the dtype that samples of these shapes have together: of lists without a number, that of
     /// whole ones. Their shapes then end where the lists do.
-    pub fn seen(&self, dtype: Dtype, shapes: &mut [Vec<usize>]) -> Dtype {
+    pub fn seen(&self, dtype: Dtype, shapes: &mut [Shape]) -> Dtype {
         if !self.lists || !shapes.iter().all(|shape| shape.contains(&0)) {
             return dtype;
         }
@@ -162,7 +162,7 @@ impl Rule {
     pub fn slot(
         &self,
         dtype: Dtype,
-        mut shapes: Vec<Vec<usize>>,
+        mut shapes: Vec<Shape>,
         given: Vec<Destination>,
     ) -> Result<Slot> {
         let dtype = self.seen(dtype, &mut shapes);
@@ -186,14 +186,14 @@ impl Rule {
         packs: &Packs,
         rows: &Rows,
         dtype: Dtype,
-        shapes: Vec<Vec<usize>>,
+        shapes: Vec<Shape>,
     ) -> Result<Slot> {
         Packed::new(self, packs, rows, dtype, shapes).map(Slot::packed)
     }
 
     /// Joins samples that were kept apart because their shapes were not known.
     pub fn join(&self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
-        let shapes = samples.iter().map(|sample| sample.shape.clone()).collect();
+        let shapes = samples.iter().map(Dense::sizes).collect();
         self.slot(dtype, shapes, Vec::new())?.filled(samples, dtype)
     }
 }

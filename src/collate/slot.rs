@@ -145,6 +145,21 @@ impl Slot {
         }
     }
 
+    /// Has neighbouring samples written to their places, if they are padded ones that lie there in one piece
+    /// each, in their own element type; returns whether they were. `write` gets the number of one among them,
+    /// and its place.
+    pub fn write(
+        &self,
+        first: usize,
+        samples: usize,
+        write: impl FnMut(usize, &mut [u8]) -> Result<()>,
+    ) -> Result<bool> {
+        match &self.kind {
+            Kind::Padded(padded) => padded.write(first, samples, write),
+            _ => Ok(false),
+        }
+    }
+
     /// Returns where the sample at `position` is written, of this shape and with elements of `itemsize`
     /// bytes.
     ///

@@ -1,6 +1,6 @@
 //! Large batches of Python's samples, written by several threads.
 //!
-//! Owns how the samples are divided: neighbours, as many for each thread. The threads end before the call
+//! Owns how the samples are divided: neighbours, some pieces for each thread. The threads end before the call
 //! does, so that nothing of them is left to a fork.
 
 use std::thread;
@@ -11,6 +11,9 @@ use crate::sync::{Mutex, lock};
 
 /// Bytes that are worth a thread of their own: writing them takes some ten times as long as starting it.
 const PART: usize = 1 << 20;
+
+/// Into how many pieces the work of a thread is divided, since samples are of different lengths.
+const PIECES: usize = 4;
 
 impl Layout {
     /// Writes samples as [`Layout::write`] does, by up to `threads` threads, this one among them.
@@ -23,7 +26,10 @@ impl Layout {
         out: &mut [u8],
     ) {
         let threads = threads.min(out.len() / PART).max(1);
-        let each = samples.len().div_ceil(threads).max(1);
+        if threads == 1 {
+            return self.write(samples.iter().copied(), side, fill, out);
+        }
+        let each = samples.len().div_ceil(PIECES * threads).max(1);
         let place = out.len() / samples.len().max(1);
         let parts = samples
             .chunks(each)

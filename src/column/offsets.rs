@@ -7,7 +7,11 @@ use crate::error::{Error, Result};
 
 /// One number more than there are samples: sample i is `offsets[i]..offsets[i + 1]`.
 #[derive(Clone, Debug)]
-pub struct Offsets(Numbers);
+pub struct Offsets {
+    numbers: Numbers,
+    /// Entries of the sample that had most of them when they were looked at.
+    longest: usize,
+}
 
 impl Offsets {
     /// Takes the offsets of samples that are made of `entries` things.
@@ -16,8 +20,11 @@ impl Offsets {
     ///
     /// [`Error::Offsets`]: no offset at all, or a sample that does not lie within the entries.
     pub fn new(numbers: Numbers, entries: usize) -> Result<Offsets> {
-        let offsets = Offsets(numbers);
-        if offsets.0.is_empty() {
+        let mut offsets = Offsets {
+            numbers,
+            longest: 0,
+        };
+        if offsets.numbers.is_empty() {
             let (index, start, end, len) = (0, 0, 0, entries);
             return Err(Error::Offsets {
                 index,
@@ -26,13 +33,21 @@ impl Offsets {
                 len,
             });
         }
-        (0..offsets.len()).try_for_each(|index| offsets.range(index, entries).map(drop))?;
+        for index in 0..offsets.len() {
+            let range = offsets.range(index, entries)?;
+            offsets.longest = offsets.longest.max(range.len());
+        }
         Ok(offsets)
     }
 
     /// Number of samples.
     pub fn len(&self) -> usize {
-        self.0.len() - 1
+        self.numbers.len() - 1
+    }
+
+    /// Entries of the sample that had most of them when they were taken.
+    pub fn longest(&self) -> usize {
+        self.longest
     }
 
     /// Whether there are none.
@@ -42,7 +57,7 @@ impl Offsets {
 
     /// Asks for the memory of where the sample at `index` lies, which must be below [`Offsets::len`].
     pub fn prefetch(&self, index: usize) {
-        self.0.prefetch(index);
+        self.numbers.prefetch(index);
     }
 
     /// Returns the entries of the sample at `index`, which must be below [`Offsets::len`].
@@ -51,7 +66,7 @@ impl Offsets {
     ///
     /// [`Error::Offsets`]: the owner of the offsets has changed them since.
     pub fn range(&self, index: usize, entries: usize) -> Result<Range<usize>> {
-        let (start, end) = (self.0.get(index), self.0.get(index + 1));
+        let (start, end) = (self.numbers.get(index), self.numbers.get(index + 1));
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
         match range {
             Some((first, last)) if first <= last && last <= entries => Ok(first..last),
@@ -63,8 +78,8 @@ impl Offsets {
     pub fn changed(&self, index: usize, entries: usize) -> Error {
         Error::Offsets {
             index,
-            start: self.0.get(index),
-            end: self.0.get(index + 1),
+            start: self.numbers.get(index),
+            end: self.numbers.get(index + 1),
             len: entries,
         }
     }

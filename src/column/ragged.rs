@@ -48,6 +48,11 @@ impl Ragged {
         self.values.len() / self.len().max(1) * self.values.row_bytes()
     }
 
+    /// Rows of the longest sample.
+    pub fn longest(&self) -> usize {
+        self.offsets.longest()
+    }
+
     /// Returns the rows of the sample at `index`, which must be below [`Ragged::len`].
     ///
     /// # Errors

@@ -31,6 +31,8 @@ pub struct Parquet {
     lengths: Vec<OnceLock<Box<[u32]>>>,
     /// Bytes of the whole, or of lengths, that the cache counts; a lower bound while threads change it.
     kept: AtomicUsize,
+    /// Bytes of row groups that others leave it.
+    room: AtomicUsize,
 }
 
 impl Parquet {
@@ -69,9 +71,11 @@ impl Parquet {
                 .take(tables.groups())
                 .collect(),
             kept: AtomicUsize::new(0),
+            room: AtomicUsize::new(0),
             tables,
         };
         column.refuse_nulls()?;
+        column.want(column.least());
         Ok(column)
     }
 
@@ -136,9 +140,40 @@ impl Parquet {
         Ok(())
     }
 
-    /// Has more bytes counted, if they fit.
-    fn reserve_more(&self, bytes: usize) -> bool {
-        let fits = self.tables.cache().reserve(bytes, self.tables.limit());
+    /// What a row group takes when it is decoded, as far as its file tells.
+    fn estimate_of(&self, number: usize) -> usize {
+        let (file, group) = self.tables.group(number);
+        let group = self.tables.footers()[file].row_group(group);
+        let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
+        match self.values {
+            Values::Rows(dtype) => rows.saturating_mul(dtype.itemsize()),
+            Values::Ragged(_) | Values::Text | Values::Bytes => {
+                let chunk = group.columns().get(self.leaves[file].place);
+                let bytes = chunk.map_or(0, ColumnChunkMetaData::uncompressed_size);
+                rows.saturating_mul(8)
+                    .saturating_add(usize::try_from(bytes).unwrap_or(0))
+            }
+        }
+    }
+
+    /// What the row groups take that two threads need while they work side by side.
+    fn least(&self) -> usize {
+        let groups = (0..self.tables.groups()).map(|number| self.estimate_of(number));
+        let largest = groups.max().unwrap_or(0);
+        let both = self.estimate().min(largest.saturating_mul(2));
+        both.min(self.tables.limit())
+    }
+
+    /// Has others leave room for so many bytes of row groups of this column.
+    fn want(&self, bytes: usize) {
+        let before = self.room.swap(bytes, Ordering::Relaxed);
+        self.tables.room(before, bytes);
+    }
+
+    /// Has more bytes counted, if they fit beside row groups of `wanted` bytes.
+    fn reserve_beside(&self, wanted: usize, bytes: usize) -> bool {
+        let limit = self.tables.limit().saturating_sub(wanted);
+        let fits = self.tables.cache().reserve(bytes, limit);
         if fits {
             self.kept.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -167,7 +202,7 @@ impl Table for Parquet {
             return Err(Error::Abandoned);
         };
         if let Some(lengths) = decoded.lengths()
-            && self.reserve_more(size_of_val(&*lengths))
+            && self.reserve_beside(self.tables.wanted(), size_of_val(&*lengths))
         {
             let _ = self.lengths[group].set(lengths); // another thread may have set the same
         }
@@ -223,37 +258,28 @@ impl Parts for Parquet {
     }
 
     fn estimate(&self) -> usize {
-        let groups = (0..self.tables.groups()).map(|number| self.tables.group(number));
-        let bytes = groups.map(|(file, group)| {
-            let group = self.tables.footers()[file].row_group(group);
-            let leaf = &self.leaves[file];
-            let chunk = group.columns().get(leaf.place);
-            let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
-            match self.values {
-                Values::Rows(dtype) => rows.saturating_mul(dtype.itemsize()),
-                Values::Ragged(_) | Values::Text | Values::Bytes => {
-                    let bytes = chunk.map_or(0, ColumnChunkMetaData::uncompressed_size);
-                    rows.saturating_mul(8)
-                        .saturating_add(usize::try_from(bytes).unwrap_or(0))
-                }
-            }
-        });
-        bytes.fold(0, usize::saturating_add)
+        let groups = (0..self.tables.groups()).map(|number| self.estimate_of(number));
+        groups.fold(0, usize::saturating_add)
     }
 
     fn reserve(&self, bytes: usize) -> bool {
-        self.reserve_more(bytes.saturating_sub(self.kept.load(Ordering::Relaxed)))
+        let own = self.room.load(Ordering::Relaxed);
+        let others = self.tables.wanted().saturating_sub(own);
+        let more = bytes.saturating_sub(self.kept.load(Ordering::Relaxed));
+        self.reserve_beside(others, more)
     }
 
     fn settle(&self, bytes: usize) {
         let kept = self.kept.swap(bytes, Ordering::Relaxed);
         self.tables.cache().release(kept.saturating_sub(bytes));
+        self.want(if bytes == 0 { self.least() } else { 0 });
     }
 }
 
 impl Drop for Parquet {
     fn drop(&mut self) {
         self.settle(0);
+        self.want(0);
         self.tables.cache().forget(self.number);
     }
 }

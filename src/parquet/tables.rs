@@ -35,6 +35,8 @@ pub struct Tables {
     cache: Renewed<Cache>,
     limit: usize,
     columns: AtomicUsize,
+    /// Bytes of row groups that columns in use need at least, those apart that are kept whole.
+    wanted: AtomicUsize,
 }
 
 impl Tables {
@@ -83,6 +85,7 @@ impl Tables {
             cache: Renewed::new(Cache::default),
             limit,
             columns: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
         })
     }
 
@@ -132,6 +135,17 @@ impl Tables {
     /// Bytes that are kept.
     pub(super) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Bytes of row groups that columns in use need at least, those apart that are kept whole.
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a column needs `now` bytes of row groups in place of `before`.
+    pub(super) fn room(&self, before: usize, now: usize) {
+        self.wanted.fetch_add(now, Ordering::Relaxed);
+        self.wanted.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// Returns a number for another column.

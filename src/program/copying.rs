@@ -78,11 +78,22 @@ fn seated(
     if let Some(mut out) = slot.block(first, indices.len())? {
         return leaf.gather(indices, scratch, &mut out);
     }
-    let itemsize = leaf.dtype().itemsize();
-    for (at, &index) in indices.iter().enumerate() {
+    let prefetch = |at: usize| {
         if let Some(&ahead) = indices.get(at + AHEAD) {
             leaf.prefetch(ahead);
         }
+    };
+    let written = slot.write(first, indices.len(), |at, place| {
+        prefetch(at);
+        let gathered = leaf.gather(&[indices[at]], scratch, place);
+        gathered.map_err(|error| error.at(at))
+    });
+    if written? {
+        return Ok(());
+    }
+    let itemsize = leaf.dtype().itemsize();
+    for (at, &index) in indices.iter().enumerate() {
+        prefetch(at);
         let Some(shape) = slot.announced(first + at) else {
             return Ok(()); // samples that do not fit together: the batch ends in an error
         };

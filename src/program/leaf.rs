@@ -9,6 +9,7 @@ use super::letters::{each, utf8};
 use super::lists::Lists;
 use super::record::{Content, Record};
 use super::select::Select;
+use crate::collate::{Shape, sizes};
 use crate::column::{self, Blobs, Ragged, Rows, Table, Text, Values};
 use crate::decode::Library;
 use crate::error::Result;
@@ -165,16 +166,16 @@ impl Leaf {
 
     /// Shape of the sample at `index`, which must be below [`Leaf::len`], if it is known before it is
     /// made; text, images and lists that are no arrays have none.
-    pub fn shape(&self, index: usize) -> Result<Option<Vec<usize>>> {
-        let rows = |rows, row_shape: &[usize]| Some([&[rows], row_shape].concat());
+    pub fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        let rows = |rows, row_shape: &[usize]| Some(sizes(rows, row_shape));
         Ok(match self.at(index)? {
             (Leaf::Ragged(ragged), at) => rows(ragged.range(at)?.len(), self.row_shape()),
             (Leaf::Table(table), at) if matches!(table.values(), Values::Ragged(_)) => {
                 rows(table.rows_of(at)?, table.row_shape())
             }
-            (Leaf::Record(record), at) => record.shape(at).map(<[usize]>::to_vec),
+            (Leaf::Record(record), at) => record.shape(at).map(Shape::from_slice),
             (Leaf::Lists(lists), at) => lists.shape(at)?,
-            (leaf, _) => leaf.fixed_shape(),
+            (leaf, _) => leaf.fixed_shape().map(Shape::from_vec),
         })
     }
 
@@ -184,6 +185,19 @@ impl Leaf {
             (Leaf::Ragged(ragged), at) => ragged.range(at).map(|range| Some(range.len())),
             (Leaf::Table(table), at) => table.rows_of(at).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// The most rows of a sample of a leaf of [`Kind::Ragged`], if it is known.
+    pub(super) fn most_rows(&self) -> Option<usize> {
+        match self {
+            Leaf::Ragged(ragged) => Some(ragged.longest()),
+            Leaf::Select(select) => select.from().most_rows(),
+            Leaf::Concat(concat) => {
+                let mut parts = concat.parts().iter();
+                parts.try_fold(0, |most, part| Some(part.most_rows()?.max(most)))
+            }
+            _ => None,
         }
     }
 

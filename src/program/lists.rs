@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::leaf::{Leaf, Scratch};
+use crate::collate::{Shape, sizes};
 use crate::column::{Numbers, Offsets};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
@@ -61,7 +62,7 @@ impl Lists {
 
     /// Returns the shape of the array that the list at `index` is; None if it is empty, or its items
     /// are no arrays of one shape.
-    pub(super) fn shape(&self, index: usize) -> Result<Option<Vec<usize>>> {
+    pub(super) fn shape(&self, index: usize) -> Result<Option<Shape>> {
         let mut range = self.range(index)?;
         let len = range.len();
         let Some(first) = range.next() else {
@@ -75,7 +76,7 @@ impl Lists {
                 return Ok(None);
             }
         }
-        Ok(Some([&[len], &shape[..]].concat()))
+        Ok(Some(sizes(len, &shape)))
     }
 
     /// Mean bytes of a sample.

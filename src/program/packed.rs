@@ -6,7 +6,7 @@
 
 use super::ruled::of_sample;
 use super::run::Run;
-use crate::collate::{Dense, Field, How, Packing, Rows, Slot};
+use crate::collate::{Dense, Field, How, Packing, Rows, Shape, Slot};
 use crate::error::{Error, Result};
 use crate::order::Indices;
 
@@ -37,7 +37,7 @@ impl Run {
         let samples = samples.ok_or(Error::Abandoned)?; // not seen: all or none of them are apart
         let shapes = samples
             .iter()
-            .map(|leaf| leaf.iter().map(|sample| sample.shape.clone()).collect());
+            .map(|leaf| leaf.iter().map(Dense::sizes).collect());
         let slots = self.rows(shapes.collect(), indices).into_iter();
         let leaves = slots.zip(&samples).zip(&self.program.leaves);
         leaves
@@ -51,7 +51,7 @@ impl Run {
     }
 
     /// Makes the slots of samples of these shapes, by leaf; errors come once the samples are made.
-    fn rows(&self, shapes: Vec<Vec<Vec<usize>>>, indices: &Indices) -> Vec<Slot> {
+    fn rows(&self, shapes: Vec<Vec<Shape>>, indices: &Indices) -> Vec<Slot> {
         let Some((packing, first)) = self.packing().zip(shapes.first()) else {
             return Vec::new(); // not seen: whoever calls has rows to plan
         };

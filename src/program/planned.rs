@@ -5,7 +5,7 @@
 
 use super::kind::Kind;
 use super::{Leaf, Program};
-use crate::collate::{How, Packs};
+use crate::collate::{How, Packs, Shape, sizes};
 use crate::memory::Dtype;
 use crate::order::Indices;
 
@@ -47,7 +47,7 @@ impl Program {
             is_whole: true,
         };
         for place in 0..self.leaves.len() {
-            let known = self.planned_leaf(place, indices);
+            let known = self.planned_leaf(place, indices.len(), |leaf| self.spread(leaf, indices));
             let mean = || {
                 self.leaves[place]
                     .sample_bytes()
@@ -59,7 +59,27 @@ impl Program {
         planned
     }
 
-    fn planned_leaf(&self, place: usize, indices: &Indices) -> Option<usize> {
+    /// Returns the most that a batch of so many samples can be planned to take, if that is known without
+    /// looking at any.
+    pub fn most(&self, samples: usize) -> Option<usize> {
+        let widest = |leaf: &Leaf| {
+            let rows = (leaf.kind() == Kind::Ragged).then(|| leaf.most_rows())??;
+            let elements = bytes(leaf.row_shape(), rows).saturating_mul(samples);
+            let shapes = [0, rows].map(|rows| sizes(rows, leaf.row_shape()));
+            Some((shapes.into(), elements))
+        };
+        let leaves = 0..self.leaves.len();
+        let mut each = leaves.map(|place| self.planned_leaf(place, samples, widest));
+        each.try_fold(0_usize, |all, bytes| Some(all.saturating_add(bytes?)))
+    }
+
+    /// Bytes of the field of so many samples, between whose shapes `spread` tells.
+    fn planned_leaf(
+        &self,
+        place: usize,
+        samples: usize,
+        spread: impl Fn(&Leaf) -> Option<(Vec<Shape>, usize)>,
+    ) -> Option<usize> {
         let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
         if matches!(leaf.kind(), Kind::Text | Kind::Bytes | Kind::Lists) {
             return None;
@@ -68,13 +88,13 @@ impl Program {
         if let Some(shape) = leaf.fixed_shape()
             && matches!(rule.how, How::Stack | How::Flat | How::Apart)
         {
-            return Some(bytes(&shape, itemsize).saturating_mul(indices.len()));
+            return Some(bytes(&shape, itemsize).saturating_mul(samples));
         }
-        let (shapes, elements) = self.spread(leaf, indices)?;
+        let (shapes, elements) = spread(leaf)?;
         Some(match &rule.how {
             How::Pad(padding) => {
                 let dtype = rule.to.unwrap_or(leaf.dtype());
-                let tensors = padding.tensors(dtype, indices.len(), &shapes)?;
+                let tensors = padding.tensors(dtype, samples, &shapes)?;
                 let each = tensors.iter();
                 let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
                 each.fold(0, usize::saturating_add)
@@ -86,7 +106,7 @@ impl Program {
 
     /// Shapes between which those of all samples lie, and the sum of their elements; all shapes, where samples
     /// may differ in more than their rows.
-    fn spread(&self, leaf: &Leaf, indices: &Indices) -> Option<(Vec<Vec<usize>>, usize)> {
+    fn spread(&self, leaf: &Leaf, indices: &Indices) -> Option<(Vec<Shape>, usize)> {
         if leaf.kind() != Kind::Ragged {
             let shapes = self.known_shapes(leaf, indices)?;
             let each = shapes.iter().map(|shape| bytes(shape, 1));
@@ -101,12 +121,12 @@ impl Program {
             sum = sum.saturating_add(rows);
         }
         let inner = leaf.row_shape();
-        let shapes = [shortest.min(longest), longest].map(|rows| [&[rows], inner].concat());
+        let shapes = [shortest.min(longest), longest].map(|rows| sizes(rows, inner));
         Some((shapes.into(), bytes(inner, sum)))
     }
 
     /// The shapes of samples, if all of them are known.
-    fn known_shapes(&self, leaf: &Leaf, indices: &Indices) -> Option<Vec<Vec<usize>>> {
+    fn known_shapes(&self, leaf: &Leaf, indices: &Indices) -> Option<Vec<Shape>> {
         let shape = |position| {
             let index = self.resolve(indices.get(position)).ok()?;
             leaf.shape(index).ok()?

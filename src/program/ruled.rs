@@ -6,7 +6,7 @@
 use super::kind::Kind;
 use super::run::Run;
 use super::tree;
-use crate::collate::{Dense, Field, How, Slot};
+use crate::collate::{Dense, Field, How, Shape, Slot};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
@@ -28,9 +28,8 @@ impl Run {
             Err(error) => return Ok(Slot::refused(error)),
         };
         if self.program.leaves[place].kind() == Kind::Lists && !matches!(rule.how, How::Apart) {
-            let is_array = |shape: &Option<Vec<usize>>| {
-                shape.as_ref().is_some_and(|shape| !shape.contains(&0))
-            };
+            let is_array =
+                |shape: &Option<Shape>| shape.as_ref().is_some_and(|shape| !shape.contains(&0));
             if !shapes.iter().all(is_array) {
                 return Ok(Slot::refused(Error::Unsure));
             }
@@ -45,11 +44,7 @@ impl Run {
     }
 
     /// The shape of each sample; None for one that is not known yet, or is no array.
-    pub(super) fn shapes(
-        &self,
-        place: usize,
-        indices: &Indices,
-    ) -> Result<Vec<Option<Vec<usize>>>> {
+    pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Shape>>> {
         let leaf = &self.program.leaves[place];
         let index = |position| self.program.resolve(indices.get(position));
         let shapes = (0..indices.len()).map(|position| {
@@ -79,7 +74,7 @@ impl Run {
             let [shape] = shapes;
             let elements = shape.iter().product::<usize>();
             let memory = Destination::Lease(lease(elements * dtype.itemsize())?);
-            Ok(Slot::fixed(memory, 1, shape, dtype))
+            Ok(Slot::fixed(memory, 1, shape.into_vec(), dtype))
         });
         Ok(Slot::apart(slots.collect::<Result<_>>()?))
     }

@@ -112,17 +112,20 @@ impl Run {
             };
             if other != first {
                 return Err(if self.program.lists[place] {
-                    Error::UnequalLists { first, other }
+                    Error::UnequalLists {
+                        first: first.into_vec(),
+                        other: other.into_vec(),
+                    }
                 } else {
                     Error::Unequal {
-                        first,
-                        other,
+                        first: first.into_vec(),
+                        other: other.into_vec(),
                         position,
                     }
                 });
             }
         }
-        Ok(Some(first))
+        Ok(Some(first.into_vec()))
     }
 
     /// Makes what is still to be made of one sample, or tells which of its files is refused.

@@ -5,7 +5,7 @@
 
 use super::kind::Kind;
 use super::leaf::{Leaf, Scratch};
-use crate::collate::Slot;
+use crate::collate::{Shape, Slot};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 
@@ -53,26 +53,21 @@ pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
 }
 
 /// Makes the slot of samples that are arrays of one shape, the first one's.
-fn fixed(
-    leaf: &Leaf,
-    shape: &[usize],
-    shapes: &[Option<Vec<usize>>],
-    as_lists: bool,
-) -> Result<Slot> {
+fn fixed(leaf: &Leaf, shape: &[usize], shapes: &[Option<Shape>], as_lists: bool) -> Result<Slot> {
     if let Some(position) = shapes.iter().position(Option::is_none) {
         return Err(Error::NotTensor { position });
     }
     let mut others = shapes.iter().flatten().enumerate();
-    if let Some((position, other)) = others.find(|(_, other)| *other != shape) {
+    if let Some((position, other)) = others.find(|(_, other)| other[..] != *shape) {
         return Err(if as_lists {
             Error::UnequalLists {
                 first: shape.to_vec(),
-                other: other.clone(),
+                other: other.to_vec(),
             }
         } else {
             Error::Unequal {
                 first: shape.to_vec(),
-                other: other.clone(),
+                other: other.to_vec(),
                 position,
             }
         });

@@ -4,6 +4,7 @@
 //! every method takes `&self`, no lock is held while Python runs.
 
 mod action;
+mod budget;
 mod column;
 mod copying;
 #[cfg(target_os = "linux")]

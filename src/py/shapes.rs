@@ -5,6 +5,7 @@ use pyo3::types::PyBytes;
 
 use super::column::Column;
 use super::enter::Enter;
+use crate::collate::Shape;
 use crate::error::Result;
 use crate::program::Leaf;
 
@@ -41,7 +42,7 @@ fn table(leaf: &Leaf) -> Result<Option<(Vec<i64>, usize)>> {
             None => return Ok(None),
         }
     }
-    let dimensions = all.iter().map(Vec::len).max().unwrap_or(0);
+    let dimensions = all.iter().map(Shape::len).max().unwrap_or(0);
     let mut table = vec![NONE; all.len() * dimensions];
     if dimensions > 0 {
         for (row, shape) in table.chunks_exact_mut(dimensions).zip(&all) {

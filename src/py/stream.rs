@@ -8,6 +8,7 @@ use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use super::budget::Budget;
 use super::feed::{Feed, Pulled, Source};
 use super::foreign::Desk;
 use super::form::Unit;
@@ -19,7 +20,7 @@ use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
-use crate::program::{Options, Planned, Run, Task};
+use crate::program::{Options, Run, Task};
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
 use crate::{Error, fork};
@@ -41,12 +42,8 @@ pub(super) struct Stream {
     /// place of the batch.
     instead: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
-    budget_bytes: usize,
-    /// Bytes of the largest batch so far.
-    largest_bytes: AtomicU64,
+    budget: Budget,
     batch_bytes: AtomicU64,
-    /// Batches that were planned to take more than the budget.
-    oversize: AtomicU64,
     /// Makes a batch in Python of indices whose fields do not fit together.
     again: Option<Py<PyAny>>,
     /// When the last window ended.
@@ -122,10 +119,8 @@ impl Stream {
             feed: Feed::starting_at(first_place),
             instead: Mutex::default(),
             state: Mutex::new(None),
-            budget_bytes,
-            largest_bytes: AtomicU64::new(0),
+            budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
-            oversize: AtomicU64::new(0),
             again,
             moment,
             birth: fork::generation(),
@@ -202,8 +197,7 @@ impl Stream {
         };
         let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.largest_bytes
-            .fetch_max(bytes as u64, Ordering::Relaxed);
+        self.budget.took(bytes);
         let (program, unit) = (self.program.get(), Unit::of_stream(self.batched));
         program.build(py, fields, unit, |field| self.tensor(py, field))
     }
@@ -228,6 +222,7 @@ impl Stream {
 
     fn set_depth(&self, py: Python<'_>, depth: usize) -> PyResult<()> {
         self.core()?.adjust(|limits| limits.depth = depth.max(1));
+        self.budget.set_depth(depth.max(1));
         self.admit(py)
     }
 
@@ -255,7 +250,7 @@ impl Stream {
             ("samples", stats.samples),
             ("read_bytes", stats.stages.read_bytes),
             ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
-            ("oversize_batches", self.oversize.load(Ordering::Relaxed)),
+            ("oversize_batches", self.budget.oversize()),
         ] {
             dict.set_item(name, count)?;
         }
@@ -265,7 +260,7 @@ impl Stream {
 
     /// See the stub.
     fn window(&self, cpu_s: f64, memory_share: f64) -> PyResult<Window> {
-        let largest_bytes = self.largest_bytes.load(Ordering::Relaxed);
+        let largest_bytes = self.budget.largest_bytes();
         let now = Moment::now(self.core()?.window(), largest_bytes);
         let mut last = lock(&self.moment);
         let window = now.since(&last, cpu_s, memory_share);
@@ -319,14 +314,12 @@ impl Stream {
         let core = self.core()?;
         let program = &self.program.get().core;
         let planned = |pulled: &mut Pulled| {
-            let known = || program.planned(&pulled.indices);
-            self.planned_bytes(*pulled.planned.get_or_insert_with(known))
+            let known = || self.budget.plan(program, &pulled.indices);
+            self.budget.bytes(*pulled.planned.get_or_insert_with(known))
         };
         let submit = |mut pulled: Pulled, first| {
             let bytes = planned(&mut pulled);
-            if bytes > self.budget_bytes {
-                self.oversize.fetch_add(1, Ordering::Relaxed);
-            }
+            self.budget.count(bytes);
             let Pulled {
                 mut indices,
                 state,
@@ -354,18 +347,6 @@ impl Stream {
         self.feed
             .admit(|pulled| core.has_room(planned(pulled)), submit);
         Ok(())
-    }
-
-    /// What a batch is planned to take. Of unknown shape: half of the budget until one was seen, so
-    /// that two are made at first; then twice the largest so far, for its samples are joined at the end.
-    fn planned_bytes(&self, planned: Planned) -> usize {
-        if planned.is_whole {
-            return planned.bytes;
-        }
-        match self.largest_bytes.load(Ordering::Relaxed) as usize {
-            0 => planned.bytes.max(self.budget_bytes / 2),
-            largest => planned.bytes.max(largest.saturating_mul(2)),
-        }
     }
 
     /// Makes the tensor of a field.

@@ -1,0 +1,22 @@
+//! The shape of one sample, kept without memory of its own.
+
+use smallvec::SmallVec;
+
+use super::Dense;
+
+/// Sizes of the dimensions of a sample.
+pub type Shape = SmallVec<[usize; 4]>;
+
+/// Returns the shape of so many rows.
+pub fn sizes(rows: usize, row_shape: &[usize]) -> Shape {
+    let mut shape = Shape::from_slice(row_shape);
+    shape.insert(0, rows);
+    shape
+}
+
+impl Dense {
+    /// Its shape, as that of a sample.
+    pub(crate) fn sizes(&self) -> Shape {
+        Shape::from_slice(&self.shape)
+    }
+}

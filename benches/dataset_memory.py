@@ -2,9 +2,10 @@
 
 Contents: one array, one tensor, and a million small objects in lists, whose reference counts a worker
 writes to. Every contestant runs in a process of its own and reads all samples once, in random order;
-"extra" is the most that the process and its workers take (proportional set sizes, sampled from outside)
-above the process with its dataset before `iter()`. Workers alone, over a dataset of nothing, take what
-an interpreter with torch takes: that is measured the same way, and taken off.
+"extra" is the most that the process and its workers take above the process with its dataset before
+`iter()`: proportional set sizes after every eighth batch, without pages of files, which other programs
+share. Workers alone, over a dataset of nothing, take what an interpreter with torch takes: that is measured the
+same way, and taken off.
 
 The first batch of 32 is timed from `iter()` on, with two workers, over the array and over nothing.
 """
@@ -21,14 +22,14 @@ from startup import FIRST, first_batch
 from torch.utils.data import DataLoader, Dataset
 
 import fastload
-from demo.meter import PeakMemory, tree_pss_bytes
+from demo.meter import tree_pss_bytes
 
-BYTES, SAMPLES, BATCH_SIZE, WORKERS = 1 << 30, 4_096, 32, 4
+BYTES, SAMPLES, BATCH_SIZE, WORKERS, LOOK_EVERY = 1 << 30, 4_096, 32, 4, 8
 OBJECTS = 1_000_000
 KINDS: dict[str, Callable[..., DataLoader]] = {"torch": DataLoader, "fastload": fastload.Loader}
 CASES = {"an array": ("fork", "spawn"), "a tensor": ("fork", "spawn"), "objects": ("fork",)}
 """Start methods by what the dataset holds."""
-METHODS = ("fork", "forkserver", "spawn")
+STARTS = {"nothing": ("fork", "forkserver", "spawn"), "an array": ("fork", "spawn")}
 
 PEAK, ABOVE, PART = "extra at most, MB", "above workers alone, MB", "% of the dataset"
 
@@ -62,17 +63,21 @@ def load(kind: str, method: str, dataset: Held, workers: int) -> DataLoader:
     )
 
 
+def own_bytes() -> int:
+    """Returns what this process and its workers take besides files."""
+    return tree_pss_bytes(os.getpid(), ("Pss_Anon", "Pss_Shmem"))
+
+
 def extra_mb(kind: str, method: str, what: str) -> dict[str, float]:
     """Returns what an epoch takes at most above the process with its dataset, and the dataset."""
-    empty_bytes = tree_pss_bytes(os.getpid())
+    empty_bytes = own_bytes()
     dataset = Held(what)
-    loader = load(kind, method, dataset, WORKERS)
-    before_bytes = tree_pss_bytes(os.getpid())
-    with PeakMemory(os.getpid(), every_s=0.1) as memory:
-        for _ in loader:
-            pass
+    before_bytes = most_bytes = own_bytes()
+    for number, _ in enumerate(load(kind, method, dataset, WORKERS), 1):
+        if number % LOOK_EVERY == 0 and number < len(dataset) // BATCH_SIZE:
+            most_bytes = max(most_bytes, own_bytes())
     return {
-        PEAK: (memory.peak_bytes - before_bytes) / 1e6,
+        PEAK: (most_bytes - before_bytes) / 1e6,
         "dataset, MB": (before_bytes - empty_bytes) / 1e6,
     }
 
@@ -112,17 +117,17 @@ def memory(bench: Bench) -> None:
 
 def starts(bench: Bench) -> None:
     """Times first batches."""
-    for what in ("nothing", "an array"):
+    for what, methods in STARTS.items():
         figures = interleave(
             {
                 f"{kind}, {method}": functools.partial(isolated, first, kind, method, what)
-                for method in METHODS
+                for method in methods
                 for kind in KINDS
             },
             bench.rounds,
         )
         bench.show(f"First batch of two workers, dataset of {what}", figures, digits=0)
-        for method in METHODS:
+        for method in methods:
             ratio = median(figures, f"fastload, {method}", FIRST) / median(
                 figures, f"torch, {method}", FIRST
             )

@@ -39,22 +39,30 @@ def piped() -> Any:
 
 
 GRID: dict[str, dict[str, Any]] = {
-    "fork": {"multiprocessing_context": "fork"},
-    "spawn": {"multiprocessing_context": "spawn"},
-    "forkserver": {"multiprocessing_context": "forkserver"},
-    "persistent": {"persistent_workers": True, "multiprocessing_context": "fork"},
-    "drop_last": {"drop_last": True, "multiprocessing_context": "fork"},
+    "plain": {},
+    "persistent": {"persistent_workers": True},
+    "drop_last": {"drop_last": True},
+    "one by one": {"batch_size": None},
 }
+
+
+def assert_torchs(make: Any, ours: str = "fork", **own: Any) -> None:
+    def arguments(method: str) -> dict[str, Any]:
+        return {"batch_size": 4, "num_workers": 2, "multiprocessing_context": method, **own}
+
+    _lib.park()
+    want = epochs(DataLoader, make(), lambda: arguments("fork"))
+    _lib.park()
+    assert_same(epochs(Loader, make(), lambda: arguments(ours)), want)
 
 
 @pytest.mark.parametrize("name", GRID)
 @pytest.mark.parametrize("make", [Shards, piped])
 def test_shards(make: Any, name: str):
-    def arguments() -> dict[str, Any]:
-        return {"batch_size": 4, "num_workers": 2, **GRID[name]}
+    assert_torchs(make, **GRID[name])
 
-    count = 1 if name in ("spawn", "forkserver") else 2
-    _lib.park()
-    want = epochs(DataLoader, make(), arguments, count=count)
-    _lib.park()
-    assert_same(epochs(Loader, make(), arguments, count=count), want)
+
+@pytest.mark.timeout(120)  # of new interpreters that import torch on a busy machine
+@pytest.mark.parametrize(("make", "method"), [(Shards, "spawn"), (piped, "forkserver")])
+def test_start_methods(make: Any, method: str):
+    assert_torchs(make, method, persistent_workers=True)

@@ -18,6 +18,7 @@ from ._compare import MANY_WORKERS
 pytestmark = [
     MANY_WORKERS,
     pytest.mark.slow,
+    pytest.mark.timeout(120),  # of many forks on a busy machine
     pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
 ]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from _contest import Bench, interleave, isolated, median
-from startup import FIRST, first_batch
+from _starts import FIRST, first_batch
 from torch.utils.data import DataLoader, Dataset
 
 import fastload

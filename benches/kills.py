@@ -12,7 +12,6 @@ torch, beside, gets a tenth.
 """
 
 import contextlib
-import gc
 import math
 import mmap
 import os
@@ -24,19 +23,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 from _contest import Bench, Figures
+from _starts import held
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 import fastload
 
 TOLD, UNNAMED, HUNG = "told, ms", "unnamed", "hung"
-LEFT = ("processes", "files", "mappings", "threads")
-GROWN = "grown, MB"
+LEFT = ("children", "threads", "descriptors", "mappings")
+MEMORY = "RSS, MB"
 STAGES = ("start", "sample", "collation", "message", "idle")
 TIMEOUT_S, PATIENCE_S = 0.2, 20
 SAMPLES, BATCH_SIZE, NUMBERS = 24, 3, 3_000
@@ -120,18 +119,6 @@ class Failing(Dataset[torch.Tensor]):
         self._end()
 
 
-def held() -> dict[str, int]:
-    """Counts what this process has."""
-    gc.collect()
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8")
-    return {
-        "processes": len(psutil.Process().children(recursive=True)),
-        "files": len(list(Path("/proc/self/fd").iterdir())),
-        "mappings": sum(map(maps.count, ("memfd:", "/dev/shm/"))),
-        "threads": len(list(Path("/proc/self/task").iterdir())) - fastload._lib.pool_threads(),
-    }
-
-
 class HungError(Exception):
     """Nothing came of it for a long time."""
 
@@ -195,19 +182,18 @@ def fail(kind: type[DataLoader], how: str, stage: str, *, by_hand: bool) -> dict
 def case(kind: type[DataLoader], how: str, stage: str, times: int) -> dict[str, list[float]]:
     """Has workers fail many times; returns when that was told each time, and sums of the rest."""
     fail(kind, how, stage, by_hand=True)  # what is made once and kept is no growth
-    before, before_bytes = held(), psutil.Process().memory_info().rss
-    accounts, left = [], dict.fromkeys(LEFT, 0)
+    before = now = held()
+    accounts, left = [], dict.fromkeys(LEFT, 0.0)
     for number in range(times):
         accounts.append(fail(kind, how, stage, by_hand=number > 0))
         now = held()
         left = {what: max(most, now[what] - before[what]) for what, most in left.items()}
-    grown_bytes = psutil.Process().memory_info().rss - before_bytes
     return {
         TOLD: [account[TOLD] for account in accounts if TOLD in account],
         UNNAMED: [sum(account[UNNAMED] for account in accounts)],
         HUNG: [sum(account[HUNG] for account in accounts)],
-        **{what: [float(most)] for what, most in left.items()},
-        GROWN: [grown_bytes / 1e6],
+        **{what: [most] for what, most in left.items()},
+        MEMORY: [now[MEMORY] - before[MEMORY]],
     }
 
 
@@ -219,7 +205,7 @@ def matrix(bench: Bench, title: str, kind: type[DataLoader], times: int) -> Figu
         for how in ENDS
         if (stage, how) != ("idle", "hang")
     }
-    bench.show(f"{title}, {times} times each; what is left is the most", figures, digits=0)
+    bench.show(f"{title}, {times} times each; what is left over is the most", figures, digits=0)
     return figures
 
 
@@ -234,7 +220,7 @@ def main() -> None:
     bench.claim("the latest that was told, s", latest_s, 1)
     for what in (UNNAMED, HUNG, *LEFT):
         bench.claim(f"{what}, of all cases", sum(values[what][0] for values in cases), 0)
-    bench.claim("RSS grown by a case at most, MB", max(values[GROWN][0] for values in cases), 5)
+    bench.claim("RSS grown by a case at most, MB", max(values[MEMORY][0] for values in cases), 5)
     matrix(bench, "torch", DataLoader, max(1, bench.rounds // 10))
     bench.close()
 

@@ -6,15 +6,15 @@ its first. `--rounds` is how many. A fork costs some milliseconds: the whole tak
 
 import time
 
-import psutil
 import torch
 from _contest import Bench, isolated
-from startup import held
+from _starts import held
 from torch.utils.data import Dataset
 
 import fastload
 
-BATCHES, BATCH_SIZE, NUMBERS = 3, 4, 3_000
+BATCHES, BATCH_SIZE, NUMBERS, WARM_UP = 3, 4, 3_000, 50
+LIMITS = {"children": 0, "threads": 0, "descriptors": 0, "mappings": 0, "RSS, MB": 5}
 
 
 class Rows(Dataset[torch.Tensor]):
@@ -41,18 +41,13 @@ def use(loader: fastload.Loader, number: int) -> None:
 def start(workers: str, times: int) -> dict[str, dict[str, float]]:
     """Starts iterators; returns what the process then holds."""
     loader = fastload.Loader(Rows(), BATCH_SIZE, num_workers=1, workers=workers)
-    for number in range(max(1, times // 20)):
+    for number in range(max(WARM_UP, times // 20)):
         use(loader, number)
-    before, began_s = counted(), time.perf_counter()
+    before, began_s = held(), time.perf_counter()
     for number in range(times):
         use(loader, number)
     each_ms = 1e3 * (time.perf_counter() - began_s) / times
-    return {"before": before, "after": {**counted(), "ms each": each_ms}}
-
-
-def counted() -> dict[str, float]:
-    """Returns what this process holds, children included."""
-    return {"children": len(psutil.Process().children(recursive=True)), **held()}
+    return {"before": before, "after": {**held(), "ms each": each_ms}}
 
 
 def main() -> None:
@@ -67,7 +62,7 @@ def main() -> None:
                 for when, values in account.items()
             },
         )
-        for measure, limit in {"children": 0, "threads": 0, "descriptors": 0, "RSS, MB": 5}.items():
+        for measure, limit in LIMITS.items():
             growth = account["after"][measure] - account["before"][measure]
             bench.claim(f"growth of {measure}, workers={workers!r}", growth, limit)
     bench.close()

@@ -5,10 +5,9 @@ the message (while the batch is pickled), idle (all that was asked for is made, 
 notes the time and ends itself; the clock stops when `next` raises, after `timeout` for one that hangs.
 What is said has to name the worker, how it ended and the samples that it had in hand.
 
-After each, and all of a case together: processes, descriptors, mappings of memory, threads, and bytes that
-were not there before. Leaving a loader one of whose workers hangs takes five seconds, as torch's does: the
-first one of a case is left that way, the hung workers of all others are killed by hand. `--rounds` is how often;
-torch, beside, gets a tenth.
+After each: children, threads, descriptors and mappings that were not there before; after all of a case: memory.
+Leaving a loader one of whose workers hangs takes five seconds, as torch's does: the first one of a case is left
+that way, the hung workers of all others are killed by hand. `--rounds` is how often; torch, beside, gets a tenth.
 """
 
 import contextlib

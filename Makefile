@@ -68,9 +68,14 @@ $(STAMPS)/release: $(SOURCES) $(STAMPS)/setup $(STAMPS)/simd
 demo: release ## Train on photographs with torch's loader and with fastload; table and picture
 	@$(BIN)/python -m demo
 
+# Reports are read by a browser in tests; those are skipped where none can be installed.
+$(STAMPS)/browser: $(STAMPS)/setup tools/browser.sh
+	@sh tools/browser.sh
+	@touch $@
+
 # The debug build is tested: overflow checks and debug assertions find what an optimised build
 # hides, and it takes a third of the time. `make test-wheels` tests the optimised one.
-test: build ## All tests: Rust, loom, Python, Python at degenerate sizes
+test: build $(STAMPS)/browser ## All tests: Rust, loom, Python, Python at degenerate sizes
 	@$(TEST) core loom python tiny large
 
 test-tiny: build ## The Python tests at 1 thread, depth 1, chunk 1; then at 8, 8, 64

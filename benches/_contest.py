@@ -44,14 +44,22 @@ Figures = dict[str, dict[str, list[float]]]
 
 
 class Bench:
-    """A program's arguments, its console, and the account that `--json` writes."""
+    """A program's arguments, its console, and the account that `--json` writes.
 
-    def __init__(self, description: str, rounds: int = 5) -> None:
+    Attributes:
+        rounds: Rounds of each contestant.
+        cases: What is to be run of a program that has several cases.
+    """
+
+    def __init__(self, description: str, rounds: int = 5, cases: Sequence[str] = ()) -> None:
         parser = argparse.ArgumentParser(description=description.splitlines()[0])
+        if cases:
+            parser.add_argument("--case", action="append", choices=cases, help="one of the cases")
         parser.add_argument("--rounds", type=int, default=rounds, help="rounds of each contestant")
         parser.add_argument("--json", type=Path, help="a file to write every figure to")
         arguments = parser.parse_args()
         self.rounds: int = arguments.rounds
+        self.cases: Sequence[str] = vars(arguments).get("case") or cases
         self._json: Path | None = arguments.json
         self._console = Console(width=max(110, Console().width), highlight=False)
         self._account: dict[str, Any] = {"machine": machine(), "figures": {}, "claims": []}

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import torch
 import torchvision
-from _contest import Bench, interleave, median
+from _contest import Bench, Figures, interleave, median
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
@@ -30,7 +30,7 @@ import fastload
 from demo.loaders import photograph_dataset
 from demo.photographs import photographs
 
-STEPS, LOADED, CORES = "steps/s", "samples/s loaded", "loader, cores"
+STEPS, LOADED, CORES, LOSS = "steps/s", "samples/s loaded", "loader, cores", "loss, %"
 ALONE, NATIVE, PROCESS = "nothing", "fastload, 1 native thread", "torch, 1 worker process"
 BATCH_SIZE = 8
 WINDOW_S, WARM_UP_S, DRAIN_EVERY_S = 2.0, 0.4, 0.01
@@ -74,7 +74,7 @@ class Busy:
         samples: How many have been taken.
     """
 
-    def __init__(self, kind: type[DataLoader], dataset: Dataset) -> None:
+    def __init__(self, kind: Callable[..., DataLoader], dataset: Dataset) -> None:
         self.samples = 0
         endless = RandomSampler(dataset, replacement=True, num_samples=1_000_000)
         loader = kind(
@@ -153,6 +153,33 @@ def resnet18() -> Training:
     return Training(torchvision.models.resnet18(num_classes=10), torch.rand(2, 3, 128, 128))
 
 
+def named(model: Callable[[], Training]) -> str:
+    """Returns the model's name in words."""
+    return model.__name__.replace("_", " ")
+
+
+def beside(
+    bench: Bench,
+    model: Callable[[], Training],
+    loaders: dict[str, Callable[[], Nothing | Busy]],
+    what: str,
+) -> Figures:
+    """Trains beside each loader in turn, the first of which is nothing; shows the pace of both."""
+    training = model()
+    _train(training, Nothing(), WARM_UP_S)
+    figures = interleave(
+        {who: functools.partial(window, training, loading) for who, loading in loaders.items()},
+        bench.rounds,
+    )
+    alone = figures[ALONE][STEPS]
+    for values in figures.values():
+        values[LOSS] = [
+            100 * (1 - pace / quiet) for pace, quiet in zip(values[STEPS], alone, strict=True)
+        ]
+    bench.show(f"Training thread beside {what}, {named(model)}", figures, digits=2)
+    return figures
+
+
 def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__)
@@ -167,22 +194,10 @@ def main() -> None:
     if len(os.sched_getaffinity(0)) < 2:
         bench.say("[red]One core only: nothing here can run beside the training thread.")
     for model in (small_operations, resnet18):
-        training = model()
-        _train(training, Nothing(), WARM_UP_S)
-        figures = interleave(
-            {who: functools.partial(window, training, loading) for who, loading in loaders.items()},
-            bench.rounds,
-        )
-        alone = figures[ALONE][STEPS]
-        for values in figures.values():
-            values["loss, %"] = [
-                100 * (1 - pace / quiet) for pace, quiet in zip(values[STEPS], alone, strict=True)
-            ]
-        name = model.__name__.replace("_", " ")
-        bench.show(f"Training thread beside a busy loader, {name}", figures, digits=2)
+        figures = beside(bench, model, loaders, "a busy loader")
         bench.claim(
-            f"{name}: loss beside fastload - loss beside torch's worker, points",
-            median(figures, NATIVE, "loss, %") - median(figures, PROCESS, "loss, %"),
+            f"{named(model)}: loss beside fastload - loss beside torch's worker, points",
+            median(figures, NATIVE, LOSS) - median(figures, PROCESS, LOSS),
             2.0,
         )
     bench.close()

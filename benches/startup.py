@@ -6,36 +6,20 @@ are started when they are first needed and shared by all iterators: they are cou
 """
 
 import functools
-import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import torch
 from _contest import Bench, interleave, isolated, median
+from _starts import FIRST, first_batch, held
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import fastload
 from demo.loaders import photograph_dataset
 from demo.photographs import photographs
-from fastload import _lib
 
-FIRST, LEAVE = "first batch, ms", "leaving, ms"
 ITERATORS = {"rows, batches of 32": 10_000, "photographs, batches of 4": 1_000}
-
-
-def first_batch(loader: Callable[[], DataLoader]) -> dict[str, float]:
-    """Times `iter()` up to the first batch, then the end of the iterator."""
-    contestant = loader()
-    began_s = time.perf_counter()
-    batches = iter(contestant)
-    batch = next(batches)
-    first_s = time.perf_counter() - began_s
-    del batches
-    leave_s = time.perf_counter() - began_s - first_s
-    del batch
-    return {FIRST: 1e3 * first_s, LEAVE: 1e3 * leave_s}
 
 
 def contestants(theirs: Dataset, ours: Dataset) -> dict[str, Callable[[], dict[str, float]]]:
@@ -68,18 +52,6 @@ def abandon(what: str, root: Path) -> dict[str, dict[str, float]]:
         next(iter(loader))
     each_us = 1e6 * (time.perf_counter() - began_s) / ITERATORS[what]
     return {"before": before, "after": {**held(), "µs each": each_us}}
-
-
-def held() -> dict[str, float]:
-    """Returns the threads, descriptors and resident memory of this process."""
-    gc.collect()
-    pool = _lib.pool_threads()
-    return {
-        "threads": len(list(Path("/proc/self/task").iterdir())) - pool,
-        "threads of the pool": pool,
-        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
-        "RSS, MB": psutil.Process().memory_info().rss / 1e6,
-    }
 
 
 def main() -> None:

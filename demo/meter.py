@@ -6,6 +6,7 @@ processes and fastload's are threads.
 
 import resource
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,23 +36,28 @@ def page_faults() -> int:
     )
 
 
-def tree_pss_bytes(pid: int) -> int:
+def tree_pss_bytes(pid: int, parts: Collection[str] = ("Pss",)) -> int:
     """Returns the proportional set size of a process and all that descend from it.
 
     A page that n processes share counts 1/n in each: the sum is what the tree occupies, where a
     sum of resident sets would count shared pages several times.
+
+    Args:
+        pid: The process.
+        parts: What of it counts, by the names of `smaps_rollup`; everything unless given.
     """
     root = psutil.Process(pid)
-    return sum(_pss_bytes(process.pid) for process in [root, *root.children(recursive=True)])
+    tree = [root, *root.children(recursive=True)]
+    return sum(_pss_bytes(process.pid, parts) for process in tree)
 
 
-def _pss_bytes(pid: int) -> int:
+def _pss_bytes(pid: int, parts: Collection[str]) -> int:
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except (FileNotFoundError, ProcessLookupError):  # ended between the listing and the reading
         return 0
     fields = (line.split() for line in rollup.splitlines())
-    return next((int(field[1]) * 1024 for field in fields if field[0] == "Pss:"), 0)
+    return sum(int(field[1]) * 1024 for field in fields if field[0].rstrip(":") in parts)
 
 
 class PeakMemory:

@@ -16,8 +16,51 @@ pub struct Key {
     pub index: u64,
     /// Tells apart repetitions of an index within an epoch; 0 where there can be none.
     pub draw: u64,
-    /// Which leaf of the sample draws; 2^64 - 1 for plans of epochs.
+    /// Which leaf of the sample draws; 2^64 - 1 for plans of epochs, and see [`Seeds`].
     pub leaf: u64,
+}
+
+/// Seeds of the generators that Python code draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// For torch's; as other seeds of torch's, it fits into 63 bits.
+    pub torch: u64,
+    /// For NumPy's legacy generator.
+    pub numpy: u32,
+    /// For that of Python's own `random`.
+    pub python: u64,
+}
+
+impl Seeds {
+    /// The leaf of whole samples that Python makes.
+    const SAMPLE: u64 = u64::MAX - 1;
+    /// The leaf of what Python does once for a batch.
+    const BATCH: u64 = u64::MAX - 2;
+
+    /// Draws the seeds of a sample; the key's leaf is not looked at.
+    pub fn of_sample(key: Key) -> Self {
+        Self::draw(Key {
+            leaf: Self::SAMPLE,
+            ..key
+        })
+    }
+
+    /// Draws the seeds of a batch, whose number is the key's index; the key's leaf is not looked at.
+    pub fn of_batch(key: Key) -> Self {
+        Self::draw(Key {
+            leaf: Self::BATCH,
+            ..key
+        })
+    }
+
+    fn draw(key: Key) -> Self {
+        let draws = &mut Draws::new(key, 0);
+        Self {
+            torch: draws.wide() >> 1,
+            numpy: draws.bits(),
+            python: draws.wide(),
+        }
+    }
 }
 
 /// The draws of one operation for one sample.
@@ -58,11 +101,15 @@ impl Draws {
         self.ready[self.left]
     }
 
+    /// Returns 64 random bits.
+    fn wide(&mut self) -> u64 {
+        let high = u64::from(self.bits()) << 32;
+        high | u64::from(self.bits())
+    }
+
     /// Draws from [0, 1), a multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
-        let high = u64::from(self.bits()) << 32;
-        let bits = high | u64::from(self.bits());
-        (bits >> 11) as f64 * (-53_f64).exp2()
+        (self.wide() >> 11) as f64 * (-53_f64).exp2()
     }
 
     /// Draws from [low, high] a number that single precision holds, with the arithmetic of
@@ -182,5 +229,25 @@ mod tests {
         ] {
             assert_eq!(philox(key, counter), answer);
         }
+    }
+
+    #[test]
+    fn seeds_differ_with_every_part_of_their_key() {
+        let key = Key::default();
+        let others = [
+            Key { seed: 1, ..key },
+            Key { epoch: 1, ..key },
+            Key { index: 1, ..key },
+            Key { draw: 1, ..key },
+        ];
+        let mut seen = vec![Seeds::of_sample(key), Seeds::of_batch(key)];
+        for other in others {
+            seen.extend([Seeds::of_sample(other), Seeds::of_batch(other)]);
+        }
+        for (place, seeds) in seen.iter().enumerate() {
+            assert!(!seen[..place].contains(seeds), "{place}");
+        }
+        let leaf = Key { leaf: 7, ..key };
+        assert_eq!(Seeds::of_sample(leaf), Seeds::of_sample(key));
     }
 }

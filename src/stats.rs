@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::quantiles::Quantiles;
+
 /// Steps of the consumer of which the median is known.
 const STEPS: usize = 64;
 
@@ -40,6 +42,12 @@ pub struct Stats {
     pub stages: Stages,
     /// Time that the consumer spent waiting for a batch.
     pub wait: Duration,
+    /// Time that it spent at making batches itself.
+    pub made_here: Duration,
+    /// Time from each hand-over to the next call.
+    pub stepped: Duration,
+    /// Time from each of these calls to its hand-over.
+    pub called: Duration,
     /// Batches handed over.
     pub batches: u64,
     /// Samples of these.
@@ -50,6 +58,12 @@ pub struct Stats {
     pub busy: Duration,
     /// Thread-time permitted but not used: there was nothing to do.
     pub idle: Duration,
+    /// How long batches are in the making, from the first claim to the last sample.
+    pub making: Quantiles,
+    /// How long it takes to compute a sample, or what a sample of a claim takes on average.
+    pub computing: Quantiles,
+    /// How long the consumer waits for a batch, also where it makes it itself.
+    pub waiting: Quantiles,
     /// The consumer, since somebody last asked.
     pub marks: Marks,
     active: usize,
@@ -62,54 +76,49 @@ pub struct Stats {
 pub struct Marks {
     /// When a batch was handed over; none while the consumer waits for one.
     returned: Option<Instant>,
+    /// When the consumer came for the next one; none while it does something else.
+    called: Option<Instant>,
     /// Times from a hand-over to the next call, the newest of them.
     steps: Vec<Duration>,
     /// How many there were.
     calls: usize,
-    /// The sum of all steps.
-    pub stepped: Duration,
     /// Fewest batches that a call found ready, and most.
-    pub ready: (usize, usize),
-    /// The longest time that a call waited.
-    pub longest_wait: Duration,
+    ready: (usize, usize),
 }
 
 impl Marks {
     fn new() -> Marks {
         Marks {
             returned: None,
+            called: None,
             steps: Vec::with_capacity(STEPS),
             calls: 0,
-            stepped: Duration::ZERO,
             ready: (usize::MAX, 0),
-            longest_wait: Duration::ZERO,
         }
     }
 
     /// Notes that the consumer came for a batch and found this many; once until one is handed over.
-    pub fn called(&mut self, ready: usize) {
-        let Some(returned) = self.returned.take() else {
-            return;
-        };
-        let step = returned.elapsed();
+    /// Returns the time since the last one was.
+    fn called(&mut self, ready: usize) -> Option<Duration> {
+        let returned = self.returned.take()?;
+        let now = Instant::now();
+        self.called = Some(now);
+        let step = now - returned;
         if self.steps.len() < STEPS {
             self.steps.push(step);
         } else {
             self.steps[self.calls % STEPS] = step;
         }
         self.calls += 1;
-        self.stepped += step;
         self.ready = (self.ready.0.min(ready), self.ready.1.max(ready));
+        Some(step)
     }
 
-    /// Notes that a batch is handed over.
-    pub fn returned(&mut self) {
-        self.returned = Some(Instant::now());
-    }
-
-    /// Notes for how long a call waited.
-    pub fn waited(&mut self, wait: Duration) {
-        self.longest_wait = self.longest_wait.max(wait);
+    /// Notes that a batch is handed over; returns how long it was waited for, unless it is the first.
+    fn returned(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        self.returned = Some(now);
+        self.called.take().map(|called| now - called)
     }
 
     /// Returns the median time from a hand-over to the next call.
@@ -119,10 +128,16 @@ impl Marks {
         steps.get(steps.len() / 2).copied().unwrap_or_default()
     }
 
+    /// Returns the fewest batches that a call found ready, and the most.
+    pub fn ready(&self) -> (usize, usize) {
+        (self.ready.0.min(self.ready.1), self.ready.1)
+    }
+
     /// Forgets all but whether the consumer is computing.
     pub fn restart(&mut self) {
         *self = Marks {
             returned: self.returned,
+            called: self.called,
             ..Marks::new()
         };
     }
@@ -134,11 +149,17 @@ impl Stats {
         Stats {
             stages: Stages::default(),
             wait: Duration::ZERO,
+            made_here: Duration::ZERO,
+            stepped: Duration::ZERO,
+            called: Duration::ZERO,
             batches: 0,
             taken: 0,
             samples: 0,
             busy: Duration::ZERO,
             idle: Duration::ZERO,
+            making: Quantiles::default(),
+            computing: Quantiles::default(),
+            waiting: Quantiles::default(),
             marks: Marks::new(),
             active: 0,
             permitted,
@@ -149,6 +170,33 @@ impl Stats {
     /// Adds the stages of a turn.
     pub fn add(&mut self, stages: &Stages) {
         self.stages.add(stages);
+    }
+
+    /// Notes that a batch is finished which a thread has begun with then, if one has.
+    pub fn made(&mut self, begun: Option<Instant>) {
+        if let Some(begun) = begun {
+            self.making.add(begun.elapsed(), 1);
+        }
+    }
+
+    /// Notes what it took to compute samples, one at least.
+    pub fn computed(&mut self, samples: u32, elapsed: Duration) {
+        self.computing.add(elapsed / samples, samples);
+    }
+
+    /// Notes that a batch of this many samples is handed over.
+    pub fn took(&mut self, samples: usize) {
+        self.batches += 1;
+        self.taken += samples as u64;
+        if let Some(wait) = self.marks.returned() {
+            self.called += wait;
+            self.waiting.add(wait, 1);
+        }
+    }
+
+    /// Notes that the consumer came for a batch and found this many.
+    pub fn came(&mut self, ready: usize) {
+        self.stepped += self.marks.called(ready).unwrap_or_default();
     }
 
     /// Notes how many threads are at work and permitted from now on.

@@ -184,6 +184,29 @@ def test_an_iterator_in_a_cycle_is_collected():
     assert wait_until(lambda: _lib.memory_stats()["leased_bytes"] == 0, 5)
 
 
+def test_a_dataset_that_leads_back_to_its_loader_is_collected():
+    class Owned(torch.utils.data.Dataset):
+        def __init__(self):
+            self.rows = Rows(torch.zeros(64, 1 << 12))
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, index):
+            return self.rows[index]
+
+        def __fastload__(self):
+            return self.rows
+
+    dataset = Owned()
+    dataset.loader = fastload.Loader(dataset, batch_size=8, **SIZES)
+    dataset.batch = next(iter(dataset.loader))
+    assert "lane: native" in dataset.loader.explain()
+    del dataset
+    gc.collect()
+    assert wait_until(lambda: _lib.memory_stats()["leased_bytes"] == 0, 5)
+
+
 def test_leases_end_with_the_last_tensor():
     values = torch.zeros(64, 1 << 16)
     it = fastload.Loader(fastload.Dataset(Rows(values)), batch_size=8, **SIZES)

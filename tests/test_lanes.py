@@ -263,7 +263,8 @@ def test_stats_outlive_the_iterator_of_the_native_lane():
     list(loader)
     stats = loader.stats()
     assert stats["batches"] == 3
-    assert all(isinstance(value, int | float) for value in stats.values())
+    words = {key for key, value in stats.items() if not isinstance(value, int | float)}
+    assert words <= {"bottleneck"}
 
 
 def test_stats_of_torchs_iterators_live_with_them():

@@ -14,7 +14,6 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastload import Loader, _lib
 from fastload.processes.image import Image
-from fastload.processes.iterator import ProcessIter
 from fastload.processes.pickling import dumps, loads
 
 from ._compare import MANY_WORKERS, assert_same
@@ -88,9 +87,8 @@ def test_an_image_is_what_was_given():
     assert image.is_of(dict(values))
     assert not image.is_of({**values, "function": None})
     copy = object.__new__(Image)
-    duplicate = os.dup(image.descriptor)
-    copy.__setstate__((Detached(duplicate), image._place))
-    image.close()
+    duplicates = [Detached(os.dup(file.descriptor)) for file in image.files]
+    copy.__setstate__((duplicates, image._place))
     assert_same(copy.values["storage"], rows)
     assert_same(copy.values["nested"][0], torch.arange(3))
     np.testing.assert_array_equal(copy.values["nested"][1]["array"], np.arange(4000))
@@ -172,20 +170,6 @@ def test_a_letter_of_many_values():
     assert_same(letter.load(), values[0])
     assert letter.load()["a"].flags.owndata
     assert letter.load() == "text"
-
-
-def test_pinning_is_left_to_who_takes(monkeypatch: pytest.MonkeyPatch):
-    pinned = []
-    monkeypatch.setattr(
-        "torch.utils.data._utils.pin_memory.pin_memory", lambda data: pinned.append(data) or data
-    )
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # which older versions ask
-    loader = Loader(list(range(6)), 2, num_workers=1, pin_memory=True, workers="process")
-    iterator = ProcessIter(loader)
-    assert not hasattr(iterator, "_pin_memory_thread")
-    batches = list(iterator)
-    assert [id(batch) for batch in pinned] == [id(batch) for batch in batches]
 
 
 def test_stats():

@@ -8,6 +8,7 @@ from fastload.batching.fields import lengths
 from fastload.collate import Keep, PackCollate, Pad, PadCollate, Ragged
 from fastload.dataset import Dataset
 from fastload.loader import Loader
+from fastload.tune import Profile
 
 __all__ = [
     "AUTO",
@@ -19,6 +20,7 @@ __all__ = [
     "PackCollate",
     "Pad",
     "PadCollate",
+    "Profile",
     "Ragged",
     "TokenBatchSampler",
     "__version__",

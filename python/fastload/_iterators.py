@@ -20,11 +20,12 @@ from torch.utils.data.dataloader import (
 )
 
 from fastload import _lib, foreign, pillow, sampler
+from fastload.auto import Auto
 from fastload.batching import sample_mask
-from fastload.budget import budget_bytes
 from fastload.collate import default, stacking
 from fastload.lowering import collators
 from fastload.tune.start import online
+from fastload.tune.tuned import NativeStream
 
 
 class NativeIter(_BaseDataLoaderIter):
@@ -54,7 +55,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
-            "budget_bytes": budget_bytes(loader.memory_budget),
+            "budget_bytes": loader._budget_bytes,
             "threads": workers,
             "fetch": workers,
             "compute": workers,
@@ -63,7 +64,14 @@ class NativeIter(_BaseDataLoaderIter):
             "seed": self._base_seed,
             "again": self._fetch(),
         }
-        self._tuner = online(loader, self._settings)
+        order = sampler.recognise(self._index_sampler, batched=batched)
+        self._tuner = online(
+            loader,
+            workers=workers,
+            depth=self._ahead,
+            budget_bytes=self._settings["budget_bytes"],
+            may_look_ahead=order is not None and order.is_private,
+        )
         self._epoch = -1
         self._start(loader, first_iter=True)
 
@@ -75,6 +83,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._epoch += 1
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}
+            self._ahead = max(self._ahead, self._tuner.depth)
             self._settings |= dict.fromkeys(("threads", "fetch", "compute"), self._tuner.workers)
         self._stream = _lib.Stream(
             self._program,
@@ -87,7 +96,8 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
-        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._stream)
+        self._tuned = NativeStream(self._stream)
+        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._tuned)
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
@@ -119,7 +129,7 @@ class NativeIter(_BaseDataLoaderIter):
             batch = self._stream.take(self._timeout)
         except StopIteration:
             if self._tuner is not None:
-                self._tuner.pause(self._stream)
+                self._tuner.pause(self._tuned)
             raise
         if not self._marks:
             return batch
@@ -138,7 +148,7 @@ class NativeIter(_BaseDataLoaderIter):
         self._num_yielded += 1
         self._until_look -= 1
         if self._until_look == 0 and self._tuner is not None:
-            self._until_look = self._tuner.look(self._stream)
+            self._until_look = self._tuner.look(self._tuned)
         return batch
 
 
@@ -157,7 +167,7 @@ def stand_in(loader: Any, **changes: Any) -> Any:
     """Returns a loader for one of torch's iterators, which reads its attributes and leaves it.
 
     It collates natively where `collate_fn` is recognised; and where that is torch's default, an error
-    about samples of different shapes says what to write instead.
+    about samples of different shapes says what to write instead. It has the number of workers of now.
     """
     other = object.__new__(type(loader))
     collate_fn = loader.collate_fn
@@ -165,7 +175,10 @@ def stand_in(loader: Any, **changes: Any) -> Any:
         collate_fn = stacking.default_collate
     else:
         collate_fn = collators.native(collate_fn) or collate_fn
-    other.__dict__.update(loader.__dict__, collate_fn=collate_fn, **changes)
+    changes["collate_fn"] = collate_fn
+    if isinstance(loader.num_workers, Auto) and loader._workers_now is not None:
+        changes["num_workers"] = Auto(loader._workers_now)
+    other.__dict__.update(loader.__dict__, **changes)
     return other
 
 

@@ -40,15 +40,21 @@ from fastload._links import Links as Links
 from fastload._links import Part as Part
 from fastload._links import WorkerLink as WorkerLink
 from fastload._links import own as own
+from fastload._memory import Copying as Copying
+from fastload._memory import deposit as deposit
+from fastload._memory import is_deposited as is_deposited
+from fastload._memory import is_in_heap as is_in_heap
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
 from fastload._plans import shapes as shapes
+from fastload._process import batch_seeds as batch_seeds
 from fastload._process import memory_stats as memory_stats
 from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
+from fastload._process import sample_seeds as sample_seeds
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
 from fastload._tuning import Tuner as Tuner
@@ -60,6 +66,7 @@ __all__ = [
     "Bytes",
     "Column",
     "Concat",
+    "Copying",
     "Csv",
     "Epoch",
     "Image",
@@ -94,7 +101,11 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
+    "batch_seeds",
+    "deposit",
     "flatten",
+    "is_deposited",
+    "is_in_heap",
     "memory_stats",
     "own",
     "pack_bins",
@@ -103,6 +114,7 @@ __all__ = [
     "plan_token_batches",
     "pool_threads",
     "same_items",
+    "sample_seeds",
     "shapes",
     "shutdown",
     "trim_memory",
@@ -312,21 +324,24 @@ class Stream:
             RuntimeError: The wait passed `timeout_s`; or the stream is used in a forked child.
             Exception: The error of this batch; the next call goes on with the next batch.
         """
-    def window(self, cpu_s: float, memory_share: float) -> Window:
+    def window(self, pool_cpu_s: float, memory_share: float) -> Window:
         """Returns what was measured since the last call, or since the stream was opened.
 
         Args:
-            cpu_s: What its threads spent on processors meanwhile, in seconds.
+            pool_cpu_s: What native threads spent on processors meanwhile, in seconds.
             memory_share: Part of the memory that is used, 0 to 1.
         """
     def set_permits(self, threads: int, fetch: int, compute: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""
     def set_depth(self, depth: int) -> None:
-        """Changes the most batches in flight, from the next admission on."""
+        """Changes the most batches in flight, from the next admission on.
+
+        Where that is more than are pulled ahead from a source, more are pulled.
+        """
     def state(self) -> bytes | None:
         """Returns the state that came with the task of the batch taken last."""
-    def stats(self) -> dict[str, float]:
-        """Returns the counters so far: plain numbers, units in the names."""
+    def stats(self) -> dict[str, Any]:
+        """Returns the counters so far: plain numbers, units in the names, and `"bottleneck"`, words."""
     def close(self) -> None:
         """Cancels what is in flight and frees it; safe to call twice."""
 

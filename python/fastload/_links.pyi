@@ -13,7 +13,10 @@ class Links:
 
     def __new__(cls) -> Links: ...
     def open(self) -> tuple[int, int]:
-        """Opens a link; returns its number, and the descriptor that its worker is to have."""
+        """Opens a link; returns its number, the lowest that is free, and its worker's descriptor."""
+
+    def watch(self, number: int, sentinel: int) -> None:
+        """Takes the descriptor, owned from now on, that is readable once a worker has ended."""
 
     def send(self, number: int, message: bytes) -> None:
         """Sends a message to a worker, or keeps it until there is room; never waits.
@@ -23,17 +26,32 @@ class Links:
         """
 
     def receive(
-        self, timeout_s: float
+        self, timeout_s: float | None = None
     ) -> tuple[int, tuple[bytes, list[torch.Tensor]] | None] | None:
         """Waits for a letter of any worker, with a look for signals; None if there was none in time.
 
+        Args:
+            timeout_s: Longest wait, in seconds; None waits for ever.
+
         Returns:
             The worker's number, and the payload with its parts: `uint8` tensors, whose slots the
-            worker has again when they are dropped. In place of both None, once, if the worker is gone.
+            worker has again when they are dropped. In place of both None, once, if the worker is gone;
+            what it sent before comes first, and half a letter never.
 
         Raises:
             OSError: No memory can be shared, as with too many open files.
+            RuntimeError: In a forked child.
         """
+
+    def ready(self) -> int:
+        """Returns how many letters have come that are not received yet.
+
+        Raises:
+            OSError: No memory can be shared.
+        """
+
+    def release(self, number: int) -> None:
+        """Closes the link to a worker that is gone; another may have its number. Tensors stay."""
 
     def finish(self) -> None:
         """Tells the workers that what they send from now on is not read."""

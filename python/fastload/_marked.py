@@ -46,7 +46,7 @@ class _MarkedWorkers(_Marked, _MultiProcessingDataLoaderIter):
     """The same with workers, in the order of the indices."""
 
     def _pulled(self) -> int:
-        return self._send_idx
+        return self._send_idx + len(getattr(self, "_waiting", ()))  # pulled, and not asked for yet
 
     def _at(self) -> int:
         return self._rcvd_idx - 1

@@ -14,13 +14,15 @@ class Window:
         wait_s: What the training waited for a batch.
         work_s: What workers spent at a batch, whether computing or waiting for files.
         cpu_s: The part of it on a processor.
+        queued_s: The part in which no processor was free.
         serial_s: The part that only one worker can do at a time.
         read_s: Reading encoded bytes.
         collate_s: Joining samples.
-        tail_s: How much longer than the mean the longest wait was.
+        tail_s: How much longer than the mean the slowest batches were in the making.
         least_ready: Fewest batches that `next` found ready.
         most_ready: Most of them.
         batch_bytes: Bytes of a batch; the largest.
+        worker_bytes: Memory that a worker takes by itself, in bytes; 0 for threads.
         memory_share: Part of the memory that this process may use which is used, 0 to 1.
     """
 
@@ -34,6 +36,7 @@ class Window:
         wait_s: float,
         work_s: float,
         cpu_s: float = 0.0,
+        queued_s: float = 0.0,
         serial_s: float = 0.0,
         read_s: float = 0.0,
         collate_s: float = 0.0,
@@ -41,6 +44,7 @@ class Window:
         least_ready: float = 0.0,
         most_ready: float = 0.0,
         batch_bytes: float = 0.0,
+        worker_bytes: float = 0.0,
         memory_share: float = 0.0,
     ) -> Window: ...
     @property
@@ -61,8 +65,27 @@ class Window:
     @property
     def bottleneck(self) -> str:
         """What held the loader up, in words."""
+    @property
+    def interpreter_share(self) -> float:
+        """The part of the time in which somebody held the interpreter for the loader, 0 to 1."""
     def joined(self, later: Window) -> Window:
         """Returns this window and one of the same settings after it as one."""
+    def beside(
+        self,
+        *,
+        queued_s: float = 0.0,
+        free_bytes: float = ...,
+        memory_stall: float = 0.0,
+        throttled: float = 0.0,
+    ) -> Window:
+        """Returns this window with what the machine said meanwhile.
+
+        Args:
+            queued_s: For how long workers could have run, but no processor was free, in seconds.
+            free_bytes: Memory that may still be taken; without end unless given.
+            memory_stall: Part of the time in which everything waited for memory, 0 to 1.
+            throttled: Part of the time in which a quota kept this process from processors, 0 to 1.
+        """
 
 @final
 class Tuner:
@@ -78,6 +101,7 @@ class Tuner:
         whole_batches: Whether a batch is made by one worker alone.
         workers_are_fixed: Whether the number of workers is the user's.
         depth_is_fixed: Whether the depth is the user's.
+        is_known: Whether the first settings were found before: nothing but trials leads away from them.
     """
 
     def __new__(
@@ -90,10 +114,14 @@ class Tuner:
         whole_batches: bool,
         workers_are_fixed: bool,
         depth_is_fixed: bool,
+        is_known: bool = False,
     ) -> Tuner: ...
-    def next(self, window: Window, workers: int, depth: int) -> tuple[int, int, str, bool]:
+    def next(self, window: Window, workers: int, depth: int) -> tuple[int, int, str, str, bool]:
         """Returns what to set after a window with these settings.
 
         Returns:
-            Workers, depth, why, and whether that is worth telling.
+            Workers, depth, why, what came of the last change (empty where none was judged), and whether
+            that is worth telling.
         """
+    def rearm(self) -> None:
+        """Tries anew, as at the begin of an epoch, what was settled some minutes ago."""

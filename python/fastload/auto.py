@@ -30,12 +30,19 @@ class Auto(int):
 AUTO = Auto(cpu_budget(lambda: ranks_on_host(accelerators=lambda: sys.maxsize)))
 
 
-def resolve(num_workers: int, dataset: Any) -> int:
+def resolve(num_workers: int, dataset: Any, found: int | None = None) -> int:
     """Returns `num_workers`, with the number that suits `dataset` here and now if it is AUTO.
 
     The CPU budget; 1 for an iterable dataset, which would otherwise repeat its samples unless
     it shards itself.
+
+    Args:
+        num_workers: What was asked for.
+        dataset: The dataset.
+        found: A number that was found to suit a map-style dataset.
     """
     if not isinstance(num_workers, Auto):
         return num_workers
-    return Auto(1 if isinstance(dataset, IterableDataset) else cpu_budget())
+    if isinstance(dataset, IterableDataset):
+        return Auto(1)
+    return Auto(cpu_budget() if found is None else found)

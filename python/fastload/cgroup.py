@@ -7,6 +7,7 @@ cannot be read is no limit. Formats: proc(5), cgroups(7), and `admin-guide/cgrou
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -48,6 +49,55 @@ def memory_share(proc: Path = _PROC) -> float:
     return max((1 - room / limit for room, limit in _rooms(proc) if limit), default=0.0)
 
 
+def memory_limit_bytes(proc: Path = _PROC) -> int | None:
+    """Returns how many bytes the groups allow in all, or None for no limit."""
+    return min((limit for _, limit in _rooms(proc)), default=None)
+
+
+def memory_used_bytes(proc: Path = _PROC) -> int:
+    """Returns how many bytes the process's own group uses, page cache included; 0 if unknown."""
+    for group in _groups("memory", proc):
+        used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
+        if used is not None:
+            return used
+    return 0
+
+
+def throttled_s(proc: Path = _PROC) -> float:
+    """Returns for how long quotas have kept the groups from processors so far, in seconds."""
+    most = 0.0
+    for group in _groups("cpu", proc):
+        for line in _lines(group / "cpu.stat"):
+            match line.split():
+                case ["throttled_usec", number] if number.isdecimal():
+                    most = max(most, int(number) / 1e6)
+                case ["throttled_time", number] if number.isdecimal():
+                    most = max(most, int(number) / 1e9)
+    return most
+
+
+def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
+    """Returns for how long tasks have waited for a resource so far, in seconds; 0 if unknown.
+
+    The process's own group's where the kernel tells it, else the host's. Format:
+    `accounting/psi` of the kernel's documentation.
+
+    Args:
+        resource: `"cpu"` or `"memory"`.
+        share: Whether `"some"` of the tasks waited, or all: `"full"`.
+        proc: Where proc is mounted.
+    """
+    own = [group / f"{resource}.pressure" for group in _groups(resource, proc)][:1]
+    for file in (*own, proc / "pressure" / resource):
+        for line in _lines(file):
+            match line.split():
+                case [which, *_, total] if which == share:
+                    name, _, number = total.partition("=")
+                    if name == "total" and number.isdecimal():
+                        return int(number) / 1e6
+    return 0.0
+
+
 def _rooms(proc: Path) -> Iterator[tuple[int, int]]:
     """Yields (bytes that are still allowed, bytes that are allowed) of groups with a limit."""
     for group in _groups("memory", proc):
@@ -68,9 +118,18 @@ def memory_kills(proc: Path = _PROC) -> int:
     return 0
 
 
-def _groups(controller: str, proc: Path) -> Iterator[Path]:
-    """Yields the directories of the process's groups for a controller, the innermost first."""
-    for version, path in _memberships(controller, proc):
+def _groups(controller: str, proc: Path) -> tuple[Path, ...]:
+    """Returns the directories of the process's groups for a controller, the innermost first."""
+    return _found(controller, proc, tuple(_lines(proc / "self/cgroup")))
+
+
+@functools.lru_cache(maxsize=64)  # a process may be moved, its mounts stay
+def _found(controller: str, proc: Path, memberships: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(_located(controller, proc, memberships))
+
+
+def _located(controller: str, proc: Path, memberships: tuple[str, ...]) -> Iterator[Path]:
+    for version, path in _memberships(controller, memberships):
         for root, mount in _mounts(version, controller, proc):
             with contextlib.suppress(ValueError):
                 inside = PurePosixPath(path).relative_to(root)
@@ -88,9 +147,9 @@ def _ascend(mount: Path, leaf: Path) -> Iterator[Path]:
         leaf = leaf.parent
 
 
-def _memberships(controller: str, proc: Path) -> Iterator[tuple[str, str]]:
+def _memberships(controller: str, lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yields (file system type, group) from lines `id:controllers:group`."""
-    for line in _lines(proc / "self/cgroup"):
+    for line in lines:
         number, controllers, path = line.split(":", 2)
         if number == "0" and not controllers:
             yield "cgroup2", path

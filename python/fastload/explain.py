@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from fastload import lanes, sampler
 from fastload.auto import Auto
+from fastload.elastic import is_elastic
 from fastload.lowering import Leaf
 from fastload.lowering.registry import name
 from fastload.threads.explained import explained
@@ -90,6 +91,8 @@ def _seam(loader: Any, choice: lanes.Choice) -> str:
 def _workers(loader: Any, lane: lanes.Lane) -> str:
     number = int(loader.num_workers)
     chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as asked"
+    if lane != "native" and is_elastic(loader):
+        chosen += ", on which samples do not depend"
     kind = "process" if lane == "process" else "thread"
     several = "" if number == 1 else "es" if lane == "process" else "s"
     return f"{number} {kind}{several}, {chosen}; {loader.prefetch_factor} batches ahead for each"

@@ -125,7 +125,10 @@ def choose(loader: Any) -> Choice:
     rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
     if workers == "threads":
         return Choice("threads", obstacle.why, **rest)
-    if workers == "auto" and not holds_interpreter():
+    named = loader._profile.lane if workers == "auto" and loader._profile is not None else ""
+    if named == "threads":
+        return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
+    if workers == "auto" and named != "process" and not holds_interpreter():
         why = f"{obstacle.why}, and this interpreter has no lock that threads would wait for"
         return Choice("threads", why, **rest)
     if (hindrance := _no_processes(loader)) is None:

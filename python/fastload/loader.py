@@ -10,6 +10,7 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
 from typing import Any, Literal, Self, TypeVar
 
 import torch
@@ -31,7 +32,8 @@ from fastload.cpu import affinity
 from fastload.lowering import Memo
 from fastload.processes import UnpicklableError, iterate
 from fastload.threads import ThreadIter, Told
-from fastload.tune import Online
+from fastload.tune import Online, Profile
+from fastload.tune.start import compare, profile_of
 
 __all__ = ["Loader"]
 
@@ -55,8 +57,11 @@ class Loader(DataLoader[_T_co]):
         sampler: Order of the indices, in place of `shuffle`.
         batch_sampler: Order of whole batches of indices. Of one with `remainder="mask"`, batches have
             a `sample_mask`.
-        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset); a number for exactly
-            so many threads or processes; 0 to load in the thread that asks.
+        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while it runs; what a
+            sample draws from torch's, numpy's and Python's generators is then keyed by (`base_seed`,
+            epoch, index), and by its position where the sampler may repeat an index, in every lane but
+            inline: no sample depends on the number. A number for exactly so many threads or processes,
+            whose generators are torch's workers'; 0 to load in the thread that asks.
         collate_fn: Makes a batch of samples: in Python, unless it is one that is recognised.
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.
@@ -77,8 +82,8 @@ class Loader(DataLoader[_T_co]):
             `PadCollate()` unless given. A `batch_sampler` that is given wins.
         length: The field whose lengths those are, as `fastload.lengths` takes it; None for samples that
             are one field themselves. Or the lengths, as a list, an array or a tensor.
-        tune: Whether threads and depth that nobody chose follow what the training takes, measured
-            while it runs, in the native lane. Samples do not depend on it.
+        tune: Whether workers and depth that nobody chose follow what the training takes, measured
+            while it runs. Samples do not depend on it. A `Profile`, or the path of one: where it starts.
 
     Attributes:
         tuner: What tunes it, with `history`; None before the first iterator and where nothing does.
@@ -86,8 +91,9 @@ class Loader(DataLoader[_T_co]):
     Raises:
         KeyError: Samples have no field `length`.
         TypeError: The field `length` is no array.
-        ValueError: Arguments that exclude each other, a lane that the loader cannot take, or a batch
-            sampler that knows the lengths of another dataset.
+        OSError: The profile cannot be read.
+        ValueError: Arguments that exclude each other, a lane that the loader cannot take, a batch
+            sampler that knows the lengths of another dataset, or a file that is no profile.
 
     Examples:
         >>> loader = Loader(dataset, batch_size=64, shuffle=True)
@@ -99,12 +105,16 @@ class Loader(DataLoader[_T_co]):
     memory_budget: int | str | None
     max_tokens: int | None
     length: Any
-    tune: bool
+    tune: bool | str | PathLike[str] | Profile
+    _profile: Profile | None
     _tuner: Online | None
     _depth_is_chosen: bool
+    _workers_now: int | None
+    _profile_fits: bool | None
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
+    _files: list[Any]
 
     def __init__(
         self,
@@ -130,8 +140,9 @@ class Loader(DataLoader[_T_co]):
         memory_budget: int | str | None = None,
         max_tokens: int | None = None,
         length: Any = None,
-        tune: bool = True,
+        tune: bool | str | PathLike[str] | Profile = True,
     ) -> None:
+        self._profile = profile_of(tune)
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
@@ -150,6 +161,7 @@ class Loader(DataLoader[_T_co]):
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
         self._memo = None
+        self._files = []
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
             dataset,
@@ -157,7 +169,7 @@ class Loader(DataLoader[_T_co]):
             shuffle,
             sampler,
             batch_sampler,
-            resolve(num_workers, dataset),
+            resolve(num_workers, dataset, self._found_workers),
             collate_fn,
             pin_memory,
             drop_last,
@@ -176,6 +188,8 @@ class Loader(DataLoader[_T_co]):
         self.tune = tune
         self._tuner = None
         self._depth_is_chosen = prefetch_factor is not None
+        self._workers_now = None
+        self._profile_fits = None
         self._counters = None
         self._told = False
         check_fits(self.batch_sampler, dataset)
@@ -201,8 +215,22 @@ class Loader(DataLoader[_T_co]):
         """
         return cls(**arguments_of(dataloader, changes))
 
+    @property
+    def _found_workers(self) -> int | None:
+        """The number of workers that a profile names."""
+        return None if self._profile is None else self._profile.workers
+
+    @property
+    def _budget_bytes(self) -> int:
+        """The memory budget: the caller's, else a profile's, else the default."""
+        if self.memory_budget is None and self._profile is not None:
+            return budget_bytes(self._profile.memory_budget)
+        return budget_bytes(self.memory_budget)
+
     def _get_iterator(self) -> _BaseDataLoaderIter:
         choice = lanes.choose(self)
+        if self._profile is not None and self._profile_fits is None:
+            self._profile_fits = compare(self._profile, self, choice)
         iterator: _BaseDataLoaderIter
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
@@ -229,7 +257,7 @@ class Loader(DataLoader[_T_co]):
                 self._counters = _counters_of(iterator)
                 return iterator
         kind = marked(ThreadIter, wanted=marks)
-        threads: ThreadIter = kind(stand_in(self), seam=choice.seam, told=Told.of(self))
+        threads: ThreadIter = kind(self, seam=choice.seam, told=Told.of(self))
         self._counters = threads.stats
         return threads
 
@@ -260,15 +288,21 @@ class Loader(DataLoader[_T_co]):
             )
             warnings.warn(msg, stacklevel=4)  # who makes or iterates the loader
 
-    def stats(self) -> dict[str, float]:
+    def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator that was started last, units in the names.
+
+        All values are numbers but that of `bottleneck`, which is words: what the training waits for,
+        `"reading"`, `"decoding"`, `"collation"`, `"the interpreter"` or `"memory"`, or `"the training
+        itself"` where it hardly waits.
 
         The native lane counts, also after the iterator is gone:
 
         - `read_s`, `decode_s`, `transform_s`, `collate_s`: seconds in each stage, summed over
           the threads.
         - `busy_s`, `idle_s`: thread-seconds at work, and permitted but unused for want of work.
-        - `wait_s`: seconds that the consumer waited for batches.
+        - `wait_s`: seconds that the consumer waited for batches; `wait_p50_s`, `wait_p99_s`: for one.
+        - `batch_p50_s`, `batch_p99_s`: seconds that a batch is in the making; `sample_p50_s`,
+          `sample_p99_s`: that one of its samples is computed.
         - `batches`: handed over; `samples`: finished.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
         - `oversize_batches`: planned to take more than `memory_budget` by themselves; each was made alone.
@@ -284,15 +318,27 @@ class Loader(DataLoader[_T_co]):
 
         The process and inline lanes count `batches`, as long as their iterator lives; on Linux the process
         lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
-        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's. Empty
+        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's; `ahead_bytes`
+        of batches at work, estimated, or waiting, `held_tasks` that `memory_budget` keeps from the workers,
+        and `oversize_batches` larger than it. Empty
         before the first iterator, and in a forked child until it starts one of its own.
+
+        Where the loader is tuned, the last window of it adds:
+
+        - `workers`, `depth`: what is set; `samples_per_s`; `step_s`: the training's own time for a batch,
+          the median; `interpreter_share`: how much of the time somebody held the interpreter for it.
+        - `rss_bytes`, `cgroup_bytes`, `free_bytes`: memory of this process, of its control group, and
+          what may still be taken.
+        - `memory_stall_share`, `cpu_stall_share`, `throttled_share`: how much of the time everything waited
+          for memory, something for a processor, and a quota kept the process from processors.
         """
         if self._counters is None:
             return {}
         try:
-            return dict(self._counters())
+            counters = dict(self._counters())
         except RuntimeError:  # a stream of the parent process, whose threads are not here
             return {}
+        return counters if self._tuner is None else {**counters, **self._tuner.stats()}
 
     @property
     def tuner(self) -> Online | None:
@@ -306,20 +352,22 @@ class Loader(DataLoader[_T_co]):
         return explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes; iterators, counters and what lowering keeps stay behind."""
+        """Returns the attributes; iterators, counters and what is kept for the next one stay behind."""
         return {
             **self.__dict__,
             "_iterator": None,
             "_counters": None,
             "_memo": None,
+            "_files": [],
             "_tuner": None,
+            "_workers_now": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the attributes; AUTO takes the number of this machine."""
         self.__dict__.update(state)
         if isinstance(self.num_workers, Auto):
-            self.num_workers = resolve(self.num_workers, self.dataset)
+            self.num_workers = resolve(self.num_workers, self.dataset, self._found_workers)
 
 
 def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, float]]:

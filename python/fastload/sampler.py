@@ -54,6 +54,11 @@ class Order(NamedTuple):
             )
         return False
 
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody can tell when it is drawn, once it has begun: no generator is shared."""
+        return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None
+
     def chunks(self) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
         return (chunk for chunk in _CHUNKS[type(self.sampler)](self.sampler) if len(chunk))

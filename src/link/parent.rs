@@ -1,8 +1,8 @@
 //! The parent's ends of the links to the workers of one iterator.
 //!
 //! Owns what waits to be sent, so that sending never waits, and the arenas that the workers have made.
-//! Whoever receives waits for all workers at once, and sends on what waited. Refuses to judge why a
-//! worker is gone. In a forked child everything here is inherited and does nothing: the sockets are
+//! Whoever receives waits for all workers at once, for their letters and for their ends, and sends on what
+//! waited. Refuses to judge why a worker is gone. In a forked child everything here is inherited and does nothing: the sockets are
 //! shared with the parent, and so is their state.
 
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::failed;
 use super::letter::{Letter, decode, malformed, take};
 use super::socket::{Came, Kind, PIECE, Sent, Socket, wait_for_any};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fork;
 use crate::memory::Arena;
 use crate::sync::{Arc, Mutex, lock};
@@ -24,8 +24,21 @@ use crate::sync::{Arc, Mutex, lock};
 pub enum Event {
     /// A letter of a worker.
     Letter(usize, Letter),
-    /// A worker has closed its end, or lost it with its life. Told once.
+    /// A worker has closed its end, or has ended. Told once, after its last letter.
     Gone(usize),
+}
+
+impl Event {
+    /// The link's number.
+    fn number(&self) -> usize {
+        match self {
+            Self::Letter(number, _) | Self::Gone(number) => *number,
+        }
+    }
+
+    fn is_letter(&self) -> bool {
+        matches!(self, Self::Letter(..))
+    }
 }
 
 /// What the arenas of an iterator's workers hold.
@@ -56,6 +69,8 @@ struct State {
 #[derive(Debug)]
 struct Link {
     socket: Option<Arc<Socket>>,
+    is_free: bool,
+    sentinel: Option<Arc<OwnedFd>>,
     waiting: VecDeque<(Kind, Vec<u8>)>,
     begun: Vec<u8>,
     arenas: HashMap<u32, Arc<Arena>>,
@@ -76,17 +91,51 @@ impl Links {
         }
     }
 
-    /// Opens a link: returns its number, and the end that its worker is to have.
+    /// Opens a link: returns its number, the lowest that is free, and the end that its worker is to have.
     pub fn open(&self) -> Result<(usize, OwnedFd)> {
         let (socket, theirs) = Socket::pair().map_err(|e| failed("connect to", e))?;
-        let mut state = lock(&self.state);
-        state.links.push(Link {
+        let link = Link {
             socket: Some(Arc::new(socket)),
+            is_free: false,
+            sentinel: None,
             waiting: VecDeque::new(),
             begun: Vec::new(),
             arenas: HashMap::new(),
-        });
-        Ok((state.links.len() - 1, theirs))
+        };
+        let mut state = lock(&self.state);
+        let free = state.links.iter().position(|link| link.is_free);
+        let number = free.unwrap_or(state.links.len());
+        if let Some(place) = state.links.get_mut(number) {
+            *place = link;
+        } else {
+            state.links.push(link);
+        }
+        Ok((number, theirs))
+    }
+
+    /// Closes one link, whose worker is gone, for good: what came from it and was not received is
+    /// forgotten, and its number is free.
+    pub fn release(&self, number: usize) {
+        if fork::inherited(self.birth) {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state.events.retain(|event| event.number() != number);
+        if let Some(link) = state.links.get_mut(number) {
+            link.give_back();
+            (link.socket, link.sentinel, link.is_free) = (None, None, true);
+        }
+    }
+
+    /// Takes the descriptor that is readable once a worker has ended: somebody else, as a process that it
+    /// forked, may hold its end of the link open.
+    pub fn watch(&self, number: usize, sentinel: OwnedFd) {
+        if fork::inherited(self.birth) {
+            return;
+        }
+        if let Some(link) = lock(&self.state).links.get_mut(number) {
+            link.sentinel = Some(Arc::new(sentinel));
+        }
     }
 
     /// Sends a message to a worker, or keeps it until there is room. Nothing reaches one that is gone.
@@ -111,29 +160,48 @@ impl Links {
     }
 
     /// Returns what has happened, waiting for it at most so long.
+    ///
+    /// # Errors
+    ///
+    /// Called in a forked child; or no memory can be shared with a worker.
     pub fn receive(&self, time: Duration) -> Result<Option<Event>> {
         if fork::inherited(self.birth) {
-            return Ok(None);
+            return Err(Error::Inherited);
         }
-        let sockets = {
-            let mut state = lock(&self.state);
-            if let Some(event) = state.events.pop_front() {
-                return Ok(Some(event));
-            }
-            state.sockets()
+        if let Some(event) = lock(&self.state).events.pop_front() {
+            return Ok(Some(event));
+        }
+        self.listen(time)?;
+        Ok(lock(&self.state).events.pop_front())
+    }
+
+    /// Takes in what comes, waiting for it at most so long, and sends what waited.
+    fn listen(&self, time: Duration) -> Result<()> {
+        let (sockets, sentinels) = {
+            let state = lock(&self.state);
+            (state.sockets(), state.sentinels())
         };
-        let mut polled: Vec<_> = sockets
+        let talking = sockets
             .iter()
-            .map(|(_, socket, flags)| PollFd::from_borrowed_fd(socket.as_fd(), *flags))
-            .collect();
+            .map(|(_, socket, flags)| PollFd::from_borrowed_fd(socket.as_fd(), *flags));
+        let ending = sentinels
+            .iter()
+            .map(|(_, sentinel)| PollFd::from_borrowed_fd(sentinel.as_fd(), PollFlags::IN));
+        let mut polled: Vec<_> = talking.chain(ending).collect();
         wait_for_any(&mut polled, time).map_err(|e| failed("hear from", e))?;
+        let (talked, ended) = polled.split_at(sockets.len());
         let mut state = lock(&self.state);
-        for ((number, ..), polled) in sockets.iter().zip(&polled) {
+        for ((number, ..), polled) in sockets.iter().zip(talked) {
             if !polled.revents().is_empty() {
                 state.exchange(*number)?;
             }
         }
-        Ok(state.events.pop_front())
+        for ((number, _), polled) in sentinels.iter().zip(ended) {
+            if !polled.revents().is_empty() {
+                state.end(*number)?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells all workers that this is the end: what they send from now on is not read.
@@ -161,13 +229,20 @@ impl Links {
             );
             return;
         }
-        let state = std::mem::take(&mut *lock(&self.state));
-        drop(state.events);
-        for arena in state.links.iter().flat_map(|link| link.arenas.values()) {
-            for slot in 0..arena.slots() {
-                arena.release(slot);
-            }
+        let mut state = std::mem::take(&mut *lock(&self.state));
+        state.events.clear();
+        state.links.iter_mut().for_each(Link::give_back);
+    }
+
+    /// Returns how many letters have come that are not received yet.
+    pub fn ready(&self) -> Result<usize> {
+        if fork::inherited(self.birth) {
+            return Ok(0);
         }
+        self.listen(Duration::ZERO)?;
+        let state = lock(&self.state);
+        let letters = state.events.iter();
+        Ok(letters.filter(|event| event.is_letter()).count())
     }
 
     /// Returns what the arenas hold now.
@@ -195,6 +270,25 @@ impl State {
             Some((number, Arc::clone(link.socket.as_ref()?), flags))
         };
         self.links.iter().enumerate().filter_map(open).collect()
+    }
+
+    /// Returns what tells that workers have ended which are not known to be gone, with their numbers.
+    fn sentinels(&self) -> Vec<(usize, Arc<OwnedFd>)> {
+        let watched = |(number, link): (usize, &Link)| {
+            link.socket.as_ref()?;
+            Some((number, Arc::clone(link.sentinel.as_ref()?)))
+        };
+        self.links.iter().enumerate().filter_map(watched).collect()
+    }
+
+    /// Takes in what a worker sent before it ended; half a letter is none.
+    fn end(&mut self, number: usize) -> Result<()> {
+        self.exchange(number)?;
+        let link = self.links.get_mut(number);
+        if link.is_some_and(|link| link.socket.take().is_some()) {
+            self.events.push_back(Event::Gone(number));
+        }
+        Ok(())
     }
 
     /// Sends what waited at a link, and takes in all that came.
@@ -245,6 +339,15 @@ impl Link {
             }
         }
         Ok(())
+    }
+
+    /// Gives memory back that no tensor needs: the worker is gone.
+    fn give_back(&mut self) {
+        for (_, arena) in self.arenas.drain() {
+            for slot in 0..arena.slots() {
+                arena.release(slot);
+            }
+        }
     }
 
     /// Maps an arena that the worker has made.

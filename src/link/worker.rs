@@ -62,6 +62,7 @@ impl Worker {
     ) -> Result<Heard> {
         let end = Instant::now() + timeout;
         let mut message = Vec::new();
+        lock(&self.arenas).tidy(IDLE);
         loop {
             match self.socket.receive().map_err(|e| failed("hear from", e))? {
                 Came::Piece(Kind::More, piece, _) => message.extend(piece),

@@ -24,6 +24,7 @@ const ARENA: usize = 4 << 20;
 pub struct Arenas {
     all: Vec<Tracked>,
     by_size: HashMap<usize, Vec<usize>>,
+    tidied: Option<Instant>,
 }
 
 /// An arena, and when each of its slots was taken last; None where it has no pages.
@@ -78,6 +79,18 @@ impl Arenas {
     pub fn share(&self, address: usize, len: usize) -> Option<ArenaSlot> {
         let share = |tracked: &Tracked| ArenaSlot::share(&tracked.arena, address, len);
         self.all.iter().find_map(share)
+    }
+
+    /// Does as [`Self::trim`], once in so long at most: for whoever is busy.
+    pub fn tidy(&mut self, idle: Duration) {
+        let now = Instant::now();
+        if self
+            .tidied
+            .is_none_or(|tidied| now.duration_since(tidied) >= idle)
+        {
+            self.tidied = Some(now);
+            self.trim(idle);
+        }
     }
 
     /// Gives the pages of slots that are free, and were taken last before `idle`, back to the system;
@@ -155,5 +168,17 @@ mod tests {
         assert_eq!(arenas.trim(Duration::ZERO), 0);
         drop(kept);
         assert_eq!(arenas.trim(Duration::ZERO), 12_288);
+    }
+
+    #[test]
+    fn who_is_busy_tidies_seldom() {
+        let mut arenas = Arenas::default();
+        drop(arenas.take(10_000).unwrap());
+        arenas.tidy(Duration::from_secs(60));
+        arenas.tidy(Duration::from_secs(60));
+        assert_eq!(arenas.trim(Duration::ZERO), 12_288);
+        drop(arenas.take(10_000).unwrap());
+        arenas.tidy(Duration::ZERO);
+        assert_eq!(arenas.trim(Duration::ZERO), 0);
     }
 }

@@ -198,6 +198,12 @@ impl Desk {
         started.map(drop)
     }
 
+    /// Returns for how long answers were in the making.
+    pub(super) fn spent(&self) -> Duration {
+        let inner = lock(&self.queue.inner);
+        inner.answered.values().map(|answered| answered.spent).sum()
+    }
+
     /// Adds what was answered to a stream's counters.
     pub(super) fn count(&self, counters: &Bound<'_, PyDict>) -> PyResult<()> {
         let inner = lock(&self.queue.inner);

@@ -43,14 +43,21 @@ impl Links {
         Ok((number, end.into_raw_fd()))
     }
 
+    fn watch(&self, number: usize, sentinel: RawFd) {
+        // SAFETY: the caller gives the descriptor away, and nobody else owns it.
+        let sentinel = unsafe { OwnedFd::from_raw_fd(sentinel) };
+        self.0.watch(number, sentinel);
+    }
+
     fn send(&self, number: usize, message: &[u8]) -> PyResult<()> {
         Ok(self.0.send(number, message)?)
     }
 
-    fn receive(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Came>> {
-        let end = Instant::now() + seconds(timeout_s);
+    #[pyo3(signature = (timeout_s=None))]
+    fn receive(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Option<Came>> {
+        let end = timeout_s.map(|timeout_s| Instant::now() + seconds(timeout_s));
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()));
             match py.detach(|| self.0.receive(left.min(SLICE)))? {
                 None if left.is_zero() => return Ok(None),
                 None => py.check_signals()?,
@@ -65,6 +72,14 @@ impl Links {
                 }
             }
         }
+    }
+
+    fn ready(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(py.detach(|| self.0.ready())?)
+    }
+
+    fn release(&self, py: Python<'_>, number: usize) {
+        py.detach(|| self.0.release(number));
     }
 
     fn finish(&self) {

@@ -6,6 +6,9 @@
 mod action;
 mod budget;
 mod column;
+mod copying;
+#[cfg(target_os = "linux")]
+mod deposit;
 mod dlpack;
 mod enter;
 mod error;
@@ -18,12 +21,14 @@ mod index;
 #[cfg(target_os = "linux")]
 mod link;
 mod listed;
+mod moment;
 mod pack;
 mod pad;
 mod plan;
 mod process;
 mod program;
 mod rule;
+mod seeds;
 mod shapes;
 mod stream;
 mod template;
@@ -50,6 +55,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<column::Concat>()?;
     module.add_class::<column::Lists>()?;
     files::add_to(module)?;
+    module.add_class::<copying::Copying>()?;
     module.add_class::<form::Leaf>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<stream::Stream>()?;
@@ -68,8 +74,12 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
+    module.add_function(wrap_pyfunction!(seeds::sample_seeds, module)?)?;
+    module.add_function(wrap_pyfunction!(seeds::batch_seeds, module)?)?;
     #[cfg(target_os = "linux")]
     link::add_to(module)?;
+    #[cfg(target_os = "linux")]
+    deposit::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;

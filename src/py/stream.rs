@@ -1,10 +1,11 @@
 //! The batches of one iterator, as Python takes them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyStopIteration;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -12,15 +13,17 @@ use super::budget::Budget;
 use super::feed::{Feed, Pulled, Source};
 use super::foreign::Desk;
 use super::form::Unit;
+use super::moment::Moment;
 use super::program::Program;
 use super::tensor;
-use super::tune::{Moment, Window};
+use super::tune::Window;
 use super::wait::{self, quietly};
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
 use crate::program::{Options, Run, Task};
+use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
 use crate::{Error, fork};
@@ -46,6 +49,8 @@ pub(super) struct Stream {
     batch_bytes: AtomicU64,
     /// Makes a batch in Python of indices whose fields do not fit together.
     again: Option<Py<PyAny>>,
+    /// Tasks that are pulled ahead of the batches taken.
+    ahead: AtomicUsize,
     /// When the last window ended.
     moment: Mutex<Moment>,
     birth: u64,
@@ -109,7 +114,7 @@ impl Stream {
             },
         };
         let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
-        let moment = Mutex::new(Moment::now(core.stats(), 0));
+        let moment = Mutex::new(Moment::now(core.stats(), 0, Duration::ZERO));
         Ok(Stream {
             core: Some(core),
             program,
@@ -122,6 +127,7 @@ impl Stream {
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             again,
+            ahead: AtomicUsize::new(depth),
             moment,
             birth: fork::generation(),
         })
@@ -136,6 +142,7 @@ impl Stream {
         ahead: usize,
     ) -> PyResult<()> {
         let slicer = Slicer::new(batch_size.unwrap_or(1), drop_last);
+        self.ahead.store(ahead, Ordering::Relaxed);
         self.feed.set(Source::Order { chunks, slicer });
         self.pull(py, ahead)
     }
@@ -151,6 +158,7 @@ impl Stream {
         marks: bool,
     ) -> PyResult<()> {
         let batched = self.batched;
+        self.ahead.store(ahead, Ordering::Relaxed);
         self.feed.set(Source::Batches {
             batches,
             batched,
@@ -223,7 +231,9 @@ impl Stream {
     fn set_depth(&self, py: Python<'_>, depth: usize) -> PyResult<()> {
         self.core()?.adjust(|limits| limits.depth = depth.max(1));
         self.budget.set_depth(depth.max(1));
-        self.admit(py)
+        self.admit(py)?;
+        let ahead = self.ahead.fetch_max(depth, Ordering::Relaxed);
+        self.pull(py, depth.saturating_sub(ahead))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
@@ -232,23 +242,9 @@ impl Stream {
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.core()?.stats();
-        let dict = PyDict::new(py);
-        for (name, duration) in [
-            ("read_s", stats.stages.read),
-            ("decode_s", stats.stages.decode),
-            ("transform_s", stats.stages.transform),
-            ("collate_s", stats.stages.collate),
-            ("wait_s", stats.wait),
-            ("busy_s", stats.busy),
-            ("idle_s", stats.idle),
-        ] {
-            dict.set_item(name, duration.as_secs_f64())?;
-        }
+        let moment = self.moment(self.core()?.stats());
+        let dict = moment.counters(py)?;
         for (name, count) in [
-            ("batches", stats.batches),
-            ("samples", stats.samples),
-            ("read_bytes", stats.stages.read_bytes),
             ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
             ("oversize_batches", self.budget.oversize()),
         ] {
@@ -259,13 +255,20 @@ impl Stream {
     }
 
     /// See the stub.
-    fn window(&self, cpu_s: f64, memory_share: f64) -> PyResult<Window> {
-        let largest_bytes = self.budget.largest_bytes();
-        let now = Moment::now(self.core()?.window(), largest_bytes);
+    fn window(&self, pool_cpu_s: f64, memory_share: f64) -> PyResult<Window> {
+        let now = self.moment(self.core()?.window());
         let mut last = lock(&self.moment);
-        let window = now.since(&last, cpu_s, memory_share);
+        let window = now.since(&last, pool_cpu_s, memory_share);
         *last = now;
         Ok(window)
+    }
+
+    /// Tells the garbage collector what the stream holds: a dataset may lead back to the loader that holds it.
+    #[allow(clippy::needless_pass_by_value)] // PyO3's signature
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.program)?;
+        visit.call(&self.allocate)?;
+        visit.call(&self.again)
     }
 
     fn close(&self) {
@@ -282,6 +285,13 @@ impl Stream {
     fn core(&self) -> crate::Result<&Core> {
         let core = self.core.as_ref().filter(|_| !fork::inherited(self.birth));
         core.ok_or(Error::Inherited)
+    }
+
+    /// The counters of now.
+    fn moment(&self, stats: Stats) -> Moment {
+        let largest_bytes = self.budget.largest_bytes();
+        let asked = self.desk.as_ref().map(Desk::spent).unwrap_or_default();
+        Moment::now(stats, largest_bytes, asked)
     }
 
     /// Pulls tasks one by one, so that the first batches are made while later indices are drawn.

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use super::dlpack;
 use crate::collate::Dense;
-use crate::memory::{Destination, Dtype, Foreign, View};
+use crate::memory::{Destination, Dtype, Foreign, Transfer, View};
 use crate::order::Indices;
 use crate::program::Program;
 
@@ -62,6 +62,29 @@ pub(super) fn destinations(
         tensors.into_iter().map(make).collect()
     });
     leaves.collect()
+}
+
+/// Plans to copy tensors into as many others of the same sizes, which are kept until that is over.
+pub(super) fn transfer(
+    targets: &[Bound<'_, PyAny>],
+    sources: &[Bound<'_, PyAny>],
+) -> PyResult<Transfer> {
+    let memories = |tensors: &[Bound<'_, PyAny>]| -> PyResult<Vec<(usize, usize)>> {
+        tensors.iter().map(memory).collect()
+    };
+    let (targets, sources) = (memories(targets)?, memories(sources)?);
+    let sizes = |tensors: &[(usize, usize)]| -> Vec<usize> {
+        tensors.iter().map(|&(_, bytes)| bytes).collect()
+    };
+    if sizes(&targets) != sizes(&sources) {
+        let message = "tensors can be copied into as many others of their sizes";
+        return Err(PyValueError::new_err(message));
+    }
+    let blocks = sources.iter().zip(&targets);
+    let blocks = blocks.map(|(&(from, bytes), &(to, _))| (from, to, bytes));
+    // SAFETY: `memory` checked that each is one block of so many bytes; that the caller keeps them, and that
+    // the targets are fresh, so that nobody else uses them, is what this is asked with.
+    Ok(unsafe { Transfer::new(blocks) })
 }
 
 /// Reads a one-dimensional int64 tensor.

@@ -1,70 +1,20 @@
-//! The tuner, as Python measures for it and asks it.
-
-use std::time::Instant;
+//! The tuner, as Python asks it.
 
 use pyo3::prelude::*;
 
-use crate::stats::Stats;
 use crate::sync::{Mutex, lock};
-use crate::tune::{self, Bounds, History, Settings};
-
-/// The counters of a stream at some time.
-pub(super) struct Moment {
-    at: Instant,
-    stats: Stats,
-    batch_bytes: u64,
-}
-
-impl Moment {
-    pub(super) fn now(stats: Stats, batch_bytes: u64) -> Moment {
-        Moment {
-            at: Instant::now(),
-            stats,
-            batch_bytes,
-        }
-    }
-
-    /// Returns what was measured since `last`.
-    pub(super) fn since(&self, last: &Moment, cpu_s: f64, memory_share: f64) -> Window {
-        let (now, then) = (&self.stats, &last.stats);
-        let batches = now.batches.saturating_sub(then.batches) as f64;
-        let per_batch = |seconds: f64| seconds / batches.max(1.0);
-        let elapsed_s = (self.at - last.at).as_secs_f64();
-        let stage = |of: fn(&Stats) -> std::time::Duration| {
-            per_batch(of(now).saturating_sub(of(then)).as_secs_f64())
-        };
-        let wait_s = per_batch(elapsed_s - now.marks.stepped.as_secs_f64());
-        let (least_ready, most_ready) = now.marks.ready;
-        Window(tune::Window {
-            elapsed_s,
-            batches,
-            samples: now.taken.saturating_sub(then.taken) as f64,
-            step_s: now.marks.step().as_secs_f64(),
-            wait_s,
-            work_s: stage(|stats| stats.busy),
-            cpu_s: per_batch(cpu_s),
-            serial_s: 0.0,
-            read_s: stage(|stats| stats.stages.read),
-            collate_s: stage(|stats| stats.stages.collate),
-            tail_s: (now.marks.longest_wait.as_secs_f64() - wait_s).max(0.0),
-            least_ready: least_ready.min(most_ready) as f64,
-            most_ready: most_ready as f64,
-            batch_bytes: self.batch_bytes as f64,
-            memory_share,
-        })
-    }
-}
+use crate::tune::{self, Bounds, History, Machine, Settings};
 
 /// See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
-pub(super) struct Window(tune::Window);
+pub(super) struct Window(pub(super) tune::Window);
 
 #[pymethods]
 impl Window {
     #[new]
-    #[pyo3(signature = (*, elapsed_s, batches, samples, step_s, wait_s, work_s, cpu_s=0.0, serial_s=0.0,
-                        read_s=0.0, collate_s=0.0, tail_s=0.0, least_ready=0.0, most_ready=0.0,
-                        batch_bytes=0.0, memory_share=0.0))]
+    #[pyo3(signature = (*, elapsed_s, batches, samples, step_s, wait_s, work_s, cpu_s=0.0, queued_s=0.0,
+                        serial_s=0.0, read_s=0.0, collate_s=0.0, tail_s=0.0, least_ready=0.0, most_ready=0.0,
+                        batch_bytes=0.0, worker_bytes=0.0, memory_share=0.0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         elapsed_s: f64,
@@ -74,6 +24,7 @@ impl Window {
         wait_s: f64,
         work_s: f64,
         cpu_s: f64,
+        queued_s: f64,
         serial_s: f64,
         read_s: f64,
         collate_s: f64,
@@ -81,6 +32,7 @@ impl Window {
         least_ready: f64,
         most_ready: f64,
         batch_bytes: f64,
+        worker_bytes: f64,
         memory_share: f64,
     ) -> Window {
         Window(tune::Window {
@@ -91,6 +43,7 @@ impl Window {
             wait_s,
             work_s,
             cpu_s,
+            queued_s,
             serial_s,
             read_s,
             collate_s,
@@ -98,7 +51,9 @@ impl Window {
             least_ready,
             most_ready,
             batch_bytes,
+            worker_bytes,
             memory_share,
+            ..tune::Window::default()
         })
     }
 
@@ -132,8 +87,26 @@ impl Window {
         self.0.bottleneck().to_string()
     }
 
+    #[getter]
+    fn interpreter_share(&self) -> f64 {
+        self.0.interpreter_share()
+    }
+
     fn joined(&self, later: &Window) -> Window {
         Window(self.0.joined(&later.0))
+    }
+
+    #[pyo3(signature = (*, queued_s=0.0, free_bytes=f64::INFINITY, memory_stall=0.0, throttled=0.0))]
+    fn beside(&self, queued_s: f64, free_bytes: f64, memory_stall: f64, throttled: f64) -> Window {
+        Window(tune::Window {
+            queued_s: self.0.queued_s + queued_s / self.0.batches.max(1.0),
+            machine: Machine {
+                free_bytes,
+                memory_stall,
+                throttled,
+            },
+            ..self.0
+        })
     }
 }
 
@@ -148,8 +121,8 @@ pub(super) struct Tuner {
 impl Tuner {
     #[new]
     #[pyo3(signature = (*, cores, most_workers, most_depth, budget_bytes, whole_batches, workers_are_fixed,
-                        depth_is_fixed))]
-    #[allow(clippy::fn_params_excessive_bools)]
+                        depth_is_fixed, is_known=false))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         cores: f64,
         most_workers: usize,
@@ -158,7 +131,13 @@ impl Tuner {
         whole_batches: bool,
         workers_are_fixed: bool,
         depth_is_fixed: bool,
+        is_known: bool,
     ) -> Tuner {
+        let history = if is_known {
+            History::after_the_jump()
+        } else {
+            History::default()
+        };
         Tuner {
             bounds: Bounds {
                 cores,
@@ -169,18 +148,28 @@ impl Tuner {
                 workers_are_fixed,
                 depth_is_fixed,
             },
-            history: Mutex::default(),
+            history: Mutex::new(history),
         }
     }
 
-    fn next(&self, window: &Window, workers: usize, depth: usize) -> (usize, usize, String, bool) {
+    fn next(
+        &self,
+        window: &Window,
+        workers: usize,
+        depth: usize,
+    ) -> (usize, usize, String, String, bool) {
         let settings = Settings { workers, depth };
         let decision = tune::decide(&window.0, settings, &mut lock(&self.history), &self.bounds);
         (
             decision.settings.workers,
             decision.settings.depth,
             decision.reason.to_string(),
+            decision.reason.effect().unwrap_or_default(),
             decision.reason.is_news(),
         )
+    }
+
+    fn rearm(&self) {
+        lock(&self.history).rearm();
     }
 }

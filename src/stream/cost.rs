@@ -25,11 +25,9 @@ impl Cost {
         Cost(sample_ns)
     }
 
-    /// Learns what computing samples cost.
+    /// Learns what computing samples, one at least, cost.
     pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
-        if samples > 0 {
-            self.0 += WEIGHT * (elapsed_ns / samples as f64 - self.0);
-        }
+        self.0 += WEIGHT * (elapsed_ns / samples as f64 - self.0);
     }
 
     /// Samples per claim.

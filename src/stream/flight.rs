@@ -1,6 +1,7 @@
 //! One task in flight, and what a thread may do for it.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::sync::Arc;
@@ -30,6 +31,8 @@ pub(super) struct Flight<W: Work> {
     pub(super) fetched: Vec<(usize, W::Fetched)>,
     pub(super) open: usize,
     pub(super) failures: Vec<(usize, Error)>,
+    /// When a thread began with it.
+    pub(super) begun: Option<Instant>,
     pub(super) result: Option<Result<W::Output>>,
 }
 

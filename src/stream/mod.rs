@@ -175,7 +175,7 @@ impl<W: Work> Stream<W> {
                 .0;
         }
         state.waiting -= 1;
-        state.note_wait(asleep_from.elapsed());
+        state.note_wait(asleep_from - begun, asleep_from.elapsed());
         state.take().map_or(Taken::Waiting, Taken::Ready)
     }
 

@@ -111,7 +111,7 @@ impl<W: Work> Shared<W> {
                 .compute(&batch, chunk, &later, &mut failures, &mut stages);
             Ok(())
         });
-        let elapsed_ns = begun.elapsed().as_nanos() as f64;
+        let elapsed = begun.elapsed();
         if let Err(error) = run {
             // Which of them panicked is not known; the first stands for all.
             failures.extend(first.map(|position| (position, error)));
@@ -119,7 +119,7 @@ impl<W: Work> Shared<W> {
         drop(batch);
         let over = count + unfetched - left.get();
         let mut state = lock(&self.state);
-        state.observe(count, elapsed_ns);
+        state.observe(count, elapsed);
         let next = state.completed(&self.work, seq, over, 1, failures);
         if let Next::Finish(_) = next {
             drop(state);

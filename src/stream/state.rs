@@ -7,6 +7,7 @@
 //! turns that hold the batch; a flight whose `open` reaches 0 is finished by exactly one thread.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::stats::Stats;
@@ -86,6 +87,7 @@ impl<W: Work> State<W> {
             fetched: Vec::new(),
             open: samples,
             failures: Vec::new(),
+            begun: None,
             result: None,
         });
         self.next_seq += 1;
@@ -106,13 +108,13 @@ impl<W: Work> State<W> {
     /// Notes that the consumer came for a batch.
     pub(super) fn note_call(&mut self) {
         let ready = self.ready();
-        self.stats.marks.called(ready);
+        self.stats.came(ready);
     }
 
-    /// Notes for how long it slept.
-    pub(super) fn note_wait(&mut self, wait: std::time::Duration) {
-        self.stats.wait += wait;
-        self.stats.marks.waited(wait);
+    /// Notes for how long it worked at batches itself, and for how long it slept.
+    pub(super) fn note_wait(&mut self, worked: Duration, slept: Duration) {
+        self.stats.made_here += worked;
+        self.stats.wait += slept;
     }
 
     /// Whether the consumer had better make the batch that it waits for than sleep meanwhile. Never
@@ -167,7 +169,10 @@ impl<W: Work> State<W> {
         for flight in &mut self.flights {
             let batch = match &flight.body {
                 Body::Waiting(_) => match std::mem::replace(&mut flight.body, Body::Beginning) {
-                    Body::Waiting(task) => return Some(Claim::Begin(flight.seq, task)),
+                    Body::Waiting(task) => {
+                        flight.begun = Some(Instant::now());
+                        return Some(Claim::Begin(flight.seq, task));
+                    }
                     other => {
                         flight.body = other;
                         continue;
@@ -242,8 +247,11 @@ impl<W: Work> State<W> {
     }
 
     /// Learns what computing samples cost.
-    pub(super) fn observe(&mut self, samples: usize, elapsed_ns: f64) {
-        self.cost.observe(samples, elapsed_ns);
+    pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
+        if samples > 0 {
+            self.cost.observe(samples, elapsed.as_nanos() as f64);
+            self.stats.computed(samples as u32, elapsed);
+        }
     }
 
     fn at(&self, seq: u64) -> Option<usize> {
@@ -343,6 +351,7 @@ impl<W: Work> State<W> {
     pub(super) fn arrived(&mut self, seq: u64, result: Result<W::Output>) {
         if let Some(at) = self.at(seq) {
             self.flights[at].result = Some(result);
+            self.stats.made(self.flights[at].begun);
         }
     }
 
@@ -351,9 +360,7 @@ impl<W: Work> State<W> {
         let at = self.next_ready()?;
         let flight = self.flights.remove(at)?;
         self.planned_bytes = self.planned_bytes.saturating_sub(flight.bytes);
-        self.stats.batches += 1;
-        self.stats.taken += flight.samples as u64;
-        self.stats.marks.returned();
+        self.stats.took(flight.samples);
         if self.flights.is_empty() {
             self.note_threads();
         }

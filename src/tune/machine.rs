@@ -63,6 +63,22 @@ impl Machine {
         BATCH * self.pace(workers).1
     }
 
+    /// Returns the training's time for a batch beside this many workers, in seconds.
+    pub(super) fn step(&self, workers: usize) -> f64 {
+        self.pace(workers).0
+    }
+
+    /// Returns the best rate that does not cost a training beside `workers` more of its step than it gains.
+    pub(super) fn best_from(&self, workers: usize, bounds: &Bounds) -> f64 {
+        let (step, rate) = (self.step(workers), self.rate(workers));
+        let fair = |n: &usize| {
+            let slower = self.step(*n) / step;
+            slower <= 1.03 || slower <= self.rate(*n) / rate
+        };
+        let rates = (1..=bounds.most_workers).filter(fair);
+        rates.map(|n| self.rate(n)).fold(0.0, f64::max)
+    }
+
     /// Returns a window of two seconds with these settings; `luck` from -1 to 1.
     pub(super) fn window(&self, settings: Settings, luck: f64) -> Window {
         let (step_s, pace) = self.pace(settings.workers);

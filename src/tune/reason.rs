@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::history::{Knob, Level};
-use super::{Bottleneck, Settings};
+use super::{Bottleneck, STALLED, Settings};
 
 /// Why a decision is what it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +42,26 @@ pub enum Reason {
     Pressure {
         /// The part of it that is used.
         memory_share: f64,
+        /// The part of the time in which everything waited for it.
+        stalled: f64,
+    },
+    /// More is in flight than the budget holds.
+    Budget {
+        /// Bytes of a batch.
+        batch_bytes: f64,
+        /// Bytes that batches in flight may take.
+        budget_bytes: f64,
+    },
+    /// What somebody chose is obeyed; this is what the stages cost.
+    Advice {
+        /// The number that is set, and the one that the costs ask for.
+        workers: (usize, usize),
+        /// Thread-seconds of a batch.
+        work_s: f64,
+        /// The training's time for a batch, in seconds.
+        step_s: f64,
+        /// What holds the loader up.
+        bottleneck: Bottleneck,
     },
 }
 
@@ -49,6 +69,22 @@ impl Reason {
     /// Whether it is worth telling.
     pub fn is_news(&self) -> bool {
         !matches!(self, Reason::Measuring | Reason::Steady)
+    }
+
+    /// Returns what came of a change, in words, once it was judged.
+    pub fn effect(&self) -> Option<String> {
+        match self {
+            Reason::Kept(_, was, is) | Reason::NoGain(_, was, is) => Some(format!(
+                "{:.0} samples/s in place of {:.0}",
+                is.rate, was.rate
+            )),
+            Reason::SlowedStep(_, was, is) => Some(format!(
+                "the training's step took {} in place of {}",
+                Milliseconds(is.step_s),
+                Milliseconds(was.step_s)
+            )),
+            _ => None,
+        }
     }
 }
 
@@ -67,22 +103,10 @@ impl fmt::Display for Reason {
             ),
             Reason::Measuring => f.write_str("measuring"),
             Reason::Trying(knob, _) => write!(f, "trying {knob}"),
-            Reason::Kept(knob, was, is) => write!(
-                f,
-                "{knob} kept: {:.0} samples/s in place of {:.0}",
-                is.rate, was.rate
-            ),
-            Reason::NoGain(knob, was, is) => write!(
-                f,
-                "{knob} taken back: {:.0} samples/s in place of {:.0}",
-                is.rate, was.rate
-            ),
-            Reason::SlowedStep(knob, was, is) => write!(
-                f,
-                "{knob} taken back: the training's step took {} in place of {}",
-                Milliseconds(is.step_s),
-                Milliseconds(was.step_s)
-            ),
+            Reason::Kept(knob, ..) => write!(f, "{knob} kept"),
+            Reason::NoGain(knob, ..) | Reason::SlowedStep(knob, ..) => {
+                write!(f, "{knob} taken back")
+            }
             Reason::Settled(bottleneck) => write!(f, "settled; the bottleneck is {bottleneck}"),
             Reason::Steady => f.write_str("steady"),
             Reason::Drifted { rate, step_s } => write!(
@@ -93,8 +117,36 @@ impl fmt::Display for Reason {
                 Milliseconds(step_s.1),
                 Milliseconds(step_s.0)
             ),
-            Reason::Pressure { memory_share } => {
+            Reason::Pressure { stalled, .. } if *stalled > STALLED => write!(
+                f,
+                "for {:.0} % of the time everything waits for memory",
+                stalled * 100.0
+            ),
+            Reason::Pressure { memory_share, .. } => {
                 write!(f, "{:.0} % of the memory is used", memory_share * 100.0)
+            }
+            Reason::Budget {
+                batch_bytes,
+                budget_bytes,
+            } => write!(
+                f,
+                "batches of {:.1} MB are more than the memory budget of {:.0} MB holds of them",
+                batch_bytes / 1e6,
+                budget_bytes / 1e6
+            ),
+            Reason::Advice {
+                workers: (chosen, asked),
+                work_s,
+                step_s,
+                bottleneck,
+            } => {
+                write!(
+                    f,
+                    "num_workers={chosen} is obeyed; AUTO would begin with {asked}, for a batch takes {} \
+                     of work and the training {} for one; the bottleneck is {bottleneck}",
+                    Milliseconds(*work_s),
+                    Milliseconds(*step_s)
+                )
             }
         }
     }

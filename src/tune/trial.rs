@@ -1,7 +1,7 @@
 //! One change at a time, kept only for what it gains.
 
 use super::history::{Knob, Level, Phase, Seen, Trial};
-use super::{Bounds, History, Reason, Settings, WAITS, Window};
+use super::{Bounds, History, Reason, Settings, THROTTLED, WAITS, Window};
 
 /// A gain in samples per second that is worth a worker, or memory.
 const WORTH: f64 = 1.02;
@@ -11,6 +11,9 @@ const SAME: f64 = 0.985;
 
 /// How much longer a training step may take for a gain of the loader.
 const SLOWER: f64 = 1.03;
+
+/// A longer step is not felt below this part of all that passes between two batches.
+const FELT: f64 = 0.03;
 
 /// The part that workers grow by at least.
 const GROWTH: f64 = 0.12;
@@ -23,7 +26,7 @@ pub(super) fn begin(
     history: &mut History,
     bounds: &Bounds,
 ) -> (Settings, Reason) {
-    let Some(level) = seen.add(window, None) else {
+    let Some(level) = seen.add(window) else {
         history.phase = Phase::Watching(seen);
         return (settings, Reason::Measuring);
     };
@@ -38,26 +41,44 @@ pub(super) fn judge(
     settings: Settings,
     history: &mut History,
 ) -> (Settings, Reason) {
-    let Some(level) = trial.seen.add(window, Some(trial.was.rate)) else {
+    let (knob, was) = (trial.knob, trial.was);
+    let adds = matches!(knob, Knob::More | Knob::Deeper);
+    let kept = if adds {
+        WORTH * was.rate
+    } else {
+        SAME * history.best
+    };
+    let Some(level) = trial.seen.judge(window, was.rate, kept) else {
         history.phase = Phase::Trying(trial);
         return (settings, Reason::Measuring);
     };
-    let (knob, was) = (trial.knob, trial.was);
-    let adds = matches!(knob, Knob::More | Knob::Deeper);
-    let slowed = adds && level.step_s > SLOWER * was.step_s;
-    let gained = if adds {
-        level.rate >= WORTH * was.rate
-    } else {
-        level.rate >= SAME * history.best
-    };
+    let gained = level.rate >= kept;
+    let slowed = adds && slows(&was, &level);
     if gained && !slowed {
         history.best = history.best.max(level.rate);
-        history.run += 1;
+        history.run = match history.run {
+            Some((same, times)) if same == knob => Some((knob, times + 1)),
+            _ => Some((knob, 1)),
+        };
+        // it comes from there; between the two may be better still
+        if settings.workers.abs_diff(trial.before.workers) > 1
+            && !history.coarse.has(knob.opposite())
+        {
+            history.coarse.add(knob.opposite());
+        } else {
+            history.failed.add(knob.opposite());
+        }
         history.phase = Phase::Watching(Seen::of(level));
         return (settings, Reason::Kept(knob, was, level));
     }
-    history.run = 0;
-    history.failed.add(knob);
+    history.run = None;
+    let stride = settings.workers.abs_diff(trial.before.workers);
+    let linear = adds || level.rate >= SAME.powf(stride as f64) * history.best;
+    if stride > 1 && linear && !history.coarse.has(knob) {
+        history.coarse.add(knob);
+    } else {
+        history.failed.add(knob);
+    }
     history.phase = Phase::Watching(Seen::of(was));
     let reason = if gained {
         Reason::SlowedStep(knob, was, level)
@@ -65,6 +86,13 @@ pub(super) fn judge(
         Reason::NoGain(knob, was, level)
     };
     (trial.before, reason)
+}
+
+/// Whether a change made the training's own step longer, by what can be felt and by more than it gained.
+fn slows(was: &Level, is: &Level) -> bool {
+    let longer = is.step_s / was.step_s.max(f64::MIN_POSITIVE);
+    let felt = is.step_s - was.step_s > FELT * was.batch_s();
+    longer > SLOWER && felt && longer > is.rate / was.rate.max(f64::MIN_POSITIVE)
 }
 
 /// Tries the change that promises most, or rests where none does.
@@ -82,11 +110,11 @@ fn next(
         (next != settings && !history.failed.has(knob)).then_some((knob, next))
     });
     let Some((knob, next)) = found else {
-        let Level { rate, step_s, .. } = level;
+        history.settled_on(settings);
         history.phase = Phase::Resting {
-            rate,
-            step_s,
+            was: level,
             off: 0,
+            windows: 0,
         };
         return (settings, Reason::Settled(window.bottleneck()));
     };
@@ -109,15 +137,19 @@ fn changed(
     bounds: &Bounds,
 ) -> Option<Settings> {
     let Settings { workers, depth } = settings;
+    let with = |workers: usize| Settings {
+        workers,
+        depth: bounds.scaled(settings, workers),
+    };
     let next = match knob {
-        Knob::More => Settings {
-            workers: workers + stride(workers, history.run),
-            depth,
-        },
-        Knob::Fewer => Settings {
-            workers: workers.saturating_sub(stride(workers, history.run)).max(1),
-            depth,
-        },
+        Knob::More => {
+            let most = bounds.promising_workers(window).max(workers);
+            with((workers + stride(knob, workers, history)).min(most))
+        }
+        Knob::Fewer => {
+            let stride = stride(knob, workers, history);
+            with(workers.saturating_sub(stride).max(1))
+        }
         Knob::Deeper => Settings {
             workers,
             depth: (depth + depth.div_ceil(2)).min(bounds.deepest(window)),
@@ -128,12 +160,12 @@ fn changed(
         },
     };
     let reasonable = match knob {
-        Knob::More => waits,
+        Knob::More => waits && window.machine.throttled <= THROTTLED,
         Knob::Deeper => waits && window.least_ready < 1.0 && window.most_ready > 1.0,
         Knob::Fewer => !waits || may_do_with(next.workers, window),
         Knob::Shallower => !waits && spare(window) > 0,
     };
-    reasonable.then(|| bounds.clamp(next, settings))
+    reasonable.then(|| bounds.clamp(next, settings, window))
 }
 
 /// Whether the cores would make as much with fewer workers, by what a batch takes of a core.
@@ -142,11 +174,18 @@ fn may_do_with(workers: usize, window: &Window) -> bool {
     workers as f64 >= batches * window.cpu_s
 }
 
-/// How many workers one trial adds or takes: more of them the longer it goes in one direction.
+/// How many workers one trial adds or takes: more of them the longer it goes in one direction, half as
+/// many where several at once gained nothing.
 #[allow(clippy::cast_sign_loss)] // not negative
-fn stride(workers: usize, run: u32) -> usize {
+fn stride(knob: Knob, workers: usize, history: &History) -> usize {
     let one = (GROWTH * workers as f64).ceil().max(1.0) as usize;
-    one << run.min(4)
+    if history.coarse.has(knob) {
+        return one.div_ceil(2);
+    }
+    match history.run {
+        Some((same, times)) if same == knob => one << times.min(4),
+        _ => one,
+    }
 }
 
 /// Batches that were always ready when the training came for the next one, but for one.

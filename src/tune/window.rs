@@ -19,6 +19,8 @@ pub struct Window {
     pub work_s: f64,
     /// The part of it on a processor; the mean.
     pub cpu_s: f64,
+    /// The part of it in which a worker could have run, but no processor was free; the mean.
+    pub queued_s: f64,
     /// The part of it that only one worker can do at a time, such as holding an interpreter that
     /// all share; the mean.
     pub serial_s: f64,
@@ -34,8 +36,34 @@ pub struct Window {
     pub most_ready: f64,
     /// Bytes of a batch; the largest.
     pub batch_bytes: f64,
+    /// Memory that a worker takes by itself, in bytes; 0 for threads.
+    pub worker_bytes: f64,
     /// Part of the memory that this process may use which is used, 0 to 1.
     pub memory_share: f64,
+    /// What the machine said meanwhile.
+    pub machine: Machine,
+}
+
+/// What a machine says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Memory that may still be taken, in bytes.
+    pub free_bytes: f64,
+    /// Part of the time in which everything waited for memory, 0 to 1.
+    pub memory_stall: f64,
+    /// Part of the time in which a quota kept this process from processors, 0 to 1.
+    pub throttled: f64,
+}
+
+impl Default for Machine {
+    /// Nothing is known to be short.
+    fn default() -> Machine {
+        Machine {
+            free_bytes: f64::INFINITY,
+            memory_stall: 0.0,
+            throttled: 0.0,
+        }
+    }
 }
 
 /// What a loader is held up by.
@@ -73,6 +101,7 @@ impl Window {
             wait_s: sane(self.wait_s),
             work_s: sane(self.work_s),
             cpu_s: sane(self.cpu_s).min(sane(self.work_s)),
+            queued_s: sane(self.queued_s).min(sane(self.work_s)),
             serial_s: sane(self.serial_s).min(sane(self.work_s)),
             read_s: sane(self.read_s).min(sane(self.work_s)),
             collate_s: sane(self.collate_s).min(sane(self.work_s)),
@@ -80,7 +109,13 @@ impl Window {
             least_ready: sane(self.least_ready),
             most_ready: sane(self.most_ready),
             batch_bytes: sane(self.batch_bytes),
+            worker_bytes: sane(self.worker_bytes),
             memory_share: sane(self.memory_share),
+            machine: Machine {
+                free_bytes: self.machine.free_bytes.max(0.0), // NaN is 0, too
+                memory_stall: sane(self.machine.memory_stall),
+                throttled: sane(self.machine.throttled),
+            },
         }
     }
 
@@ -99,6 +134,7 @@ impl Window {
             wait_s: mean(|window| window.wait_s),
             work_s: mean(|window| window.work_s),
             cpu_s: mean(|window| window.cpu_s),
+            queued_s: mean(|window| window.queued_s),
             serial_s: mean(|window| window.serial_s),
             read_s: mean(|window| window.read_s),
             collate_s: mean(|window| window.collate_s),
@@ -106,7 +142,9 @@ impl Window {
             least_ready: self.least_ready.min(later.least_ready),
             most_ready: self.most_ready.max(later.most_ready),
             batch_bytes: self.batch_bytes.max(later.batch_bytes),
+            worker_bytes: self.worker_bytes.max(later.worker_bytes),
             memory_share: later.memory_share,
+            machine: later.machine,
         }
     }
 
@@ -129,20 +167,38 @@ impl Window {
         }
     }
 
-    /// Whether workers wait for most of their time, as far as that is known.
-    fn is_blocked(&self) -> bool {
-        self.cpu_s > 0.0 && self.cpu_s < self.work_s / 2.0
+    /// The part of the time in which somebody held the interpreter for the loader, 0 to 1.
+    pub fn interpreter_share(&self) -> f64 {
+        if self.elapsed_s > 0.0 {
+            (self.serial_s * self.batches / self.elapsed_s).min(1.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// How much longer workers are at work than they could run, at least 1; 1 where that is not known.
+    pub(super) fn blocked(&self) -> f64 {
+        if self.cpu_s > 0.0 {
+            (self.work_s / (self.cpu_s + self.queued_s)).max(1.0)
+        } else {
+            1.0
+        }
+    }
+
+    /// Whether memory is short.
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        self.memory_share > super::PRESSURE || self.machine.memory_stall > super::STALLED
     }
 
     /// What holds the loader up.
     pub fn bottleneck(&self) -> Bottleneck {
-        if self.memory_share > super::PRESSURE {
+        if self.is_short_of_memory() {
             Bottleneck::Memory
         } else if self.waiting() < super::WAITS {
             Bottleneck::Training
         } else if self.serial_s > self.work_s / 2.0 {
             Bottleneck::Interpreter
-        } else if self.read_s > self.work_s / 2.0 || self.is_blocked() {
+        } else if self.read_s > self.work_s / 2.0 || self.blocked() > 2.0 {
             Bottleneck::Reading
         } else if self.collate_s > self.work_s / 2.0 {
             Bottleneck::Collation

@@ -7,6 +7,7 @@ collates: whatever it returns or raises is returned or raised here, to the dtype
 
 import array
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def _collated(batch: Sequence[Any]) -> Any:
         is_numeric = all(type(each) is np.ndarray and each.dtype.kind in "biufc" for each in batch)
         return _stacked([torch.as_tensor(each) for each in batch]) if is_numeric else _torchs(batch)
     if kind is dict:
-        return {key: _collated([sample[key] for sample in batch]) for key in first}
+        return {key: _collated(list(map(itemgetter(key), batch))) for key in first}
     if kind is tuple or kind is list:
         size = len(first)
         if all(type(sample) is kind and len(sample) == size for sample in batch):

@@ -1,7 +1,7 @@
 """What torch's worker loop has for its two queues and its event: the worker's end of the link.
 
-Owns what a worker has in hand, to say of an error which sample it was. Refuses to change an error: the note
-travels beside it.
+Owns what a worker has in hand: to say of an error which sample it was, to seed its generators where samples
+are keyed, and to tell what a batch took. Refuses to change an error: the note travels beside it.
 """
 
 import queue
@@ -13,6 +13,8 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 
 from fastload import _lib
+from fastload.cost import Watch
+from fastload.keyed import Key, seed_process
 from fastload.processes import culprit
 from fastload.processes.failures import samples
 from fastload.processes.pickling import dumps, loads
@@ -33,6 +35,9 @@ class Connection:
         self._worker = loop.get("worker_id", 0)
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
+        self._followed: _Followed | None = None
+        self._is_last = False
+        self._watch = Watch()
 
     def get(self, timeout: float) -> Any:
         """Waits for a task, as a queue does.
@@ -46,29 +51,36 @@ class Connection:
             return None
         if message is None:
             raise queue.Empty
+        self._watch.run()
         task = loads(message, []).load()
-        if isinstance(task, tuple):
-            seq, indices = task
-            if self._auto_collation and type(indices) is list and not _takes_lists():
-                indices = _Followed(indices)
-            self._in_hand = indices
-            return seq, indices
-        return task
+        if task is None:
+            self._is_last = True
+        if not isinstance(task, tuple):
+            return task
+        seq, indices, key = task
+        self._in_hand, self._followed = indices, None
+        if self._auto_collation and not _takes_lists():
+            indices = self._followed = _Followed(indices, key)
+        elif key is not None:
+            seed_process(key.of_batch() if self._auto_collation else key.of_sample(indices, 0))
+        return seq, indices
 
     def put(self, result: tuple[Any, Any]) -> None:
-        """Sends a result, or what was wrong with it."""
+        """Sends a result, or what was wrong with it, and what was spent since the last one."""
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
         try:
-            letter = dumps(seq, data, memory=self._link)
+            letter = dumps((seq, self._watch.lap()), data, memory=self._link)
         except Exception as error:
-            letter = dumps(seq, self._refused(data, error), memory=self._link)
+            refused = self._refused(data, error)
+            letter = dumps((seq, self._watch.lap()), refused, memory=self._link)
         self._link.send(*letter)
+        self._watch.rest()
 
     def is_set(self) -> bool:
-        """Returns whether nobody waits for batches any more."""
-        return self._link.is_over()
+        """Returns whether nobody waits for batches of this worker any more."""
+        return self._is_last or self._link.is_over()
 
     def cancel_join_thread(self) -> None:
         """Does nothing: there is no thread."""
@@ -89,24 +101,40 @@ class Connection:
 
     def _note(self) -> str:
         """Returns which samples the worker has in hand."""
-        indices = self._in_hand
+        indices, followed = self._in_hand, self._followed
         made = f"while worker {self._worker} made"
-        if isinstance(indices, _Followed) and indices.current is not None:
-            return f"{made} sample {indices.current[0]}"
+        if followed is not None and followed.current is not None:
+            return f"{made} sample {followed.current[0]}"
         of = "the batch of " if isinstance(indices, list | tuple) else ""
         return f"{made} {of}{samples(indices)}"
 
 
-class _Followed(list[Any]):
-    """A list that knows which of its items is looked at."""
+class _Followed:
+    """The indices of a batch, which know which of them is looked at, and seed the generators for it.
+
+    Args:
+        indices: The indices.
+        key: What their samples are keyed by, if they are.
+    """
 
     current: tuple[Any] | None = None
 
+    def __init__(self, indices: Any, key: Key | None) -> None:
+        self._indices = indices
+        self._key = key
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
     def __iter__(self) -> Iterator[Any]:
-        for item in super().__iter__():
-            self.current = (item,)
-            yield item
+        for place, index in enumerate(self._indices):
+            self.current = (index,)
+            if self._key is not None:
+                seed_process(self._key.of_sample(index, place))
+            yield index
         self.current = None
+        if self._key is not None:
+            seed_process(self._key.of_batch())
 
 
 def _takes_lists() -> bool:

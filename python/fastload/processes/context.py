@@ -4,19 +4,27 @@ Owns the order in which torch asks: a queue for results; the event that ends the
 worker a queue for its tasks, and the process. Refuses everything else that a context can do.
 """
 
+import functools
 import gc
 import inspect
+import math
 import os
 import pickle
+import warnings
 from multiprocessing.reduction import DupFd
 from typing import Any
 
 from fastload import _lib
 from fastload.processes import entry
+from fastload.processes.admission import Admission
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
+from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Context", "UnpicklableError"]
+
+
+_LOOK_S = 0.5
 
 
 class UnpicklableError(Exception):
@@ -28,15 +36,29 @@ class Context:
 
     Args:
         real: The start method's own context, or the module that stands for the default one.
+        admission: Lets tasks in.
+        starts_more: Whether workers are started later, too; they get what the first ones got.
+
+    Attributes:
+        links: The links to the processes.
+        tasks: Their queues of tasks.
+        look_s: Seconds between two looks for processes whose end nobody tells; infinite if there are none.
+        files: Those in which memory of the dataset lies, to be kept as long as more processes may be given it.
     """
 
-    def __init__(self, real: Any) -> None:
+    def __init__(self, real: Any, admission: Admission, *, starts_more: bool = False) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
+        self.files: list[Any] = []
+        self.look_s = math.inf
+        self._admission = admission
         self._real = real
+        self._starts_more = starts_more
+        self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
         self._image: Image | None = None
+        self._snapshot: Snapshot | None = None
         self._is_imaged = False
         self._is_frozen = False
         entry.contexts.add(self)
@@ -47,10 +69,10 @@ class Context:
             self._results = Results()
             return self._results
         self._close_end()
-        number, descriptor = self.links.open()
+        place, descriptor = self.links.open()
         self._end = End(descriptor)
-        self.tasks.append(Tasks(self.links, number))
-        return self.tasks[-1]
+        self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
+        return self.tasks[place]
 
     def Event(self) -> Any:  # noqa: N802
         """Returns what tells the workers that nobody waits for them any more."""
@@ -59,23 +81,75 @@ class Context:
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
         """Returns a process that will call `target` with the queue and event of its worker."""
         assert self._end is not None
+        is_first = self._first is None and self._starts_more
+        if is_first:
+            self._first = target, dict(inspect.signature(target).bind(*args).arguments)
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
         if self._real.get_start_method() != "fork":
             args = self._imaged(target, args)
-        elif not self._is_frozen and not gc.get_freeze_count():
-            gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
-            self._is_frozen = True
-        return self._real.Process(target=entry.run, args=(self._end, target, args, self._image))
+        else:
+            if is_first:
+                self._snapshot = Snapshot(args)
+            if not self._is_frozen and not gc.get_freeze_count():
+                gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
+                self._is_frozen = True
+        given = self._end, target, args, self._image, self._snapshot
+        return self._real.Process(target=entry.run, args=given)
+
+    def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
+        """Starts one more worker; returns its tasks and its process.
+
+        Args:
+            worker: Its number.
+            among: How many there will be.
+
+        Raises:
+            OSError: The system refuses another process.
+        """
+        assert self._first is not None
+        target, named = self._first
+        tasks = self.Queue()
+        tasks.worker = worker
+        own = {"index_queue": tasks, "worker_id": worker, "num_workers": among}
+        try:
+            process = self.Process(target, tuple({**named, **own}.values()))
+            process.daemon = True
+            with warnings.catch_warnings():
+                # of threads beside a fork: it is not the user who starts a worker here
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+        except BaseException:
+            tasks.is_last = True
+            self.links.release(tasks.place)
+            if tasks is self.tasks[-1]:
+                self.tasks.pop()
+            raise
+        finally:
+            self.started()
+        return tasks, process
+
+    def watch(self, place: int, process: Any) -> None:
+        """Has the links notice when a process ends that has started."""
+        sentinel = _sentinel(process)
+        if sentinel is None:
+            self.look_s = _LOOK_S
+        else:
+            self.links.watch(place, sentinel)
 
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
         self._close_end()
         if self._image is not None:
-            self._image.close()
-            self._image = None
+            self.files = [file for file in self._image.files if file.is_lent]
+        if not self._starts_more:
+            self.close()
         if self._is_frozen:
             gc.unfreeze()
             self._is_frozen = False
+
+    def close(self) -> None:
+        """Lets go of what further workers would be given."""
+        self._image = None
 
     def _imaged(self, target: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments without what all workers have in an image, if there is one."""
@@ -109,6 +183,17 @@ class Context:
             self._end = None
 
 
+def _sentinel(process: Any) -> int | None:
+    """Returns a descriptor that is readable once a process has ended, whatever it has forked.
+
+    A process's own `sentinel` may be open still in processes that it has forked.
+    """
+    try:
+        return os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # an old system; or it has ended, and its own parent knows
+        return None
+
+
 class End:
     """A worker's end of its link: a descriptor that its process has, whichever way it starts.
 
@@ -136,27 +221,48 @@ class Tasks:
 
     Args:
         links: The links.
-        number: The worker.
+        place: The number of the worker's link.
+        admission: Lets tasks in.
+
+    Attributes:
+        place: The same.
+        worker: The worker's own number.
+        in_hand: The indices of the batches that it was sent and that have not come, by their number.
+        is_last: Whether it will be asked for nothing more.
     """
 
-    def __init__(self, links: _lib.Links, number: int) -> None:
-        self._links = links
-        self._number = number
+    def __init__(self, links: _lib.Links, place: int, admission: Admission) -> None:
+        self.place = place
+        self.worker = place
         self.in_hand: dict[int, Any] = {}
         self.is_last = False
+        self._links = links
+        self._admission = admission
 
     def put(self, task: Any) -> None:
-        """Sends a task; None for the last.
+        """Sends a task as soon as it is let in.
+
+        Args:
+            task: A number and indices, and the key of samples that are keyed; None for the last.
 
         Raises:
             Exception: The indices do not pickle.
         """
-        self._links.send(self._number, dumps(task)[0])
+        if isinstance(task, tuple):
+            seq, indices, *key = task
+            message = dumps((seq, indices, key[0] if key else None))[0]
+            send = functools.partial(self._send, seq, indices, message)
+            self._admission.add(seq, self.place, send)
+            return
         if task is None:
             self.is_last = True
-        elif isinstance(task, tuple):
-            seq, indices = task
-            self.in_hand[seq] = indices
+        else:
+            self._admission.flush()  # an epoch that was left early: torch's workers make the rest, too
+        self._links.send(self.place, dumps(task)[0])
+
+    def _send(self, seq: int, indices: Any, message: bytes) -> None:
+        self.in_hand[seq] = indices
+        self._links.send(self.place, message)
 
     def cancel_join_thread(self) -> None:
         """Does nothing: there is no thread."""

@@ -15,6 +15,7 @@ import torch
 from fastload import _lib
 from fastload.processes.connection import Connection
 from fastload.processes.pickling import SMALL
+from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Imaged", "contexts", "run"]
 
@@ -34,7 +35,13 @@ class Imaged(NamedTuple):
     is_held: bool = False
 
 
-def run(end: Any, target: Callable[..., None], args: tuple[Any, ...], image: Any) -> None:
+def run(
+    end: Any,
+    target: Callable[..., None],
+    args: tuple[Any, ...],
+    image: Any,
+    snapshot: Snapshot | None,
+) -> None:
     """Runs a worker.
 
     Args:
@@ -42,6 +49,7 @@ def run(end: Any, target: Callable[..., None], args: tuple[Any, ...], image: Any
         target: Torch's worker loop.
         args: Its arguments, in which `end` stands for the queues and the event.
         image: What all workers are given; None where each is given its own.
+        snapshot: What they were when the first ones were forked, if there may be later ones.
     """
     for inherited in list(contexts):
         inherited.links.close()
@@ -49,6 +57,8 @@ def run(end: Any, target: Callable[..., None], args: tuple[Any, ...], image: Any
     link = _lib.WorkerLink(end.descriptor)
     link.watch()
     _make_shared_storages_in(link)
+    if snapshot is not None:
+        snapshot.restore()
     if image is not None:
         args = tuple(_given(image, arg) for arg in args)
         image.values.clear()  # so that the arguments alone hold them

@@ -1,60 +1,83 @@
 """`ProcessIter`: torch's iteration with worker processes, over links of our own.
 
-Owns the wait for batches: for all workers at once, in slices, with an eye on whether they live. What is asked
-of whom and when, and in which order batches come, is torch's.
+Owns the wait for batches: for the letters and the ends of all workers at once. What is asked of whom and when,
+and in which order batches come, is torch's. With page-locked memory, what has come by the time a batch is taken
+is copied while the training goes on with that batch: torch's iterator stores it until its turn.
 """
 
+import math
 import os
-import sys
 import time
 import weakref
+from collections import deque
 from typing import Any
 
+import psutil
 import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data._utils import pin_memory, signal_handling
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
+from fastload import _lib
 from fastload._iterators import stand_in
+from fastload.elastic import is_elastic
+from fastload.paced import Paced
+from fastload.processes.admission import Admission
+from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context
+from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
-from fastload.processes.pickling import loads
 
 __all__ = ["ProcessIter"]
-
-_LOOK_S = 0.5
-"""Seconds between two looks for workers that are gone without a word."""
 
 _END_S = 0.5
 """Seconds that a worker has to end when it is told to."""
 
 
-class ProcessIter(_MultiProcessingDataLoaderIter):
+class ProcessIter(Paced):
     """Batches that worker processes make, in memory of ours.
 
     Args:
         loader: The loader.
+        allocate: Makes the memory that batches are copied to where they are to be page-locked.
         **changes: Attributes of it that are others for its workers.
     """
 
-    def __init__(self, loader: Any, **changes: Any) -> None:
+    _kind = "worker processes"
+    _workers: list[Any]
+
+    def __init__(self, loader: Any, *, allocate: Allocate = page_locked, **changes: Any) -> None:
         self._loader = weakref.ref(loader)
+        self._allocate = allocate
+        self._is_started = False
+        self._is_late = False
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
-        self._context = Context(loader.multiprocessing_context or torch.multiprocessing)
+        budget = loader._budget_bytes
+        is_asked = loader.memory_budget is not None
+        # a budget that was asked for holds for the first batches, too, whose size nobody knows
+        first = budget if is_asked else budget // max(1, int(loader.num_workers))
+        self._admission = Admission(budget, first)
+        real = loader.multiprocessing_context or torch.multiprocessing
+        self._context = Context(real, self._admission, starts_more=is_elastic(loader))
         self._links = self._context.links
         self._failures = Failures()
-        self._gone: set[int] = set()
+        self._events: deque[tuple[int, Arrival | None]] = deque()
+        self._weighed = 0
         changes["_DataLoader__multiprocessing_context"] = self._context
         try:
             super().__init__(stand_in(loader, **changes))
         finally:
             self._context.started()
+        loader._files = self._context.files
+        for place, process in enumerate(self._workers):
+            self._context.watch(place, process)
+        self._is_started = True
 
     @property
     def _pin_memory(self) -> bool:
-        """Whether torch's own thread pins batches: never."""
-        return False
+        """Whether batches are page-locked; not while torch would start a thread for it."""
+        return self._is_started and self._pins
 
     @_pin_memory.setter
     def _pin_memory(self, value: bool) -> None:
@@ -67,48 +90,115 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
 
+    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+        _lib.park()  # a fork then copies a process without idle threads
+        tasks, process = self._context.start(worker, among)
+        self._workers[tasks.place : tasks.place + 1] = [process]
+        self._context.watch(tasks.place, process)
+        return tasks.place, tasks
+
+    def _bury(self, place: int) -> bool:
+        process = self._workers[place]
+        if process.is_alive():
+            return False
+        self._links.release(place)
+        self._events = deque(event for event in self._events if event[0] != place)
+        self._workers[place] = Ended(process)
+        return True
+
+    def _ready(self) -> int:
+        return self._links.ready() + sum(arrival is not None for _, arrival in self._events)
+
+    def _worker_bytes(self) -> int:
+        """Returns what one of the workers does not share, a different one each time; it takes a millisecond."""
+        self._weighed += 1
+        process = self._workers[self._active[self._weighed % len(self._active)]]
+        try:
+            return int(psutil.Process(process.pid).memory_full_info().uss)
+        except psutil.Error:  # it has just ended
+            return 0
+
+    def _is_here(self) -> bool:
+        return self._getpid() == self._pid
+
     def memory(self) -> dict[str, int]:
-        """Returns what the workers' arenas hold, in bytes, and how many there are."""
+        """Returns what the workers' arenas hold, and what is ahead, in bytes, and how many there are."""
         stats = self._links.stats()
         return {
             "arenas": stats["arenas"],
             "arena_bytes": stats["arena_bytes"],
             "worker_bytes": stats["held_bytes"],
+            "ahead_bytes": self._admission.ahead_bytes,
+            "held_tasks": self._admission.held,
+            "oversize_batches": self._admission.oversize,
         }
 
-    def _get_data(self) -> Any:
+    def _next_data(self) -> Any:
+        batch = super()._next_data()
+        if self._pins:
+            while self._hear(0):
+                pass
+        return batch
+
+    def _get_data(self) -> tuple[Any, Any]:
         """Waits for a result."""
-        begun = time.monotonic()
+        end = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
         while True:
-            wait = _LOOK_S
-            if self._timeout > 0:
-                wait = min(wait, max(0, begun + self._timeout - time.monotonic()))
-            event = self._links.receive(wait)
-            if event is None:
+            while not self._events and not self._hear(
+                min(self._context.look_s, max(0, end - time.monotonic()))
+            ):
                 self._look()
-                if self._timeout > 0 and time.monotonic() >= begun + self._timeout:
+                if time.monotonic() >= end:
+                    self._is_late = True
                     raise RuntimeError(self._late())
-                continue
-            number, letter = event
-            if letter is not None:
-                return self._opened(number, *letter)
-            self._gone.add(number)
-            if not self._context.tasks[number].is_last:
-                self._fail([number])
+            self._is_late = False
+            place, arrival = self._events.popleft()
+            if arrival is not None:
+                return self._opened(place, arrival)
+            if not self._context.tasks[place].is_last:
+                self._fail(place)
 
-    def _opened(self, number: int, payload: bytes, parts: list[Any]) -> tuple[Any, Any]:
-        """Returns a result, or an error in the place of one that does not unpickle here."""
-        values = loads(payload, parts)
-        seq = values.load()
-        self._context.tasks[number].in_hand.pop(seq, None)
-        try:
-            data = values.load()
-        except Exception:
-            where = f"while a batch of DataLoader worker process {number} was unpickled"
-            data = ExceptionWrapper(sys.exc_info(), where)  # type: ignore[no-untyped-call]
-        return seq, data
+    def _look(self) -> None:
+        """Looks for a worker that has ended, which old systems may not tell."""
+        for place, (worker, tasks) in enumerate(
+            zip(self._workers, self._context.tasks, strict=True)
+        ):
+            if not tasks.is_last and not worker.is_alive():
+                self._fail(place)
 
-    def _process_data(self, data: Any, *rest: Any) -> Any:
+    def _hear(self, time_s: float) -> bool:
+        """Waits for what happens next; returns whether there was something in time."""
+        event = self._links.receive(time_s if time_s < math.inf else None)
+        if event is None:
+            return False
+        place, letter = event
+        arrival = None
+        if letter is not None:
+            tasks = self._context.tasks[place]
+            arrival = Arrival(tasks.worker, *letter, self._allocate if self._pins else None)
+            self._pace.made(arrival.cost)
+            self._pace.weighed(arrival.size)
+            tasks.in_hand.pop(arrival.seq, None)
+            if not self._admission.came(arrival.seq, arrival.size):
+                arrival.size = 0
+        self._events.append((place, arrival))
+        return True
+
+    def _opened(self, place: int, arrival: Arrival) -> tuple[Any, Any]:
+        """Returns a result; of a batch, the arrival."""
+        if isinstance(arrival.seq, int) and arrival.is_copied:
+            return arrival.seq, arrival
+        data = arrival.open()
+        if isinstance(data, _IterableDatasetStopIteration):
+            self._context.tasks[place].in_hand.clear()
+            self._admission.taken(arrival.size)
+            self._admission.drop(place)
+            return arrival.seq, data
+        return arrival.seq, arrival if isinstance(arrival.seq, int) else data
+
+    def _process_data(self, arrival: Any, *rest: Any) -> Any:
+        self._admission.taken(arrival.size)
+        data = arrival.open()
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
             data = super()._process_data(data, *rest)  # type: ignore[no-untyped-call]
@@ -118,24 +208,17 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
             raise
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
 
-    def _look(self) -> None:
-        """Looks for workers that have ended while somebody else holds their end of the link open."""
-        dead = [
-            number
-            for number, worker in enumerate(self._workers)
-            if not self._context.tasks[number].is_last
-            and (number in self._gone or not worker.is_alive())
+    def _fail(self, place: int) -> None:
+        """Ends all workers, because one is gone, and says so; with it, of others that are gone."""
+        self._workers[place].join(_END_S)  # for its exit code
+        gone = [
+            (tasks.worker, worker, dict(tasks.in_hand))
+            for each, (worker, tasks) in enumerate(
+                zip(self._workers, self._context.tasks, strict=True)
+            )
+            if each == place or (worker.exitcode is not None and not tasks.is_last)
         ]
-        if dead:
-            self._fail(dead)
-
-    def _fail(self, numbers: list[int]) -> None:
-        """Ends all workers, because some are gone, and says so."""
-        for number in numbers:
-            self._workers[number].join(_END_S)  # for its exit code
-        in_hand = [dict(self._context.tasks[number].in_hand) for number in numbers]
-        gone = [self._workers[number] for number in numbers]
-        words = self._failures.sentence(zip(numbers, gone, in_hand, strict=True))
+        words = self._failures.sentence(gone)
         self._end_workers()
         self._shutdown_workers()
         loader = self._loader()
@@ -156,17 +239,19 @@ class ProcessIter(_MultiProcessingDataLoaderIter):
         """Returns what is said when no batch came in time."""
         words = f"DataLoader timed out after {self._timeout} seconds"
         at_work = [
-            f"worker {number} (pid {worker.pid}) makes {samples(next(iter(tasks.in_hand.values())))}"
-            for number, (worker, tasks) in enumerate(
-                zip(self._workers, self._context.tasks, strict=True)
-            )
+            f"worker {tasks.worker} (pid {process.pid}) makes "
+            f"{samples(next(iter(tasks.in_hand.values())))}"
+            for process, tasks in zip(self._workers, self._context.tasks, strict=True)
             if tasks.in_hand and not tasks.is_last
         ]
         return "; ".join([words, *at_work, "raise timeout if that may take so long"])
 
     def _shutdown_workers(self) -> None:
-        if not hasattr(self, "_workers") or self._getpid() != self._pid:
+        if not hasattr(self, "_workers") or not self._is_here():
             return  # before there were any; or in a child, to which they do not belong
+        if self._is_late and not self._shutdown:
+            self._end_workers()  # who hangs does not hear that it is over
         super()._shutdown_workers()
         if self._shutdown:
             self._links.close()
+            self._context.close()

@@ -19,7 +19,7 @@ import torch.multiprocessing  # registers torch's reductions with ForkingPickler
 
 from fastload import _lib
 
-__all__ = ["SMALL", "Memory", "Pickler", "dumps", "loads"]
+__all__ = ["SMALL", "Memory", "Pickler", "dumps", "loads", "make_array"]
 
 SMALL = 4096
 """Memory of fewer bytes is part of the pickle."""
@@ -137,10 +137,10 @@ class Pickler(ForkingPickler):
         if memory is None:
             return array.__reduce__()  # of protocol 2: what is read-only here is not there
         order = "F" if array.flags.fnc else "C"
-        target = _make_array(memory, array.dtype, array.shape, order)
+        target = make_array(memory, array.dtype, array.shape, order)
         target[...] = array
         self.parts.append(self._part(memory.data_ptr(), array.nbytes))
-        return _make_array, (self._marker, array.dtype, array.shape, order)
+        return make_array, (self._marker, array.dtype, array.shape, order)
 
     def _take(self, length: int) -> torch.Tensor | None:
         return None if self._memory is None or length < SMALL else self._memory.take(length)
@@ -182,7 +182,8 @@ def _make_tensor(
     return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
 
-def _make_array(
+def make_array(
     content: torch.Tensor, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any
 ) -> np.ndarray[Any, Any]:
+    """Returns an array over bytes."""
     return np.ndarray(shape, dtype, content.numpy(), order=order)

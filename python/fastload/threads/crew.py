@@ -39,7 +39,7 @@ class Crew:
         stopping: What tells them that nobody wants batches any more.
 
     Attributes:
-        workers: The workers, by their number.
+        workers: The workers, each in the place of one that has ended, if there was one.
     """
 
     def __init__(self, stopping: threading.Event) -> None:
@@ -68,8 +68,7 @@ class Crew:
         """
         _note_threads()
         before = GlobalState(accelerators=True) if initialise else None
-        routes.acquire(modules)
-        self._alive = 1  # the starter, too, until it is done
+        self._starting(modules)
         try:
             for worker in workers:
                 with self._lock:
@@ -79,7 +78,8 @@ class Crew:
                 except BaseException:
                     self.ended()
                     raise
-                self.workers.append(worker)
+                place = self._free()
+                self.workers[place : place + 1] = [worker]
                 _crews.add(self)
                 while not worker.initialised.wait(_SLICE_S):
                     pass
@@ -89,6 +89,19 @@ class Crew:
         if before is not None and (moved := before.moved()):
             before.restore()
             tell(f"worker_init_fn moved {' and '.join(moved)}, which was put back")
+
+    def _free(self) -> int:
+        """Returns the lowest place that no living worker has."""
+        alive = [worker.thread.is_alive() for worker in self.workers]
+        return [*alive, False].index(False)
+
+    def _starting(self, modules: Iterable[str]) -> None:
+        """Counts the starter, until it is done; the first thing that is counted installs the routes."""
+        with self._lock:
+            first = not self._alive
+            self._alive += 1
+        if first:
+            routes.acquire(modules)
 
     def ended(self) -> None:
         """Counts a thread that is about to end; the last one uninstalls the routes."""
@@ -126,8 +139,8 @@ class Crew:
 
     def busy(self) -> str:
         """Returns what the workers do, in words."""
-        does = (f"worker {n} is {w.does() or 'idle'}" for n, w in enumerate(self.workers))
-        return ", ".join(does)
+        alive = [worker for worker in self.workers if worker.thread.is_alive()]
+        return ", ".join(f"worker {w.number} is {w.does() or 'idle'}" for w in alive)
 
 
 def _note_threads() -> None:

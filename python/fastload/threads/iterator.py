@@ -7,37 +7,41 @@ batches come; only what starts, feeds, awaits and ends workers is ours.
 import queue
 import threading
 import time
+import weakref
 from queue import SimpleQueue
 from typing import Any
 
 import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
-from torch.utils.data.dataloader import (
-    _BaseDataLoaderIter,
-    _MultiProcessingDataLoaderIter,
-    _sharding_worker_init_fn,
-)
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
+from fastload._iterators import stand_in
 from fastload.auto import Auto
+from fastload.elastic import is_elastic
+from fastload.lanes import holds_interpreter
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import name
 from fastload.lowering.seam import Seam
-from fastload.threads.copies import Found, copied
+from fastload.paced import Paced
+from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.manner import Manner
 from fastload.threads.meter import Meter
 from fastload.threads.notice import GlobalState, Told
 from fastload.threads.watch import Watch
-from fastload.threads.worker import Duties, Worker
+from fastload.threads.worker import Duties, Result, Worker
+from fastload.tune.pace import batch_bytes
 
 __all__ = ["ThreadIter"]
 
 _SLICE_S = 0.1
+_WEIGHED = 16
+"""Of so many batches, one is weighed."""
 _LOOKS = 8
 """Waits in an epoch at whose end the global generators are looked at."""
 
 
-class ThreadIter(_MultiProcessingDataLoaderIter):
+class ThreadIter(Paced):
     """Batches of a dataset in Python, made by threads of this process.
 
     Args:
@@ -52,11 +56,13 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         AssertionError: `prefetch_factor` is 0.
     """
 
+    _kind = "worker threads"
     _data_queue: Any
-    _index_queues: Any
     _workers_done_event: Any
 
     def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
+        self._loader = weakref.ref(loader)
+        loader = stand_in(loader)
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
         if self._prefetch_factor <= 0:
@@ -75,6 +81,7 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         self._data_queue = SimpleQueue()
         self._told = told or Told()
         self._meter = Meter(self._told)
+        self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read
         self._start(loader, seam=seam)
         self._reset(loader, first_iter=True)
@@ -85,9 +92,14 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         first = copied(*parts)
         if first.copies.handles and self._num_workers > 1:
             self._num_workers = self._told_of_handles(first.copies.handles[0], loader.num_workers)
+        if first.copies.handles:
+            self.most_workers = 1
         sets = [first, *(copied(*parts) for _ in range(self._num_workers - 1))]
+        # as it is now, for workers that are started later
+        self._pristine = copied(*parts) if is_elastic(loader) else first
+        self._seam = seam
         self._watch = Watch(first.copies.shared)
-        duties = Duties(
+        self._duties = Duties(
             kind=self._dataset_kind,
             auto_collation=self._auto_collation,
             drop_last=self._drop_last,
@@ -101,15 +113,43 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
             stopping=self._workers_done_event,
             tell=self._told,
         )
-        self._crew = crew = Crew(self._workers_done_event)
-        workers = []
-        for number, each in enumerate(sets):
-            dataset = Seam(each.dataset, Memo()) if seam else each.dataset
-            of_its_own = dataset, each.collate_fn, each.worker_init_fn
-            workers.append(Worker(duties, number, *of_its_own, crew.ended))
+        self._crew = Crew(self._workers_done_event)
+        workers = [self._worker(number, each) for number, each in enumerate(sets)]
         self._index_queues = [worker.tasks for worker in workers]
+        self._start_threads(workers)
+
+    def _worker(self, number: int, own: Copied) -> Worker:
+        dataset = Seam(own.dataset, Memo()) if self._seam else own.dataset
+        parts = dataset, own.collate_fn, own.worker_init_fn
+        return Worker(self._duties, number, *parts, self._crew.ended)
+
+    def _start_threads(self, workers: list[Worker]) -> None:
+        modules = self._pristine.copies.modules
         initialise = self._worker_init_fn is not None
-        crew.start(workers, first.copies.modules, self._told, initialise=initialise)
+        self._crew.start(workers, modules, self._told, initialise=initialise)
+
+    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+        own = copied(*self._pristine[1:])
+        self._duties = self._duties._replace(number=among)
+        started = self._worker(worker, own)
+        self._start_threads([started])
+        return self._crew.workers.index(started), started.tasks
+
+    def _bury(self, place: int) -> bool:
+        return not self._crew.workers[place].thread.is_alive()
+
+    def _ready(self) -> int:
+        return int(self._data_queue.qsize())
+
+    def _free_share(self) -> float:
+        """Returns how much of the time nobody computed: else a worker waits for the interpreter."""
+        now_s, busy_s = time.perf_counter(), time.process_time()
+        elapsed_s, passed_s = now_s - self._clocks[0], busy_s - self._clocks[1]
+        self._clocks = now_s, busy_s
+        return max(0.0, 1 - passed_s / max(elapsed_s, 1e-6)) if holds_interpreter() else 1.0
+
+    def _is_here(self) -> bool:
+        return self._crew.is_here()
 
     def _told_of_handles(self, handle: Found, number: int) -> int:
         """Returns how many workers a dataset gets that threads have to share parts of."""
@@ -129,30 +169,31 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
         if not self._crew.is_here():
             msg = "the worker threads of this iterator are in the process that this one was forked from"
             raise RuntimeError(msg)
-        return super()._next_data()  # type: ignore[no-untyped-call]
+        return super()._next_data()
 
     def _get_data(self) -> Any:
         """Returns what a worker has finished, as (task, batch)."""
         try:
-            task, data, _ = self._data_queue.get_nowait()
+            result = self._data_queue.get_nowait()
             self._meter.was_ready()
         except queue.Empty:
-            task, data, _ = self._awaited()
-        return task, data
+            result = self._awaited()
+        self._pace.made(result.cost)
+        return result.task, result.batch
 
-    def _awaited(self) -> tuple[Any, Any, float]:
+    def _awaited(self) -> Result:
         """Waits for a worker, and looks whether global generators move meanwhile."""
         before = GlobalState() if self._looks > 0 else None
         since = time.perf_counter()
         result = self._wait(since)
-        self._meter.waited(since, result[2])
+        self._meter.waited(since, result.finished_s)
         if before is not None:
             self._looks -= 1
             for moved in before.moved():
                 self._told(f"{moved} moved while next() waited: worker threads draw from it")
         return result
 
-    def _wait(self, since: float) -> tuple[Any, Any, float]:
+    def _wait(self, since: float) -> Result:
         while True:
             left = _SLICE_S
             if self._timeout > 0:
@@ -170,6 +211,8 @@ class ThreadIter(_MultiProcessingDataLoaderIter):
 
     def _process_data(self, data: Any, *worker: Any) -> Any:
         self._meter.batches += 1
+        if self._meter.batches % _WEIGHED == 0:
+            self._pace.weighed(batch_bytes(data))
         for path in self._watch.changed():
             self._told(f"{path}, which worker threads share, was changed in place")
         return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch.utils.data._utils import worker as torch_worker
 
+from fastload.keyed import Seeds, seed_numpy, seed_python
+
 __all__ = ["Streams"]
 
 _CPU = torch.device("cpu")
@@ -47,6 +49,13 @@ class Streams:
             generator.manual_seed(seed)
         self._seed = seed
         return self._torch[_CPU]
+
+    def seed(self, seeds: Seeds) -> None:
+        """Seeds all generators."""
+        for_torch, for_numpy, for_python = seeds
+        self.seed_torch(for_torch)
+        seed_numpy(self.numpy, for_numpy)
+        seed_python(self.python, for_python)
 
     def rng(self) -> Any:
         """Returns the container in which torch's `WorkerInfo` offers a thread's generators.

@@ -19,6 +19,8 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from torch.utils.data.dataloader import _DatasetKind
 from torch.utils.data.graph_settings import apply_random_seed
 
+from fastload.cost import Cost, Watch
+from fastload.keyed import Key, Seeds
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
 from fastload.threads.failure import Failure, named
@@ -26,7 +28,23 @@ from fastload.threads.manner import Manner
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
 
-__all__ = ["Duties", "Worker"]
+__all__ = ["Duties", "Result", "Worker"]
+
+
+class Result(NamedTuple):
+    """What a worker has finished.
+
+    Attributes:
+        task: The number of the batch, or the resumption that is confirmed.
+        batch: The batch, a failure, or the end of an iterable dataset.
+        finished_s: When.
+        cost: What was spent since the last one.
+    """
+
+    task: Any
+    batch: Any
+    finished_s: float
+    cost: Cost
 
 
 class Duties(NamedTuple):
@@ -42,7 +60,7 @@ class Duties(NamedTuple):
         pinned: Whether batches are page-locked.
         device: The CUDA device of the thread that iterates; None without one.
         manner: Torch's settings of that thread.
-        results: Takes (task, batch, when it was finished).
+        results: Takes what is finished.
         stopping: Set when nobody wants batches any more.
         tell: Called with what the worker does against the rules.
     """
@@ -56,7 +74,7 @@ class Duties(NamedTuple):
     pinned: bool
     device: int | None
     manner: Manner
-    results: "SimpleQueue[tuple[Any, Any, float]]"
+    results: "SimpleQueue[Result]"
     stopping: threading.Event
     tell: Callable[[str], None]
 
@@ -78,6 +96,7 @@ class Worker:
 
     Attributes:
         tasks: Takes (task, indices), a resumption, or None to end.
+        number: Its own number.
         thread: The thread.
         initialised: Set when `worker_init_fn` is done.
         doing: What it does, in words, or the sample that it makes, as (index,).
@@ -95,8 +114,8 @@ class Worker:
         self.tasks: SimpleQueue[Any] = SimpleQueue()
         self.initialised = threading.Event()
         self.doing: str | tuple[Any] = ""
+        self.number = number
         self._duties = duties
-        self._number = number
         self._where = f"in DataLoader worker thread {number}"
         self._dataset = dataset
         self._collate_fn = collate_fn
@@ -114,7 +133,7 @@ class Worker:
         # which a thread finds out at its first question.
         torch.set_num_threads(1)
         torch.get_num_threads()
-        streams = Streams(self._duties.base_seed, self._number)
+        self._streams = streams = Streams(self._duties.base_seed, self.number)
         try:
             with self._duties.manner.assumed(), Routed(streams, self._duties.tell):
                 self._sit(streams)
@@ -126,10 +145,10 @@ class Worker:
             self._ended()
 
     def _sit(self, streams: Streams) -> None:
-        seed, duties = self._duties.base_seed + self._number, self._duties
+        seed, duties = self._duties.base_seed + self.number, self._duties
         if isinstance(self._dataset, IterDataPipe):
             self._seed_pipe(duties.shared_seed)
-        info = worker_info(self._number, duties.number, seed, self._dataset, streams)
+        info = worker_info(self.number, duties.number, seed, self._dataset, streams)
         seat.take(seat.Seat(info, streams))
 
     def _initialise(self) -> Any:
@@ -139,7 +158,7 @@ class Worker:
                 torch.cuda.set_device(self._duties.device)
             if self._init_fn is not None:
                 self.doing = "running worker_init_fn"
-                self._init_fn(self._number)
+                self._init_fn(self.number)
             self.initialised.set()
             return self._fetcher()
         except BaseException:
@@ -157,18 +176,20 @@ class Worker:
         results, ended = self._duties.results, False
         self.initialised.set()
         self.doing = ""
+        watch = Watch()
         while (task := self.tasks.get()) is not None:
+            watch.run()
             if self._duties.stopping.is_set():
                 continue
             if isinstance(task, _ResumeIteration):
-                results.put((task, None, time.perf_counter()))
+                results.put(Result(task, None, time.perf_counter(), watch.lap()))
                 fetcher, ended = self._resume(task), False
             elif not ended:
-                data = self._made(fetcher, task[1])
+                data = self._made(fetcher, *task[1:])
                 if data is None:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                results.put((task[0], data[0], time.perf_counter()))
+                results.put(Result(task[0], data[0], time.perf_counter(), watch.lap()))
                 del data
             del task
             self.doing = ""
@@ -181,17 +202,17 @@ class Worker:
         except BaseException:
             return self._failure()
 
-    def _made(self, fetcher: Any, indices: Any) -> tuple[Any] | None:
+    def _made(self, fetcher: Any, indices: Any, key: Key | None = None) -> tuple[Any] | None:
         """Returns a batch, a failure, or the end of an iterable dataset; None if nobody wants it."""
         if isinstance(fetcher, Failure):
             return (fetcher,)
         try:
-            batch = fetcher.fetch(self._noted(indices))
+            batch = fetcher.fetch(self._noted(indices, key))
         except _Left:
             return None
         except BaseException as error:
             if isinstance(error, StopIteration) and self._duties.kind == _DatasetKind.Iterable:
-                return (_IterableDatasetStopIteration(self._number),)
+                return (_IterableDatasetStopIteration(self.number),)
             return (self._failure(),)
         if not self._duties.pinned:
             return (batch,)
@@ -199,30 +220,37 @@ class Worker:
             return (pin_memory.pin_memory(batch),)  # type: ignore[no-untyped-call]
         except Exception:
             where = f"in pin memory thread for device {self._duties.device}"
-            return (Failure(where, f"while worker {self._number} page-locked a batch"),)
+            return (Failure(where, f"while worker {self.number} page-locked a batch"),)
 
-    def _noted(self, indices: Any) -> Any:
-        """Returns indices whose iteration notes which sample is made."""
+    def _noted(self, indices: Any, key: Key | None) -> Any:
+        """Returns indices whose iteration notes which sample is made, and seeds the generators for it."""
         if self._duties.kind == _DatasetKind.Iterable:
             self.doing = "iterating the dataset"
             return indices
         if not self._duties.auto_collation:
             self.doing = f"making sample {named(indices)}"
+            self._seed(key and key.of_sample(indices, 0))
             return indices
         if getattr(self._dataset, "__getitems__", None):
             self.doing = f"making samples {named(indices)}"
+            self._seed(key and key.of_batch())
             return indices
-        return _Noted(self, indices)
+        return self._followed(indices, key)
 
-    def stands_by(self, index: Any) -> None:
-        """Notes the sample that is made next.
+    def _followed(self, indices: Any, key: Key | None) -> Iterator[Any]:
+        """Yields the indices of a batch; raises when nobody wants it any more."""
+        for place, index in enumerate(indices):
+            if self._duties.stopping.is_set():
+                raise _Left
+            self.doing = (index,)
+            self._seed(key and key.of_sample(index, place))
+            yield index
+        self.doing = f"collating samples {named(indices)}"
+        self._seed(key and key.of_batch())
 
-        Raises:
-            _Left: Nobody wants it.
-        """
-        if self._duties.stopping.is_set():
-            raise _Left
-        self.doing = (index,)
+    def _seed(self, seeds: Seeds | None) -> None:
+        if seeds is not None:
+            self._streams.seed(seeds)
 
     def does(self) -> str:
         """Returns what it does, in words."""
@@ -230,26 +258,9 @@ class Worker:
         return doing if isinstance(doing, str) else f"making sample {named(*doing)}"
 
     def _failure(self) -> Failure:
-        return Failure(self._where, f"while worker {self._number} was {self.does()}")
+        return Failure(self._where, f"while worker {self.number} was {self.does()}")
 
     def _seed_pipe(self, seed: int | None) -> None:
         assert seed is not None
         shared = torch.Generator().manual_seed(seed)
         self._dataset = apply_random_seed(self._dataset, shared)
-
-
-class _Noted:
-    """The indices of a batch, telling the worker as they are iterated."""
-
-    def __init__(self, worker: Worker, indices: Any) -> None:
-        self._worker = worker
-        self._indices = indices
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __iter__(self) -> Iterator[Any]:
-        for index in self._indices:
-            self._worker.stands_by(index)
-            yield index
-        self._worker.doing = f"collating samples {named(self._indices)}"

@@ -11,7 +11,8 @@ import weakref
 from typing import NamedTuple
 
 from fastload import _lib
-from fastload.tune.machine import PoolClock, memory_share
+from fastload.tune.machine import Gauge, PoolClock, PoolTime, memory_share
+from fastload.tune.tuned import Tuned
 
 _LOGGER = logging.getLogger("fastload")
 
@@ -19,10 +20,25 @@ WINDOW_S = 2.0
 """Shortest window, in seconds."""
 WINDOW_BATCHES = 30
 """Fewest batches of a window."""
-_LONGEST = 1_000_000
-"""Most batches between two looks at the clock."""
+_STRIDE = 64
+"""Most batches between two looks at the clock: few, for a step may take long all of a sudden."""
+_NEVER = -1
+_SHORT_S = 0.5
+"""An epoch that is shorter is not worth reading the threads' clocks."""
 _KEPT = 1_000
 """Most changes that are remembered."""
+
+
+class Settings(NamedTuple):
+    """What a tuner sets.
+
+    Attributes:
+        workers: How many there may be.
+        depth: How many batches may be in flight.
+    """
+
+    workers: int
+    depth: int
 
 
 class Change(NamedTuple):
@@ -30,21 +46,35 @@ class Change(NamedTuple):
 
     Attributes:
         time: When, as `time.time()`.
-        workers: How many there may be from then on.
-        depth: How many batches may be in flight from then on.
+        knob: What was changed: `"workers"`, `"depth"`, `"workers, depth"`, or nothing: `""`.
+        old: What was set until then.
+        new: What is set from then on.
         reason: Why, a clause.
+        effect: What came of the change before, where this judges it; else empty.
         rate: Samples per second in the window before.
         step_s: The training's own time for a batch in it, in seconds; the median.
         wait_s: What the training waited for a batch in it, in seconds; the mean.
     """
 
     time: float
-    workers: int
-    depth: int
+    knob: str
+    old: Settings
+    new: Settings
     reason: str
+    effect: str
     rate: float
     step_s: float
     wait_s: float
+
+    @property
+    def workers(self) -> int:
+        """How many there may be from then on."""
+        return self.new.workers
+
+    @property
+    def depth(self) -> int:
+        """How many batches may be in flight from then on."""
+        return self.new.depth
 
 
 class Online:
@@ -54,6 +84,7 @@ class Online:
         tuner: What decides.
         workers: How many there are at first.
         depth: How many batches are in flight at first.
+        kind: What the workers are, for words.
 
     Attributes:
         workers: How many there may be now.
@@ -62,85 +93,128 @@ class Online:
         bottleneck: What held the loader up in the last window, in words; empty before the first one.
     """
 
-    def __init__(self, tuner: _lib.Tuner, workers: int, depth: int) -> None:
+    def __init__(self, tuner: _lib.Tuner, workers: int, depth: int, kind: str = "threads") -> None:
         self.workers = workers
         self.depth = depth
         self.history: list[Change] = []
         self.bottleneck = ""
         self._tuner = tuner
+        self._kind = kind
         self._clock = PoolClock()
+        self._gauge: Gauge | None = None
+        self._queued_s = 0.0
+        self._unread = False
         self._partial: _lib.Window | None = None
-        self._stream: weakref.ref[_lib.Stream] | None = None
+        self._figures: dict[str, float] = {}
+        self._tuned: weakref.ref[Tuned] | None = None
         self._since = 0.0
         self._seen = 0
         self._looking = threading.Lock()  # an iterator may be taken from by several threads
 
-    def attach(self, stream: _lib.Stream) -> int:
-        """Tunes a stream from now on, which was opened with the settings of now.
+    def attach(self, tuned: Tuned) -> int:
+        """Tunes an iterator's work from now on, which began with the settings of now.
 
         Returns:
             After how many batches to look.
         """
-        self._stream = weakref.ref(stream)
+        self._tuned = weakref.ref(tuned)
         self._since = time.perf_counter()
-        self._clock.passed_s()
+        self._gauge = self._gauge or Gauge()
+        if not self._unread:
+            self._clock.passed()  # by whatever ran meanwhile
+        self._tuner.rearm()
         before = self._partial.batches if self._partial is not None else 0
         self._seen = max(1, WINDOW_BATCHES - int(before))
         return self._seen
 
-    def pause(self, stream: _lib.Stream) -> None:
+    def pause(self, tuned: Tuned) -> None:
         """Ends the part of a window that lies in an epoch which is over."""
-        if self._is_attached(stream):
-            self._partial = self._measured(stream)
-            self._stream = None
+        if self._is_attached(tuned):
+            self._unread = time.perf_counter() - self._since < _SHORT_S
+            passed = PoolTime(0.0, 0.0) if self._unread else self._clock.passed()
+            self._partial = self._measured(tuned, passed, memory_share=0.0)  # the last part tells
+            self._tuned = None
 
-    def look(self, stream: _lib.Stream) -> int:
+    def stats(self) -> dict[str, float | str]:
+        """Returns what is set, and what the last window was like; empty before the first one."""
+        if not self._figures:
+            return {}
+        settings = {"workers": self.workers, "depth": self.depth}
+        return {"bottleneck": self.bottleneck, **settings, **self._figures}
+
+    def look(self, tuned: Tuned) -> int:
         """Decides, if the window is long enough.
 
         Returns:
-            After how many further batches to look again.
+            After how many further batches to look again; negative for never.
         """
-        if not self._is_attached(stream) or not self._looking.acquire(blocking=False):
-            return _LONGEST
+        if not self._is_attached(tuned) or not self._looking.acquire(blocking=False):
+            return _NEVER
         try:
-            return self._look(stream)
+            return self._look(tuned)
         finally:
             self._looking.release()
 
-    def _look(self, stream: _lib.Stream) -> int:
+    def _look(self, tuned: Tuned) -> int:
         now = time.perf_counter()
         elapsed_s = now - self._since
         before = self._partial
         left_s = WINDOW_S - elapsed_s - (before.elapsed_s if before else 0)
         if left_s > 0:
             further = int(self._seen * left_s / max(elapsed_s, 1e-6)) + 1
-            further = min(further, _LONGEST)
+            further = min(further, _STRIDE, 4 * self._seen)
             self._seen += further
             return further
-        window = self._measured(stream)
+        self._unread = False
+        window = self._measured(tuned, self._clock.passed(), memory_share())
         self._partial, self._since, self._seen = None, now, WINDOW_BATCHES
-        self._decide(window, stream)
+        self._decide(self._beside(window), tuned)
         return WINDOW_BATCHES
 
-    def _is_attached(self, stream: _lib.Stream) -> bool:
-        return self._stream is not None and self._stream() is stream
+    def _is_attached(self, tuned: Tuned) -> bool:
+        return self._tuned is not None and self._tuned() is tuned
 
-    def _measured(self, stream: _lib.Stream) -> _lib.Window:
-        window = stream.window(self._clock.passed_s(), memory_share())
+    def _measured(self, tuned: Tuned, passed: PoolTime, memory_share: float) -> _lib.Window:
+        """Returns the window so far."""
+        self._queued_s += passed.queued_s
+        window = tuned.window(passed.cpu_s, memory_share)
         return window if self._partial is None else self._partial.joined(window)
 
-    def _decide(self, window: _lib.Window, stream: _lib.Stream) -> None:
-        workers, depth, reason, is_news = self._tuner.next(window, self.workers, self.depth)
+    def _beside(self, window: _lib.Window) -> _lib.Window:
+        """Returns a window with what the machine said meanwhile, and keeps its figures."""
+        assert self._gauge is not None  # since the first iterator
+        strain = self._gauge.read()
+        self._figures = {
+            "samples_per_s": window.rate,
+            "step_s": window.step_s,
+            "interpreter_share": window.interpreter_share,
+            **strain._asdict(),
+        }
+        queued_s, self._queued_s = self._queued_s, 0.0
+        return window.beside(
+            queued_s=queued_s,
+            free_bytes=strain.free_bytes,
+            memory_stall=strain.memory_stall_share,
+            throttled=strain.throttled_share,
+        )
+
+    def _decide(self, window: _lib.Window, tuned: Tuned) -> None:
+        old = Settings(self.workers, self.depth)
+        *new, reason, effect, is_news = self._tuner.next(window, *old)
+        settings = Settings(*new)
         self.bottleneck = window.bottleneck
-        changed = (workers, depth) != (self.workers, self.depth)
-        if changed:
-            stream.set_permits(workers, workers, workers)
-            stream.set_depth(depth)
-        self.workers, self.depth = workers, depth
-        if changed or is_news:
-            change = Change(
-                time.time(), workers, depth, reason, window.rate, window.step_s, window.wait_s
-            )
-            self.history.append(change)
-            del self.history[:-_KEPT]
-            _LOGGER.info("%d threads, %d batches ahead: %s", workers, depth, reason)
+        if settings != old:
+            tuned.set(*settings)
+        self.workers, self.depth = settings
+        if settings == old and not is_news:
+            return
+        knob = ", ".join(
+            name
+            for name, was, now in zip(Settings._fields, old, settings, strict=True)
+            if was != now
+        )
+        figures = window.rate, window.step_s, window.wait_s
+        self.history.append(Change(time.time(), knob, old, settings, reason, effect, *figures))
+        del self.history[:-_KEPT]
+        why = f"{reason}: {effect}" if effect else reason
+        _LOGGER.info("%d %s, %d batches ahead: %s", self.workers, self._kind, self.depth, why)

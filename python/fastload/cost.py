@@ -1,0 +1,70 @@
+"""`Cost`: what a worker spends at a batch, and the watch that it is read from."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["Cost", "Watch"]
+
+_QUEUE = "/proc/thread-self/schedstat"
+
+
+class Cost(NamedTuple):
+    """Seconds.
+
+    Attributes:
+        wall_s: In which there was something to do.
+        cpu_s: Of them, those on a processor.
+        queued_s: And those in which no processor was free (Linux; elsewhere 0).
+    """
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    queued_s: float = 0.0
+
+    def since(self, earlier: "Cost") -> "Cost":
+        """Returns what was spent from `earlier` to this."""
+        return Cost(*(now - then for now, then in zip(self, earlier, strict=True)))
+
+
+class Watch:
+    """The watch of the thread that makes it: runs from when there is something to do to when there is nothing."""
+
+    _file: int | None = None
+
+    def __init__(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file = os.open(_QUEUE, os.O_RDONLY | os.O_CLOEXEC)
+        self._since = self._now()
+        self._before = Cost()
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        if self._file is not None:  # modules may be gone by then
+            close(self._file)
+
+    def run(self) -> None:
+        """Starts."""
+        self._since = self._now()
+
+    def rest(self) -> None:
+        """Stops."""
+        self._before = self.lap()
+
+    def lap(self) -> Cost:
+        """Returns what was spent since the last time, and goes on from there."""
+        now = self._now()
+        spent = [
+            earlier + new for earlier, new in zip(self._before, now.since(self._since), strict=True)
+        ]
+        self._since, self._before = now, Cost()
+        return Cost(*spent)
+
+    def _now(self) -> Cost:
+        """Returns the clocks of this thread."""
+        queued_s = 0.0
+        if self._file is not None:  # Format: `scheduler/sched-stats` of the kernel's documentation.
+            _, queued_ns, *_ = os.pread(self._file, 64, 0).split()
+            queued_s = int(queued_ns) / 1e9
+        return Cost(time.perf_counter(), time.thread_time(), queued_s)

@@ -1,0 +1,271 @@
+"""`Elastic`: torch's iteration with workers, whose number may change while an epoch runs.
+
+Under AUTO, and for map-style datasets, samples are keyed: any worker may make any batch. Owns who is asked
+for which batch, and when: the worker that has fewest of them in hand. How workers are started and ended
+is their lane's. Everywhere else torch's own code decides, and nothing here does anything. Invariants: what
+was asked for is handed over once, by the worker that was asked; and of a sampler whose order can depend on
+when it is asked, indices are taken on torch's schedule, however many workers there are.
+"""
+
+import operator
+from abc import abstractmethod
+from collections import deque
+from typing import Any
+
+from torch.utils.data._utils.worker import _ResumeIteration
+from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
+
+from fastload.auto import Auto
+from fastload.keyed import Keys
+
+__all__ = ["Elastic", "is_elastic"]
+
+
+class Elastic(_MultiProcessingDataLoaderIter):
+    """Torch's iteration; with keyed samples where nobody chose a number of workers.
+
+    Attributes:
+        most_workers: More are not started; None without a limit.
+    """
+
+    most_workers: int | None = None
+    _keys: Keys | None = None
+    _loader: Any  # a weak reference
+    _index_queues: list[Any]
+
+    def set_workers(self, number: int) -> None:
+        """Has so many workers make batches from now on, and `prefetch_factor` batches ahead for each.
+
+        Batches come as they would have come, none twice. A worker that is not wanted any more hands over
+        what it has in hand, and ends; the next epoch begins with the number of now.
+
+        Args:
+            number: How many, at least one.
+
+        Raises:
+            OSError: The system refuses another worker; there are as many as could be started.
+            ValueError: A number that somebody chose, an iterable dataset, or a number that cannot be.
+        """
+        self._check("set_workers")
+        number = _at_least_one("set_workers", number)
+        if self.most_workers is not None and number > self.most_workers:
+            msg = f"set_workers({number}): this dataset can have {self.most_workers} at most"
+            raise ValueError(msg)
+        self.change(number, self._prefetch_factor * number)
+        self._was_set()
+
+    def set_depth(self, number: int) -> None:
+        """Asks for so many batches ahead from now on, all workers together.
+
+        Of a sampler that may repeat an index, or is none of torch's, never for more than at the start.
+
+        Args:
+            number: How many, at least one.
+
+        Raises:
+            ValueError: A number of workers that somebody chose, an iterable dataset, or less than one.
+        """
+        self._check("set_depth")
+        self.change(self._num_workers, _at_least_one("set_depth", number))
+        self._was_set()
+
+    def change(self, workers: int, depth: int) -> None:
+        """Sets both numbers at once.
+
+        Raises:
+            OSError: The system refuses another worker; there are as many as could be started.
+        """
+        self._depth = depth if self._schedule is None else min(depth, self._schedule)
+        loader = self._loader()
+        try:
+            if not self._shutdown:
+                self._resize(workers)
+        finally:
+            self._num_workers = workers if self._shutdown else len(self._active)
+            if loader is not None:
+                loader._workers_now = self._num_workers
+        if not self._shutdown:
+            self._fill()
+
+    @abstractmethod
+    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+        """Starts a worker.
+
+        Args:
+            worker: Its number, as `get_worker_info()` tells it.
+            among: How many there will be.
+
+        Returns:
+            Its place, the lowest that is free, and its queue of tasks.
+        """
+
+    @abstractmethod
+    def _bury(self, place: int) -> bool:
+        """Forgets a worker that was told to end, and frees its place; returns whether it has ended."""
+
+    @abstractmethod
+    def _is_here(self) -> bool:
+        """Returns whether the workers are this process's, not of one that it was forked from."""
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        if first_iter and is_elastic(loader):
+            self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
+            self._numbers = list(range(self._num_workers))
+            # places in torch's lists of workers: of those that are wanted, of those that are not but
+            # have work, and of those that were told to end
+            self._active = list(self._numbers)
+            self._leaving: list[int] = []
+            self._ending: list[int] = []
+        if self._keys is None:
+            super()._reset(loader, first_iter)
+            return
+        is_private = self._keys.begin(self._index_sampler)
+        self._waiting: deque[Any] = deque()
+        self._is_exhausted = False
+        chosen = int((self._loader() or loader).num_workers)  # whatever the number of now
+        self._schedule = None if is_private else self._prefetch_factor * chosen
+        if first_iter:
+            self._depth = self._first_depth()
+            super()._reset(loader, first_iter)
+        else:
+            self._resume(loader)
+            self._fill()
+
+    def _was_set(self) -> None:
+        """Called when somebody has set one of the numbers."""
+
+    def _first_depth(self) -> int:
+        """Returns how many batches the first epoch has on their way."""
+        return int(self._prefetch_factor * self._num_workers)
+
+    def _resume(self, loader: Any) -> None:
+        """Begins an epoch with the workers of the last one, as torch does."""
+        super(_MultiProcessingDataLoaderIter, self)._reset(loader)
+        self._send_idx = self._rcvd_idx = self._tasks_outstanding = 0
+        self._task_info = {}
+        self._workers_num_tasks = [0] * len(self._index_queues)
+        resumed = [*self._active, *self._leaving]
+        for place in resumed:
+            self._index_queues[place].put(_ResumeIteration(self._shared_seed))
+        while resumed:
+            seq, _ = self._get_data()  # type: ignore[no-untyped-call]
+            if isinstance(seq, _ResumeIteration):
+                resumed.pop()
+
+    def _try_put_index(self) -> None:
+        if self._keys is None:
+            super()._try_put_index()
+        else:
+            self._fill()
+
+    def _next_data(self) -> Any:
+        try:
+            return super()._next_data()  # type: ignore[no-untyped-call]
+        except StopIteration:
+            if self._keys is not None and not self._shutdown:
+                self._dismiss_idle()
+            raise
+
+    def _fill(self) -> None:
+        """Asks for batches until as many are on their way as shall be."""
+        assert self._keys is not None
+        self._keep_schedule()
+        while len(self._task_info) < self._depth:
+            try:
+                indices = self._indices()
+            except StopIteration:
+                break
+            place = self._idlest()
+            self._index_queues[place].put((self._send_idx, indices, self._keys.next(indices)))
+            self._task_info[self._send_idx] = (place,)
+            self._workers_num_tasks[place] += 1
+            self._tasks_outstanding += 1
+            self._send_idx += 1
+        if self._leaving or self._ending:
+            self._dismiss_idle()
+
+    def _keep_schedule(self) -> None:
+        """Takes the indices from the sampler that torch would have taken by now, if that can matter."""
+        if self._schedule is None:
+            return
+        while not self._is_exhausted and len(self._task_info) + len(self._waiting) < self._schedule:
+            try:
+                self._waiting.append(self._next_index())  # type: ignore[no-untyped-call]
+            except StopIteration:
+                self._is_exhausted = True
+
+    def _indices(self) -> Any:
+        """Returns the indices of the batch that is asked for next.
+
+        Raises:
+            StopIteration: There is none.
+        """
+        if self._schedule is None:
+            return self._next_index()  # type: ignore[no-untyped-call]
+        if not self._waiting:
+            raise StopIteration
+        return self._waiting.popleft()
+
+    def _in_hand(self) -> list[int]:
+        """Returns the places of the workers of all batches that are not finished."""
+        return [task[0] for task in self._task_info.values() if len(task) == 1]
+
+    def _idlest(self) -> int:
+        """Returns the place of the worker that has fewest batches in hand."""
+        in_hand = self._in_hand()
+        return min(self._active, key=in_hand.count)
+
+    def _resize(self, number: int) -> None:
+        """Starts workers, or has some leave."""
+        while len(self._active) > number:
+            self._leaving.append(self._active.pop())
+        self._dismiss_idle()
+        while len(self._active) < number:
+            if self._leaving:  # and still at work
+                self._active.append(self._leaving.pop())
+                continue
+            taken = [self._numbers[place] for place in self._active]
+            worker = next(each for each in range(number) if each not in taken)
+            place, tasks = self._hire(worker, number)
+            self._numbers[place : place + 1] = [worker]
+            self._index_queues[place : place + 1] = [tasks]
+            self._workers_status[place : place + 1] = [True]
+            self._workers_num_tasks[place : place + 1] = [0]
+            self._active.append(place)
+
+    def _dismiss_idle(self) -> None:
+        """Ends workers that shall leave and have nothing in hand; forgets those that have ended."""
+        in_hand = self._in_hand()
+        for place in [each for each in self._leaving if each not in in_hand]:
+            self._leaving.remove(place)
+            self._index_queues[place].put(None)
+            self._workers_status[place] = False
+            self._ending.append(place)
+        self._ending = [place for place in self._ending if not self._bury(place)]
+
+    def _check(self, what: str) -> None:
+        """Refuses to change numbers that somebody chose, or that decide what the samples are."""
+        if self._dataset_kind != _DatasetKind.Map:
+            msg = f"{what} is for map-style datasets: samples of an iterable one depend on its workers"
+            raise ValueError(msg)
+        if self._keys is None:
+            number = int(self._num_workers)
+            msg = f"{what} is for num_workers=AUTO, but somebody chose num_workers={number}"
+            raise ValueError(msg)
+        if not self._is_here():
+            msg = f"{what}: the workers are in the process that this one was forked from"
+            raise RuntimeError(msg)
+
+
+def is_elastic(loader: Any) -> bool:
+    """Returns whether any of a loader's workers may make any batch."""
+    is_map = loader._dataset_kind == _DatasetKind.Map
+    return is_map and isinstance(loader.num_workers, Auto)
+
+
+def _at_least_one(what: str, number: int) -> int:
+    number = operator.index(number)
+    if number < 1:
+        msg = f"{what} takes a number of at least 1, but got {number}"
+        raise ValueError(msg)
+    return number

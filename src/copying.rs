@@ -1,0 +1,136 @@
+//! Copying on the threads of the pool, ahead of whoever needs the copy.
+//!
+//! Owns the wait: who needs the copy now makes what is left of it together with the pool, so it comes also
+//! where no thread can be started. Refuses to know what is copied. Invariant: when [`Copying::wait`] has
+//! returned, or the copying is dropped, no thread touches the memory any more.
+
+use crate::fork;
+use crate::memory::Transfer;
+use crate::pool::{Crew, Pool, Source};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, lock};
+
+/// More threads than this do not make memory faster.
+const THREADS: usize = 4;
+
+#[derive(Debug)]
+struct Shared {
+    transfer: Transfer,
+    active: AtomicUsize,
+    lock: Mutex<()>,
+    over: Condvar,
+}
+
+impl Source for Shared {
+    fn turn(&self) -> bool {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        let worked = self.transfer.step();
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        if worked && self.transfer.is_over() {
+            // whoever waits holds the lock from its last look until it sleeps
+            drop(lock(&self.lock));
+            self.over.notify_all();
+        }
+        worked
+    }
+
+    fn threads(&self) -> usize {
+        THREADS
+    }
+
+    fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+}
+
+/// A copy in the making.
+#[derive(Debug)]
+pub struct Copying {
+    shared: Arc<Shared>,
+    birth: u64,
+}
+
+impl Copying {
+    /// Begins.
+    pub fn start(transfer: Transfer) -> Self {
+        let pieces = transfer.pieces();
+        let shared = Arc::new(Shared {
+            transfer,
+            active: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            over: Condvar::new(),
+        });
+        let pool = Pool::global();
+        // a pool that is closed has no threads: the wait will make the copy
+        if pool
+            .register(Arc::clone(&shared) as Arc<dyn Source>)
+            .is_ok()
+        {
+            pool.notify(pieces.min(THREADS));
+        }
+        Self {
+            shared,
+            birth: fork::generation(),
+        }
+    }
+
+    /// Waits until everything is copied, and helps.
+    pub fn wait(&self) {
+        if fork::inherited(self.birth) {
+            return;
+        }
+        while self.shared.transfer.step() {}
+        self.end();
+    }
+
+    /// Waits for pieces that others have begun.
+    fn end(&self) {
+        let mut guard = lock(&self.shared.lock);
+        while !self.shared.transfer.is_over() {
+            guard = self
+                .shared
+                .over
+                .wait(guard)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        drop(guard);
+        let source = Arc::clone(&self.shared) as Arc<dyn Source>;
+        Pool::global().unregister(&source);
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        // in a forked child there is nobody to wait for
+        if !fork::inherited(self.birth) {
+            self.shared.transfer.cancel();
+            self.end();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_whole_when_waited_for_and_still_when_dropped() {
+        let from = vec![7_u8; 9 << 20];
+        for whole in [true, false] {
+            let mut to = vec![0_u8; from.len()];
+            let (source, target) = (from.as_ptr(), to.as_mut_ptr());
+            let block = (source.expose_provenance(), target.expose_provenance());
+            // SAFETY: both vectors outlive the copying.
+            #[allow(unsafe_code)]
+            let transfer = unsafe { Transfer::new([(block.0, block.1, from.len())]) };
+            let copying = Copying::start(transfer);
+            if whole {
+                copying.wait();
+                assert_eq!(to, from);
+            }
+            drop(copying);
+            let left = to.clone();
+            assert_eq!(left, to);
+        }
+    }
+}

@@ -184,3 +184,9 @@ class Pack:
             ValueError: Documents that do not fit, or fields that are no document's.
             TypeError: A value that is no array of numbers in main memory.
         """
+
+def floats(values: list[Any]) -> bytearray | None:
+    """Returns Python floats as float64; None if one of the values is not exactly a float."""
+
+def ints(values: list[Any]) -> bytearray | None:
+    """Returns Python ints as int64; None if one of the values is not exactly an int, or too large."""

@@ -11,6 +11,8 @@ from fastload._collation import Pack as Pack
 from fastload._collation import Pad as Pad
 from fastload._collation import Rule as Rule
 from fastload._collation import flatten as flatten
+from fastload._collation import floats as floats
+from fastload._collation import ints as ints
 from fastload._columns import Bytes as Bytes
 from fastload._columns import Column as Column
 from fastload._columns import Concat as Concat
@@ -104,6 +106,8 @@ __all__ = [
     "batch_seeds",
     "deposit",
     "flatten",
+    "floats",
+    "ints",
     "is_deposited",
     "is_in_heap",
     "memory_stats",

@@ -22,6 +22,7 @@ mod index;
 mod link;
 mod listed;
 mod moment;
+mod numbers;
 mod pack;
 mod pad;
 mod plan;
@@ -65,6 +66,8 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rule::Rule>()?;
     module.add_class::<pack::Pack>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::floats, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::ints, module)?)?;
     module.add_class::<tune::Window>()?;
     module.add_class::<tune::Tuner>()?;
     module.add_class::<plan::Lengths>()?;

@@ -5,7 +5,6 @@ lists of Python's numbers, and containers of those. Refuses everything else, whi
 collates: whatever it returns or raises is returned or raised here, to the dtype and the word.
 """
 
-import array
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -25,7 +24,7 @@ _torchs: Callable[[Any], Any] = _default_collate
 _LARGE = 1 << 16
 """From so many bytes on, a batch is worth memory that was used before."""
 
-_NUMBERS = {float: ("d", torch.float64), int: ("q", torch.int64)}
+_NUMBERS = {float: (_lib.floats, torch.float64), int: (_lib.ints, torch.int64)}
 
 _FNS = dict(collate.default_collate_fn_map)
 
@@ -79,14 +78,11 @@ def _collated(batch: Sequence[Any]) -> Any:
 
 def _numbers(batch: Sequence[Any], kind: type) -> Any:
     """Returns the tensor of Python's numbers."""
-    code, dtype = _NUMBERS[kind]
-    if set(map(type, batch)) == {kind}:
-        try:
-            numbers = array.array(code, batch)
-        except OverflowError:
-            return _torchs(batch)
-        return torch.frombuffer(numbers, dtype=dtype).clone()
-    return _torchs(batch)
+    read, dtype = _NUMBERS[kind]
+    numbers = read(batch if type(batch) is list else list(batch))
+    if numbers is None:
+        return _torchs(batch)
+    return torch.frombuffer(numbers, dtype=dtype).clone()
 
 
 def _stacked(batch: Sequence[torch.Tensor]) -> Any:

@@ -157,8 +157,9 @@ def fail(kind: type[DataLoader], how: str, stage: str, *, by_hand: bool) -> dict
             batches = iter(loader)
             if stage == "idle":
                 next(batches)
-                time.sleep(0.03)
                 os.write(dataset.ends_idle, b"x")
+                while not dataset.ended_s:  # before the others have made all that there is
+                    time.sleep(0.001)
             for _ in batches:
                 pass
     except HungError:

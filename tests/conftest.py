@@ -91,6 +91,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
 
 
+@pytest.fixture
+def parked() -> None:
+    """Ends the native threads of earlier tests."""
+    _lib.park()
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> Iterator[None]:
     """Seeds torch's global generator, so that a failure repeats; puts the old state back."""

@@ -19,19 +19,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 from fastload import Loader, PadCollate, _lib
 from fastload.processes.iterator import ProcessIter
 
-from ._compare import MANY_WORKERS, assert_same, epochs
+from ._compare import assert_same, epochs
+from ._processes import OUR_PROCESSES
 
-pytestmark = [
-    MANY_WORKERS,
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
-]
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """Native threads of earlier tests are no business of processes that are forked here."""
-    _lib.park()
+pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 
 
 Point = namedtuple("Point", ["x", "y"])

@@ -1,6 +1,5 @@
 """What worker processes make ahead stays within the memory budget, and nobody waits for ever."""
 
-import sys
 from typing import Any
 
 import pytest
@@ -10,19 +9,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 from fastload import Loader, _lib
 from fastload.processes.admission import Admission
 
-from ._compare import MANY_WORKERS, assert_same, epochs
+from ._compare import assert_same, epochs
+from ._processes import OUR_PROCESSES
 
-pytestmark = [
-    MANY_WORKERS,
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
-]
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """The oracle forks: native threads of earlier tests are none of its business."""
-    _lib.park()
+pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 
 
 class Tasks:

@@ -18,21 +18,11 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
-from fastload import Loader, _lib
+from fastload import Loader
 
-from ._compare import MANY_WORKERS
+from ._processes import OUR_PROCESSES
 
-pytestmark = [
-    MANY_WORKERS,
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
-]
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """Native threads of earlier tests are no business of processes that are forked here."""
-    _lib.park()
+pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 
 
 def kill() -> None:

@@ -25,14 +25,9 @@ from fastload import _lib
 from fastload.columns import Rows
 
 from ._compare import MANY_WORKERS, assert_same, epochs
+from ._processes import FORKS
 
-pytestmark = [MANY_WORKERS, pytest.mark.slow]
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """The oracle forks: native threads of earlier tests are none of its business."""
-    _lib.park()
+pytestmark = [MANY_WORKERS, FORKS, pytest.mark.slow]
 
 
 class Drawn(Dataset[Any]):

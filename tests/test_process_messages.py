@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 from typing import Any
@@ -13,23 +12,13 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastload import Loader, _lib
 
-from ._compare import MANY_WORKERS
+from ._processes import OUR_PROCESSES
 
-pytestmark = [
-    MANY_WORKERS,
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
-]
+pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 
 KILLED = (
     r"pid\(s\) \d+\) exited unexpectedly: worker 1 was killed by SIGKILL while it made batch 1, "
 )
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """Native threads of earlier tests are no business of processes that are forked here."""
-    _lib.park()
 
 
 def kill() -> None:

@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import random
 import signal
-import sys
 import threading
 import time
 from multiprocessing import resource_tracker
@@ -16,22 +15,11 @@ import pytest
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from fastload import _lib
-
-from ._compare import MANY_WORKERS
 from ._keyed import LANES, auto
+from ._processes import OUR_PROCESSES
 from .test_process_failures import exhaust, left
 
-pytestmark = [
-    MANY_WORKERS,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
-]
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """Native threads of earlier tests are no business of processes that are forked here."""
-    _lib.park()
+pytestmark = OUR_PROCESSES
 
 
 def until(condition: Any) -> bool:

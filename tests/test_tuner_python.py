@@ -16,14 +16,9 @@ from fastload.tune.pace import Pace, batch_bytes
 from ._compare import MANY_WORKERS, assert_same
 from ._keyed import LANES, Noisy, mixed
 from ._keyed import auto as loader_of
+from ._processes import FORKS
 
-pytestmark = MANY_WORKERS
-
-
-@pytest.fixture(autouse=True)
-def _parked() -> None:
-    """Native threads of earlier tests are no business of processes that are forked here."""
-    _lib.park()
+pytestmark = [MANY_WORKERS, FORKS]
 
 
 @pytest.fixture

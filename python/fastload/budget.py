@@ -73,6 +73,10 @@ def _parse(text: str, name: str) -> int:
 @functools.cache
 def _default_bytes() -> int:
     """Reads the machine once: starting an iterator must not cost file reads."""
-    available = psutil.virtual_memory().available
-    room = cgroup.memory_available_bytes()
-    return share(available if room is None else min(available, room), ranks_on_host())
+    return share(available_bytes(), ranks_on_host())
+
+
+def available_bytes() -> int:
+    """Returns how much memory may still be taken: the host's, or the control groups' where that is less."""
+    available, room = psutil.virtual_memory().available, cgroup.memory_available_bytes()
+    return available if room is None else min(available, room)

@@ -2,10 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::machine::{Machine, Run};
+use super::machine::{MINUTE, Machine, Run, start};
 use super::{Bounds, Decision, History, Reason, Settings, Window, decide};
-
-const MINUTE: usize = 30;
 
 fn python(cores: usize, budget_bytes: f64) -> Bounds {
     Bounds {
@@ -16,13 +14,6 @@ fn python(cores: usize, budget_bytes: f64) -> Bounds {
         whole_batches: true,
         workers_are_fixed: false,
         depth_is_fixed: false,
-    }
-}
-
-fn start(cores: usize) -> Settings {
-    Settings {
-        workers: cores,
-        depth: 2 * cores,
     }
 }
 

@@ -5,6 +5,17 @@ use super::{Bounds, Decision, History, Settings, Window, decide};
 /// Samples of a batch.
 const BATCH: f64 = 64.0;
 
+/// Windows after which it must have settled: a minute, at two seconds each.
+pub(super) const MINUTE: usize = 30;
+
+/// Returns what a loader begins with on so many cores.
+pub(super) fn start(cores: usize) -> Settings {
+    Settings {
+        workers: cores,
+        depth: 2 * cores,
+    }
+}
+
 /// A pipeline, the training behind it, and the cores under both. Times are seconds for a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {

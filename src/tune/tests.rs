@@ -2,11 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::machine::{Machine, Run};
+use super::machine::{MINUTE, Machine, Run, start};
 use super::{Bottleneck, Bounds, Reason, Settings};
-
-/// Windows after which it must have settled: a minute, at two seconds each.
-const MINUTE: usize = 30;
 
 fn bounds(cores: usize, most_workers: usize) -> Bounds {
     Bounds {
@@ -17,13 +14,6 @@ fn bounds(cores: usize, most_workers: usize) -> Bounds {
         whole_batches: false,
         workers_are_fixed: false,
         depth_is_fixed: false,
-    }
-}
-
-fn start(cores: usize) -> Settings {
-    Settings {
-        workers: cores,
-        depth: 2 * cores,
     }
 }
 

@@ -6,10 +6,9 @@ Owns the division among ranks. Reads the machine when it is asked and keeps noth
 import os
 from dataclasses import dataclass
 
-import psutil
 import torch
 
-from fastload import cgroup
+from fastload.budget import available_bytes
 from fastload.cpu import cpu_budget
 from fastload.ranks import ranks_on_host
 from fastload.tune.fingerprint import Machine
@@ -38,11 +37,10 @@ class Host:
     @classmethod
     def here(cls) -> "Host":
         """Returns this machine."""
-        available, room = psutil.virtual_memory().available, cgroup.memory_available_bytes()
         return cls(
             ranks=ranks_on_host(),
             host_cores=cpu_budget(lambda: 1),
-            available_bytes=available if room is None else min(available, room),
+            available_bytes=available_bytes(),
             accelerators=torch.accelerator.device_count(),
             machine=Machine.here(),
         )

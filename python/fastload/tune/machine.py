@@ -10,6 +10,7 @@ from typing import NamedTuple
 import psutil
 
 from fastload import cgroup
+from fastload.budget import available_bytes
 
 __all__ = ["Gauge", "PoolClock", "PoolTime", "Strain", "memory_share"]
 
@@ -98,11 +99,10 @@ class Gauge:
             for earlier, later in zip(self._counters, counters, strict=True)
         ]
         self._since, self._counters = now, counters
-        free, room = psutil.virtual_memory().available, cgroup.memory_available_bytes()
         return Strain(
             self._process.memory_info().rss,
             cgroup.memory_used_bytes(),
-            free if room is None else min(free, room),
+            available_bytes(),
             *shares,
         )
 

@@ -76,7 +76,7 @@ def main() -> None:
     bench.say(f"losses from {min(losses):.2f} to {max(losses):.2f} %")
     bench.claim("what measuring costs, % of samples/s", statistics.median(losses), 0.5)
     clock = Clock()
-    clock.watch(loaders[ON].tuner, ("attach", "look", "pause"))
+    clock.watch(loaders[ON].tuner, ("attach", "_look", "pause"))
     began_s = time.perf_counter()
     pace(loaders[ON])
     share = 100 * clock.spent_s / (time.perf_counter() - began_s)

@@ -2,10 +2,13 @@
 
 Photographs behind a step of 0, 20 and 80 ms; a Python dataset of which one sample in a hundred takes
 fifty times as long; one that waits 10 ms for each sample; and rows in memory. A step sleeps, as one that
-waits for an accelerator does. The best of a grid is the setting that takes the fewest processors of those
-within 2 % of the most samples/s. AUTO runs until it says that it has settled, a minute at most, and
-is measured then; so are the defaults that it begins with, left alone. "change" lets a step become longer and
-shorter in mid-run, and takes the time until the tuner rests again.
+waits for an accelerator does. The grid is one of AUTO's loaders whose number of workers is set: AUTO seeds
+each sample of a Python dataset, and a given number does not; that one is beside it, too. Its best is the
+setting that takes the fewest processors of those within 2 % of the most samples/s; a machine is not equally
+fast all the time, so it is measured again in turn with the others, and that counts. AUTO runs until it says
+that it has settled, a minute at most, and is measured then; so are the defaults that it begins with, left
+alone. "change" lets a step become longer and shorter in mid-run, and takes the time until the tuner rests
+again.
 
 All cases take about half an hour, one of them four minutes; `--case` picks some.
 """
@@ -23,6 +26,7 @@ import fastload
 from demo.loaders import photograph_dataset
 from demo.meter import tree_cpu_s
 from demo.photographs import photographs
+from fastload.auto import Auto
 
 CORES = "cores"
 AUTO, DEFAULTS = "AUTO, tuned", "AUTO, tune=False"
@@ -45,6 +49,12 @@ class Case(NamedTuple):
         dataset = self.dataset()
         order = RandomSampler(dataset, replacement=True, num_samples=ENDLESS)
         return fastload.Loader(dataset, self.batch_size, sampler=order, **options)
+
+    def fixed(self, workers: int, ahead: int) -> fastload.Loader[Any]:
+        """Makes AUTO's loader with a number of workers that stays, and batches ahead for each."""
+        loader = self.loader(prefetch_factor=ahead, tune=False)
+        loader.num_workers = Auto(workers)
+        return loader
 
 
 class Bursts(Dataset[torch.Tensor]):
@@ -140,20 +150,25 @@ def contest(bench: Bench, name: str, case: Case) -> None:
         for measure, value in values.items():
             figures.setdefault(who, {}).setdefault(measure, []).append(value)
 
-    for workers in case.workers:
-        for ahead in case.ahead:
-            loader = case.loader(num_workers=workers, prefetch_factor=ahead, tune=False)
-            note(f"{workers} workers, {workers * ahead} ahead", measured(loader, case.step_s))
-            del loader
-    grid = list(figures)
+    grid = {
+        f"{workers} workers, {workers * ahead} ahead": (workers, ahead)
+        for workers in case.workers
+        for ahead in case.ahead
+    }
+    for who, (workers, ahead) in grid.items():
+        note(who, measured(case.fixed(workers, ahead), case.step_s))
+    most = max(median(figures, who, SPEED) for who in grid)
+    enough = [who for who in grid if median(figures, who, SPEED) >= 0.98 * most]
+    found = min(enough, key=lambda who: median(figures, who, CORES))
+    best = f"the best again: {found}"
+    workers, ahead = grid[found]
     for _ in range(bench.rounds):
+        note(best, measured(case.fixed(workers, ahead), case.step_s))
+        given = case.loader(num_workers=workers, prefetch_factor=ahead, tune=False)
+        note("the same, num_workers given", measured(given, case.step_s))
         note(DEFAULTS, measured(case.loader(tune=False), case.step_s))
         note(AUTO, tuned(case))
     bench.show(name, figures, digits=2)
-    most = max(median(figures, who, SPEED) for who in grid)
-    enough = [who for who in grid if median(figures, who, SPEED) >= 0.98 * most]
-    best = min(enough, key=lambda who: median(figures, who, CORES))
-    bench.say(f"the best of the grid: {best}")
     ours = median(figures, AUTO, SPEED)
     bench.claim(
         f"{name}: AUTO's samples/s by the best's",
@@ -166,11 +181,11 @@ def contest(bench: Bench, name: str, case: Case) -> None:
         median(figures, AUTO, CORES) / median(figures, best, CORES),
         1.1,
     )
+    spread = max(max(figures[who][SPEED]) - min(figures[who][SPEED]) for who in (DEFAULTS, AUTO))
     bench.claim(
-        f"{name}: AUTO's samples/s by the slowest run of the defaults",
-        ours / min(figures[DEFAULTS][SPEED]),
+        f"{name}: how far AUTO's samples/s are below the defaults', by the spread of the runs",
+        (median(figures, DEFAULTS, SPEED) - ours) / max(spread, 1e-9),
         1.0,
-        at_least=True,
     )
 
 

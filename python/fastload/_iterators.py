@@ -97,7 +97,8 @@ class NativeIter(_BaseDataLoaderIter):
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
         self._tuned = NativeStream(self._stream)
-        self._until_look = -1 if self._tuner is None else self._tuner.attach(self._tuned)
+        if self._tuner is not None:
+            self._tuner.attach(self._tuned)
         if order is not None:
             self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
         else:
@@ -146,9 +147,6 @@ class NativeIter(_BaseDataLoaderIter):
             return super().__next__()
         batch = self._next_data()
         self._num_yielded += 1
-        self._until_look -= 1
-        if self._until_look == 0 and self._tuner is not None:
-            self._until_look = self._tuner.look(self._tuned)
         return batch
 
 

@@ -335,6 +335,14 @@ class Stream:
             pool_cpu_s: What native threads spent on processors meanwhile, in seconds.
             memory_share: Part of the memory that is used, 0 to 1.
         """
+    def watch(self, seconds: float, batches: int, look: Callable[[], object]) -> None:
+        """Has `look` called once, in a `take`, in place of any other.
+
+        Args:
+            seconds: How long after now, at the earliest.
+            batches: After how many further batches, at the earliest.
+            look: What is called.
+        """
     def set_permits(self, threads: int, fetch: int, compute: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""
     def set_depth(self, depth: int) -> None:

@@ -6,8 +6,9 @@ nothing here does anything.
 """
 
 import logging
+import time
 from abc import abstractmethod
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 from fastload import _lib
@@ -26,7 +27,9 @@ class Paced(Elastic):
 
     _kind: str
     _tuner: Online | None = None
-    _until_look = -1
+    _look: Callable[[], object] | None = None
+    _look_from_s = 0.0
+    _look_after = 0
     _goal: int | None = None
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:  # noqa: ARG002
@@ -46,6 +49,17 @@ class Paced(Elastic):
         """Lets so many workers be at work from now on, as soon as they are started, so far ahead."""
         self._goal = workers
         self.change(min(workers, self._num_workers), depth)
+
+    def watch(self, seconds: float, batches: int, look: Callable[[], object]) -> None:
+        """Has `look` called once, by the consumer that takes a batch then, in place of any other.
+
+        Args:
+            seconds: How long after now, at the earliest.
+            batches: After how many further batches, at the earliest.
+            look: What is called.
+        """
+        self._look_from_s, self._look_after = time.perf_counter() + seconds, batches
+        self._look = look
 
     def _was_set(self) -> None:
         self._goal = None
@@ -88,7 +102,7 @@ class Paced(Elastic):
             self._pace = Pace()
         super()._reset(loader, first_iter)
         if self._tuner is not None:
-            self._until_look = self._tuner.attach(self)
+            self._tuner.attach(self)
 
     def _indices(self) -> Any:
         indices = super()._indices()
@@ -107,9 +121,10 @@ class Paced(Elastic):
         except StopIteration:
             self._tuner.pause(self)
             raise
-        self._until_look -= 1
-        if self._until_look == 0:
-            self._until_look = self._tuner.look(self)
+        self._look_after -= 1
+        if self._look and self._look_after <= 0 and time.perf_counter() >= self._look_from_s:
+            look, self._look = self._look, None
+            look()
         elif self._goal is not None:
             self._grow(self._goal, self._tuner)
         self._pace.returned()

@@ -4,6 +4,7 @@
 //! every method takes `&self`, no lock is held while Python runs.
 
 mod action;
+mod allocator;
 mod budget;
 mod column;
 mod copying;
@@ -38,6 +39,7 @@ mod transform;
 mod tune;
 mod value;
 mod wait;
+mod watch;
 
 use pyo3::prelude::*;
 

@@ -18,6 +18,7 @@ use super::program::Program;
 use super::tensor;
 use super::tune::Window;
 use super::wait::{self, quietly};
+use super::watch::Watch;
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::memory::Destination;
@@ -53,6 +54,7 @@ pub(super) struct Stream {
     ahead: AtomicUsize,
     /// When the last window ended.
     moment: Mutex<Moment>,
+    watch: Watch,
     birth: u64,
 }
 
@@ -129,6 +131,7 @@ impl Stream {
             again,
             ahead: AtomicUsize::new(depth),
             moment,
+            watch: Watch::default(),
             birth: fork::generation(),
         })
     }
@@ -199,6 +202,7 @@ impl Stream {
         let old = std::mem::replace(&mut *lock(&self.state), ready.state);
         drop(old);
         self.pull(py, 1)?;
+        self.watch.tick(py)?;
         let fields = match ready.output {
             Ok(fields) => fields,
             Err(error) => return self.made_elsewhere(py, ready.seq, error),
@@ -208,6 +212,10 @@ impl Stream {
         self.budget.took(bytes);
         let (program, unit) = (self.program.get(), Unit::of_stream(self.batched));
         program.build(py, fields, unit, |field| self.tensor(py, field))
+    }
+
+    fn watch(&self, seconds: f64, batches: i64, look: Py<PyAny>) {
+        self.watch.set(seconds, batches, look);
     }
 
     fn set_permits(
@@ -276,6 +284,7 @@ impl Stream {
             core.cancel();
             self.desk.iter().for_each(Desk::close);
             self.feed.clear();
+            self.watch.clear();
         }
     }
 }

@@ -4,6 +4,7 @@ Owns the windows of one loader, over all its epochs, and what was changed. Runs 
 `next`, once in two seconds, and has no thread. What it sets is permission: samples do not depend on it.
 """
 
+import functools
 import logging
 import threading
 import time
@@ -18,11 +19,8 @@ _LOGGER = logging.getLogger("fastload")
 
 WINDOW_S = 2.0
 """Shortest window, in seconds."""
-WINDOW_BATCHES = 30
-"""Fewest batches of a window."""
-_STRIDE = 64
-"""Most batches between two looks at the clock: few, for a step may take long all of a sudden."""
-_NEVER = -1
+WINDOW_BATCHES = 10
+"""Fewest batches of a window: decisions rest on three of them, and must not take minutes where a step is long."""
 _SHORT_S = 0.5
 """An epoch that is shorter is not worth reading the threads' clocks."""
 _KEPT = 1_000
@@ -108,24 +106,19 @@ class Online:
         self._figures: dict[str, float] = {}
         self._tuned: weakref.ref[Tuned] | None = None
         self._since = 0.0
-        self._seen = 0
         self._looking = threading.Lock()  # an iterator may be taken from by several threads
 
-    def attach(self, tuned: Tuned) -> int:
-        """Tunes an iterator's work from now on, which began with the settings of now.
-
-        Returns:
-            After how many batches to look.
-        """
-        self._tuned = weakref.ref(tuned)
+    def attach(self, tuned: Tuned) -> None:
+        """Tunes an iterator's work from now on, which began with the settings of now."""
+        self._tuned = weakref.ref(tuned)  # the same for the same one
         self._since = time.perf_counter()
         self._gauge = self._gauge or Gauge()
         if not self._unread:
             self._clock.passed()  # by whatever ran meanwhile
         self._tuner.rearm()
-        before = self._partial.batches if self._partial is not None else 0
-        self._seen = max(1, WINDOW_BATCHES - int(before))
-        return self._seen
+        before = self._partial
+        seconds, batches = (before.elapsed_s, int(before.batches)) if before else (0.0, 0)
+        self._be_called(tuned, WINDOW_S - seconds, WINDOW_BATCHES - batches)
 
     def pause(self, tuned: Tuned) -> None:
         """Ends the part of a window that lies in an epoch which is over."""
@@ -142,34 +135,25 @@ class Online:
         settings = {"workers": self.workers, "depth": self.depth}
         return {"bottleneck": self.bottleneck, **settings, **self._figures}
 
-    def look(self, tuned: Tuned) -> int:
-        """Decides, if the window is long enough.
+    def _be_called(self, tuned: Tuned, seconds: float, batches: int) -> None:
+        """Asks for a call at the end of the window."""
+        tuned.watch(seconds, batches, functools.partial(self._look, weakref.ref(tuned)))
 
-        Returns:
-            After how many further batches to look again; negative for never.
-        """
-        if not self._is_attached(tuned) or not self._looking.acquire(blocking=False):
-            return _NEVER
+    def _look(self, attached: weakref.ref[Tuned]) -> None:
+        """Decides, at the end of a window of what was attached."""
+        if attached is not self._tuned or not self._looking.acquire(blocking=False):
+            return
         try:
-            return self._look(tuned)
+            tuned = attached()
+            if tuned is None:
+                return
+            self._unread = False
+            window = self._measured(tuned, self._clock.passed(), memory_share())
+            self._partial, self._since = None, time.perf_counter()
+            self._decide(self._beside(window), tuned)
+            self._be_called(tuned, WINDOW_S, WINDOW_BATCHES)
         finally:
             self._looking.release()
-
-    def _look(self, tuned: Tuned) -> int:
-        now = time.perf_counter()
-        elapsed_s = now - self._since
-        before = self._partial
-        left_s = WINDOW_S - elapsed_s - (before.elapsed_s if before else 0)
-        if left_s > 0:
-            further = int(self._seen * left_s / max(elapsed_s, 1e-6)) + 1
-            further = min(further, _STRIDE, 4 * self._seen)
-            self._seen += further
-            return further
-        self._unread = False
-        window = self._measured(tuned, self._clock.passed(), memory_share())
-        self._partial, self._since, self._seen = None, now, WINDOW_BATCHES
-        self._decide(self._beside(window), tuned)
-        return WINDOW_BATCHES
 
     def _is_attached(self, tuned: Tuned) -> bool:
         return self._tuned is not None and self._tuned() is tuned

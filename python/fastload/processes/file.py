@@ -32,7 +32,7 @@ class File:
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
-        self.descriptor = os.memfd_create(_NAME) if descriptor is None else descriptor
+        self.descriptor = _lib.make_file(_NAME) if descriptor is None else descriptor
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self._length = 0
         self._places: dict[tuple[int, int], int] = {}

@@ -29,8 +29,8 @@ pub(in crate::link) const KEEPS_DESCRIPTORS: bool = true;
 /// Bytes in front of a piece: its length, and its kind.
 const HEAD: usize = 4 + 1;
 
-/// Bytes that are on their way at most: several pieces. macOS's own limit is 8 KiB.
-const ROOM: usize = 256 << 10;
+/// Bytes that are on their way at most: two pieces, or several letters. macOS's own limit is 8 KiB.
+const ROOM: usize = 64 << 10;
 
 #[cfg(target_os = "macos")]
 const QUIET: SendFlags = SendFlags::empty(); // see `prepare`

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
+import psutil
 import pytest
 import torch
 
@@ -98,6 +99,11 @@ def system(monkeypatch: pytest.MonkeyPatch) -> None:
     if not is_of_memfd():
         for name in ("eventfd", "memfd_create", "pidfd_open"):
             monkeypatch.delattr(os, name, raising=False)
+        monkeypatch.setattr(psutil.Process, "memory_full_info", _denied)
+
+
+def _denied(process: psutil.Process) -> Any:
+    raise psutil.AccessDenied(process.pid)
 
 
 @pytest.fixture

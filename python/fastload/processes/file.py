@@ -1,4 +1,4 @@
-"""A file in memory with memory of the dataset, which worker processes map.
+"""A file with memory of the dataset, which worker processes map: in memory; on macOS an unlinked temporary one.
 
 Owns its descriptor, as long as anybody has the file, and what is known of memory of this process whose pages
 are the file's: it need not be copied again while nobody has changed it. Refuses to know what the bytes mean.

@@ -29,7 +29,7 @@ LOUD = @[ -n "$(SIMD)" ] || sh tools/warn_without_simd.sh
 SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolchain.toml
 STAMPS := $(VENV)/.stamps
 
-.PHONY: check setup build release demo test test-tiny lint fix bench docs docs-serve size audit \
+.PHONY: check setup build release demo test test-tiny test-posix lint fix bench docs docs-serve size audit \
         fuzz test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
@@ -81,12 +81,19 @@ test: build $(STAMPS)/browser ## All tests: Rust, loom, Python, Python at degene
 test-tiny: build ## The Python tests at 1 thread, depth 1, chunk 1; then at 8, 8, 64
 	@$(TEST) tiny large
 
+# The extension of this build is no other target's.
+test-posix: $(STAMPS)/setup $(STAMPS)/simd ## The tests of worker processes, with macOS's memory and sockets
+	@rm -f $(STAMPS)/debug $(STAMPS)/release
+	$(BIN)/maturin develop --locked --features "abi3 posix_shm $(SIMD)"
+	@$(BIN)/python tools/test.py --features "$(SIMD) posix_shm" core processes
+
 lint: build ## Formatting, clippy, ruff, mypy, the stub against the binary
 	@sh tools/rust_component.sh fmt rustfmt
 	@sh tools/rust_component.sh clippy clippy
 	cargo fmt --check
 	cargo check -q $(CORE)
 	cargo clippy -q --all-targets $(CORE) -- -D warnings
+	cargo clippy -q --all-targets $(CORE) --features posix_shm -- -D warnings
 	cargo clippy -q --all-targets $(EXTENSION) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --no-deps $(CORE)
 	$(BIN)/ruff check -q

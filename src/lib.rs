@@ -17,7 +17,7 @@ pub mod error;
 pub mod fork;
 pub mod format;
 pub mod image;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod link;
 pub mod memory;
 pub mod order;

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
+import psutil
 import pytest
 import torch
 
 from fastload import _lib
 
 from ._foreign import assert_no_threads
+from ._processes import is_of_memfd
 
 hypothesis.settings.register_profile(
     "fastload",
@@ -89,6 +91,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     run = {item.nodeid for item in session.items}
     before = set(cache.get(_STREAMLESS, ()))
     cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
+
+
+@pytest.fixture(autouse=True)
+def system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes away what macOS has not, where the library is built with its memory and sockets."""
+    if not is_of_memfd():
+        for name in ("eventfd", "memfd_create", "pidfd_open"):
+            monkeypatch.delattr(os, name, raising=False)
+        monkeypatch.setattr(psutil.Process, "memory_full_info", _denied)
+
+
+def _denied(process: psutil.Process) -> Any:
+    raise psutil.AccessDenied(process.pid)
 
 
 @pytest.fixture

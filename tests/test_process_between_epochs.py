@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import sys
 from typing import Any
 
 import pytest
@@ -13,11 +12,12 @@ from torch.utils.data import Dataset
 from fastload import Loader, _lib
 
 from ._compare import MANY_WORKERS, assert_same
+from ._processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+    LINUX,
 ]
 
 

@@ -16,11 +16,12 @@ from fastload.processes.file import File
 from fastload.processes.image import Image
 
 from ._compare import MANY_WORKERS
+from ._processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+    LINUX,
 ]
 
 LARGE = 40 << 20

@@ -1,6 +1,5 @@
 """Page-locked batches of worker processes: copied by native threads, ahead of `next`."""
 
-import sys
 from collections import namedtuple
 from typing import Any
 
@@ -13,11 +12,12 @@ from fastload import Loader, _lib
 from fastload.processes.iterator import ProcessIter
 
 from ._compare import MANY_WORKERS, assert_same
+from ._processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+    LINUX,
 ]
 
 Pair = namedtuple("Pair", ["image", "label"])

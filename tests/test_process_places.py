@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
+from ._processes import LINUX, is_of_memfd
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(120),  # of a new interpreter that imports torch on a busy machine
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+    LINUX,
 ]
 
 IMAGES = """
@@ -46,6 +48,7 @@ def can_mount() -> bool:
         return False
 
 
+@pytest.mark.skipif(not is_of_memfd(), reason="what shm_open makes lies in /dev/shm")
 @pytest.mark.skipif(not can_mount(), reason="no mount of one's own here")
 def test_a_small_dev_shm_is_enough():
     script = """

@@ -1,6 +1,5 @@
 """Iterable datasets that shard themselves by worker give torch's batches, whichever way workers start."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +11,12 @@ from torch.utils.data.datapipes.iter import IterableWrapper
 from fastload import Loader, _lib
 
 from ._compare import MANY_WORKERS, assert_same, epochs
+from ._processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+    LINUX,
 ]
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import multiprocessing
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from fastload import Loader, _lib
 
 from ._compare import MANY_WORKERS
+from ._processes import LINUX, mapped_files
 
 pytestmark = [
     MANY_WORKERS,
     pytest.mark.slow,
     pytest.mark.timeout(120),  # of many forks on a busy machine
-    pytest.mark.skipif(sys.platform != "linux", reason="torch's own queues elsewhere"),
+    LINUX,
 ]
 
 
@@ -52,7 +52,7 @@ def held() -> dict[str, int]:
         "children": len(multiprocessing.active_children()),
         "threads": len(list(Path("/proc/self/task").iterdir())) - _lib.pool_threads(),
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
-        "mappings": Path("/proc/self/maps").read_text().count("memfd:"),
+        "mappings": mapped_files(),
     }
 
 

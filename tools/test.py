@@ -94,6 +94,7 @@ def suites(features: str) -> dict[str, Suite]:
         ),
         "python": Suite("Python", pytest, count_pytest),
         "python-fast": Suite("Python, the fast ones", [*pytest, "-m", "not slow"], count_pytest),
+        "processes": Suite("Python, worker processes", [*pytest, *_process_tests()], count_pytest),
         "tiny": Suite(
             "Python at 1 thread, depth 1, chunk 1",
             pytest,
@@ -107,6 +108,12 @@ def suites(features: str) -> dict[str, Suite]:
             {f"FASTLOAD_TEST_{name}": value for name, value in large.items()},
         ),
     }
+
+
+def _process_tests() -> list[str]:
+    """Returns the files of tests that are about worker processes."""
+    names = ("process_*", "fork", "iterators", "limits", "set_workers_*", "shutdown")
+    return sorted(str(file) for name in names for file in ROOT.glob(f"tests/test_{name}.py"))
 
 
 def run(suite: Suite) -> Outcome:

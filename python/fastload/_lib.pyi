@@ -46,6 +46,7 @@ from fastload._memory import Copying as Copying
 from fastload._memory import deposit as deposit
 from fastload._memory import is_deposited as is_deposited
 from fastload._memory import is_in_heap as is_in_heap
+from fastload._memory import make_file as make_file
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import pack_bins as pack_bins
@@ -110,6 +111,7 @@ __all__ = [
     "ints",
     "is_deposited",
     "is_in_heap",
+    "make_file",
     "memory_stats",
     "own",
     "pack_bins",

@@ -1,4 +1,4 @@
-"""The part of `_lib` between a process and its workers; Linux only. There is no such module."""
+"""The part of `_lib` between a process and its workers; Linux and macOS only. There is no such module."""
 
 from typing import final
 
@@ -98,7 +98,10 @@ class WorkerLink:
         """Sends a letter; waits for room, unless the parent has finished, who reads nothing then."""
 
     def trim(self, idle_s: float = 0.0) -> int:
-        """Gives pages of slots that were free for so long back to the system; returns how many bytes."""
+        """Gives slots that were free for so long back to the system; returns how many bytes.
+
+        On Linux their pages, one slot by one; on macOS arenas without any other slot.
+        """
 
 @final
 class Part:

@@ -21,18 +21,32 @@ class Copying:
     def wait(self) -> None:
         """Waits until everything is copied, detached, and helps."""
 
+def make_file(name: str) -> int:
+    """Makes an empty file that processes can map privately; Linux and macOS only.
+
+    Args:
+        name: What it is called where memory is listed (Linux: it is of `memfd_create`; elsewhere it lies among
+            the temporary files, unlinked).
+
+    Returns:
+        Its descriptor, which is the caller's.
+
+    Raises:
+        OSError: There is no memory, no descriptor, or no room.
+    """
+
 def deposit(
     descriptor: int, at: int, block: tuple[int, int, int], exchange: bool, name: str
 ) -> int:
-    """Writes bytes of a live object to a file in memory; Linux only.
+    """Writes bytes of a live object to a file of `make_file`; Linux and macOS only.
 
     Args:
-        descriptor: The file, of `memfd_create`.
+        descriptor: The file.
         at: Where in it; where memory is exchanged, as far into a page as the bytes are.
         block: The address of the bytes, their number, and the address that was returned when the memory was
             allocated that they lie in; 0 where that is not known.
         exchange: Whether the pages of the process may become private mappings of the file's, which nobody
-            can tell: those of large blocks that the C library has allocated.
+            can tell: those of large blocks that the C library has allocated (Linux; elsewhere none do).
         name: What the file, and others that memory may have been exchanged with, are called.
 
     Returns:

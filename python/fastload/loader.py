@@ -316,8 +316,8 @@ class Loader(DataLoader[_T_co]):
         waits for the interpreter when it takes it back: `interpreter_wait_ms`, which each operation of
         a training step that gives it up waits, too.
 
-        The process and inline lanes count `batches`, as long as their iterator lives; on Linux the process
-        lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
+        The process and inline lanes count `batches`, as long as their iterator lives; on Linux and
+        macOS the process lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
         `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's; `ahead_bytes`
         of batches at work, estimated, or waiting, `held_tasks` that `memory_budget` keeps from the workers,
         and `oversize_batches` larger than it. Empty

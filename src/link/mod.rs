@@ -8,6 +8,7 @@ mod letter;
 mod parent;
 mod socket;
 mod watch;
+mod wire;
 mod worker;
 
 pub use letter::{Letter, Payload};

@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::failed;
 use super::letter::{Letter, decode, malformed, take};
-use super::socket::{Came, Kind, PIECE, Sent, Socket, wait_for_any};
+use super::socket::Socket;
+use super::wire::{Came, Kind, wait_for_any};
 use crate::error::{Error, Result};
 use crate::fork;
 use crate::memory::Arena;
@@ -71,7 +72,6 @@ struct Link {
     socket: Option<Arc<Socket>>,
     is_free: bool,
     sentinel: Option<Arc<OwnedFd>>,
-    waiting: VecDeque<(Kind, Vec<u8>)>,
     begun: Vec<u8>,
     arenas: HashMap<u32, Arc<Arena>>,
 }
@@ -98,7 +98,6 @@ impl Links {
             socket: Some(Arc::new(socket)),
             is_free: false,
             sentinel: None,
-            waiting: VecDeque::new(),
             begun: Vec::new(),
             arenas: HashMap::new(),
         };
@@ -143,20 +142,13 @@ impl Links {
         if fork::inherited(self.birth) {
             return Ok(());
         }
-        let mut state = lock(&self.state);
-        let Some(link) = state.links.get_mut(number) else {
+        let state = lock(&self.state);
+        let link = state.links.get(number);
+        let Some(socket) = link.and_then(|link| link.socket.as_ref()) else {
             return Ok(());
         };
-        let mut pieces = message.chunks(PIECE).peekable();
-        while let Some(piece) = pieces.next() {
-            let kind = if pieces.peek().is_some() {
-                Kind::More
-            } else {
-                Kind::Last
-            };
-            link.waiting.push_back((kind, piece.to_vec()));
-        }
-        link.flush()
+        socket.push_message(message);
+        flush(socket)
     }
 
     /// Returns what has happened, waiting for it at most so long.
@@ -209,8 +201,7 @@ impl Links {
         if fork::inherited(self.birth) {
             return;
         }
-        for link in &mut lock(&self.state).links {
-            link.waiting.clear();
+        for link in &lock(&self.state).links {
             if let Some(socket) = &link.socket {
                 socket.finish();
             }
@@ -262,12 +253,9 @@ impl State {
     /// Returns the sockets to wait for, with their numbers and what for.
     fn sockets(&self) -> Vec<(usize, Arc<Socket>, PollFlags)> {
         let open = |(number, link): (usize, &Link)| {
-            let flags = if link.waiting.is_empty() {
-                PollFlags::IN
-            } else {
-                PollFlags::IN | PollFlags::OUT
-            };
-            Some((number, Arc::clone(link.socket.as_ref()?), flags))
+            let socket = Arc::clone(link.socket.as_ref()?);
+            let wanted = socket.wanted();
+            Some((number, socket, wanted))
         };
         self.links.iter().enumerate().filter_map(open).collect()
     }
@@ -296,7 +284,9 @@ impl State {
         let Some(link) = self.links.get_mut(number) else {
             return Ok(());
         };
-        link.flush()?;
+        if let Some(socket) = &link.socket {
+            flush(socket)?;
+        }
         while let Some(socket) = link.socket.clone() {
             match socket.receive().map_err(|e| failed("hear from", e))? {
                 Came::Nothing => break,
@@ -307,7 +297,9 @@ impl State {
                 Came::Piece(Kind::Arena, piece, descriptor) => {
                     link.introduce(&piece, descriptor)?;
                 }
+                Came::Piece(Kind::Gone, piece, _) => link.forget(&piece)?,
                 Came::Piece(Kind::More, piece, _) => link.begun.extend(piece),
+                Came::Piece(Kind::Received, ..) => {} // the socket's own
                 Came::Piece(Kind::Last, piece, _) => {
                     let mut bytes = std::mem::take(&mut link.begun);
                     bytes.extend(piece);
@@ -322,25 +314,6 @@ impl State {
 }
 
 impl Link {
-    /// Sends what waits, as long as there is room.
-    fn flush(&mut self) -> Result<()> {
-        let Some(socket) = &self.socket else {
-            self.waiting.clear();
-            return Ok(());
-        };
-        while let Some((kind, piece)) = self.waiting.front() {
-            match socket
-                .send(*kind, piece, None)
-                .map_err(|e| failed("talk to", e))?
-            {
-                Sent::Full => break,
-                Sent::Done => drop(self.waiting.pop_front()),
-                Sent::Gone => self.waiting.clear(),
-            }
-        }
-        Ok(())
-    }
-
     /// Gives memory back that no tensor needs: the worker is gone.
     fn give_back(&mut self) {
         for (_, arena) in self.arenas.drain() {
@@ -367,4 +340,17 @@ impl Link {
         self.arenas.insert(arena.number(), Arc::new(arena));
         Ok(())
     }
+
+    /// Lets go of an arena that the worker has no more, and in which nobody holds a slot.
+    fn forget(&mut self, mut words: &[u8]) -> Result<()> {
+        let number = take(&mut words).map_err(|e| failed("read a message of", e))?;
+        self.arenas.remove(&u32::from_le_bytes(number));
+        Ok(())
+    }
+}
+
+/// Sends what waits at a socket, as long as there is room; nothing reaches a worker that is gone.
+fn flush(socket: &Socket) -> Result<()> {
+    socket.flush().map_err(|e| failed("talk to", e))?;
+    Ok(())
 }

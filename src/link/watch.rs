@@ -8,11 +8,10 @@ use std::os::fd::BorrowedFd;
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 
 use super::failed;
-use super::socket::{Socket, wait_for_any};
+use super::wire::Wire;
 use crate::error::Result;
 
 /// Longest time between two looks.
@@ -24,17 +23,17 @@ const SLICE: Duration = Duration::from_millis(400);
 ///
 /// No descriptor or no thread is to be had.
 pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
-    let socket = Socket::new(
-        end.try_clone_to_owned()
-            .map_err(|e| failed("watch over", e))?,
-    );
+    let end = end
+        .try_clone_to_owned()
+        .map_err(|e| failed("watch over", e))?;
+    let wire = Wire::new(end);
     let parent = getppid();
     let thread = thread::Builder::new().name("fastload-watch".to_owned());
     let watching = move || {
         loop {
-            // not RDHUP: a parent that has finished lets its workers come to their end
-            let seen = polled(&socket);
-            if seen.intersects(PollFlags::HUP | PollFlags::ERR) || getppid() != parent {
+            // a parent that has finished lets its workers come to their end; an error would be no reason for one
+            let is_closed = wire.is_closed_within(SLICE).unwrap_or(false);
+            if is_closed || getppid() != parent {
                 let _ = kill_process(getpid(), Signal::KILL);
                 return;
             }
@@ -44,12 +43,4 @@ pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
         .spawn(watching)
         .map_err(|e| failed("watch over", e))?;
     Ok(())
-}
-
-/// Returns what has become of the other end, after a while.
-fn polled(socket: &Socket) -> PollFlags {
-    let mut polled = [PollFd::new(socket, PollFlags::empty())];
-    // an error would be no reason to end
-    let _ = wait_for_any(&mut polled, SLICE);
-    polled[0].revents()
 }

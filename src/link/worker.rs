@@ -6,14 +6,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::PollFlags;
-
 use super::failed;
 use super::letter::encode;
-use super::socket::{Came, Kind, PIECE, Sent, Socket};
+use super::socket::Socket;
+use super::wire::{Came, Kind, Sent};
 use crate::error::Result;
 use crate::fork;
-use crate::memory::{Arena, ArenaSlot, Arenas};
+use crate::memory::{Arena, ArenaSlot, Arenas, Trimmed};
 use crate::sync::{Mutex, lock};
 
 /// Longest time between two looks for signals.
@@ -62,7 +61,8 @@ impl Worker {
     ) -> Result<Heard> {
         let end = Instant::now() + timeout;
         let mut message = Vec::new();
-        lock(&self.arenas).tidy(IDLE);
+        let trimmed = lock(&self.arenas).tidy(IDLE);
+        self.tell(&trimmed);
         loop {
             match self.socket.receive().map_err(|e| failed("hear from", e))? {
                 Came::Piece(Kind::More, piece, _) => message.extend(piece),
@@ -83,7 +83,7 @@ impl Worker {
                     } else {
                         SLICE
                     };
-                    let wait = self.socket.wait(PollFlags::IN, time);
+                    let wait = self.socket.wait(time);
                     wait.map_err(|e| failed("hear from", e))?;
                 }
             }
@@ -92,8 +92,8 @@ impl Worker {
 
     /// Tells whether the parent has finished: nobody wants what is made now.
     pub fn is_over(&self) -> bool {
-        let seen = self.socket.wait(PollFlags::empty(), Duration::ZERO);
-        seen.is_ok_and(|seen| seen.intersects(PollFlags::RDHUP | PollFlags::HUP))
+        // what came is for the worker, not for who was forked by it
+        !fork::inherited(self.birth) && self.socket.is_finished().unwrap_or(false)
     }
 
     /// Takes a slot for `bytes` bytes; None in a process that the worker has forked.
@@ -107,7 +107,9 @@ impl Worker {
         }
         let (slot, fresh) = lock(&self.arenas).take(bytes)?;
         if let Some((arena, descriptor)) = fresh {
-            self.piece(Kind::Arena, &introduction(&arena), Some(&descriptor), tick)?;
+            let words = introduction(&arena);
+            self.socket.push(Kind::Arena, &words, Some(descriptor));
+            self.flush(tick)?;
         }
         Ok(Some(slot))
     }
@@ -135,49 +137,40 @@ impl Worker {
             parts.push(slot);
             (payload, last) = (&[], true);
         }
-        let bytes = encode(&parts, payload, last);
-        let mut pieces = bytes.chunks(PIECE).peekable();
-        while let Some(piece) = pieces.next() {
-            let kind = if pieces.peek().is_some() {
-                Kind::More
-            } else {
-                Kind::Last
-            };
-            if !self.piece(kind, piece, None, tick)? {
+        self.socket.push_message(&encode(&parts, payload, last));
+        // it will be sent from now on, if not now
+        parts.into_iter().for_each(ArenaSlot::hand_over);
+        self.flush(tick)
+    }
+
+    /// Gives memory that has been free for so long back to the system; returns its bytes.
+    pub fn trim(&self, idle: Duration) -> usize {
+        if fork::inherited(self.birth) {
+            return 0;
+        }
+        let trimmed = lock(&self.arenas).trim(idle);
+        self.tell(&trimmed);
+        trimmed.bytes
+    }
+
+    /// Has the parent let go of arenas that are gone here.
+    fn tell(&self, trimmed: &Trimmed) {
+        for number in &trimmed.gone {
+            self.socket.push(Kind::Gone, &number.to_le_bytes(), None);
+        }
+    }
+
+    /// Sends what waits as soon as there is room, unless the parent will not read it.
+    fn flush(&self, tick: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        loop {
+            let sent = self.socket.flush().map_err(|e| failed("talk to", e))?;
+            if sent != Sent::Full {
                 return Ok(());
             }
-        }
-        parts.into_iter().for_each(ArenaSlot::hand_over);
-        Ok(())
-    }
-
-    /// Gives the pages of slots that have been free for so long back to the system; returns their bytes.
-    pub fn trim(&self, idle: Duration) -> usize {
-        lock(&self.arenas).trim(idle)
-    }
-
-    /// Sends a piece as soon as there is room; tells whether the parent will read it.
-    fn piece(
-        &self,
-        kind: Kind,
-        piece: &[u8],
-        descriptor: Option<&OwnedFd>,
-        tick: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<bool> {
-        loop {
-            let sent = self.socket.send(kind, piece, descriptor.map(AsFd::as_fd));
-            match sent.map_err(|e| failed("talk to", e))? {
-                Sent::Done => return Ok(true),
-                Sent::Gone => return Ok(false),
-                Sent::Full => {}
-            }
             tick()?;
-            let seen = self
-                .socket
-                .wait(PollFlags::OUT, SLICE)
-                .map_err(|e| failed("talk to", e))?;
-            if seen.intersects(PollFlags::RDHUP | PollFlags::HUP) {
-                return Ok(false);
+            let wait = self.socket.wait_for_room(SLICE);
+            if !wait.map_err(|e| failed("talk to", e))? {
+                return Ok(());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Memory that a worker process shares with its parent: many slots of one size.
 //!
-//! Owns a mapping of anonymous shared memory (memfd): a page with one count per slot, then the slots.
+//! Owns a mapping of shared memory that has no name: a page with one count per slot, then the slots.
 //! The count says how many hold the slot, in either process; at 0 it is free, and the worker may take it
 //! anew. So giving a slot back is one atomic subtraction, from any thread, with no message. Refuses to
 //! know who is at the other end. Invariant: a slot's bytes are touched only by its holders, and only the
@@ -12,10 +12,9 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
 
-use memmap2::{MmapOptions, MmapRaw, UncheckedAdvice};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use memmap2::{MmapOptions, MmapRaw};
 
-use super::Owner;
+use super::{Owner, shared};
 use crate::fork;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -39,11 +38,7 @@ impl Arena {
     /// Makes the arena that its process calls `number`, and the descriptor for the other process.
     pub fn create(number: u32, slot_bytes: usize, slots: usize) -> Result<(Self, OwnedFd)> {
         let len = len(slot_bytes, slots)?;
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let descriptor = memfd_create(c"fastload", flags)?;
-        ftruncate(&descriptor, len as u64)?;
-        // a file that shrank under a mapping would kill whoever touches it
-        fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW)?;
+        let descriptor = shared::create(len as u64)?;
         let arena = Self::open(descriptor.try_clone()?, number, slot_bytes, slots)?;
         Ok((arena, descriptor))
     }
@@ -56,7 +51,8 @@ impl Arena {
     pub fn open(descriptor: OwnedFd, number: u32, slot_bytes: usize, slots: usize) -> Result<Self> {
         let len = len(slot_bytes, slots)?;
         let file = File::from(descriptor);
-        if file.metadata()?.len() != len as u64 {
+        // some systems have made it larger, of whole pages
+        if file.metadata()?.len() < len as u64 {
             return Err(Error::new(
                 ErrorKind::InvalidData,
                 "an arena of another size",
@@ -87,7 +83,8 @@ impl Arena {
 
     /// Returns how many slots are held, here or there.
     pub fn held(&self) -> usize {
-        let held = |&slot: &usize| self.holders(slot).load(Ordering::Relaxed) > 0;
+        // after 0, what the holders did is over
+        let held = |&slot: &usize| self.holders(slot).load(Ordering::Acquire) > 0;
         (0..self.slots).filter(held).count()
     }
 
@@ -98,7 +95,7 @@ impl Arena {
 
     /// Gives the pages of a slot back to the system if it is free; tells whether it was.
     ///
-    /// Its bytes are zero afterwards. Call it in the process that takes slots, or once that is gone.
+    /// Where pages go alone, its bytes are zero afterwards; elsewhere nothing happens to them. Call it in the process that takes slots, or once that is gone.
     pub fn release(&self, slot: usize) -> bool {
         let holders = self.holders(slot);
         if holders
@@ -111,13 +108,12 @@ impl Arena {
         let from = HEADER + slot * self.slot_bytes;
         let to = (from + self.slot_bytes) / page * page;
         let from = from.next_multiple_of(page);
-        if from < to {
+        if let Some(remove) = shared::REMOVE
+            && from < to
+        {
             // a system that cannot keeps the pages, which harms nobody
             // SAFETY: the range lies within the slot, whose only holder is this function.
-            let _ = unsafe {
-                self.map
-                    .unchecked_advise_range(UncheckedAdvice::Remove, from, to - from)
-            };
+            let _ = unsafe { self.map.unchecked_advise_range(remove, from, to - from) };
         }
         holders.store(0, Ordering::Release);
         true
@@ -297,21 +293,22 @@ mod tests {
     }
 
     #[test]
-    fn released_pages_are_zero() {
+    fn released_pages_are_zero_where_they_go_alone() {
         let (ours, theirs) = both_sides();
         let mut slot = ArenaSlot::take(&ours, 2, 8192).unwrap();
         slot.write(&[7; 8192]);
         drop(slot);
         assert!(ours.release(2));
         let again = ArenaSlot::adopt(theirs, 2, 0, 8192).unwrap();
-        assert!(again.bytes().iter().all(|&byte| byte == 0));
+        let left = if shared::PAGES_GO_ALONE { 0 } else { 7 };
+        assert!(again.bytes().iter().all(|&byte| byte == left));
         again.hand_over();
     }
 
     #[test]
     fn what_no_arena_has_is_refused() {
         let (arena, descriptor) = Arena::create(0, 4096, 1).unwrap();
-        assert!(Arena::open(descriptor, 0, 4096, 2).is_err());
+        assert!(Arena::open(descriptor, 0, 1 << 20, 2).is_err());
         for (bytes, slots) in [(4096, 0), (4096, MOST_SLOTS + 1), (usize::MAX / 2, 3)] {
             assert!(Arena::create(0, bytes, slots).is_err());
         }

@@ -1,15 +1,17 @@
 //! The arenas of one worker process, by the size of their slots.
 //!
-//! Owns which slot a worker writes next, and when the pages of slots that it no longer needs go back to
-//! the system. Refuses to send anything: a new arena's descriptor is the caller's. Invariant: an arena
-//! lives as long as its worker, so that the parent's mapping of it stays true.
+//! Owns which slot a worker writes next, and when memory that it no longer needs goes back to the system:
+//! the pages of a slot, or, where pages do not go alone, whole arenas. Refuses to send anything: a new arena's
+//! descriptor is the caller's, and so is the word that one is gone. Invariant: an arena that goes has no
+//! holder, and no number stands for two arenas.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, ArenaSlot, MOST_SLOTS};
+use super::shared::PAGES_GO_ALONE;
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
@@ -22,8 +24,9 @@ const ARENA: usize = 4 << 20;
 /// The arenas of a worker.
 #[derive(Debug, Default)]
 pub struct Arenas {
-    all: Vec<Tracked>,
-    by_size: HashMap<usize, Vec<usize>>,
+    all: BTreeMap<u32, Tracked>,
+    by_size: HashMap<usize, Vec<u32>>,
+    next: u32,
     tidied: Option<Instant>,
 }
 
@@ -32,6 +35,15 @@ pub struct Arenas {
 struct Tracked {
     arena: Arc<Arena>,
     taken: Vec<Option<Instant>>,
+}
+
+/// What went back to the system.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Bytes.
+    pub bytes: usize,
+    /// Arenas that this process has no more; whoever else has one lets go of it.
+    pub gone: Vec<u32>,
 }
 
 /// A new arena, and the descriptor that the other process is to have.
@@ -51,8 +63,10 @@ impl Arenas {
     ) -> std::io::Result<(ArenaSlot, Option<Fresh>)> {
         let size = round(bytes).ok_or(ErrorKind::OutOfMemory)?;
         let arenas = self.by_size.entry(size).or_default();
-        for &place in arenas.iter() {
-            let Tracked { arena, taken } = &mut self.all[place];
+        for number in arenas.iter() {
+            let Some(Tracked { arena, taken }) = self.all.get_mut(number) else {
+                continue;
+            };
             for (slot, taken) in taken.iter_mut().enumerate() {
                 if let Some(slot) = ArenaSlot::take(arena, slot, bytes) {
                     *taken = Some(now);
@@ -61,53 +75,82 @@ impl Arenas {
             }
         }
         let slots = (ARENA / size).clamp(1, MOST_SLOTS);
-        let number = u32::try_from(self.all.len()).map_err(|_| ErrorKind::OutOfMemory)?;
+        let number = self.next;
+        self.next = number.checked_add(1).ok_or(ErrorKind::OutOfMemory)?;
         let (arena, descriptor) = Arena::create(number, size, slots)?;
         let arena = Arc::new(arena);
         let slot = ArenaSlot::take(&arena, 0, bytes).ok_or(ErrorKind::OutOfMemory)?;
         let mut taken = vec![None; slots];
         taken[0] = Some(now);
-        arenas.push(self.all.len());
-        self.all.push(Tracked {
+        arenas.push(number);
+        let tracked = Tracked {
             arena: Arc::clone(&arena),
             taken,
-        });
+        };
+        self.all.insert(number, tracked);
         Ok((slot, Some((arena, descriptor))))
     }
 
     /// Finds the place of `len` bytes that lie in a slot of this process; None if they do not.
     pub fn share(&self, address: usize, len: usize) -> Option<ArenaSlot> {
         let share = |tracked: &Tracked| ArenaSlot::share(&tracked.arena, address, len);
-        self.all.iter().find_map(share)
+        self.all.values().find_map(share)
     }
 
     /// Does as [`Self::trim`], once in so long at most: for whoever is busy.
-    pub fn tidy(&mut self, idle: Duration) {
+    pub fn tidy(&mut self, idle: Duration) -> Trimmed {
         let now = Instant::now();
         if self
             .tidied
-            .is_none_or(|tidied| now.duration_since(tidied) >= idle)
+            .is_some_and(|tidied| now.duration_since(tidied) < idle)
         {
-            self.tidied = Some(now);
-            self.trim(idle);
+            return Trimmed::default();
+        }
+        self.tidied = Some(now);
+        self.trim(idle)
+    }
+
+    /// Gives back to the system what is free, and was taken last before `idle`.
+    pub fn trim(&mut self, idle: Duration) -> Trimmed {
+        let now = Instant::now();
+        let is_idle = |taken: Instant| now.duration_since(taken) >= idle;
+        if PAGES_GO_ALONE {
+            self.trim_slots(is_idle)
+        } else {
+            self.trim_arenas(is_idle)
         }
     }
 
-    /// Gives the pages of slots that are free, and were taken last before `idle`, back to the system;
-    /// returns their bytes.
-    pub fn trim(&mut self, idle: Duration) -> usize {
-        let now = Instant::now();
-        let mut released = 0;
-        for Tracked { arena, taken } in &mut self.all {
+    /// Gives back the pages of slots.
+    fn trim_slots(&mut self, is_idle: impl Fn(Instant) -> bool) -> Trimmed {
+        let mut trimmed = Trimmed::default();
+        for Tracked { arena, taken } in self.all.values_mut() {
             for (slot, taken) in taken.iter_mut().enumerate() {
-                let old = taken.is_some_and(|taken| now.duration_since(taken) >= idle);
-                if old && arena.release(slot) {
+                if taken.is_some_and(&is_idle) && arena.release(slot) {
                     *taken = None;
-                    released += arena.slot_bytes();
+                    trimmed.bytes += arena.slot_bytes();
                 }
             }
         }
-        released
+        trimmed
+    }
+
+    /// Gives back arenas of which all slots are free. This process alone takes slots, so they stay it.
+    fn trim_arenas(&mut self, is_idle: impl Fn(Instant) -> bool) -> Trimmed {
+        let mut trimmed = Trimmed::default();
+        self.all.retain(|&number, Tracked { arena, taken }| {
+            let stays = taken.iter().flatten().any(|&taken| !is_idle(taken)) || arena.held() > 0;
+            if !stays {
+                trimmed.bytes += taken.iter().flatten().count() * arena.slot_bytes();
+                trimmed.gone.push(number);
+            }
+            stays
+        });
+        self.by_size.retain(|_, numbers| {
+            numbers.retain(|number| self.all.contains_key(number));
+            !numbers.is_empty()
+        });
+        trimmed
     }
 }
 
@@ -163,22 +206,42 @@ mod tests {
         assert!(arenas.share(dropped.as_mut_ptr().addr(), 10).is_some());
         assert!(arenas.share(8, 10).is_none());
         drop(dropped);
-        assert_eq!(arenas.trim(Duration::from_secs(60)), 0);
-        assert_eq!(arenas.trim(Duration::ZERO), 12_288);
-        assert_eq!(arenas.trim(Duration::ZERO), 0);
+        assert_eq!(arenas.trim(Duration::from_secs(60)), Trimmed::default());
+        let pages = arenas.trim(Duration::ZERO);
+        assert!(pages.gone.is_empty());
+        assert_eq!(pages.bytes, if PAGES_GO_ALONE { 12_288 } else { 0 });
         drop(kept);
-        assert_eq!(arenas.trim(Duration::ZERO), 12_288);
+        let rest = arenas.trim(Duration::ZERO);
+        assert_eq!(pages.bytes + rest.bytes, 2 * 12_288);
+        assert_eq!(rest.gone.is_empty(), PAGES_GO_ALONE);
+        assert_eq!(arenas.trim(Duration::ZERO), Trimmed::default());
     }
 
     #[test]
     fn who_is_busy_tidies_seldom() {
         let mut arenas = Arenas::default();
         drop(arenas.take(10_000).unwrap());
-        arenas.tidy(Duration::from_secs(60));
-        arenas.tidy(Duration::from_secs(60));
-        assert_eq!(arenas.trim(Duration::ZERO), 12_288);
+        assert_eq!(arenas.tidy(Duration::from_secs(60)).bytes, 0);
+        assert_eq!(arenas.tidy(Duration::from_secs(60)).bytes, 0);
+        assert_eq!(arenas.trim(Duration::ZERO).bytes, 12_288);
         drop(arenas.take(10_000).unwrap());
-        arenas.tidy(Duration::ZERO);
-        assert_eq!(arenas.trim(Duration::ZERO), 0);
+        assert_eq!(arenas.tidy(Duration::ZERO).bytes, 12_288);
+        assert_eq!(arenas.trim(Duration::ZERO).bytes, 0);
+    }
+
+    #[test]
+    fn no_number_is_used_twice() {
+        let mut arenas = Arenas::default();
+        let mut numbers = Vec::new();
+        for _ in 0..3 {
+            let (slot, fresh) = arenas.take(10_000).unwrap();
+            numbers.extend(fresh.map(|(arena, _)| arena.number()));
+            drop(slot);
+            let gone = arenas.trim(Duration::ZERO).gone;
+            assert!(gone.iter().all(|number| numbers.contains(number)));
+            assert_eq!(gone.len(), usize::from(!PAGES_GO_ALONE));
+        }
+        let expected: &[u32] = if PAGES_GO_ALONE { &[0] } else { &[0, 1, 2] };
+        assert_eq!(numbers, expected);
     }
 }

@@ -5,40 +5,47 @@
 //! know what the bytes mean beyond their [`Dtype`]. Invariant: outside of this module and of the hand-off to Python,
 //! bytes are slices, and no two threads hold the same byte mutably.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arena;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arenas;
 mod block;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+mod deposit;
+#[cfg(any(target_os = "macos", all(target_os = "linux", feature = "posix_shm")))]
+#[path = "deposit_by_copy.rs"]
 mod deposit;
 pub mod destination;
 pub mod dtype;
 mod free_list;
 mod gather;
 pub mod lease;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
 mod mappings;
 mod owner;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod shared;
 mod size_class;
 pub mod slab;
 mod transfer;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
 mod userfault;
 pub mod view;
 pub mod writer;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use arena::{Arena, ArenaSlot};
-#[cfg(target_os = "linux")]
-pub use arenas::Arenas;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use arenas::{Arenas, Trimmed};
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use deposit::{Block, deposit, is_deposited, is_in_heap};
 pub use destination::{Destination, Foreign};
 pub use dtype::Dtype;
 pub use gather::{gather, prefetch};
 pub use lease::Lease;
 pub use owner::Owner;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use shared::make_file;
 pub use slab::{lease, retire, stats, stop_trimming, trim};
 pub use transfer::Transfer;
 pub use view::{Plain, View};

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::mem::ManuallyDrop;
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::{FromRawFd, IntoRawFd, RawFd};
 
 use pyo3::prelude::*;
 
@@ -11,9 +11,16 @@ use crate::memory::{self, Block};
 
 /// Adds the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(make_file, module)?)?;
     module.add_function(wrap_pyfunction!(deposit, module)?)?;
     module.add_function(wrap_pyfunction!(is_deposited, module)?)?;
     module.add_function(wrap_pyfunction!(is_in_heap, module)?)
+}
+
+/// Makes an empty file in memory, or one that no directory has; the descriptor is the caller's.
+#[pyfunction]
+fn make_file(name: &str) -> PyResult<RawFd> {
+    Ok(memory::make_file(name)?.into_raw_fd())
 }
 
 /// Writes bytes to a file in memory; returns how many of them are the file's pages here now.

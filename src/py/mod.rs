@@ -8,7 +8,7 @@ mod allocator;
 mod budget;
 mod column;
 mod copying;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod deposit;
 mod dlpack;
 mod enter;
@@ -19,7 +19,7 @@ mod foreign;
 mod form;
 mod identity;
 mod index;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
 mod listed;
 mod moment;
@@ -81,9 +81,9 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
     module.add_function(wrap_pyfunction!(seeds::sample_seeds, module)?)?;
     module.add_function(wrap_pyfunction!(seeds::batch_seeds, module)?)?;
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     link::add_to(module)?;
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     deposit::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;

@@ -31,7 +31,7 @@ def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoad
     """
     changes = {"dataset": Seam(loader.dataset, loader._memo)} if seam else {}
     iterator: _MultiProcessingDataLoaderIter
-    if sys.platform == "linux":
+    if sys.platform in ("linux", "darwin"):
         from fastload.processes.iterator import ProcessIter
 
         iterator = marked(ProcessIter, wanted=marks)(loader, **changes)

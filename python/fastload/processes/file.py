@@ -1,4 +1,4 @@
-"""A file in memory with memory of the dataset, which worker processes map.
+"""A file with memory of the dataset, which worker processes map: in memory; on macOS an unlinked temporary one.
 
 Owns its descriptor, as long as anybody has the file, and what is known of memory of this process whose pages
 are the file's: it need not be copied again while nobody has changed it. Refuses to know what the bytes mean.
@@ -32,7 +32,7 @@ class File:
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
-        self.descriptor = os.memfd_create(_NAME) if descriptor is None else descriptor
+        self.descriptor = _lib.make_file(_NAME) if descriptor is None else descriptor
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self._length = 0
         self._places: dict[tuple[int, int], int] = {}

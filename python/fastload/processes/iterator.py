@@ -5,6 +5,7 @@ and in which order batches come, is torch's. With page-locked memory, what has c
 is copied while the training goes on with that batch: torch's iterator stores it until its turn.
 """
 
+import contextlib
 import math
 import os
 import time
@@ -112,11 +113,14 @@ class ProcessIter(Paced):
     def _worker_bytes(self) -> int:
         """Returns what one of the workers does not share, a different one each time; it takes a millisecond."""
         self._weighed += 1
-        process = self._workers[self._active[self._weighed % len(self._active)]]
-        try:
-            return int(psutil.Process(process.pid).memory_full_info().uss)
-        except psutil.Error:  # it has just ended
-            return 0
+        pid = self._workers[self._active[self._weighed % len(self._active)]].pid
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            process = psutil.Process(pid)
+            try:
+                return int(process.memory_full_info().uss)
+            except psutil.AccessDenied:  # macOS tells of others only what they have, shared or not
+                return int(process.memory_info().rss)
+        return 0
 
     def _is_here(self) -> bool:
         return self._getpid() == self._pid

@@ -1,0 +1,110 @@
+//! A socket that keeps pieces apart (`SOCK_SEQPACKET`): Linux.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::{Errno, Result};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use super::{Came, Kind, PIECE, Sent, wait_for_any};
+
+/// A descriptor that is on its way needs its sender's no more.
+pub(in crate::link) const KEEPS_DESCRIPTORS: bool = false;
+
+/// One end.
+#[derive(Debug)]
+pub(in crate::link) struct Wire(OwnedFd);
+
+impl Wire {
+    /// Makes both ends: one of ours, and the other's descriptor.
+    pub(in crate::link) fn pair() -> Result<(Self, OwnedFd)> {
+        let kind = (
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+        );
+        let (ours, theirs) = socketpair(kind.0, kind.1, kind.2, None)?;
+        Ok((Self(ours), theirs))
+    }
+
+    pub(in crate::link) fn new(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
+    /// Sends a piece, with a descriptor, if there is room.
+    pub(in crate::link) fn send(
+        &self,
+        kind: Kind,
+        piece: &[u8],
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<Sent> {
+        let kind = [kind as u8];
+        let bytes = [IoSlice::new(&kind), IoSlice::new(piece)];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = descriptor.map(|descriptor| [descriptor]);
+        if let Some(descriptors) = &descriptors {
+            control.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match sendmsg(&self.0, &bytes, &mut control, flags) {
+            Ok(_) => Ok(Sent::Done),
+            // the last: too many descriptors are on their way, until somebody reads
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::TOOMANYREFS) => Ok(Sent::Full),
+            Err(Errno::PIPE | Errno::CONNRESET) => Ok(Sent::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Receives a piece, if one is there.
+    pub(in crate::link) fn receive(&self) -> Result<Came> {
+        let mut bytes = vec![0; PIECE + 1];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        loop {
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            let mut into = [IoSliceMut::new(&mut bytes)];
+            let received = match recvmsg(&self.0, &mut into, &mut control, flags) {
+                Ok(received) => received.bytes,
+                Err(Errno::AGAIN) => return Ok(Came::Nothing),
+                // a reset end had unread pieces: what it sent itself is here still
+                Err(Errno::INTR | Errno::CONNRESET) => continue,
+                Err(error) => return Err(error),
+            };
+            if received == 0 {
+                return Ok(Came::End);
+            }
+            let mut descriptor = None;
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
+                    descriptor = descriptors.next();
+                }
+            }
+            let kind = Kind::of(bytes[0]).ok_or(Errno::PROTO)?;
+            bytes.truncate(received);
+            bytes.drain(..1);
+            return Ok(Came::Piece(kind, bytes, descriptor));
+        }
+    }
+
+    /// Waits until the other end is closed; tells whether it is. One that has finished is not closed.
+    pub(in crate::link) fn is_closed_within(&self, time: Duration) -> Result<bool> {
+        let mut polled = [PollFd::new(&self.0, PollFlags::empty())];
+        wait_for_any(&mut polled, time)?;
+        let seen = polled[0].revents();
+        Ok(seen.intersects(PollFlags::HUP | PollFlags::ERR))
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

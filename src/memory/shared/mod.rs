@@ -1,0 +1,71 @@
+//! Memory that processes share by a descriptor, under no name.
+//!
+//! Owns what systems do differently: how such memory is made, whether some of its pages can go back alone,
+//! and what a file is made of whose pages processes map for their own. Refuses to map anything. Invariant: what
+//! [`create`] returns never changes its size. Sources: `memfd_create(2)`; of macOS `shm_open(2)` and
+//! `bsd/kern/posix_shm.c`, for the manual leaves out what it refuses.
+
+#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+mod memfd;
+#[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
+mod posix;
+
+#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+use memfd as system;
+#[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
+use posix as system;
+
+pub use system::make_file;
+pub(super) use system::{REMOVE, create};
+
+/// Whether some pages can go back to the system alone.
+pub(super) const PAGES_GO_ALONE: bool = REMOVE.is_some();
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    #[test]
+    fn what_is_shared_has_no_name_and_is_closed_by_exec() {
+        for len in [1, 4096, 100_000] {
+            let shared = create(len).unwrap();
+            assert!(
+                fcntl_getfd(shared.as_fd())
+                    .unwrap()
+                    .contains(FdFlags::CLOEXEC)
+            );
+            let metadata = File::from(shared).metadata().unwrap();
+            // macOS knows no links of what `shm_open` made, and rounds sizes up
+            assert_eq!(metadata.nlink(), 0);
+            assert!(
+                (len..len + (64 << 10)).contains(&metadata.len()),
+                "{}",
+                metadata.len()
+            );
+        }
+    }
+
+    #[test]
+    fn files_grow() {
+        let file = make_file("test").unwrap();
+        assert!(
+            fcntl_getfd(file.as_fd())
+                .unwrap()
+                .contains(FdFlags::CLOEXEC)
+        );
+        let file = File::from(file);
+        assert_eq!(file.metadata().unwrap().nlink(), 0);
+        for len in [10, 100_000] {
+            file.set_len(len).unwrap();
+            file.write_all_at(b"last", len - 4).unwrap();
+        }
+        let mut read = [0; 4];
+        file.read_exact_at(&mut read, 99_996).unwrap();
+        assert_eq!(&read, b"last");
+    }
+}

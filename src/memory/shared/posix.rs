@@ -1,0 +1,78 @@
+//! Memory by `shm_open(2)`: macOS, and Linux with the feature `posix_shm`.
+//!
+//! Does nothing that macOS refuses of such memory: its size is set once, and rounded up to pages; it is mapped
+//! shared, and neither read nor written otherwise; its pages stay until nobody has it. Nothing seals it: whoever
+//! maps it has looked at its size, and both sides are this library. A file that is mapped privately is one of
+//! the directory for temporary files, therefore: unlinked, but the system may write it to a disk.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{OpenOptions, remove_file};
+use std::hash::BuildHasher;
+use std::io::{ErrorKind, Result};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use memmap2::UncheckedAdvice;
+use rustix::fs::{Mode, ftruncate};
+use rustix::io::Errno;
+use rustix::shm;
+
+/// Pages go back to the system all together, when nobody has them mapped any more.
+pub(in crate::memory) const REMOVE: Option<UncheckedAdvice> = None;
+
+/// Makes memory of `len` bytes.
+///
+/// It has a name for a moment, in which it has no bytes yet: who is killed then leaves no more than that.
+pub(in crate::memory) fn create(len: u64) -> Result<OwnedFd> {
+    let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
+    let descriptor = loop {
+        let name = format!("/{}", random_name());
+        match shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
+            Ok(descriptor) => {
+                shm::unlink(name.as_str())?;
+                break descriptor;
+            }
+            Err(Errno::EXIST | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    };
+    ftruncate(&descriptor, len)?;
+    Ok(descriptor)
+}
+
+/// Makes an empty file, which grows as it is told to, and may be mapped privately. `name` is not used.
+pub fn make_file(_name: &str) -> Result<OwnedFd> {
+    loop {
+        let path = std::env::temp_dir().join(random_name());
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        match options.open(&path) {
+            Ok(file) => {
+                remove_file(path)?;
+                return Ok(file.into());
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns a name that nobody can guess, of at most 31 bytes with a slash in front (macOS's `PSHMNAMLEN`).
+///
+/// Forked processes have the same random keys: the process's number makes the names differ.
+fn random_name() -> String {
+    let number = RandomState::new().hash_one(std::process::id());
+    format!("fastload-{number:016x}")
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_differ() {
+        let (first, second) = (random_name(), random_name());
+        assert_ne!(first, second);
+        assert!(first.len() < 31);
+    }
+}

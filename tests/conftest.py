@@ -8,6 +8,7 @@ module names no size, are left out.
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,9 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.load_profile("fastload")
+
+# A shell has what it starts in the background ignore Ctrl-C, and so do the programs that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def forced_sizes() -> dict[str, int]:

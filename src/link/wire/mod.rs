@@ -9,11 +9,18 @@ mod packets;
 #[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
 mod stream;
 
-use std::os::fd::OwnedFd;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::cmsg_space;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::{Errno, Result};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 
 #[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
 pub(super) use packets::{KEEPS_DESCRIPTORS, Wire};
@@ -69,6 +76,50 @@ pub(super) enum Came {
     Nothing,
     /// Nothing any more.
     End,
+}
+
+/// Sends bytes, with a descriptor, in one call; returns how many.
+fn send_once(
+    end: &OwnedFd,
+    bytes: &[IoSlice<'_>],
+    descriptor: Option<BorrowedFd<'_>>,
+    flags: SendFlags,
+) -> Result<usize> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|descriptor| [descriptor]);
+    if let Some(descriptors) = &descriptors {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    sendmsg(end, bytes, &mut control, flags)
+}
+
+/// Returns what an error of [`send_once`] says of the piece, if it is one to go on after.
+fn unsent(error: Errno) -> Result<Sent> {
+    match error {
+        // the last: too many descriptors are on their way, until somebody reads
+        Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::TOOMANYREFS => Ok(Sent::Full),
+        Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Ok(Sent::Gone),
+        error => Err(error),
+    }
+}
+
+/// Receives bytes in one call; returns how many, and the descriptor that came with them.
+fn receive_once(
+    end: &OwnedFd,
+    into: &mut [u8],
+    flags: RecvFlags,
+) -> Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(end, &mut [IoSliceMut::new(into)], &mut control, flags)?;
+    let mut descriptor = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
+            descriptor = descriptors.next();
+        }
+    }
+    Ok((received.bytes, descriptor))
 }
 
 /// Waits for any of `polled`; a signal ends it early.

@@ -1,19 +1,14 @@
 //! A socket that keeps pieces apart (`SOCK_SEQPACKET`): Linux.
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, Result};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 
-use super::{Came, Kind, PIECE, Sent, wait_for_any};
+use super::{Came, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
 
 /// A descriptor that is on its way needs its sender's no more.
 pub(in crate::link) const KEEPS_DESCRIPTORS: bool = false;
@@ -47,32 +42,17 @@ impl Wire {
     ) -> Result<Sent> {
         let kind = [kind as u8];
         let bytes = [IoSlice::new(&kind), IoSlice::new(piece)];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = descriptor.map(|descriptor| [descriptor]);
-        if let Some(descriptors) = &descriptors {
-            control.push(SendAncillaryMessage::ScmRights(descriptors));
-        }
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        match sendmsg(&self.0, &bytes, &mut control, flags) {
-            Ok(_) => Ok(Sent::Done),
-            // the last: too many descriptors are on their way, until somebody reads
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::TOOMANYREFS) => Ok(Sent::Full),
-            Err(Errno::PIPE | Errno::CONNRESET) => Ok(Sent::Gone),
-            Err(error) => Err(error),
-        }
+        send_once(&self.0, &bytes, descriptor, flags).map_or_else(unsent, |_| Ok(Sent::Done))
     }
 
     /// Receives a piece, if one is there.
     pub(in crate::link) fn receive(&self) -> Result<Came> {
         let mut bytes = vec![0; PIECE + 1];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         loop {
-            let mut control = RecvAncillaryBuffer::new(&mut space);
-            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            let mut into = [IoSliceMut::new(&mut bytes)];
-            let received = match recvmsg(&self.0, &mut into, &mut control, flags) {
-                Ok(received) => received.bytes,
+            let (received, descriptor) = match receive_once(&self.0, &mut bytes, flags) {
+                Ok(received) => received,
                 Err(Errno::AGAIN) => return Ok(Came::Nothing),
                 // a reset end had unread pieces: what it sent itself is here still
                 Err(Errno::INTR | Errno::CONNRESET) => continue,
@@ -80,12 +60,6 @@ impl Wire {
             };
             if received == 0 {
                 return Ok(Came::End);
-            }
-            let mut descriptor = None;
-            for message in control.drain() {
-                if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
-                    descriptor = descriptors.next();
-                }
             }
             let kind = Kind::of(bytes[0]).ok_or(Errno::PROTO)?;
             bytes.truncate(received);

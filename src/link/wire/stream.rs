@@ -5,21 +5,16 @@
 //! comes of it: they are properties of the descriptors here. A process that another thread starts by fork and
 //! exec in between inherits one: nothing but its end comes of that.
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, FdFlags, Result, fcntl_setfd, ioctl_fionbio};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 
-use super::{Came, Kind, PIECE, Sent, wait_for_any};
+use super::{Came, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
 use crate::sync::{Mutex, lock};
 
 /// macOS may drop a descriptor that is on its way when its sender closes its own: it is kept until the other
@@ -116,22 +111,10 @@ impl Wire {
                 IoSlice::new(&head[HEAD.min(*sent)..]),
                 IoSlice::new(&piece[sent.saturating_sub(HEAD)..]),
             ];
-            let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-            let mut control = SendAncillaryBuffer::new(&mut space);
-            let descriptors = descriptor.map(|descriptor| [descriptor]);
-            if let Some(descriptors) = &descriptors
-                && *sent == 0
-            {
-                control.push(SendAncillaryMessage::ScmRights(descriptors));
-            }
-            match sendmsg(&self.end, &bytes, &mut control, QUIET) {
+            let first = descriptor.filter(|_| *sent == 0);
+            match send_once(&self.end, &bytes, first, QUIET) {
                 Ok(more) => *sent += more,
-                // the last: too many descriptors are on their way, until somebody reads
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::TOOMANYREFS) => {
-                    return Ok(Sent::Full);
-                }
-                Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => return Ok(Sent::Gone),
-                Err(error) => return Err(error),
+                Err(error) => return unsent(error),
             }
         }
         *sent = 0;
@@ -160,21 +143,14 @@ impl Wire {
     fn read(&self, reading: &mut Reading, missing: usize) -> Result<usize> {
         let start = reading.bytes.len();
         reading.bytes.resize(start + missing, 0);
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [IoSliceMut::new(&mut reading.bytes[start..])];
-        let received = recvmsg(&self.end, &mut into, &mut control, RecvFlags::empty());
-        let bytes = received.as_ref().map_or(0, |received| received.bytes);
+        let received = receive_once(&self.end, &mut reading.bytes[start..], RecvFlags::empty());
+        let bytes = received.as_ref().map_or(0, |(bytes, _)| *bytes);
         reading.bytes.truncate(start + bytes);
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                for descriptor in descriptors {
-                    fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
-                    reading.descriptor = Some(descriptor);
-                }
-            }
+        if let (_, Some(descriptor)) = received? {
+            fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
+            reading.descriptor = Some(descriptor);
         }
-        received.map(|_| bytes)
+        Ok(bytes)
     }
 
     /// Waits for some time; tells whether the other end is closed then. One that has finished is not closed.

@@ -61,6 +61,7 @@ from fastload._process import sample_seeds as sample_seeds
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
 from fastload._tuning import Tuner as Tuner
+from fastload._tuning import Watch as Watch
 from fastload._tuning import Window as Window
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "Text",
     "Tokens",
     "Tuner",
+    "Watch",
     "Window",
     "WorkerLink",
     "__version__",

@@ -1,5 +1,6 @@
 """The tuner of the extension module; re-exported by `_lib`."""
 
+from collections.abc import Callable
 from typing import final
 
 @final
@@ -125,3 +126,24 @@ class Tuner:
         """
     def rearm(self) -> None:
         """Tries anew, as at the begin of an epoch, what was settled some minutes ago."""
+
+@final
+class Watch:
+    """A call that is due after some time and some batches."""
+
+    def __new__(cls) -> Watch: ...
+    def set(self, seconds: float, batches: int, look: Callable[[], object]) -> None:
+        """Has `look` called once, by a `tick`, in place of any other.
+
+        Args:
+            seconds: How long after now, at the earliest.
+            batches: After how many further batches, at the earliest.
+            look: What is called.
+        """
+
+    def tick(self) -> bool:
+        """Counts a batch, and calls what is due; tells whether anything was.
+
+        Raises:
+            Exception: The error of the call.
+        """

@@ -6,7 +6,6 @@ nothing here does anything.
 """
 
 import logging
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Sized
 from typing import Any
@@ -27,9 +26,6 @@ class Paced(Elastic):
 
     _kind: str
     _tuner: Online | None = None
-    _look: Callable[[], object] | None = None
-    _look_from_s = 0.0
-    _look_after = 0
     _goal: int | None = None
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:  # noqa: ARG002
@@ -58,8 +54,7 @@ class Paced(Elastic):
             batches: After how many further batches, at the earliest.
             look: What is called.
         """
-        self._look_from_s, self._look_after = time.perf_counter() + seconds, batches
-        self._look = look
+        self._due.set(seconds, batches, look)
 
     def _was_set(self) -> None:
         self._goal = None
@@ -99,7 +94,7 @@ class Paced(Elastic):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter:
-            self._pace = Pace()
+            self._pace, self._due = Pace(), _lib.Watch()
         super()._reset(loader, first_iter)
         if self._tuner is not None:
             self._tuner.attach(self)
@@ -121,11 +116,7 @@ class Paced(Elastic):
         except StopIteration:
             self._tuner.pause(self)
             raise
-        self._look_after -= 1
-        if self._look and self._look_after <= 0 and time.perf_counter() >= self._look_from_s:
-            look, self._look = self._look, None
-            look()
-        elif self._goal is not None:
+        if not self._due.tick() and self._goal is not None:
             self._grow(self._goal, self._tuner)
         self._pace.returned()
         return batch

@@ -72,6 +72,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbers::ints, module)?)?;
     module.add_class::<tune::Window>()?;
     module.add_class::<tune::Tuner>()?;
+    module.add_class::<watch::Watch>()?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;
     module.add_function(wrap_pyfunction!(shapes::shapes, module)?)?;

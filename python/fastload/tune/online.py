@@ -110,7 +110,7 @@ class Online:
 
     def attach(self, tuned: Tuned) -> None:
         """Tunes an iterator's work from now on, which began with the settings of now."""
-        self._tuned = weakref.ref(tuned)  # the same for the same one
+        self._tuned = weakref.ref(tuned)
         self._since = time.perf_counter()
         self._gauge = self._gauge or Gauge()
         if not self._unread:
@@ -141,12 +141,12 @@ class Online:
 
     def _look(self, attached: weakref.ref[Tuned]) -> None:
         """Decides, at the end of a window of what was attached."""
-        if attached is not self._tuned or not self._looking.acquire(blocking=False):
+        tuned = attached()
+        if tuned is None or not self._is_attached(tuned):
+            return
+        if not self._looking.acquire(blocking=False):
             return
         try:
-            tuned = attached()
-            if tuned is None:
-                return
             self._unread = False
             window = self._measured(tuned, self._clock.passed(), memory_share())
             self._partial, self._since = None, time.perf_counter()

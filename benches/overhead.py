@@ -2,37 +2,43 @@
 
 1,000,000 x 32 float32 and their labels, shuffled, batches of 1024: the smallest batches that a training
 takes are the ones that measuring costs most of. Two threads that are only advised, so that nothing is changed,
-beside the same with `tune=False`. Runs of three seconds, a window of the tuner or more each, in turn: the
-ratio is taken within each pair. Beside it, what `next` spends in the tuner, by the clock: a machine that
-does something else, too, hides a thousandth in what rounds differ by. The counters of the stream itself are never off; they are two readings
+beside the same with `tune=False`. This machine's rate changes by a tenth within seconds, so epochs of some 40 ms
+are taken in turn, each pair in the other order than the one before; a round is 100 pairs, and its figure the
+ratio of the sums. Windows of the tuner go on from epoch to epoch, and end where they end. Beside it, what `next`
+spends in the tuner, by the clock. The counters of the stream itself are never off; they are two readings
 of the clock and some additions for each batch.
 """
 
-import functools
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from _contest import SPEED, Bench, interleave
+from _contest import Bench
 from torch.utils.data import DataLoader, TensorDataset
 
 import fastload
 
 ROWS, WIDTH, BATCH_SIZE = 1_000_000, 32, 1024
-ON, OFF = "measured", "tune=False"
-RUN_S = 3.0
+PAIRS = 100
 
 
-def pace(loader: DataLoader[Any]) -> dict[str, float]:
-    """Takes epochs for some seconds."""
-    samples, began_s = 0, time.perf_counter()
-    while time.perf_counter() < began_s + RUN_S:
-        for _ in loader:
-            pass
-        samples += ROWS
-    return {SPEED: samples / (time.perf_counter() - began_s)}
+def epoch_s(loader: DataLoader[Any]) -> float:
+    """Takes an epoch; returns how long it was."""
+    began_s = time.perf_counter()
+    for _ in loader:
+        pass
+    return time.perf_counter() - began_s
+
+
+def loss(measured: DataLoader[Any], bare: DataLoader[Any]) -> float:
+    """Returns by how many per cent measuring slows epochs down, over pairs of them."""
+    spent_s = {measured: 0.0, bare: 0.0}
+    for pair in range(PAIRS):
+        for loader in (measured, bare) if pair % 2 else (bare, measured):
+            spent_s[loader] += epoch_s(loader)
+    return 100 * (spent_s[measured] / spent_s[bare] - 1)
 
 
 class Clock:
@@ -59,26 +65,25 @@ class Clock:
 
 def main() -> None:
     """Runs the bench."""
-    bench = Bench(__doc__, rounds=15)
+    bench = Bench(__doc__, rounds=25)
     rows = TensorDataset(torch.randn(ROWS, WIDTH), torch.randint(0, 10, (ROWS,)))
-    loaders = {
-        who: fastload.Loader(rows, BATCH_SIZE, shuffle=True, num_workers=2, tune=tune)
-        for who, tune in ((ON, True), (OFF, False))
-    }
-    for loader in loaders.values():
-        pace(loader)
-    figures = interleave(
-        {who: functools.partial(pace, loader) for who, loader in loaders.items()}, bench.rounds
+    measured, bare = (
+        fastload.Loader(rows, BATCH_SIZE, shuffle=True, num_workers=2, tune=tune)
+        for tune in (True, False)
     )
-    bench.show("Rows in memory", figures, digits=0)
-    pairs = zip(figures[ON][SPEED], figures[OFF][SPEED], strict=True)
-    losses = [100 * (1 - on / off) for on, off in pairs]
-    bench.say(f"losses from {min(losses):.2f} to {max(losses):.2f} %")
-    bench.claim("what measuring costs, % of samples/s", statistics.median(losses), 0.5)
+    loss(measured, bare)
+    losses = [loss(measured, bare) for _ in range(bench.rounds)]
+    quartiles = statistics.quantiles(losses, n=4)
+    bench.say(
+        f"slower by {min(losses):.2f} to {max(losses):.2f} % in rounds of {PAIRS} pairs, "
+        f"half of them between {quartiles[0]:.2f} and {quartiles[2]:.2f} %"
+    )
+    bench.claim("what measuring costs, % of the time", statistics.median(losses), 0.5)
     clock = Clock()
-    clock.watch(loaders[ON].tuner, ("attach", "_look", "pause"))
+    clock.watch(measured.tuner, ("attach", "_look", "pause"))
     began_s = time.perf_counter()
-    pace(loaders[ON])
+    for _ in range(PAIRS):
+        epoch_s(measured)
     share = 100 * clock.spent_s / (time.perf_counter() - began_s)
     bench.claim("time that the tuner takes in next, %", share, 0.5)
     bench.close()

@@ -30,6 +30,7 @@ pub mod scan;
 pub mod stats;
 pub mod stream;
 pub mod sync;
+pub mod together;
 pub mod tune;
 
 #[cfg(feature = "python")]

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub struct Pool {
     state: Mutex<State>,
     work: Condvar,
     ended: Condvar,
+    /// No thread is started any more; set under the lock.
+    closed: AtomicBool,
     birth: u64,
 }
 
@@ -66,8 +68,6 @@ struct State {
     over: Vec<ThreadId>,
     /// Idle threads end at once instead of lingering.
     leaving: bool,
-    /// No thread is started any more.
-    closed: bool,
 }
 
 impl std::fmt::Debug for State {
@@ -98,6 +98,7 @@ impl Pool {
             state: Mutex::new(State::default()),
             work: Condvar::new(),
             ended: Condvar::new(),
+            closed: AtomicBool::new(false),
             birth: fork::generation(),
         }
     }
@@ -126,7 +127,7 @@ impl Pool {
     /// Adds a source. Its work is announced by [`Crew::notify`].
     pub fn register(&self, source: Arc<dyn Source>) -> Result<()> {
         let mut state = lock(&self.state);
-        if state.closed {
+        if self.is_closed() {
             return Err(Error::Closed);
         }
         state.sources.push(source);
@@ -152,13 +153,13 @@ impl Pool {
 
     /// Whether the threads were ended for good.
     pub fn is_closed(&self) -> bool {
-        lock(&self.state).closed
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Tells why nobody works: threads were ended for good, or none can be started.
     pub fn check(&self) -> Result<()> {
         let mut state = lock(&self.state);
-        if state.closed {
+        if self.is_closed() {
             return Err(Error::Closed);
         }
         match state.refused.take() {
@@ -178,7 +179,7 @@ impl Pool {
     /// Returns whether some source was left.
     pub fn shutdown(&self, limit: Duration) -> bool {
         let mut state = lock(&self.state);
-        state.closed = true;
+        self.closed.store(true, Ordering::Relaxed);
         let sources = std::mem::take(&mut state.sources);
         self.end(state, limit, |state| state.threads == 0);
         !sources.is_empty()
@@ -202,7 +203,7 @@ impl Pool {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        state.leaving = state.closed;
+        state.leaving = self.is_closed();
         let ended = state.reap();
         drop(state);
         for handle in ended {
@@ -223,7 +224,7 @@ impl Pool {
         let permitted = largest + state.sources.len().saturating_sub(1);
         let mut missing = pieces.saturating_sub(state.idle);
         drop(state.reap());
-        while missing > 0 && state.threads < permitted && !state.closed {
+        while missing > 0 && state.threads < permitted && !self.is_closed() {
             state.started += 1;
             let thread = std::thread::Builder::new()
                 .name(format!("fastload-{}", state.started))
@@ -247,7 +248,7 @@ impl Pool {
             let seen = state.signals;
             let mut worked = false;
             for _ in 0..state.sources.len() {
-                if state.sources.is_empty() || state.closed {
+                if state.sources.is_empty() || self.is_closed() {
                     break;
                 }
                 state.next = (state.next + 1) % state.sources.len();
@@ -258,7 +259,7 @@ impl Pool {
                 drop(source);
                 state = lock(&self.state);
             }
-            if state.closed {
+            if self.is_closed() {
                 break;
             }
             if worked || state.signals != seen {
@@ -276,7 +277,7 @@ impl Pool {
                 left = deadline.saturating_duration_since(Instant::now());
             }
             state.idle -= 1;
-            if state.signals == seen || state.closed {
+            if state.signals == seen || self.is_closed() {
                 break;
             }
         }

@@ -1,13 +1,11 @@
 //! Large batches of Python's samples, written by several threads.
 //!
-//! Owns how the samples are divided: neighbours, some pieces for each thread. The threads end before the call
-//! does, so that nothing of them is left to a fork.
-
-use std::thread;
+//! Owns how the samples are divided: neighbours, some pieces for each thread.
 
 use super::array::{Array, Side};
 use super::pad::Layout;
 use crate::sync::{Mutex, lock};
+use crate::together::together;
 
 /// Bytes that are worth a thread of their own: writing them takes some ten times as long as starting it.
 const PART: usize = 1 << 20;
@@ -36,18 +34,10 @@ impl Layout {
             .zip(out.chunks_mut((each * place).max(1)));
         let parts = Mutex::new(parts);
         let next = || lock(&parts).next();
-        let work = || {
+        together(threads, &|| {
             while let Some((samples, out)) = next() {
                 self.write(samples.iter().copied(), side, fill, out);
             }
-        };
-        thread::scope(|scope| {
-            for _ in 1..threads {
-                if thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                    break; // the others write its part, too
-                }
-            }
-            work();
         });
     }
 }

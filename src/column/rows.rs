@@ -168,6 +168,12 @@ impl Rows {
         self.copy_one(self.start(index), out);
     }
 
+    /// Returns the memory of the row at `index`, which must be below [`Rows::len`], of rows that are one element.
+    #[inline]
+    pub(super) fn row(&self, index: usize) -> &[u8] {
+        self.view.bytes(self.start(index), self.row_bytes)
+    }
+
     /// Returns the memory of the rows of `range` if they lie one after the other.
     pub(super) fn block(&self, range: Range<usize>) -> Option<&[u8]> {
         let is_block = self.strides.is_none()

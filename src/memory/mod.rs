@@ -10,9 +10,9 @@ pub mod arena;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arenas;
 mod block;
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 mod deposit;
-#[cfg(any(target_os = "macos", all(target_os = "linux", feature = "posix_shm")))]
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(memfd)))]
 #[path = "deposit_by_copy.rs"]
 mod deposit;
 pub mod destination;
@@ -20,7 +20,7 @@ pub mod dtype;
 mod free_list;
 mod gather;
 pub mod lease;
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 mod mappings;
 mod owner;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -28,7 +28,7 @@ mod shared;
 mod size_class;
 pub mod slab;
 mod transfer;
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 mod userfault;
 pub mod view;
 pub mod writer;

@@ -20,8 +20,7 @@ impl Run {
             Ok(shapes) => shapes,
             Err(error) => return Some(Ok(self.refused(error))),
         };
-        let known = shapes.into_iter().map(|leaf| leaf.into_iter().collect());
-        let Some(shapes) = known.collect::<Option<Vec<Vec<_>>>>() else {
+        let Some(shapes) = shapes.into_iter().collect::<Option<Vec<_>>>() else {
             return Some(leaves.map(|place| self.apart(place, indices)).collect());
         };
         Some(Ok(self.rows(shapes, indices)))

@@ -27,15 +27,17 @@ impl Run {
             Ok(shapes) => shapes,
             Err(error) => return Ok(Slot::refused(error)),
         };
-        if self.program.leaves[place].kind() == Kind::Lists && !matches!(rule.how, How::Apart) {
-            let is_array =
-                |shape: &Option<Shape>| shape.as_ref().is_some_and(|shape| !shape.contains(&0));
-            if !shapes.iter().all(is_array) {
+        let is_apart = matches!(rule.how, How::Apart);
+        if self.program.leaves[place].kind() == Kind::Lists && !is_apart {
+            let are_arrays = shapes
+                .as_ref()
+                .is_some_and(|shapes| !shapes.iter().any(|shape| shape.contains(&0)));
+            if !are_arrays {
                 return Ok(Slot::refused(Error::Unsure));
             }
         }
-        match shapes.into_iter().collect::<Option<Vec<_>>>() {
-            Some(shapes) if !matches!(rule.how, How::Apart) => {
+        match shapes {
+            Some(shapes) if !is_apart => {
                 let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);
                 Ok(slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices))))
             }
@@ -43,19 +45,24 @@ impl Run {
         }
     }
 
-    /// The shape of each sample; None for one that is not known yet, or is no array.
-    pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Vec<Option<Shape>>> {
+    /// The shape of each sample; None where one is not known yet, or is no array.
+    pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Option<Vec<Shape>>> {
         let leaf = &self.program.leaves[place];
         let index = |position| self.program.resolve(indices.get(position));
-        let shapes = (0..indices.len()).map(|position| {
+        let mut shapes = Vec::with_capacity(indices.len());
+        let mut all_known = true;
+        for position in 0..indices.len() {
             if position + AHEAD < indices.len()
                 && let Ok(ahead) = index(position + AHEAD)
             {
                 leaf.prefetch_shape(ahead);
             }
-            leaf.shape(index(position)?)
-        });
-        shapes.collect()
+            match leaf.shape(index(position)?)? {
+                Some(shape) => shapes.push(shape),
+                None => all_known = false, // an error of a later sample comes first
+            }
+        }
+        Ok(all_known.then_some(shapes))
     }
 
     /// Makes a slot for each sample.

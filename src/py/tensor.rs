@@ -10,6 +10,7 @@ use crate::collate::Dense;
 use crate::memory::{Destination, Dtype, Foreign, Transfer, View};
 use crate::order::Indices;
 use crate::program::Program;
+use crate::sync::Arc;
 
 /// Makes the tensor of a field; of memory that torch owns, hands back the tensor that owns it.
 pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
@@ -88,7 +89,7 @@ pub(super) fn transfer(
 }
 
 /// Reads a one-dimensional int64 tensor.
-pub(super) fn indices(tensor: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+pub(super) fn indices(tensor: &Bound<'_, PyAny>) -> PyResult<Arc<[i64]>> {
     let (pointer, len) = memory(tensor)?;
     if tensor.getattr("dtype")?.str()?.to_string_lossy() != "torch.int64" {
         return Err(PyTypeError::new_err("indices must be an int64 tensor"));

@@ -1,5 +1,7 @@
 //! What a sample costs, as far as it is known, and what follows from it.
 
+use std::time::Duration;
+
 /// A chunk is sized to cost about this much, in nanoseconds: far above what a claim costs, far
 /// below what a consumer would notice.
 const CHUNK_NS: f64 = 100_000.0;
@@ -11,6 +13,10 @@ const CHEAP_NS: f64 = 50_000.0;
 
 /// No thread is woken for a batch that costs less than this, in nanoseconds.
 const TINY_NS: f64 = 5_000.0;
+
+/// For how long a consumer looks for a cheap batch that somebody makes before it sleeps: about as long as being
+/// woken takes. The model checker knows no time.
+pub(super) const LOOK: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 30 });
 
 /// Weight of the newest measurement.
 const WEIGHT: f64 = 0.1;

@@ -9,6 +9,7 @@
 //! itself, within the same permits. The bound is at submission: [`Stream::has_room`] is asked before
 //! [`Stream::submit`], nothing ever waits for room, and so nothing can deadlock.
 
+mod claims;
 mod completion;
 mod cost;
 mod flight;
@@ -156,6 +157,11 @@ impl<W: Work> Stream<W> {
             }
         }
         let asleep_from = Instant::now();
+        while state.is_cheap(&self.shared.work) && asleep_from.elapsed() < cost::LOOK {
+            drop(state);
+            std::thread::yield_now();
+            state = lock(&self.shared.state);
+        }
         if state.is_asleep() {
             drop(state);
             self.shared.crew.notify(1);

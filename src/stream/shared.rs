@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::pool::{Crew, Source};
 use crate::stats::Stages;
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
 
 use super::Completion;
 use super::flight::{Claim, Next};
@@ -37,17 +37,19 @@ fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl<W: Work> Shared<W> {
-    fn begin(&self, seq: u64, task: W::Task) {
+    /// Begins a batch, and returns what this thread goes on with.
+    fn begin(&self, seq: u64, task: W::Task) -> Option<Claim<W>> {
         let samples = self.work.samples(&task);
         let batch = guarded(|| self.work.begin(task));
         let mut state = lock(&self.state);
         let next = state.begun(seq, batch);
-        state.leave(false);
-        // This thread goes on with the batch; others that passed it by meanwhile are called back.
-        let others = state.pieces(samples).saturating_sub(1);
+        let claim = state.go_on(&self.work);
+        // Others that passed the batch by meanwhile are called back.
+        let others = state.helpers(samples, 1);
         drop(state);
-        self.follow(seq, next, Stages::default());
+        self.follow(seq, next);
         self.crew.notify(others);
+        claim
     }
 
     fn fetch(&self, seq: u64, batch: Arc<W::Batch>, range: std::ops::Range<usize>) {
@@ -83,7 +85,7 @@ impl<W: Work> Shared<W> {
         let next = state.completed(&self.work, seq, failures.len(), 1, failures);
         state.leave(false);
         drop(state);
-        self.follow(seq, next, Stages::default());
+        self.follow(seq, next);
         if left {
             self.crew.notify(1);
         }
@@ -121,18 +123,17 @@ impl<W: Work> Shared<W> {
         let mut state = lock(&self.state);
         state.observe(count, elapsed);
         let next = state.completed(&self.work, seq, over, 1, failures);
-        if let Next::Finish(_) = next {
+        if let Next::Finish(batch) = next {
             drop(state);
-            self.follow(seq, next, stages);
-            lock(&self.state).leave(true);
-        } else {
-            state.stats.add(&stages);
-            state.leave(true);
-            let waiting = usize::from(state.has_tight_stages());
-            drop(state);
-            self.crew.notify(waiting);
-            self.follow(seq, next, Stages::default());
+            let result = guarded(|| self.work.finish(batch, &mut stages));
+            state = lock(&self.state);
+            state.arrived(seq, result);
         }
+        state.stats.add(&stages);
+        state.leave(true);
+        let waiting = usize::from(state.has_tight_stages());
+        self.announce(state);
+        self.crew.notify(waiting);
     }
 
     /// Hands out the completion of a sample; only within a turn.
@@ -144,20 +145,27 @@ impl<W: Work> Shared<W> {
     }
 
     /// Does what the end of a sample brings with it.
-    fn follow(&self, seq: u64, next: Next<W>, mut stages: Stages) {
-        match next {
+    fn follow(&self, seq: u64, next: Next<W>) {
+        let state = match next {
             Next::Nothing => return,
-            Next::Arrived => {}
+            Next::Arrived => lock(&self.state),
             Next::Finish(batch) => {
+                let mut stages = Stages::default();
                 let result = guarded(|| self.work.finish(batch, &mut stages));
                 let mut state = lock(&self.state);
                 state.stats.add(&stages);
                 state.arrived(seq, result);
+                state
             }
-        }
-        let state = lock(&self.state);
-        if state.waiting > 0 && state.is_ready() {
-            drop(state);
+        };
+        self.announce(state);
+    }
+
+    /// Wakes the consumer, if it waits for what is there now.
+    fn announce(&self, state: MutexGuard<'_, State<W>>) {
+        let is_awaited = state.is_awaited();
+        drop(state);
+        if is_awaited {
             self.ready.notify_all();
         }
     }
@@ -171,22 +179,28 @@ impl<W: Work> Shared<W> {
     /// Samples were completed by another executor.
     pub(super) fn completed(&self, seq: u64, count: usize, failures: Vec<(usize, Error)>) {
         let next = lock(&self.state).completed(&self.work, seq, count, 0, failures);
-        self.follow(seq, next, Stages::default());
+        self.follow(seq, next);
     }
 }
 
 impl<W: Work> Source for Shared<W> {
     fn turn(&self) -> bool {
-        let claim = lock(&self.state).claim(&self.work);
-        match claim {
-            None => return false,
-            Some(Claim::Begin(seq, task)) => self.begin(seq, task),
-            Some(Claim::Fetch(seq, batch, range)) => self.fetch(seq, batch, range),
-            Some(Claim::Compute(seq, batch, chunk)) => {
-                self.compute(seq, batch, chunk, Vec::new(), Stages::default());
-            }
+        let mut claim = lock(&self.state).claim(&self.work);
+        let worked = claim.is_some();
+        while let Some(next) = claim {
+            claim = match next {
+                Claim::Begin(seq, task) => self.begin(seq, task),
+                Claim::Fetch(seq, batch, range) => {
+                    self.fetch(seq, batch, range);
+                    None
+                }
+                Claim::Compute(seq, batch, chunk) => {
+                    self.compute(seq, batch, chunk, Vec::new(), Stages::default());
+                    None
+                }
+            };
         }
-        true
+        worked
     }
 
     fn threads(&self) -> usize {

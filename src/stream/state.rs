@@ -7,20 +7,20 @@
 //! turns that hold the batch; a flight whose `open` reaches 0 is finished by exactly one thread.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
 use super::cost::Cost;
-use super::flight::{Body, Claim, Flight, Next};
-use super::work::{Chunk, Work};
+use super::flight::{Body, Flight, Next};
+use super::work::Work;
 use super::{Limits, Ready};
 
 /// See the module's documentation.
 pub(super) struct State<W: Work> {
-    flights: VecDeque<Flight<W>>,
+    pub(super) flights: VecDeque<Flight<W>>,
     pub(super) limits: Limits,
     pub(super) stats: Stats,
     pub(super) cancelled: bool,
@@ -29,10 +29,10 @@ pub(super) struct State<W: Work> {
     next_seq: u64,
     planned_bytes: usize,
     /// Bytes of samples that are fetched and wait to be computed.
-    fetched_bytes: usize,
-    threads: usize,
-    fetching: usize,
-    computing: usize,
+    pub(super) fetched_bytes: usize,
+    pub(super) threads: usize,
+    pub(super) fetching: usize,
+    pub(super) computing: usize,
     cost: Cost,
 }
 
@@ -96,7 +96,14 @@ impl<W: Work> State<W> {
         }
         let worthless = self.cost.is_tiny(samples)
             || self.cost.is_cheap(samples) && 2 * self.ready() >= self.limits.depth;
-        (seq, if worthless { 0 } else { self.pieces(samples) })
+        (
+            seq,
+            if worthless {
+                0
+            } else {
+                self.helpers(samples, 0)
+            },
+        )
     }
 
     /// How many batches are finished and not taken.
@@ -132,83 +139,19 @@ impl<W: Work> State<W> {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// In how many pieces free threads can work on this many samples at once.
-    pub(super) fn pieces(&self, samples: usize) -> usize {
-        let free = self.limits.threads.saturating_sub(self.threads);
-        samples.div_ceil(self.chunk()).max(1).min(free)
+    /// How many free threads can work on this many samples at once, beside `others`. Where batches are
+    /// cheap, the consumer is one of them.
+    pub(super) fn helpers(&self, samples: usize, others: usize) -> usize {
+        let consumers = usize::from(self.cost.is_cheap(samples));
+        let called = self.limits.threads.saturating_sub(consumers).max(1);
+        let free = called.saturating_sub(self.threads);
+        let pieces = samples.div_ceil(self.chunk()).max(1);
+        pieces.saturating_sub(others).min(free)
     }
 
     /// Samples per claim.
-    fn chunk(&self) -> usize {
+    pub(super) fn chunk(&self) -> usize {
         self.cost.chunk(self.limits.max_chunk)
-    }
-
-    /// Lets a thread in, if permits allow, and gives it work.
-    pub(super) fn claim(&mut self, work: &W) -> Option<Claim<W>> {
-        if self.cancelled || self.threads >= self.limits.threads {
-            return None;
-        }
-        let claim = self.find(work)?;
-        match claim {
-            Claim::Begin(..) => {}
-            Claim::Fetch(..) => self.fetching += 1,
-            Claim::Compute(..) => self.computing += 1,
-        }
-        self.threads += 1;
-        self.note_threads();
-        Some(claim)
-    }
-
-    fn find(&mut self, work: &W) -> Option<Claim<W>> {
-        let (chunk, fetches) = (self.chunk(), work.fetches());
-        let may_fetch = self.fetching < self.limits.fetch;
-        // The oldest batch is always fetched for: it is what the consumer waits for.
-        let within = self.is_within_budget();
-        let oldest = self.flights.front().map(|flight| flight.seq);
-        let may_compute = self.computing < self.limits.compute;
-        for flight in &mut self.flights {
-            let batch = match &flight.body {
-                Body::Waiting(_) => match std::mem::replace(&mut flight.body, Body::Beginning) {
-                    Body::Waiting(task) => {
-                        flight.begun = Some(Instant::now());
-                        return Some(Claim::Begin(flight.seq, task));
-                    }
-                    other => {
-                        flight.body = other;
-                        continue;
-                    }
-                },
-                Body::Begun(batch) => batch,
-                Body::Beginning | Body::Over => continue,
-            };
-            if may_compute && !flight.fetched.is_empty() {
-                let first = flight.fetched.len().saturating_sub(chunk);
-                let samples = flight.fetched.split_off(first);
-                let bytes = samples
-                    .iter()
-                    .map(|(_, fetched)| work.fetched_bytes(fetched));
-                self.fetched_bytes -= bytes.sum::<usize>();
-                flight.open += 1; // the turn itself, which holds the batch until its end
-                let chunk = Chunk::Fetched(samples);
-                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
-            }
-            let range = flight.unclaimed..flight.samples.min(flight.unclaimed + chunk);
-            if range.is_empty() {
-                continue;
-            }
-            if fetches && may_fetch && (within || oldest == Some(flight.seq)) {
-                flight.unclaimed = range.end;
-                flight.open += 1;
-                return Some(Claim::Fetch(flight.seq, batch.clone(), range));
-            }
-            if !fetches && may_compute {
-                flight.unclaimed = range.end;
-                flight.open += 1;
-                let chunk = Chunk::Range(range);
-                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
-            }
-        }
-        None
     }
 
     /// Whether what is planned and fetched leaves room to fetch ahead.
@@ -369,6 +312,11 @@ impl<W: Work> State<W> {
             state: flight.state,
             output: flight.result?,
         })
+    }
+
+    /// Whether a consumer waits for what can be taken now.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting > 0 && self.is_ready()
     }
 
     /// Whether [`State::take`] would return a result.

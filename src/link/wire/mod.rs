@@ -4,9 +4,9 @@
 //! a length in front. Refuses to wait, but for the end of the other process. Invariant: a piece comes whole or
 //! not at all, and the descriptor that comes with it is the one that it was sent with, or none.
 
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 mod packets;
-#[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
+#[cfg(not(memfd))]
 mod stream;
 
 use std::io::{IoSlice, IoSliceMut};
@@ -22,9 +22,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 pub(super) use packets::{KEEPS_DESCRIPTORS, Wire};
-#[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
+#[cfg(not(memfd))]
 pub(super) use stream::{KEEPS_DESCRIPTORS, Wire};
 
 /// Most bytes of a piece.

@@ -5,14 +5,14 @@
 //! [`create`] returns never changes its size. Sources: `memfd_create(2)`; of macOS `shm_open(2)` and
 //! `bsd/kern/posix_shm.c`, for the manual leaves out what it refuses.
 
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 mod memfd;
-#[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
+#[cfg(not(memfd))]
 mod posix;
 
-#[cfg(all(target_os = "linux", not(feature = "posix_shm")))]
+#[cfg(memfd)]
 use memfd as system;
-#[cfg(not(all(target_os = "linux", not(feature = "posix_shm"))))]
+#[cfg(not(memfd))]
 use posix as system;
 
 pub use system::make_file;

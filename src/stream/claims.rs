@@ -1,0 +1,88 @@
+//! Which work a thread is given: some samples of the oldest batch that has any, within the permits.
+
+use std::time::Instant;
+
+use super::flight::{Body, Claim};
+use super::state::State;
+use super::work::{Chunk, Work};
+
+impl<W: Work> State<W> {
+    /// Lets a thread in, if permits allow, and gives it work.
+    pub(super) fn claim(&mut self, work: &W) -> Option<Claim<W>> {
+        if self.threads >= self.limits.threads {
+            return None;
+        }
+        let claim = self.find(work)?;
+        self.threads += 1;
+        self.note_threads();
+        Some(claim)
+    }
+
+    /// Gives a thread that has begun a batch its next work, or lets it leave.
+    pub(super) fn go_on(&mut self, work: &W) -> Option<Claim<W>> {
+        let is_permitted = self.threads <= self.limits.threads;
+        let claim = is_permitted.then(|| self.find(work)).flatten();
+        if claim.is_none() {
+            self.leave(false);
+        }
+        claim
+    }
+
+    fn find(&mut self, work: &W) -> Option<Claim<W>> {
+        if self.cancelled {
+            return None;
+        }
+        let (chunk, fetches) = (self.chunk(), work.fetches());
+        let may_fetch = self.fetching < self.limits.fetch;
+        // The oldest batch is always fetched for: it is what the consumer waits for.
+        let within = self.is_within_budget();
+        let oldest = self.flights.front().map(|flight| flight.seq);
+        let may_compute = self.computing < self.limits.compute;
+        for flight in &mut self.flights {
+            let batch = match &flight.body {
+                Body::Waiting(_) => match std::mem::replace(&mut flight.body, Body::Beginning) {
+                    Body::Waiting(task) => {
+                        flight.begun = Some(Instant::now());
+                        return Some(Claim::Begin(flight.seq, task));
+                    }
+                    other => {
+                        flight.body = other;
+                        continue;
+                    }
+                },
+                Body::Begun(batch) => batch,
+                Body::Beginning | Body::Over => continue,
+            };
+            if may_compute && !flight.fetched.is_empty() {
+                let first = flight.fetched.len().saturating_sub(chunk);
+                let samples = flight.fetched.split_off(first);
+                let bytes = samples
+                    .iter()
+                    .map(|(_, fetched)| work.fetched_bytes(fetched));
+                self.fetched_bytes -= bytes.sum::<usize>();
+                self.computing += 1;
+                flight.open += 1; // the turn itself, which holds the batch until its end
+                let chunk = Chunk::Fetched(samples);
+                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
+            }
+            let range = flight.unclaimed..flight.samples.min(flight.unclaimed + chunk);
+            if range.is_empty() {
+                continue;
+            }
+            if fetches && may_fetch && (within || oldest == Some(flight.seq)) {
+                self.fetching += 1;
+                flight.unclaimed = range.end;
+                flight.open += 1;
+                return Some(Claim::Fetch(flight.seq, batch.clone(), range));
+            }
+            if !fetches && may_compute {
+                self.computing += 1;
+                flight.unclaimed = range.end;
+                flight.open += 1;
+                let chunk = Chunk::Range(range);
+                return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,169 @@
+//! Work of one call, done together with threads of the pool.
+//!
+//! Owns the wait: the caller works, too, and returns when nobody else does any more, so that the work may borrow
+//! from it; and it is done also where no thread can be started. Refuses to know what the work is, but that whoever
+//! does it takes its share of what is left.
+#![allow(unsafe_code)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::PoisonError;
+
+use crate::pool::{Crew, Pool, Source};
+use crate::sync::{Arc, Condvar, Mutex, lock};
+
+struct Shared {
+    work: *const (),
+    /// Does the work that it is given, which is of the type that it was made for.
+    call: unsafe fn(*const ()),
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many threads may still come.
+    places: usize,
+    active: usize,
+    panicked: bool,
+}
+
+// SAFETY: what is pointed to may be shared between threads, and a thread uses the pointer only while it is counted
+// as active; `together` does not return before none is, and lets none come afterwards.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Source for Shared {
+    fn turn(&self) -> bool {
+        let mut state = lock(&self.state);
+        if state.places == 0 {
+            return false;
+        }
+        state.places -= 1;
+        state.active += 1;
+        drop(state);
+        // SAFETY: this thread is counted as active, so that the work lives; it is what `call` was made for.
+        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (self.call)(self.work) }));
+        let mut state = lock(&self.state);
+        state.active -= 1;
+        state.panicked |= outcome.is_err();
+        drop(state);
+        self.left.notify_one();
+        true
+    }
+
+    fn threads(&self) -> usize {
+        let state = lock(&self.state);
+        state.places + state.active
+    }
+
+    fn active(&self) -> usize {
+        lock(&self.state).active
+    }
+}
+
+/// Runs `work` here and on up to `threads - 1` threads of the pool, and returns when it is over everywhere.
+///
+/// # Panics
+///
+/// Where the work does, also on another thread.
+pub fn together<F: Fn() + Sync>(threads: usize, work: &F) {
+    if threads <= 1 {
+        return work();
+    }
+    let shared = Arc::new(Shared {
+        work: (&raw const *work).cast(),
+        call: call::<F>,
+        state: Mutex::new(State {
+            places: threads - 1,
+            ..State::default()
+        }),
+        left: Condvar::new(),
+    });
+    let (pool, source) = (Pool::global(), Arc::clone(&shared) as Arc<dyn Source>);
+    // a pool that is closed has no threads: all is done here
+    if pool.register(Arc::clone(&source)).is_ok() {
+        pool.notify(threads - 1);
+    }
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    let mut state = lock(&shared.state);
+    state.places = 0;
+    while state.active > 0 {
+        state = shared
+            .left
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+    let panicked = state.panicked;
+    drop(state);
+    pool.unregister(&source);
+    if let Err(payload) = outcome {
+        resume_unwind(payload);
+    }
+    assert!(
+        !panicked,
+        "a thread of the pool panicked at its share of the work"
+    );
+}
+
+/// Does work of type `F`.
+///
+/// # Safety
+///
+/// `work` points to it, and it lives meanwhile.
+unsafe fn call<F: Fn()>(work: *const ()) {
+    // SAFETY: by the caller's promise.
+    unsafe { (*work.cast::<F>())() };
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_done_by_any_number_of_threads() {
+        for threads in [1, 2, 5] {
+            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            together(threads, &|| {
+                while next.fetch_add(1, Ordering::Relaxed) < 1_000 {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(done.into_inner(), 1_000);
+        }
+    }
+
+    #[test]
+    fn it_is_over_on_all_threads_when_it_returns() {
+        let (begun, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        for _ in 0..20 {
+            together(3, &|| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(2));
+                over.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(begun.load(Ordering::Relaxed), over.load(Ordering::Relaxed));
+        }
+        assert!(over.into_inner() > 20, "the pool never helped");
+    }
+
+    #[test]
+    fn a_panic_of_any_thread_is_the_callers() {
+        let here = std::thread::current().id();
+        for is_here in [true, false] {
+            let called = AtomicUsize::new(0);
+            let work = || {
+                called.fetch_add(1, Ordering::Relaxed);
+                while called.load(Ordering::Relaxed) < 2 {
+                    std::thread::yield_now();
+                }
+                assert_ne!(std::thread::current().id() == here, is_here, "on purpose");
+            };
+            let outcome = catch_unwind(AssertUnwindSafe(|| together(2, &work)));
+            assert!(outcome.is_err());
+        }
+    }
+}

@@ -32,7 +32,7 @@ impl<W: Work> State<W> {
         if self.cancelled {
             return None;
         }
-        let (chunk, fetches) = (self.chunk(), work.fetches());
+        let (chunk, fetches) = (self.chunk(), self.fetches);
         let may_fetch = self.fetching < self.limits.fetch;
         // The oldest batch is always fetched for: it is what the consumer waits for.
         let within = self.is_within_budget();

@@ -6,7 +6,7 @@
 //! The unit of work is a claim: some samples of the oldest unfinished batch. So the first batch is
 //! there after its samples divided by the threads, a slow sample holds up only its own batch, and
 //! batches still come in order. A consumer that would wait for a batch cheaper than a wake-up makes it
-//! itself, within the same permits. The bound is at submission: [`Stream::has_room`] is asked before
+//! itself, within the same permits, or looks for it before it sleeps. The bound is at submission: [`Stream::has_room`] is asked before
 //! [`Stream::submit`], nothing ever waits for room, and so nothing can deadlock.
 
 mod claims;
@@ -97,10 +97,10 @@ impl<W: Work> Stream<W> {
     }
 
     fn with_crew(work: W, limits: Limits, first_seq: u64, crew: Box<dyn Crew>) -> Stream<W> {
-        let cost_ns = work.cost_ns();
+        let state = Mutex::new(State::new(&work, limits, first_seq));
         let shared = Arc::new_cyclic(|this| Shared {
             work,
-            state: Mutex::new(State::new(limits, first_seq, cost_ns)),
+            state,
             ready: Condvar::new(),
             crew,
             this: this.clone(),
@@ -148,7 +148,7 @@ impl<W: Work> Stream<W> {
             return Taken::Waiting;
         }
         let begun = Instant::now();
-        while state.is_cheap(&self.shared.work) && begun.elapsed() < wait {
+        while state.is_cheap() && begun.elapsed() < wait {
             drop(state);
             let made = self.shared.turn();
             state = lock(&self.shared.state);
@@ -157,7 +157,7 @@ impl<W: Work> Stream<W> {
             }
         }
         let asleep_from = Instant::now();
-        while state.is_cheap(&self.shared.work) && asleep_from.elapsed() < cost::LOOK {
+        while state.is_cheap() && asleep_from.elapsed() < cost::LOOK {
             drop(state);
             std::thread::yield_now();
             state = lock(&self.shared.state);

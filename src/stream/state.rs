@@ -34,10 +34,12 @@ pub(super) struct State<W: Work> {
     pub(super) fetching: usize,
     pub(super) computing: usize,
     cost: Cost,
+    /// Whether samples are fetched.
+    pub(super) fetches: bool,
 }
 
 impl<W: Work> State<W> {
-    pub(super) fn new(limits: Limits, first_seq: u64, cost_ns: f64) -> State<W> {
+    pub(super) fn new(work: &W, limits: Limits, first_seq: u64) -> State<W> {
         State {
             flights: VecDeque::new(),
             stats: Stats::new(limits.threads),
@@ -50,7 +52,8 @@ impl<W: Work> State<W> {
             threads: 0,
             fetching: 0,
             computing: 0,
-            cost: Cost::of(cost_ns),
+            cost: Cost::of(work.cost_ns()),
+            fetches: work.fetches(),
         }
     }
 
@@ -96,14 +99,12 @@ impl<W: Work> State<W> {
         }
         let worthless = self.cost.is_tiny(samples)
             || self.cost.is_cheap(samples) && 2 * self.ready() >= self.limits.depth;
-        (
-            seq,
-            if worthless {
-                0
-            } else {
-                self.helpers(samples, 0)
-            },
-        )
+        let called = if worthless {
+            0
+        } else {
+            self.helpers(samples, 0)
+        };
+        (seq, called)
     }
 
     /// How many batches are finished and not taken.
@@ -124,14 +125,19 @@ impl<W: Work> State<W> {
         self.stats.wait += slept;
     }
 
-    /// Whether the consumer had better make the batch that it waits for than sleep meanwhile. Never
-    /// where samples are fetched: a file can keep one waiting for ever.
-    pub(super) fn is_cheap(&self, work: &W) -> bool {
-        if work.fetches() || self.is_ready() {
+    /// Whether the consumer had better make the batch that it waits for than sleep meanwhile.
+    pub(super) fn is_cheap(&self) -> bool {
+        if self.is_ready() {
             return false;
         }
         let awaited = self.flights.iter().find(|flight| flight.result.is_none());
-        awaited.is_some_and(|flight| self.cost.is_cheap(flight.samples))
+        awaited.is_some_and(|flight| self.is_for_the_consumer(flight.samples))
+    }
+
+    /// Whether a consumer makes batches of so many samples itself. Never where samples are fetched: a file
+    /// can keep one waiting for ever.
+    fn is_for_the_consumer(&self, samples: usize) -> bool {
+        !self.fetches && self.cost.is_cheap(samples)
     }
 
     /// Whether nobody works although there is work: who waits must call for somebody.
@@ -139,10 +145,10 @@ impl<W: Work> State<W> {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// How many free threads can work on this many samples at once, beside `others`. Where batches are
-    /// cheap, the consumer is one of them.
+    /// How many free threads can work on this many samples at once, beside `others`, one of which the
+    /// consumer may be.
     pub(super) fn helpers(&self, samples: usize, others: usize) -> usize {
-        let consumers = usize::from(self.cost.is_cheap(samples));
+        let consumers = usize::from(self.is_for_the_consumer(samples));
         let called = self.limits.threads.saturating_sub(consumers).max(1);
         let free = called.saturating_sub(self.threads);
         let pieces = samples.div_ceil(self.chunk()).max(1);

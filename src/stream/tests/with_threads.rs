@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::pool::Crew;
 
 fn doubling(fetches: bool) -> Doubling {
     Doubling {
@@ -189,6 +190,36 @@ fn order_can_be_that_of_arrival() {
     assert_eq!(next(&stream).seq, 1);
     held.1.fetched(held.0);
     assert_eq!(next(&stream).seq, 0);
+}
+
+/// Notes how many threads are called.
+#[derive(Default)]
+struct Called(Arc<AtomicUsize>);
+
+impl Crew for Called {
+    fn notify(&self, pieces: usize) {
+        self.0.fetch_add(pieces, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_consumer_of_cheap_batches_is_one_of_the_threads() {
+    for (fetches, threads, samples, called) in [
+        (false, 3, 4, 2), // 10 us each, of which the consumer makes some
+        (false, 1, 4, 1), // somebody is called
+        (false, 3, 8, 3), // too dear for it
+        (true, 3, 4, 3),  // files are not read by it
+    ] {
+        let crew = Called::default();
+        let count = crew.0.clone();
+        let limits = Limits {
+            max_chunk: 1,
+            ..limits(threads)
+        };
+        let stream = Stream::with_crew(doubling(fetches), limits, 0, Box::new(crew));
+        stream.submit(vec![1; samples], 1, None);
+        assert_eq!(count.load(Ordering::Relaxed), called);
+    }
 }
 
 #[test]

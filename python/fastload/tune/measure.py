@@ -35,7 +35,11 @@ _MOSTLY = 0.98
 """Nor one that finds this part of its batches ready."""
 
 _WARM = 3
-"""Batches that are not counted: the first ones come after the start, and steps get warm on them."""
+"""The fewest batches that are not counted: the first ones come after the start, and steps get warm on them."""
+
+_WARM_RUNS = 2
+"""Most time for all that are not counted, by that which is. They are as many as can be in flight: those are made
+while the first is waited for, and taken faster than any could be made."""
 
 _ERRORS = 1_000
 """Errors in a row after which a run is over."""
@@ -147,6 +151,7 @@ def measure(
     """
     workers = int(loader.num_workers)
     ahead = (loader.prefetch_factor or 0) * workers
+    depth = ahead if depth is None else depth
     taken = _Taken(loader, lane, step, watch, depth)
     with undisturbed(loader):
         try:
@@ -156,15 +161,13 @@ def measure(
             taken.overdue = True
         finally:
             taken.close()
-    return taken.result(lane, workers, ahead if depth is None else depth)
+    return taken.result(lane, workers, depth)
 
 
 class _Taken:
     """The batches of one run."""
 
-    def __init__(
-        self, loader: Any, lane: str, step: Step | None, watch: Watch, depth: int | None
-    ) -> None:
+    def __init__(self, loader: Any, lane: str, step: Step | None, watch: Watch, depth: int) -> None:
         self._loader, self._lane, self._step, self._watch = loader, lane, step, watch
         self._depth = depth
         self._iterator: Any = None
@@ -190,10 +193,11 @@ class _Taken:
         except Exception as error:  # its workers cannot be started
             self._errors, self._error = 1, f"{type(error).__name__}: {_line(error)}"
             return
-        for place, _ in enumerate(self._batches(began + 2 * seconds + 2)):
+        until = began + _WARM_RUNS * seconds
+        for place, _ in enumerate(self._batches(until + 2)):
             if place == 0:
                 self._first_s = time.perf_counter() - began
-            if place + 1 >= _WARM or time.perf_counter() > began + seconds:
+            if place + 1 >= max(_WARM, self._depth) or time.perf_counter() > until:
                 break
         else:
             if not self._waits:
@@ -261,7 +265,7 @@ class _Taken:
     def _begin_epoch(self) -> None:
         self._iterator = iter(self._loader)
         stream = getattr(self._iterator, "_stream", None)
-        if self._depth is not None and stream is not None:
+        if stream is not None:
             stream.set_depth(self._depth)
         self._before = {}
 

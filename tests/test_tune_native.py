@@ -66,7 +66,8 @@ def test_settings_were_tried_beside_their_neighbours(account):
     assert plan["workers"] in tried
     assert len(tried) > 1
     assert plan["depth"] in [run["depth"] for run in account["depths"]]
-    assert plan["limit"] in plan["limits"]
+    limit = plan["limit"]  # none where a run has passed the only one that is near
+    assert not limit or plan["rate"] >= plan["limits"][limit] / 2
     assert account["advice"].startswith("needs ")
 
 

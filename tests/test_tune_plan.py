@@ -8,7 +8,7 @@ from hypothesis import given
 
 from fastload.tune.lanes import best_of
 from fastload.tune.measure import Run
-from fastload.tune.plan import Costs, limits, workers_for
+from fastload.tune.plan import Costs, inline, limits, workers_for
 
 SECONDS = st.floats(1e-7, 1.0)
 
@@ -29,6 +29,20 @@ def test_the_least_limit_is_first(cpu_s, serial_s, held_s, cores, ranks):
 def test_what_is_unknown_is_no_limit():
     assert limits(Costs(0.0, 0.0), 4, 1) == {}
     assert list(limits(Costs(0.01, 0.01, bytes_per_s=1e9), 4, 1)) == ["processors"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "limit"),
+    [
+        ({"processors": 1_100.0, "handing batches over": 40_000.0}, "processors"),
+        ({"processors": 500.0, "handing batches over": 40_000.0}, ""),  # passed, and far away
+        ({"handing batches over": 1_500.0}, "handing batches over"),
+        ({}, ""),
+    ],
+)
+def test_what_holds_a_rate_up_is_near(allowed, limit):
+    run = Run("inline", 0, 0, seconds=1.0, batches=100, samples=1_000)
+    assert inline(run, allowed).limit == limit
 
 
 @given(SECONDS, st.floats(1, 50), st.floats(1, 1e5), st.integers(1, 64))

@@ -7,7 +7,7 @@ use super::pad::Layout;
 use crate::sync::{Mutex, lock};
 use crate::together::together;
 
-/// Bytes that are worth a thread of their own: writing them takes some ten times as long as starting it.
+/// Bytes that are worth one more thread: writing them takes longer than waking it.
 const PART: usize = 1 << 20;
 
 /// Into how many pieces the work of a thread is divided, since samples are of different lengths.

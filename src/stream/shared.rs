@@ -125,11 +125,10 @@ impl<W: Work> Shared<W> {
         let next = state.completed(&self.work, seq, over, 1, failures);
         if let Next::Finish(batch) = next {
             drop(state);
-            let result = guarded(|| self.work.finish(batch, &mut stages));
-            state = lock(&self.state);
-            state.arrived(seq, result);
+            state = self.finish(seq, batch, stages);
+        } else {
+            state.stats.add(&stages);
         }
-        state.stats.add(&stages);
         state.leave(true);
         let waiting = usize::from(state.has_tight_stages());
         self.announce(state);
@@ -149,16 +148,18 @@ impl<W: Work> Shared<W> {
         let state = match next {
             Next::Nothing => return,
             Next::Arrived => lock(&self.state),
-            Next::Finish(batch) => {
-                let mut stages = Stages::default();
-                let result = guarded(|| self.work.finish(batch, &mut stages));
-                let mut state = lock(&self.state);
-                state.stats.add(&stages);
-                state.arrived(seq, result);
-                state
-            }
+            Next::Finish(batch) => self.finish(seq, batch, Stages::default()),
         };
         self.announce(state);
+    }
+
+    /// Joins the samples of a batch, and counts the stages of the turn that did.
+    fn finish(&self, seq: u64, batch: W::Batch, mut stages: Stages) -> MutexGuard<'_, State<W>> {
+        let result = guarded(|| self.work.finish(batch, &mut stages));
+        let mut state = lock(&self.state);
+        state.stats.add(&stages);
+        state.arrived(seq, result);
+        state
     }
 
     /// Wakes the consumer, if it waits for what is there now.

@@ -145,8 +145,8 @@ impl<W: Work> State<W> {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// How many free threads can work on this many samples at once, beside `others`, one of which the
-    /// consumer may be.
+    /// How many free threads can work on this many samples at once, beside `others` that do; one fewer where
+    /// the consumer makes such batches, too.
     pub(super) fn helpers(&self, samples: usize, others: usize) -> usize {
         let consumers = usize::from(self.is_for_the_consumer(samples));
         let called = self.limits.threads.saturating_sub(consumers).max(1);

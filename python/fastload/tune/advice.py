@@ -3,10 +3,12 @@
 Knows only findings.
 """
 
-from fastload.tune.findings import Findings
+import math
+
+from fastload.tune.findings import Findings, Plan
 from fastload.tune.units import number
 
-__all__ = ["advice"]
+__all__ = ["advice", "binding"]
 
 _LEVERS = {
     "read": "reading: keep the files on faster storage, or in larger ones (tar, parquet)",
@@ -28,6 +30,8 @@ _HARDLY = 0.03
 """A training that waits for less than this part of its time has all that it needs."""
 _STRETCHED = 0.05
 """A step that gets longer by less than this part is as long as it was."""
+_NEAR = 2.0
+"""A limit above so many times the rate that was reached is not what held it up."""
 
 
 def advice(findings: Findings) -> str:
@@ -88,13 +92,19 @@ def _settings(findings: Findings) -> str:
     return f"{lane}num_workers={plan.workers} ({kind}{several}), {plan.depth} batches ahead"
 
 
+def binding(plan: Plan) -> str:
+    """Returns the least limit, if that is what holds the rate up; else nothing."""
+    return plan.limit if plan.limits.get(plan.limit, math.inf) <= _NEAR * plan.rate else ""
+
+
 def _lever(findings: Findings) -> str:
     """Returns what takes the most, and what to do about it."""
     plan, storage = findings.plan, findings.storage
     assert plan is not None
-    if plan.limit == "storage" and storage is not None:
+    limit = binding(plan)
+    if limit == "storage" and storage is not None:
         return _LEVERS["read"]
-    if plan.limit == "handing batches over":
+    if limit == "handing batches over":
         return "larger batches, for handing them over takes most of the time"
     rows = [row for row in findings.stages if row.name in _LEVERS]
     largest = max(rows, key=lambda row: row.ms, default=None)

@@ -140,7 +140,7 @@ class Plan:
         depth: Most batches in flight.
         predicted: Workers that the costs of the stages ask for, before anything was tried.
         limits: Samples per second that each limit allows.
-        limit: The least of them, if it is what holds the rate up; else empty.
+        limit: The least of them.
         rate: Samples per second that were measured with these settings.
         waiting: Part of the time that the training waits with them.
         tried: These settings and their neighbours.

@@ -27,9 +27,6 @@ _DEPTHS = (1, 2, 4, 8, 16)
 _PASSED = 0.95
 """A limit below this part of a rate that was reached is none."""
 
-_NEAR = 2.0
-"""A limit above so many times the rate that was reached is not what held it up."""
-
 _LESS = 0.01
 """Waiting of which this part of the time less is no less."""
 
@@ -121,15 +118,15 @@ def verified(
         centre = best.workers
     best = _chosen(bench, list(tried.values()))
     allowed = _unrefuted(allowed, list(tried.values()))
-    rate = best.rate if best else 0.0
+    limit = next(iter(allowed), "")
     return Plan(
         lane=lane,
         workers=best.workers if best else centre,
         depth=best.depth if best else 0,
         predicted=predicted,
         limits=allowed,
-        limit=_binding(allowed, rate),
-        rate=rate,
+        limit=limit,
+        rate=best.rate if best else 0.0,
         waiting=best.waiting if best else 1.0,
         tried=tuple(tried[each] for each in sorted(tried)),
     )
@@ -144,12 +141,6 @@ def _chosen(bench: Bench, runs: list[Run]) -> Run | None:
         if enough:
             return min(enough, key=lambda run: run.workers)
     return best_of(runs)
-
-
-def _binding(allowed: Mapping[str, float], rate: float) -> str:
-    """Returns the least limit, if that is what holds a rate up; else nothing."""
-    name, most = next(iter(allowed.items()), ("", 0.0))
-    return name if most <= _NEAR * rate else ""
 
 
 def _unrefuted(allowed: Mapping[str, float], runs: list[Run]) -> dict[str, float]:
@@ -191,5 +182,5 @@ def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]
 def inline(run: Run, allowed: Mapping[str, float]) -> Plan:
     """Returns the settings where no worker does better than none."""
     allowed = _unrefuted(allowed, [run])
-    limit = _binding(allowed, run.rate)
+    limit = next(iter(allowed), "")
     return Plan("inline", 0, 0, 0, allowed, limit, run.rate, run.waiting, (run,))

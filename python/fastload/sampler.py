@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 
 from fastload.batching import PlannedBatchSampler
+from fastload.intra_op import one_thread
 
 Chunk = torch.Tensor | range
 
@@ -122,10 +123,15 @@ def _random(sampler: RandomSampler) -> Iterator[Chunk]:
         yield from _with_replacement(sampler, n, generator, ahead * _RUN)
         return
     for _ in range(sampler.num_samples // n):
-        yield torch.randperm(n, generator=generator)
+        yield _permutation(n, generator)
     # torch draws this also when nothing of it is used, which a generator that is shared can tell.
     if sampler.num_samples % n or generator is sampler.generator:
-        yield torch.randperm(n, generator=generator)[: sampler.num_samples % n]
+        yield _permutation(n, generator)[: sampler.num_samples % n]
+
+
+def _permutation(n: int, generator: torch.Generator) -> torch.Tensor:
+    with one_thread():
+        return torch.randperm(n, generator=generator)
 
 
 def _with_replacement(
@@ -144,7 +150,7 @@ def _distributed(sampler: DistributedSampler[Any]) -> Iterator[Chunk]:
     if sampler.shuffle:
         generator = torch.Generator()
         generator.manual_seed(sampler.seed + sampler.epoch)
-        indices = torch.randperm(n, generator=generator)
+        indices = _permutation(n, generator)
     else:
         indices = torch.arange(n)
     total = sampler.total_size

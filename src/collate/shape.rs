@@ -9,8 +9,9 @@ pub type Shape = SmallVec<[usize; 4]>;
 
 /// Returns the shape of so many rows.
 pub fn sizes(rows: usize, row_shape: &[usize]) -> Shape {
-    let mut shape = Shape::from_slice(row_shape);
-    shape.insert(0, rows);
+    let mut shape = Shape::new();
+    shape.push(rows);
+    shape.extend_from_slice(row_shape);
     shape
 }
 

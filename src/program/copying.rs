@@ -78,13 +78,14 @@ fn seated(
     if let Some(mut out) = slot.block(first, indices.len())? {
         return leaf.gather(indices, scratch, &mut out);
     }
-    let prefetch = |at: usize| {
-        if let Some(&ahead) = indices.get(at + AHEAD) {
-            leaf.prefetch(ahead);
+    let ask = |at: usize| {
+        if let Some(&index) = indices.get(at) {
+            leaf.prefetch(index);
         }
     };
+    (0..AHEAD).for_each(ask);
     let written = slot.write(first, indices.len(), |at, place| {
-        prefetch(at);
+        ask(at + AHEAD);
         let gathered = leaf.gather(&[indices[at]], scratch, place);
         gathered.map_err(|error| error.at(at))
     });
@@ -93,7 +94,7 @@ fn seated(
     }
     let itemsize = leaf.dtype().itemsize();
     for (at, &index) in indices.iter().enumerate() {
-        prefetch(at);
+        ask(at + AHEAD);
         let Some(shape) = slot.announced(first + at) else {
             return Ok(()); // samples that do not fit together: the batch ends in an error
         };

@@ -12,7 +12,7 @@ use crate::memory::{Destination, lease};
 use crate::order::Indices;
 
 /// How many samples ahead memory is asked for.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 impl Run {
     /// Makes the slot of a leaf that has a rule of its own.
@@ -49,14 +49,18 @@ impl Run {
     pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Option<Vec<Shape>>> {
         let leaf = &self.program.leaves[place];
         let index = |position| self.program.resolve(indices.get(position));
+        let ask = |position| {
+            if position < indices.len()
+                && let Ok(index) = index(position)
+            {
+                leaf.prefetch_shape(index);
+            }
+        };
         let mut shapes = Vec::with_capacity(indices.len());
         let mut all_known = true;
+        (0..AHEAD).for_each(ask);
         for position in 0..indices.len() {
-            if position + AHEAD < indices.len()
-                && let Ok(ahead) = index(position + AHEAD)
-            {
-                leaf.prefetch_shape(ahead);
-            }
+            ask(position + AHEAD);
             match leaf.shape(index(position)?)? {
                 Some(shape) => shapes.push(shape),
                 None => all_known = false, // an error of a later sample comes first

@@ -1,0 +1,70 @@
+"""One thread for an operation: torch's, and nobody else's."""
+
+import ctypes
+import threading
+
+import pytest
+import torch
+
+from fastload.intra_op import one_thread
+
+
+@pytest.fixture
+def _three_threads():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("_three_threads")
+def test_this_thread_has_one_and_then_as_many_as_before():
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("_three_threads")
+def test_threads_come_back_after_an_error():
+    with pytest.raises(ZeroDivisionError), one_thread():
+        _ = 1 / 0
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("_three_threads")
+def test_a_thread_that_starts_meanwhile_is_not_changed():
+    found = []
+    with one_thread():
+        other = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+    assert found == [3]
+
+
+def test_a_thread_whose_first_operation_it_is_has_as_many_as_others_afterwards():
+    found = []
+
+    def first() -> None:
+        with one_thread():
+            found.append(torch.randperm(50_000).sort().values.equal(torch.arange(50_000)))
+        found.append(torch.get_num_threads())
+
+    other = threading.Thread(target=first)
+    other.start()
+    other.join()
+    assert found == [True, torch.get_num_threads()]
+
+
+@pytest.mark.skipif(
+    not torch.backends.openmp.is_available(), reason="torch has threads of another kind"
+)
+def test_a_permutation_wakes_no_thread():
+    ours = ctypes.CDLL(torch._C.__file__).omp_get_max_threads
+    with one_thread():
+        assert ours() == 1
+
+
+def test_a_permutation_is_the_same():
+    with one_thread():
+        alone = torch.randperm(100_000, generator=torch.Generator().manual_seed(7))
+    assert alone.equal(torch.randperm(100_000, generator=torch.Generator().manual_seed(7)))

@@ -1,7 +1,7 @@
 """Feature sequences of many lengths: tensors of a Python dataset, `.npy` files, recordings.
 
-Tensors: T x 256 float32, T from 20 to 400, batches of 16: the collate function alone, and whole epochs of a
-dataset in Python with `num_workers` 0, 1, 2 and 4. Files: 3,000 of (T, 128) float32 as `.npy`, and 3,000
+Tensors: T x 256 float32, T from 20 to 400, batches of 16: as torch's own `collate_fn`, the collate function
+alone, and whole epochs of a dataset in Python with `num_workers` 0, 1, 2 and 4. Files: 3,000 of (T, 128) float32 as `.npy`, and 3,000
 recordings of half a second to one and a half at 16 kHz as WAV; shuffled, batches of 32. The rivals pad with
 `pad_sequence`, and read with `numpy.load` and `soundfile.read`.
 """
@@ -21,13 +21,14 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
 import fastload
+from demo.meter import page_faults
 from fastload import Pad, PadCollate
 from fastload.columns import Audio, Npy
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "sequences"
 FILES, FEATURES, RATE_HZ, FILES_PER_BATCH = 3_000, 128, 16_000, 32
 TENSORS, WIDTH, SHORTEST, LONGEST, TENSORS_PER_BATCH = 1_600, 256, 20, 400, 16
-BATCH = "µs/batch"
+BATCH, FAULTS = "µs/batch", "page faults/batch"
 
 
 class Sequences(Dataset[torch.Tensor]):
@@ -71,16 +72,28 @@ def files(kind: str) -> list[Path]:
     return made(CACHE / kind, kind, FILES, write)
 
 
-def call_us(collate: Callable[[Any], Any], batches: list[Any]) -> dict[str, float]:
-    """Returns what a collate function costs per batch."""
-    began_s = time.perf_counter()
+def per_batch(iterate: Callable[[], Any]) -> dict[str, float]:
+    """Returns what an epoch costs per batch."""
+    faults, began_s = page_faults(), time.perf_counter()
+    iterate()
+    passed_s, batches = time.perf_counter() - began_s, TENSORS / TENSORS_PER_BATCH
+    return {BATCH: 1e6 * passed_s / batches, FAULTS: (page_faults() - faults) / batches}
+
+
+def exhaust(loader: DataLoader) -> None:
+    """Takes all batches, each in place of the one before, as a training does."""
+    for _batch in loader:
+        pass
+
+
+def call(collate: Callable[[Any], Any], batches: list[Any]) -> None:
+    """Calls a function with batch after batch, and keeps nothing that it returns."""
     for batch in batches:
         collate(batch)
-    return {BATCH: 1e6 * (time.perf_counter() - began_s) / len(batches)}
 
 
-def alone(bench: Bench, dataset: Sequences) -> None:
-    """Races the collate functions alone, in one thread and in as many as torch takes."""
+def collated(bench: Bench, dataset: Sequences) -> None:
+    """Races the functions as torch's own `collate_fn`, and alone; with one of torch's threads, and with all."""
     starts = range(0, TENSORS, TENSORS_PER_BATCH)
     batches = [dataset.tensors[start : start + TENSORS_PER_BATCH] for start in starts]
     ours = PadCollate({(): Pad(0.0, dim=0)}, lengths=True)
@@ -88,22 +101,29 @@ def alone(bench: Bench, dataset: Sequences) -> None:
     assert torch.equal(padded, by_pad_sequence(batches[0])[0])
     assert torch.equal(lengths, by_pad_sequence(batches[0])[1])
     memory = torch.empty(TENSORS_PER_BATCH * LONGEST, WIDTH)
-    contestants = {
-        "torch, pad_sequence": by_pad_sequence,
-        "fastload, PadCollate": ours,
+    rival, own = "torch, pad_sequence", "fastload, PadCollate"
+    contestants: dict[str, Callable[[Any], Any]] = {
+        rival: by_pad_sequence,
+        own: ours,
         "the samples copied, without padding": lambda samples: torch.cat(
             samples, out=memory[: sum(map(len, samples))]
         ),
     }
-    calls = {who: functools.partial(call_us, fn, batches) for who, fn in contestants.items()}
     threads = torch.get_num_threads()
     for count in dict.fromkeys((1, threads)):
         torch.set_num_threads(count)
-        figures = interleave(calls, 3 * bench.rounds)
-        rival = "torch, pad_sequence"
-        bench.show(f"The collate function alone, torch's threads: {count}", figures)
-        ratio = median(figures, rival, BATCH) / median(figures, "fastload, PadCollate", BATCH)
-        bench.claim(f"pad_sequence / PadCollate, {count} threads", ratio, 1.5, at_least=True)
+        for where in (f"in torch's DataLoader, {count} threads", f"alone, {count} threads"):
+            epochs = {}
+            for who, fn in contestants.items():
+                loader = DataLoader(dataset, TENSORS_PER_BATCH, shuffle=True, collate_fn=fn)
+                epoch = functools.partial(call, fn, batches)
+                if "alone" not in where:
+                    epoch = functools.partial(exhaust, loader)
+                epochs[who] = functools.partial(per_batch, epoch)
+            figures = interleave(epochs, 3 * bench.rounds)
+            bench.show(f"Collating, {where}", figures)
+            ratio = median(figures, rival, BATCH) / median(figures, own, BATCH)
+            bench.claim(f"pad_sequence / PadCollate, {where}", ratio, 1.5, at_least=True)
 
 
 def whole(bench: Bench, dataset: Sequences) -> None:
@@ -160,7 +180,7 @@ def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__, rounds=5)
     dataset = Sequences()
-    alone(bench, dataset)
+    collated(bench, dataset)
     whole(bench, dataset)
     from_files(bench, "npy", Npy(files("npy")), np.load, 3)
     from_files(bench, "wav", Audio(files("wav"), mono=True), recording, 3.5)

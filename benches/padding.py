@@ -3,7 +3,8 @@
 200,000 lists of int64, log-normal with mean 50, at most 2048; shuffled, batches of 32. Ours over
 `Ragged` and over a column of an Arrow table. The rivals: the best collate function in NumPy over the same
 arrays, `pad_sequence` over tensors, Hugging Face `datasets` in torch format with `DataCollatorWithPadding`;
-torch's DataLoader with `num_workers` 0, 1, 2 and 4, of which the slow ones make the first batches only.
+torch's DataLoader with `num_workers` 0, 1, 2 and 4, of which the slow ones make the first batches only, and the
+fast ones several epochs.
 Limit: the bytes of all batches, copied once.
 
 The split of one `next()` when its batch lies ready: differences between medians of the consumer's own processor
@@ -36,6 +37,8 @@ LISTS, MEAN, LONGEST, BATCH_SIZE = 200_000, 50, 2048, 32
 WORKERS = (0, 1, 2, 4)
 FEW = {"NumPy": LISTS, "pad_sequence": 40_000, "datasets": 8_000}
 """Samples of a round of each rival."""
+EPOCHS = 6
+"""Epochs of a round of ours and of the limit: so each contestant takes some tenths of a second."""
 NEXTS = 400
 OWN = "own processor time, µs"
 
@@ -160,11 +163,10 @@ def race(bench: Bench, values: np.ndarray, offsets: np.ndarray) -> Figures:
         ("Arrow", Arrow(arrow(values, offsets))),
     ):
         for workers in (1, 2):
-            made[f"fastload, {name}, num_workers={workers}"] = (
-                functools.partial(ours, column, workers),
-                LISTS,
-            )
-    made["the same bytes, copied once"] = functools.partial(copies, np.diff(offsets)), LISTS
+            epoch = functools.partial(ours, column, workers)
+            made[f"fastload, {name}, num_workers={workers}"] = several(epoch), EPOCHS * LISTS
+    copied = functools.partial(copies, np.diff(offsets))
+    made["the same bytes, copied once"] = several(copied), EPOCHS * LISTS
     return interleave(
         {who: functools.partial(pace, iterate, count) for who, (iterate, count) in made.items()},
         bench.rounds,
@@ -174,6 +176,11 @@ def race(bench: Bench, values: np.ndarray, offsets: np.ndarray) -> Figures:
 def first(loader: Callable[[], Iterable[Any]], samples: int) -> Iterable[Any]:
     """Returns the first batches of an epoch."""
     return itertools.islice(loader(), samples // BATCH_SIZE)
+
+
+def several(epoch: Callable[[], Iterable[Any]]) -> Callable[[], Iterable[Any]]:
+    """Returns what makes several epochs, each anew."""
+    return lambda: itertools.chain.from_iterable(epoch() for _ in range(EPOCHS))
 
 
 def split(column: Any) -> dict[str, Callable[[], dict[str, float]]]:

@@ -72,11 +72,11 @@ def files(kind: str) -> list[Path]:
     return made(CACHE / kind, kind, FILES, write)
 
 
-def per_batch(iterate: Callable[[], Any]) -> dict[str, float]:
-    """Returns what an epoch costs per batch."""
+def per_batch(work: Callable[[], Any], batches: int) -> dict[str, float]:
+    """Returns what work costs for each of so many batches."""
     faults, began_s = page_faults(), time.perf_counter()
-    iterate()
-    passed_s, batches = time.perf_counter() - began_s, TENSORS / TENSORS_PER_BATCH
+    work()
+    passed_s = time.perf_counter() - began_s
     return {BATCH: 1e6 * passed_s / batches, FAULTS: (page_faults() - faults) / batches}
 
 
@@ -119,7 +119,7 @@ def collated(bench: Bench, dataset: Sequences) -> None:
                 epoch = functools.partial(call, fn, batches)
                 if "alone" not in where:
                     epoch = functools.partial(exhaust, loader)
-                epochs[who] = functools.partial(per_batch, epoch)
+                epochs[who] = functools.partial(per_batch, epoch, len(batches))
             figures = interleave(epochs, 3 * bench.rounds)
             bench.show(f"Collating, {where}", figures)
             ratio = median(figures, rival, BATCH) / median(figures, own, BATCH)

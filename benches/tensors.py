@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from _contest import Bench, best, interleave, isolated, median
-from sequences import BATCH, call_us
+from sequences import BATCH, call, per_batch
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 import fastload
@@ -131,7 +131,9 @@ def alone(
     }
     figures = interleave(
         {
-            who: functools.partial(call_us, function, [batch] * calls)
+            who: functools.partial(
+                per_batch, functools.partial(call, function, [batch] * calls), calls
+            )
             for who, function in contestants.items()
         },
         3 * bench.rounds,

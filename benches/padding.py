@@ -163,10 +163,10 @@ def race(bench: Bench, values: np.ndarray, offsets: np.ndarray) -> Figures:
         ("Arrow", Arrow(arrow(values, offsets))),
     ):
         for workers in (1, 2):
-            epoch = functools.partial(ours, column, workers)
-            made[f"fastload, {name}, num_workers={workers}"] = several(epoch), EPOCHS * LISTS
-    copied = functools.partial(copies, np.diff(offsets))
-    made["the same bytes, copied once"] = several(copied), EPOCHS * LISTS
+            epochs = functools.partial(several, functools.partial(ours, column, workers))
+            made[f"fastload, {name}, num_workers={workers}"] = epochs, EPOCHS * LISTS
+    epochs = functools.partial(several, functools.partial(copies, np.diff(offsets)))
+    made["the same bytes, copied once"] = epochs, EPOCHS * LISTS
     return interleave(
         {who: functools.partial(pace, iterate, count) for who, (iterate, count) in made.items()},
         bench.rounds,
@@ -178,9 +178,9 @@ def first(loader: Callable[[], Iterable[Any]], samples: int) -> Iterable[Any]:
     return itertools.islice(loader(), samples // BATCH_SIZE)
 
 
-def several(epoch: Callable[[], Iterable[Any]]) -> Callable[[], Iterable[Any]]:
-    """Returns what makes several epochs, each anew."""
-    return lambda: itertools.chain.from_iterable(epoch() for _ in range(EPOCHS))
+def several(epoch: Callable[[], Iterable[Any]]) -> Iterable[Any]:
+    """Returns the batches of several epochs, each made anew."""
+    return itertools.chain.from_iterable(epoch() for _ in range(EPOCHS))
 
 
 def split(column: Any) -> dict[str, Callable[[], dict[str, float]]]:

@@ -1,9 +1,9 @@
 """Feature sequences of many lengths: tensors of a Python dataset, `.npy` files, recordings.
 
-Tensors: T x 256 float32, T from 20 to 400, batches of 16: as torch's own `collate_fn`, the collate function
-alone, and whole epochs of a dataset in Python with `num_workers` 0, 1, 2 and 4. Files: 3,000 of (T, 128) float32 as `.npy`, and 3,000
-recordings of half a second to one and a half at 16 kHz as WAV; shuffled, batches of 32. The rivals pad with
-`pad_sequence`, and read with `numpy.load` and `soundfile.read`.
+Tensors: T x 256 float32, T from 20 to 400, batches of 16: the collate function as torch's own `collate_fn`,
+the function alone, and whole epochs of a dataset in Python with `num_workers` 0, 1, 2 and 4. Files: 3,000 of
+(T, 128) float32 as `.npy`, and 3,000 recordings of half a second to one and a half at 16 kHz as WAV; shuffled,
+batches of 32. The rivals pad with `pad_sequence`, and read with `numpy.load` and `soundfile.read`.
 """
 
 import functools
@@ -80,9 +80,9 @@ def per_batch(work: Callable[[], Any], batches: int) -> dict[str, float]:
     return {BATCH: 1e6 * passed_s / batches, FAULTS: (page_faults() - faults) / batches}
 
 
-def exhaust(loader: DataLoader) -> None:
-    """Takes all batches, each in place of the one before, as a training does."""
-    for _batch in loader:
+def exhaust(collate: Callable[[Any], Any], dataset: Sequences) -> None:
+    """Takes all batches of torch's loader, each in place of the one before, as a training does."""
+    for _batch in DataLoader(dataset, TENSORS_PER_BATCH, shuffle=True, collate_fn=collate):
         pass
 
 
@@ -112,18 +112,21 @@ def collated(bench: Bench, dataset: Sequences) -> None:
     threads = torch.get_num_threads()
     for count in dict.fromkeys((1, threads)):
         torch.set_num_threads(count)
-        for where in (f"in torch's DataLoader, {count} threads", f"alone, {count} threads"):
-            epochs = {}
-            for who, fn in contestants.items():
-                loader = DataLoader(dataset, TENSORS_PER_BATCH, shuffle=True, collate_fn=fn)
-                epoch = functools.partial(call, fn, batches)
-                if "alone" not in where:
-                    epoch = functools.partial(exhaust, loader)
-                epochs[who] = functools.partial(per_batch, epoch, len(batches))
+        for where, work, samples in (
+            ("in torch's DataLoader", exhaust, dataset),
+            ("alone", call, batches),
+        ):
+            epochs = {
+                who: functools.partial(
+                    per_batch, functools.partial(work, fn, samples), len(batches)
+                )
+                for who, fn in contestants.items()
+            }
+            title = f"{where}, {count} threads"
             figures = interleave(epochs, 3 * bench.rounds)
-            bench.show(f"Collating, {where}", figures)
+            bench.show(f"Collating, {title}", figures)
             ratio = median(figures, rival, BATCH) / median(figures, own, BATCH)
-            bench.claim(f"pad_sequence / PadCollate, {where}", ratio, 1.5, at_least=True)
+            bench.claim(f"pad_sequence / PadCollate, {title}", ratio, 1.5, at_least=True)
 
 
 def whole(bench: Bench, dataset: Sequences) -> None:

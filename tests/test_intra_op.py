@@ -56,6 +56,7 @@ def test_a_thread_whose_first_operation_it_is_has_as_many_as_others_afterwards()
     assert found == [True, torch.get_num_threads()]
 
 
+# An interpreter whose torch has divided nothing yet.
 _EPOCH = """
 import time
 from pathlib import Path
@@ -67,7 +68,8 @@ def others():
     return sum(not name.startswith("fastload-") for name in names)
 
 torch.set_num_threads(2)
-loader = fastload.Loader(fastload.Dataset(Rows(np.zeros((100_000, 1)))), 32, shuffle=True, num_workers=1)
+dataset = fastload.Dataset(Rows(np.zeros((200_000, 1))))
+loader = fastload.Loader(dataset, 32, ORDER, num_workers=1)
 assert "lane: native" in loader.explain()
 before = others()
 batches = iter(loader)
@@ -85,9 +87,19 @@ assert others() > before, "torch divides permutations no more: nothing is to be 
     not (sys.platform == "linux" and torch.backends.openmp.is_available()),
     reason="looks at the threads of Linux and OpenMP",
 )
-def test_an_epoch_starts_no_thread_of_torchs():
+@pytest.mark.parametrize(
+    "order",
+    [
+        "shuffle=True",
+        "sampler=torch.utils.data.DistributedSampler(dataset, 2, 0, shuffle=True)",
+        "sampler=torch.utils.data.DistributedSampler(dataset, 2, 0, shuffle=False)",
+    ],
+    ids=["shuffled", "a share, shuffled", "a share"],
+)
+def test_an_epoch_starts_no_thread_of_torchs(order):
+    program = _EPOCH.replace("ORDER", order)
     done = subprocess.run(
-        [sys.executable, "-c", _EPOCH], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -129,9 +129,9 @@ def _random(sampler: RandomSampler) -> Iterator[Chunk]:
         yield _permutation(n, generator)[: sampler.num_samples % n]
 
 
+@one_thread()
 def _permutation(n: int, generator: torch.Generator) -> torch.Tensor:
-    with one_thread():
-        return torch.randperm(n, generator=generator)
+    return torch.randperm(n, generator=generator)
 
 
 def _with_replacement(
@@ -147,20 +147,25 @@ def _with_replacement(
 
 def _distributed(sampler: DistributedSampler[Any]) -> Iterator[Chunk]:
     n = len(sampler.dataset)  # type: ignore[arg-type]
+    own = _share(sampler, n)
+    if len(own) == sampler.num_samples and n > 0:
+        yield own
+    else:  # the dataset has changed its length: the sampler's own answer, or its own error
+        yield torch.tensor(list(sampler), dtype=torch.int64)
+
+
+@one_thread()
+def _share(sampler: DistributedSampler[Any], n: int) -> torch.Tensor:
     if sampler.shuffle:
         generator = torch.Generator()
         generator.manual_seed(sampler.seed + sampler.epoch)
-        indices = _permutation(n, generator)
+        indices = torch.randperm(n, generator=generator)
     else:
         indices = torch.arange(n)
     total = sampler.total_size
     if not sampler.drop_last and total > n > 0:
         indices = indices.repeat(math.ceil(total / n))
-    own = indices[:total][sampler.rank : total : sampler.num_replicas]
-    if len(own) == sampler.num_samples and n > 0:
-        yield own.contiguous()
-    else:  # the dataset has changed its length: the sampler's own answer, or its own error
-        yield torch.tensor(list(sampler), dtype=torch.int64)
+    return indices[:total][sampler.rank : total : sampler.num_replicas].contiguous()
 
 
 _CHUNKS: dict[Any, Callable[[Any], Iterator[Chunk]]] = {

@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import (
 )
 
 from fastload import _lib, foreign, pillow, sampler
+from fastload.ahead import ahead
 from fastload.auto import Auto
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
@@ -50,7 +51,8 @@ class NativeIter(_BaseDataLoaderIter):
         workers = int(loader.num_workers)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._program = program
-        self._ahead = loader.prefetch_factor * workers
+        order = sampler.recognise(self._index_sampler, batched=batched)
+        self._ahead, most_ahead = ahead(loader, program, order)
         self._marks = sample_mask.tells(loader.batch_sampler)
         self._settings = {
             "batched": batched,
@@ -64,11 +66,11 @@ class NativeIter(_BaseDataLoaderIter):
             "seed": self._base_seed,
             "again": self._fetch(),
         }
-        order = sampler.recognise(self._index_sampler, batched=batched)
         self._tuner = online(
             loader,
             workers=workers,
             depth=self._ahead,
+            most_depth=most_ahead,
             budget_bytes=self._settings["budget_bytes"],
             may_look_ahead=order is not None and order.is_private,
         )

@@ -228,6 +228,8 @@ class Program:
         """
     def is_random(self) -> bool:
         """Returns whether samples depend on the seed."""
+    def is_cheap(self, samples: int) -> bool:
+        """Returns whether a batch of so many samples is, by a first guess, sooner made than a thread is woken."""
     def moved(self) -> bool:
         """Returns whether one of the columns has moved, so that a new program is needed."""
     def layout(self) -> list[tuple[tuple[int, ...] | None, str]]:

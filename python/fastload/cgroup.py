@@ -11,6 +11,8 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from fastload import kernel_file
+
 _PROC = Path("/proc")
 
 
@@ -192,7 +194,4 @@ def _words(file: Path) -> list[str]:
 
 
 def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text().splitlines()
-    except OSError:
-        return []
+    return kernel_file.read(file).splitlines()

@@ -13,6 +13,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from fastload import lanes, sampler
+from fastload.ahead import ahead
 from fastload.auto import Auto
 from fastload.elastic import is_elastic
 from fastload.lowering import Leaf
@@ -64,7 +65,7 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
     if choice.change:
         yield "to make it native", choice.change
     if choice.lane != "inline":
-        yield "workers", _workers(loader, choice.lane)
+        yield "workers", _workers(loader, choice)
     if choice.lane == "native":
         yield "order", _order(loader, batched=choice.batched)
         yield from _ignored(loader)
@@ -88,14 +89,21 @@ def _seam(loader: Any, choice: lanes.Choice) -> str:
     return f"samples are native; {collation} makes their batches in Python, in {where}"
 
 
-def _workers(loader: Any, lane: lanes.Lane) -> str:
-    number = int(loader.num_workers)
+def _workers(loader: Any, choice: lanes.Choice) -> str:
+    number, lane = int(loader.num_workers), choice.lane
     chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as asked"
     if lane != "native" and is_elastic(loader):
         chosen += ", on which samples do not depend"
     kind = "process" if lane == "process" else "thread"
     several = "" if number == 1 else "es" if lane == "process" else "s"
-    return f"{number} {kind}{several}, {chosen}; {loader.prefetch_factor} batches ahead for each"
+    further = loader.prefetch_factor
+    why = ""
+    if lane == "native":
+        order = sampler.recognise(loader._index_sampler, batched=choice.batched)
+        further = ahead(loader, choice.program, order).first // number
+    if further > loader.prefetch_factor:
+        why = ", for a batch is sooner made than a thread is woken"
+    return f"{number} {kind}{several}, {chosen}; {further} batches ahead for each{why}"
 
 
 def _order(loader: Any, *, batched: bool) -> str:

@@ -116,6 +116,9 @@ pub fn copy(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
 
 /// Writes `element` over all of `out`.
 pub(super) fn fill(element: &[u8], out: &mut [u8]) {
+    if out.is_empty() {
+        return;
+    }
     match element {
         [first, rest @ ..] if rest.iter().all(|byte| byte == first) => out.fill(*first),
         [a, b] => out.as_chunks_mut().0.fill([*a, *b]),

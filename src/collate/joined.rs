@@ -2,7 +2,7 @@
 
 use super::ragged::Flat;
 use super::seat::Seat;
-use super::{Dense, Mismatch, Shape, bytes_of, longs};
+use super::{Dense, Mismatch, Shape, bytes_of, longs, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, Writer, lease};
 
@@ -59,7 +59,7 @@ impl Joined {
     pub(super) fn finish(self) -> Result<JoinedField> {
         let offsets = self.flat.offsets.iter().copied();
         Ok(JoinedField {
-            offsets: longs(vec![self.flat.offsets.len()], offsets)?,
+            offsets: longs(sizes(self.flat.offsets.len(), &[]), offsets)?,
             extremes: self.flat.extremes(),
             values: Dense {
                 memory: self.writer.finish(),

@@ -1,5 +1,6 @@
 //! Which elements of a padded field are a sample's, and which are padding.
 
+use super::Shape;
 use super::array::{Array, Placing, Side, fill};
 use super::pad::Layout;
 
@@ -12,13 +13,13 @@ impl Layout {
     ///
     /// `rank` counts the dimension of the batch; None asks for no more than is needed. The error is the
     /// least rank.
-    pub fn mask_shape(&self, rank: Option<usize>) -> Result<Vec<usize>, usize> {
+    pub fn mask_shape(&self, rank: Option<usize>) -> Result<Shape, usize> {
         let least = self.dims.len();
         let rank = rank.map_or(Some(least), |rank| rank.checked_sub(1));
         let Some(mut spare) = rank.and_then(|rank| rank.checked_sub(least)) else {
             return Err(least + 1);
         };
-        let mut shape = Vec::new();
+        let mut shape = Shape::new();
         for (dim, &size) in self.shape.iter().enumerate().rev() {
             if self.dims.contains(&dim) {
                 shape.push(size);

@@ -120,7 +120,7 @@ pub struct Dense {
     /// Their memory.
     pub memory: Destination,
     /// Their shape; `(B, ...)` for a batch.
-    pub shape: Vec<usize>,
+    pub shape: Shape,
     /// Their type.
     pub dtype: Dtype,
 }
@@ -142,7 +142,7 @@ pub struct Loose {
     /// Its bytes, in C order.
     pub memory: Lease,
     /// Its shape.
-    pub shape: Vec<usize>,
+    pub shape: Shape,
 }
 
 /// Bytes of an array; of one that no memory can hold, more than there is.
@@ -155,7 +155,7 @@ fn bytes_of(shape: &[usize], itemsize: usize) -> usize {
 }
 
 /// Makes an int64 field.
-fn longs(shape: Vec<usize>, numbers: impl Iterator<Item = usize>) -> Result<Dense> {
+fn longs(shape: Shape, numbers: impl Iterator<Item = usize>) -> Result<Dense> {
     let mut memory = lease(bytes_of(&shape, 8))?;
     for (place, number) in memory.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
         *place = (number.cast_signed() as i64).to_ne_bytes();

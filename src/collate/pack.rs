@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::array::{Array, copy, fill};
-use super::{Dense, Mismatch};
+use super::{Dense, Mismatch, sizes};
 use crate::error::Result;
 use crate::memory::{Dtype, lease};
 use crate::plan::{Bin, Piece};
@@ -94,7 +94,7 @@ impl Bins {
         }
         Ok(Dense {
             memory: memory.into(),
-            shape: vec![ends.len()],
+            shape: sizes(ends.len(), &[]),
             dtype: Dtype::Int32,
         })
     }

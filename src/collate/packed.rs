@@ -7,7 +7,7 @@
 use super::array::fill;
 use super::pack::{Placed, len};
 use super::seat::Seat;
-use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, Shape, bytes_of};
+use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, Shape, bytes_of, sizes};
 use crate::column::Cast;
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, RowsMut, Writer, lease};
@@ -233,9 +233,9 @@ impl Packed {
 
     pub(super) fn finish(self) -> Result<PackedField> {
         let Packed { packs, bins, .. } = self;
-        let rows = bins.shape().to_vec();
+        let rows = Shape::from_slice(&bins.shape());
         let shape = if packs.is_flat {
-            vec![rows.iter().product()]
+            sizes(rows.iter().product(), &[])
         } else {
             rows
         };

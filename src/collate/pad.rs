@@ -5,7 +5,7 @@
 //! dimension that is not padded, and what exceeds a limit without leave to cut it.
 
 use super::array::{Array, Placing, Side};
-use super::{Element, Fill, Mismatch};
+use super::{Element, Fill, Mismatch, Shape};
 use crate::memory::Dtype;
 
 /// How a field is padded.
@@ -43,11 +43,11 @@ pub struct Sizes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// It.
-    pub shape: Vec<usize>,
+    pub shape: Shape,
     /// The most that is kept of a sample, in each dimension.
-    pub kept: Vec<usize>,
+    pub kept: Shape,
     /// The dimensions whose sizes are the samples' lengths.
-    pub dims: Vec<usize>,
+    pub dims: Shape,
 }
 
 impl Pad {
@@ -58,7 +58,7 @@ impl Pad {
     {
         let all = shapes.clone();
         let first = shapes.next().unwrap_or_default();
-        let (mut low, mut high) = (first.to_vec(), first.to_vec());
+        let (mut low, mut high) = (Shape::from_slice(first), Shape::from_slice(first));
         for (position, shape) in all.clone().enumerate() {
             if shape.len() != first.len() {
                 return Err(Mismatch::Rank {
@@ -108,7 +108,7 @@ impl Pad {
                 })?;
         }
         let dims = if dims.is_empty() && self.dims.is_none() && !shape.is_empty() {
-            vec![0]
+            Shape::from_slice(&[0])
         } else {
             dims
         };
@@ -123,10 +123,10 @@ impl Pad {
         })
     }
 
-    fn dims(&self, low: &[usize], high: &[usize]) -> Result<Vec<usize>, Mismatch> {
+    fn dims(&self, low: &[usize], high: &[usize]) -> Result<Shape, Mismatch> {
         let rank = high.len();
         let Some(dims) = &self.dims else {
-            let mut varying: Vec<usize> = (0..rank).filter(|&dim| low[dim] != high[dim]).collect();
+            let mut varying: Shape = (0..rank).filter(|&dim| low[dim] != high[dim]).collect();
             if varying.is_empty() && (self.named && rank > 0 || rank == 1) {
                 varying.push(0);
             }

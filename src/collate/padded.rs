@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::array::{Array, Side, fill};
 use super::rule::Padding;
 use super::seat::Seat;
-use super::{Dense, Element, Layout, Mismatch, Shape, bytes_of, longs};
+use super::{Dense, Element, Layout, Mismatch, Shape, bytes_of, longs, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, RowsMut, Writer, lease};
 
@@ -47,7 +47,7 @@ pub(super) struct Padded {
 #[derive(Debug)]
 struct Masks {
     writer: Writer,
-    shape: Vec<usize>,
+    shape: Shape,
     dtype: Dtype,
 }
 
@@ -82,8 +82,7 @@ impl Padded {
         Ok(Padded {
             writer: values,
             whole: shapes.iter().all(|shape| is_whole(shape, &layout)),
-            full: layout.kept == layout.shape
-                && shapes.iter().all(|shape| shape[..] == layout.shape),
+            full: layout.kept == layout.shape && shapes.iter().all(|shape| *shape == layout.shape),
             side: padding.pad.side,
             element,
             dtype,
@@ -199,22 +198,22 @@ impl Padded {
 
     pub(super) fn finish(self) -> Result<PaddedField> {
         let samples = self.shapes.len();
-        let sizes = || {
+        let kept = || {
             let shapes = self.shapes.iter();
             shapes.map(|shape| self.layout.lengths(shape))
         };
         let lengths = self.lengths.then(|| {
             let shape = match self.layout.dims.len() {
-                1 => vec![samples],
-                dims => vec![samples, dims],
+                1 => sizes(samples, &[]),
+                dims => sizes(samples, &[dims]),
             };
-            longs(shape, sizes().flatten())
+            longs(shape, kept().flatten())
         });
-        let tokens = sizes().map(Iterator::product::<usize>).sum();
+        let tokens = kept().map(Iterator::product::<usize>).sum();
         let lengths = lengths.transpose()?;
         let dense = |writer: Writer, shape: &[usize], dtype| Dense {
             memory: writer.finish(),
-            shape: [&[samples], shape].concat(),
+            shape: sizes(samples, shape),
             dtype,
         };
         Ok(PaddedField {

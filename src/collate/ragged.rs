@@ -1,13 +1,13 @@
 //! Samples of different lengths, one after the other in one array, and the offsets between them.
 
-use super::Mismatch;
 use super::array::{Array, copy};
+use super::{Mismatch, Shape};
 
 /// The shape of the values of one batch, and where each sample begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flat {
     /// `(sum of lengths, ...)`.
-    pub shape: Vec<usize>,
+    pub shape: Shape,
     /// One more than there are samples; the first is 0.
     pub offsets: Vec<usize>,
 }

@@ -6,7 +6,7 @@
 use super::joined::Joined;
 use super::packed::{Packed, Packs, Rows};
 use super::padded::Padded;
-use super::{Dense, Field, Labels, Mismatch, Pad, Shape, Slot};
+use super::{Dense, Field, Labels, Mismatch, Pad, Shape, Slot, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype};
 
@@ -70,9 +70,9 @@ impl Padding {
         dtype: Dtype,
         samples: usize,
         shapes: &[Shape],
-    ) -> Option<Vec<(Vec<usize>, Dtype)>> {
+    ) -> Option<Vec<(Shape, Dtype)>> {
         let layout = self.pad.layout(shapes.iter().map(Shape::as_slice)).ok()?;
-        let of_batch = |shape: &[usize]| [&[samples], shape].concat();
+        let of_batch = |shape: &[usize]| sizes(samples, shape);
         let mut tensors = vec![(of_batch(&layout.shape), dtype)];
         if let Some(mask) = self.mask {
             tensors.push((of_batch(&layout.mask_shape(mask.rank).ok()?), mask.dtype));

@@ -8,10 +8,12 @@ use super::Dense;
 pub type Shape = SmallVec<[usize; 4]>;
 
 /// Returns the shape of so many rows.
+#[inline]
 pub fn sizes(rows: usize, row_shape: &[usize]) -> Shape {
-    let mut shape = Shape::new();
-    shape.push(rows);
-    shape.extend_from_slice(row_shape);
+    let mut shape = Shape::from_buf_and_len([rows, 0, 0, 0], 1);
+    if !row_shape.is_empty() {
+        shape.extend_from_slice(row_shape);
+    }
     shape
 }
 

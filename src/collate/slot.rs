@@ -3,7 +3,7 @@
 use super::joined::Joined;
 use super::packed::Packed;
 use super::padded::Padded;
-use super::{Dense, Field, Loose, Seat, bytes_of};
+use super::{Dense, Field, Loose, Seat, Shape, bytes_of};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, RowsMut, Writer, lease};
 use crate::sync::{Mutex, lock};
@@ -20,13 +20,13 @@ enum Kind {
     Fixed {
         writer: Writer,
         rows: usize,
-        shape: Vec<usize>,
+        shape: Shape,
     },
     Loose(Mutex<Vec<Option<Loose>>>),
     Texts(Mutex<Vec<Box<str>>>),
     Bytes(Mutex<Vec<Box<[u8]>>>),
     Lists(Vec<Slot>),
-    Padded(Padded),
+    Padded(Box<Padded>),
     Joined(Joined),
     Packed(Packed),
     Apart(Vec<Slot>),
@@ -35,7 +35,7 @@ enum Kind {
 
 impl Slot {
     /// Makes a slot for `rows` samples of one `shape`, written to `memory`.
-    pub fn fixed(memory: Destination, rows: usize, shape: Vec<usize>, dtype: Dtype) -> Slot {
+    pub fn fixed(memory: Destination, rows: usize, shape: Shape, dtype: Dtype) -> Slot {
         let row_bytes = shape.iter().product::<usize>() * dtype.itemsize();
         Slot {
             dtype,
@@ -93,7 +93,7 @@ impl Slot {
     pub(super) fn padded(padded: Padded) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Padded(padded),
+            kind: Kind::Padded(Box::new(padded)),
         }
     }
 
@@ -187,7 +187,7 @@ impl Slot {
             Kind::Packed(packed) => packed.seat(position),
             _ => {
                 let memory = lease(bytes_of(shape, itemsize))?;
-                let shape = shape.to_vec();
+                let shape = Shape::from_slice(shape);
                 Ok(Seat::loose(self, position, Loose { memory, shape }))
             }
         }
@@ -308,8 +308,8 @@ fn stack(mut samples: Vec<Loose>, batched: bool, dtype: Dtype) -> Result<Dense> 
     if let Some(position) = samples.iter().position(|sample| sample.shape != shape) {
         let other = samples.swap_remove(position).shape;
         return Err(Error::Unequal {
-            first: shape,
-            other,
+            first: shape.into_vec(),
+            other: other.into_vec(),
             position,
         });
     }

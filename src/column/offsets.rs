@@ -65,6 +65,7 @@ impl Offsets {
     /// # Errors
     ///
     /// [`Error::Offsets`]: the owner of the offsets has changed them since.
+    #[inline]
     pub fn range(&self, index: usize, entries: usize) -> Result<Range<usize>> {
         let (start, end) = (self.numbers.get(index), self.numbers.get(index + 1));
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
@@ -75,6 +76,7 @@ impl Offsets {
     }
 
     /// The error of a sample that is not what it was when its place in a batch was made.
+    #[cold]
     pub fn changed(&self, index: usize, entries: usize) -> Error {
         Error::Offsets {
             index,

@@ -8,6 +8,8 @@ use crate::error::Result;
 
 /// How many samples ahead memory is asked for.
 const AHEAD: usize = 8;
+/// And the memory of where they lie.
+const RANGES_AHEAD: usize = 16;
 
 /// One array of values, and where each sample begins and ends in it.
 #[derive(Clone, Debug)]
@@ -62,6 +64,26 @@ impl Ragged {
         self.offsets.range(index, self.values.len())
     }
 
+    /// Returns the rows of the samples at `indices`, as [`Ragged::range`] does.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Ragged::range`].
+    pub fn ranges(&self, indices: &[usize]) -> Result<Vec<Range<usize>>> {
+        let ask = |at: usize| {
+            if let Some(&index) = indices.get(at) {
+                self.prefetch_range(index);
+            }
+        };
+        (0..RANGES_AHEAD).for_each(ask);
+        let mut ranges = Vec::with_capacity(indices.len());
+        for (at, &index) in indices.iter().enumerate() {
+            ask(at + RANGES_AHEAD);
+            ranges.push(self.range(index)?);
+        }
+        Ok(ranges)
+    }
+
     /// Asks for the memory of where the sample at `index` lies, which is looked at soon.
     pub fn prefetch_range(&self, index: usize) {
         self.offsets.prefetch(index);
@@ -95,6 +117,16 @@ impl Ragged {
             self.values.copy_range(range, scratch, sample);
         }
         Ok(())
+    }
+
+    /// Asks for the memory of some rows, which are copied soon.
+    pub fn prefetch_rows(&self, rows: Range<usize>) {
+        self.values.prefetch(rows);
+    }
+
+    /// Copies rows that [`Ragged::range`] returned.
+    pub fn copy_rows(&self, rows: Range<usize>, scratch: &mut Scratch, out: &mut [u8]) {
+        self.values.copy_range(rows, scratch, out);
     }
 
     /// Returns the bytes of the sample at `index`, of values that are single bytes in one block.

@@ -95,11 +95,6 @@ impl Block {
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
-
-    /// Tells whether the block is worth keeping: making it anew costs page faults.
-    pub(super) fn is_mapped(&self) -> bool {
-        matches!(self.backing, Backing::Mapped { .. })
-    }
 }
 
 impl Drop for Block {

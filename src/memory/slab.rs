@@ -133,6 +133,7 @@ impl Pool {
             let class = size_class::round(bytes).ok_or(ErrorKind::OutOfMemory)?;
             match self.idle.take(class) {
                 Some(block) => block,
+                None if class < size_class::MAPPED => Block::heap(class)?,
                 None => self.map(class)?,
             }
         };
@@ -153,7 +154,7 @@ impl Pool {
     fn give_back(&'static self, block: Block) {
         self.leased_bytes
             .fetch_sub(block.capacity(), Ordering::Relaxed);
-        if !block.is_mapped() {
+        if block.capacity() < size_class::SMALLEST {
             return;
         }
         match self.idle.put(block.capacity(), block, Instant::now()) {
@@ -209,21 +210,23 @@ mod tests {
 
     #[test]
     fn a_block_is_reused_within_its_class() {
-        let pool = new_pool();
-        let block = pool.take(100_000).unwrap();
-        let (start, class) = (block.start(), block.capacity());
-        assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), class);
-        pool.give_back(block);
-        assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), 0);
-        assert_eq!(pool.idle.idle_bytes(), class);
-        let larger = pool.take(3 * class).unwrap();
-        assert_eq!(pool.idle.idle_bytes(), class);
-        let again = pool.take(class).unwrap();
-        assert_eq!(again.start(), start);
-        pool.give_back(larger);
-        pool.give_back(again);
-        pool.stop_trimming();
-        assert_eq!(pool.idle.idle_bytes(), 0);
+        for bytes in [100_000, 5_000] {
+            let pool = new_pool();
+            let block = pool.take(bytes).unwrap();
+            let (start, class) = (block.start(), block.capacity());
+            assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), class);
+            pool.give_back(block);
+            assert_eq!(pool.leased_bytes.load(Ordering::Relaxed), 0);
+            assert_eq!(pool.idle.idle_bytes(), class);
+            let larger = pool.take(3 * class).unwrap();
+            assert_eq!(pool.idle.idle_bytes(), class);
+            let again = pool.take(class).unwrap();
+            assert_eq!(again.start(), start);
+            pool.give_back(larger);
+            pool.give_back(again);
+            pool.stop_trimming();
+            assert_eq!(pool.idle.idle_bytes(), 0);
+        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! The copying of samples that need no decoding.
 
+use std::ops::Range;
+
 use super::kind::Kind;
 use super::leaf::{Leaf, Scratch};
 use super::run::Run;
+use super::spans::Part;
 use super::tree;
 use crate::collate::Slot;
+use crate::column::Ragged;
 use crate::error::{Error, Result};
 
 /// How many samples ahead memory is asked for.
@@ -14,29 +18,67 @@ impl Run {
     /// Copies the samples of positions `first..first + indices.len()` of a batch that need no decoding.
     pub(super) fn copy(
         &self,
-        slots: &[Slot],
+        parts: &[Part],
         first: usize,
         indices: &[usize],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let leaves = self.program.leaves.iter().zip(slots);
-        for (leaf, slot) in leaves {
-            copy(leaf, slot, first, indices, scratch)?;
+        let leaves = self.program.leaves.iter().zip(parts);
+        for (leaf, part) in leaves {
+            let spans = part.spans.get(first..first + indices.len());
+            let samples = Samples {
+                leaf,
+                indices,
+                spans: spans.zip(leaf.ragged()),
+            };
+            copy(samples, &part.slot, first, scratch)?;
         }
         Ok(())
     }
 }
 
-fn copy(
-    leaf: &Leaf,
-    slot: &Slot,
-    first: usize,
-    indices: &[usize],
-    scratch: &mut Scratch,
-) -> Result<()> {
+/// Samples to copy.
+#[derive(Clone, Copy)]
+struct Samples<'a> {
+    leaf: &'a Leaf,
+    indices: &'a [usize],
+    /// Where each lies, in which array, if that is known.
+    spans: Option<(&'a [Range<usize>], &'a Ragged)>,
+}
+
+impl Samples<'_> {
+    /// Asks for the memory of a sample, which is copied soon, if there is one.
+    fn ask(self, at: usize) {
+        let Some(&index) = self.indices.get(at) else {
+            return;
+        };
+        match self.spans {
+            Some((spans, ragged)) => ragged.prefetch_rows(spans[at].clone()),
+            None => self.leaf.prefetch(index),
+        }
+    }
+
+    /// Copies one of them.
+    fn copy(self, at: usize, scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
+        let Some((spans, ragged)) = self.spans else {
+            let gathered = self.leaf.gather(&[self.indices[at]], scratch, out);
+            return gathered.map_err(|error| error.at(at));
+        };
+        ragged.copy_rows(spans[at].clone(), scratch.rows(), out);
+        Ok(())
+    }
+}
+
+fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) -> Result<()> {
+    let Samples { leaf, indices, .. } = samples;
     if let Some(each) = slot.each() {
-        for (place, (slot, &index)) in each[first..].iter().zip(indices).enumerate() {
-            let copied = copy(leaf, slot, 0, &[index], scratch);
+        for (place, (slot, index)) in each[first..].iter().zip(indices).enumerate() {
+            let sample = Samples {
+                leaf,
+                indices: std::slice::from_ref(index),
+                spans: None,
+            };
+            let copied = copy(sample, slot, 0, scratch);
             copied.map_err(|error| error.at(place))?;
         }
         return Ok(());
@@ -47,7 +89,7 @@ fn copy(
             let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
             leaf.gather(indices, scratch, &mut out)?;
         }
-        (Kind::Rows | Kind::Ragged, None) => seated(leaf, slot, first, indices, scratch)?,
+        (Kind::Rows | Kind::Ragged, None) => seated(samples, slot, first, scratch)?,
         (Kind::Text, _) if !leaf.fetches() => {
             slot.keep_texts(first, leaf.texts(indices)?);
         }
@@ -55,7 +97,7 @@ fn copy(
             slot.keep_bytes(first, leaf.all_bytes(indices)?);
         }
         (Kind::Lists, None) if slot.announced(first).is_some() => {
-            seated(leaf, slot, first, indices, scratch)?;
+            seated(samples, slot, first, scratch)?;
         }
         (Kind::Lists, None) => {
             for (position, &index) in (first..).zip(indices) {
@@ -68,39 +110,27 @@ fn copy(
 }
 
 /// Copies samples of different shapes, each to its place.
-fn seated(
-    leaf: &Leaf,
-    slot: &Slot,
-    first: usize,
-    indices: &[usize],
-    scratch: &mut Scratch,
-) -> Result<()> {
+fn seated(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) -> Result<()> {
+    let Samples { leaf, indices, .. } = samples;
     if let Some(mut out) = slot.block(first, indices.len())? {
         return leaf.gather(indices, scratch, &mut out);
     }
-    let ask = |at: usize| {
-        if let Some(&index) = indices.get(at) {
-            leaf.prefetch(index);
-        }
-    };
-    (0..AHEAD).for_each(ask);
+    (0..AHEAD).for_each(|at| samples.ask(at));
     let written = slot.write(first, indices.len(), |at, place| {
-        ask(at + AHEAD);
-        let gathered = leaf.gather(&[indices[at]], scratch, place);
-        gathered.map_err(|error| error.at(at))
+        samples.ask(at + AHEAD);
+        samples.copy(at, scratch, place)
     });
     if written? {
         return Ok(());
     }
     let itemsize = leaf.dtype().itemsize();
-    for (at, &index) in indices.iter().enumerate() {
-        ask(at + AHEAD);
+    for at in 0..indices.len() {
+        samples.ask(at + AHEAD);
         let Some(shape) = slot.announced(first + at) else {
             return Ok(()); // samples that do not fit together: the batch ends in an error
         };
         let mut seat = slot.seat(first + at, shape, itemsize)?;
-        let gathered = leaf.gather(&[index], scratch, &mut seat);
-        gathered.map_err(|error| error.at(at))?;
+        samples.copy(at, scratch, &mut seat)?;
         seat.leave();
     }
     Ok(())

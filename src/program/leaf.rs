@@ -53,6 +53,11 @@ impl Scratch {
         list
     }
 
+    /// What columns use.
+    pub(super) fn rows(&mut self) -> &mut column::Scratch {
+        &mut self.rows
+    }
+
     /// Keeps a list for its memory.
     pub fn keep(&mut self, list: Vec<usize>) {
         self.spare.push(list);

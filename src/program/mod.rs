@@ -18,6 +18,7 @@ mod record;
 mod ruled;
 mod run;
 mod select;
+mod spans;
 mod together;
 mod tree;
 
@@ -41,7 +42,7 @@ use crate::error::{Error, Result};
 use crate::image::{Frame, Key};
 use crate::order::Indices;
 use crate::stats::Stages;
-use crate::stream::Work;
+use crate::stream::{Work, is_cheap};
 use crate::sync::Arc;
 
 /// First guess of what a decoded sample costs, in nanoseconds.
@@ -173,6 +174,11 @@ impl Program {
         }
     }
 
+    /// Whether batches of so many samples are, by the first guess, sooner made than waited for.
+    pub fn is_cheap(&self, samples: usize) -> bool {
+        !self.fetches && is_cheap(self.cost_ns(), samples)
+    }
+
     /// Makes one sample on the calling thread: the same code, and so the same bits, as in a batch.
     /// What is refused is asked of `foreign`, on the same thread; None leaves it refused.
     pub fn sample(
@@ -211,13 +217,9 @@ impl Program {
         } else {
             index
         };
-        usize::try_from(from_start)
-            .ok()
-            .filter(|&at| at < self.len)
-            .ok_or(Error::Index {
-                index,
-                len: self.len,
-            })
+        let len = self.len;
+        let place = usize::try_from(from_start).ok().filter(|&at| at < len);
+        place.ok_or_else(|| Error::Index { index, len })
     }
 
     fn read(&self, index: usize, stages: &mut Stages) -> Result<Fetched> {

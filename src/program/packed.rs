@@ -6,24 +6,29 @@
 
 use super::ruled::of_sample;
 use super::run::Run;
+use super::spans::Part;
 use crate::collate::{Dense, Field, How, Packing, Rows, Shape, Slot};
 use crate::error::{Error, Result};
 use crate::order::Indices;
 
 impl Run {
     /// Makes the slots of all leaves, where they are packed.
-    pub(super) fn packed(&self, indices: &Indices) -> Option<Result<Vec<Slot>>> {
+    pub(super) fn packed(&self, indices: &Indices) -> Option<Result<Vec<Part>>> {
         self.packing()?;
         let leaves = 0..self.program.leaves.len();
         let shapes = leaves.clone().map(|place| self.shapes(place, indices));
-        let shapes = match shapes.collect::<Result<Vec<_>>>() {
-            Ok(shapes) => shapes,
-            Err(error) => return Some(Ok(self.refused(error))),
+        let (shapes, spans): (Vec<_>, Vec<_>) = match shapes.collect::<Result<Vec<_>>>() {
+            Ok(found) => found.into_iter().unzip(),
+            Err(error) => return Some(Ok(parts(self.refused(error)))),
         };
         let Some(shapes) = shapes.into_iter().collect::<Option<Vec<_>>>() else {
-            return Some(leaves.map(|place| self.apart(place, indices)).collect());
+            let slots = leaves.map(|place| self.apart(place, indices));
+            return Some(slots.collect::<Result<_>>().map(parts));
         };
-        Some(Ok(self.rows(shapes, indices)))
+        let slots = self.rows(shapes, indices).into_iter().zip(spans);
+        Some(Ok(slots
+            .map(|(slot, spans)| Part { slot, spans })
+            .collect()))
     }
 
     /// Packs samples that stayed by themselves because their shapes were not known.
@@ -82,4 +87,9 @@ impl Run {
             _ => None,
         }
     }
+}
+
+/// Slots of samples of which nobody knows where they lie.
+fn parts(slots: Vec<Slot>) -> Vec<Part> {
+    slots.into_iter().map(Part::from).collect()
 }

@@ -21,14 +21,14 @@ pub struct Planned {
 impl Program {
     /// Returns shapes and types of the tensors that the samples of a leaf are written to: the field, and its
     /// mask. None if they are not known, or the field is made of those samples later.
-    pub fn tensors(&self, place: usize, indices: &Indices) -> Option<Vec<(Vec<usize>, Dtype)>> {
+    pub fn tensors(&self, place: usize, indices: &Indices) -> Option<Vec<(Shape, Dtype)>> {
         let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
         if rule.to.is_some() {
             return None;
         }
         match &rule.how {
             How::Stack if !self.lists[place] => {
-                let shape = [&[indices.len()], &leaf.fixed_shape()?[..]].concat();
+                let shape = sizes(indices.len(), &leaf.fixed_shape()?);
                 Some(vec![(shape, leaf.dtype())])
             }
             How::Pad(padding) => {

@@ -5,8 +5,9 @@
 
 use super::kind::Kind;
 use super::run::Run;
+use super::spans::{Part, Spans};
 use super::tree;
-use crate::collate::{Dense, Field, How, Shape, Slot};
+use crate::collate::{Dense, Field, How, Shape, Slot, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
@@ -21,11 +22,11 @@ impl Run {
         place: usize,
         indices: &Indices,
         given: Vec<Destination>,
-    ) -> Result<Slot> {
+    ) -> Result<Part> {
         let rule = &self.program.rules[place];
-        let shapes = match self.shapes(place, indices) {
-            Ok(shapes) => shapes,
-            Err(error) => return Ok(Slot::refused(error)),
+        let (shapes, spans) = match self.shapes(place, indices) {
+            Ok(found) => found,
+            Err(error) => return Ok(Slot::refused(error).into()),
         };
         let is_apart = matches!(rule.how, How::Apart);
         if self.program.leaves[place].kind() == Kind::Lists && !is_apart {
@@ -33,21 +34,34 @@ impl Run {
                 .as_ref()
                 .is_some_and(|shapes| !shapes.iter().any(|shape| shape.contains(&0)));
             if !are_arrays {
-                return Ok(Slot::refused(Error::Unsure));
+                return Ok(Slot::refused(Error::Unsure).into());
             }
         }
         match shapes {
             Some(shapes) if !is_apart => {
                 let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);
-                Ok(slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices))))
+                let slot = slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices)));
+                Ok(Part { slot, spans })
             }
-            _ => self.apart(place, indices),
+            _ => self.apart(place, indices).map(Part::from),
         }
     }
 
-    /// The shape of each sample; None where one is not known yet, or is no array.
-    pub(super) fn shapes(&self, place: usize, indices: &Indices) -> Result<Option<Vec<Shape>>> {
+    /// The shape of each sample, and where it lies if that is known; None where one is not known yet, or is no
+    /// array.
+    pub(super) fn shapes(
+        &self,
+        place: usize,
+        indices: &Indices,
+    ) -> Result<(Option<Vec<Shape>>, Spans)> {
         let leaf = &self.program.leaves[place];
+        if leaf.ragged().is_some()
+            && let Some(spans) = self.resolved(indices, |indices| leaf.spans(indices))?
+        {
+            let row_shape = leaf.row_shape();
+            let shapes = spans.iter().map(|span| sizes(span.len(), row_shape));
+            return Ok((Some(shapes.collect()), spans));
+        }
         let index = |position| self.program.resolve(indices.get(position));
         let ask = |position| {
             if position < indices.len()
@@ -66,7 +80,7 @@ impl Run {
                 None => all_known = false, // an error of a later sample comes first
             }
         }
-        Ok(all_known.then_some(shapes))
+        Ok((all_known.then_some(shapes), Spans::new()))
     }
 
     /// Makes a slot for each sample.
@@ -85,7 +99,7 @@ impl Run {
             let [shape] = shapes;
             let elements = shape.iter().product::<usize>();
             let memory = Destination::Lease(lease(elements * dtype.itemsize())?);
-            Ok(Slot::fixed(memory, 1, shape.into_vec(), dtype))
+            Ok(Slot::fixed(memory, 1, shape, dtype))
         });
         Ok(Slot::apart(slots.collect::<Result<_>>()?))
     }

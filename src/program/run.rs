@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use super::image::Decoded;
+use super::spans::Part;
 use super::tree;
 use super::{Blob, Fetched, Foreign, Kind, Leaf, Options, Program, Refusal, Request, Scratch};
 use crate::collate::{Field, How, Slot};
@@ -51,17 +52,22 @@ pub struct Making {
     indices: Indices,
     first: u64,
     batched: bool,
-    slots: Vec<Slot>,
+    parts: Vec<Part>,
 }
 
 impl Run {
-    /// Makes the slot of a leaf.
-    fn slot(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Slot> {
-        let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
+    /// Makes what the samples of a leaf are put into.
+    fn part(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Part> {
         let is_ruled = !matches!(self.program.rules[place].how, How::Stack);
-        if is_ruled && leaf.kind().is_numbers() {
+        if is_ruled && self.program.leaves[place].kind().is_numbers() {
             return self.ruled(place, &task.indices, given);
         }
+        self.stacked(place, task, given).map(Part::from)
+    }
+
+    /// Makes the slot of a leaf whose samples are stacked.
+    fn stacked(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Slot> {
+        let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
         let shape = match leaf.kind() {
             Kind::Text => return Ok(Slot::texts(rows)),
             Kind::Bytes => return Ok(Slot::bytes(rows)),
@@ -82,7 +88,22 @@ impl Run {
         let sample = shape.iter().product::<usize>() * dtype.itemsize();
         let bytes = sample.saturating_mul(rows); // more than there is, if too large
         let memory = Destination::or_lease(given.into_iter().next(), bytes)?;
-        Ok(Slot::fixed(memory, rows, shape, dtype))
+        Ok(Slot::fixed(memory, rows, shape.into(), dtype))
+    }
+
+    /// Calls `body` with the samples' indices, each below the length, in memory that the thread keeps.
+    pub(super) fn resolved<T>(
+        &self,
+        indices: &Indices,
+        body: impl FnOnce(&[usize]) -> Result<T>,
+    ) -> Result<T> {
+        INDICES.with_borrow_mut(|(resolved, _)| {
+            resolved.clear();
+            for position in 0..indices.len() {
+                resolved.push(self.program.resolve(indices.get(position))?);
+            }
+            body(resolved)
+        })
     }
 
     /// Makes the slot of samples that are lists.
@@ -140,7 +161,7 @@ impl Run {
         let refusal = self.decode(batch, position, index, fetched, stages)?;
         if refusal.is_none() {
             let copied = INDICES.with_borrow_mut(|(_, scratch)| {
-                self.copy(&batch.slots, position, &[index], scratch)
+                self.copy(&batch.parts, position, &[index], scratch)
             });
             copied.map_err(|error| error.placed().1)?;
         }
@@ -159,8 +180,8 @@ impl Run {
         let place = batch.first + position as u64;
         let mut blobs = fetched.blobs.into_iter();
         let leaves = self.program.leaves.iter().enumerate();
-        for ((number, leaf), slot) in leaves.zip(&batch.slots).skip(fetched.first) {
-            let (slot, position) = slot.of(position);
+        for ((number, leaf), part) in leaves.zip(&batch.parts).skip(fetched.first) {
+            let (slot, position) = part.slot.of(position);
             let (image, at) = match leaf.at(index)? {
                 (Leaf::Image(image), at) => (image, at),
                 (Leaf::Record(record), at) => {
@@ -257,19 +278,19 @@ impl Work for Run {
             return Err(Error::Empty);
         }
         let mut destinations = std::mem::take(&mut task.destinations).into_iter();
-        let slots = self.packed(&task.indices).unwrap_or_else(|| {
+        let parts = self.packed(&task.indices).unwrap_or_else(|| {
             let places = 0..self.program.leaves.len();
-            let slots = places.map(|place| {
+            let parts = places.map(|place| {
                 let given = destinations.next().unwrap_or_default();
-                self.slot(place, &task, given)
+                self.part(place, &task, given)
             });
-            slots.collect()
+            parts.collect()
         })?;
         Ok(Making {
             indices: task.indices,
             first: task.first,
             batched: task.batched,
-            slots,
+            parts,
         })
     }
 
@@ -313,7 +334,7 @@ impl Work for Run {
                 if !failures.is_empty() {
                     return; // and so does the batch; positions and indices are no pairs
                 }
-                if let Err(error) = self.copy(&batch.slots, range.start, indices, scratch) {
+                if let Err(error) = self.copy(&batch.parts, range.start, indices, scratch) {
                     let (place, error) = error.placed();
                     failures.push((range.start + place, error));
                 }
@@ -348,13 +369,13 @@ impl Work for Run {
 
     fn finish(&self, batch: Making, stages: &mut Stages) -> Result<Vec<Field>> {
         let begun = Instant::now();
-        let slots = batch.slots.into_iter().zip(&self.program.lists);
-        let fields = slots.enumerate().map(|(leaf, (slot, &list))| {
+        let parts = batch.parts.into_iter().zip(&self.program.lists);
+        let fields = parts.enumerate().map(|(leaf, (part, &list))| {
             let named = |source| Error::Leaf {
                 leaf,
                 source: Box::new(source),
             };
-            let field = slot.finish(batch.batched).map_err(named)?;
+            let field = part.slot.finish(batch.batched).map_err(named)?;
             let field = match field {
                 Field::Apart(samples) => self.joined(leaf, samples, &batch.indices),
                 field if list && batch.batched => field.by_place(),

@@ -43,7 +43,7 @@ impl Select {
     pub(super) fn index(&self, index: usize) -> Result<usize> {
         let (at, len) = (self.indices.get(index), self.from.len());
         let place = usize::try_from(at).ok().filter(|&place| place < len);
-        place.ok_or(Error::Index { index: at, len })
+        place.ok_or_else(|| Error::Index { index: at, len })
     }
 
     /// Returns which samples of [`Select::from`] those at `indices` are.

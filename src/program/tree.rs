@@ -78,7 +78,7 @@ fn fixed(leaf: &Leaf, shape: &[usize], shapes: &[Option<Shape>], as_lists: bool)
     Ok(Slot::fixed(
         memory,
         shapes.len(),
-        shape.to_vec(),
+        Shape::from_slice(shape),
         leaf.dtype(),
     ))
 }

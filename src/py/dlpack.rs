@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
 use pyo3::{ffi, intern};
+use smallvec::SmallVec;
 
 use crate::memory::{Dtype, Owner};
 
@@ -96,9 +98,9 @@ pub(super) struct Borrowed {
 /// A managed tensor `M` with what it points to. Both have one address: torch holds the first.
 #[repr(C)]
 struct Export<M, O> {
-    managed: M,
+    managed: MaybeUninit<M>,
     /// Shape, then strides in elements.
-    _extents: Vec<i64>,
+    extents: SmallVec<[i64; 8]>,
     _owner: O,
 }
 
@@ -314,7 +316,7 @@ fn export<M, O: Owner + 'static>(
     manage: impl FnOnce(Tensor) -> M,
 ) -> NonNull<M> {
     let ndim = shape.len();
-    let mut extents = vec![1; 2 * ndim];
+    let mut extents: SmallVec<[i64; 8]> = SmallVec::from_elem(1, 2 * ndim);
     for (extent, &size) in extents.iter_mut().zip(shape) {
         *extent = size.cast_signed() as i64;
     }
@@ -322,13 +324,20 @@ fn export<M, O: Owner + 'static>(
         extents[ndim + dim - 1] = extents[ndim + dim] * extents[dim].max(1);
     }
     let (code, bits, lanes) = dtype.dlpack();
-    let (sizes, strides) = extents.split_at_mut(ndim);
+    let data = if lease.is_empty() {
+        ptr::null_mut()
+    } else {
+        lease.as_mut_ptr().cast()
+    };
+    let export = Box::leak(Box::new(Export {
+        managed: MaybeUninit::uninit(),
+        extents,
+        _owner: lease,
+    }));
+    // What it points to lies within: it is leaked first, and so does not move any more.
+    let (sizes, strides) = export.extents.split_at_mut(ndim);
     let tensor = Tensor {
-        data: if lease.is_empty() {
-            ptr::null_mut()
-        } else {
-            lease.as_mut_ptr().cast()
-        },
+        data,
         device_type: CPU,
         device_id: 0,
         ndim: ndim as i32,
@@ -339,12 +348,8 @@ fn export<M, O: Owner + 'static>(
         strides: strides.as_mut_ptr(),
         byte_offset: 0,
     };
-    let export = Export {
-        managed: manage(tensor),
-        _extents: extents,
-        _owner: lease,
-    };
-    NonNull::from(Box::leak(Box::new(export))).cast()
+    export.managed.write(manage(tensor));
+    NonNull::from(export).cast()
 }
 
 /// Frees an export: torch calls it when the last alias of the tensor is gone.

@@ -10,7 +10,7 @@ use super::pad::{detached, field_of, mismatch, number};
 use super::plan::named;
 use super::tensor;
 use super::value::Values;
-use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, Packing};
+use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, Packing, Shape};
 use crate::memory::Dtype;
 
 /// How documents are packed. See the stub.
@@ -167,7 +167,7 @@ impl Part {
         let fill = element(self.fill)?;
         let start = self.start.map(element).transpose()?;
         let size = dtype.itemsize();
-        let mut dense = field_of(py, bins.shape().to_vec(), dtype, None)?;
+        let mut dense = field_of(py, Shape::from_slice(&bins.shape()), dtype, None)?;
         let out = dense.memory.bytes_mut();
         detached(py, out.len(), || {
             let samples: Vec<Array<'_>> = self.values.arrays().collect();
@@ -180,7 +180,7 @@ impl Part {
 
 /// Makes an int64 tensor of the shape of the rows.
 fn longs(py: Python<'_>, bins: &Bins, write: impl FnOnce(&mut [u8]) + Send) -> PyResult<Py<PyAny>> {
-    let mut dense: Dense = field_of(py, bins.shape().to_vec(), Dtype::Int64, None)?;
+    let mut dense: Dense = field_of(py, Shape::from_slice(&bins.shape()), Dtype::Int64, None)?;
     let out = dense.memory.bytes_mut();
     detached(py, out.len(), || write(out))?;
     tensor::of_field(py, dense)

@@ -8,7 +8,7 @@ use super::enter::Enter;
 use super::tensor;
 use super::value::Values;
 use crate::Error;
-use crate::collate::{self, Dense, Fill, Flat, Layout, Mismatch, Side};
+use crate::collate::{self, Dense, Fill, Flat, Layout, Mismatch, Shape, Side, sizes};
 use crate::memory::{Destination, Dtype, lease};
 
 /// Bytes of a field from which on copying them is worth leaving the interpreter.
@@ -78,7 +78,7 @@ impl Pad {
         let element = self.core.element(values.dtype).map_err(&mismatch)?;
         let side = self.core.side;
         let fill = &element[..values.dtype.itemsize()];
-        let shape = [&[values.len()], &layout.shape[..]].concat();
+        let shape = sizes(values.len(), &layout.shape);
         let mut padded = field_of(py, shape, values.dtype, allocate)?;
         let out = padded.memory.bytes_mut();
         detached(py, out.len(), || {
@@ -92,7 +92,7 @@ impl Pad {
         let mask = mask.map(|(rank, is_wide)| {
             let shape = layout.mask_shape(rank);
             let shape = shape.map_err(|least| mismatch(Mismatch::Mask { least }))?;
-            let shape = [&[values.len()], &shape[..]].concat();
+            let shape = sizes(values.len(), &shape);
             let dtype = if is_wide { Dtype::Int64 } else { Dtype::Bool };
             let mut mask = field_of(py, shape, dtype, None)?;
             let out = mask.memory.bytes_mut();
@@ -125,14 +125,14 @@ pub(super) fn flatten(
     })?;
     let (shortest, longest) = flat.extremes();
     let offsets = flat.offsets.iter().copied();
-    let offsets = longs(py, vec![flat.offsets.len()], offsets)?;
+    let offsets = longs(py, sizes(flat.offsets.len(), &[]), offsets)?;
     Ok((tensor::of_field(py, all)?, offsets, shortest, longest))
 }
 
 /// Allocates a field of a batch, which is yet to be written.
 pub(super) fn field_of(
     py: Python<'_>,
-    shape: Vec<usize>,
+    shape: Shape,
     dtype: Dtype,
     allocate: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Dense> {
@@ -161,7 +161,7 @@ pub(super) fn field_of(
 /// Makes an int64 tensor.
 pub(super) fn longs(
     py: Python<'_>,
-    shape: Vec<usize>,
+    shape: Shape,
     numbers: impl Iterator<Item = usize>,
 ) -> PyResult<Py<PyAny>> {
     let mut dense = field_of(py, shape, Dtype::Int64, None)?;
@@ -209,9 +209,9 @@ pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
 fn lengths_of(py: Python<'_>, layout: &Layout, values: &Values) -> PyResult<Py<PyAny>> {
     let dims = layout.dims.len();
     let shape = if dims == 1 {
-        vec![values.len()]
+        sizes(values.len(), &[])
     } else {
-        vec![values.len(), dims]
+        sizes(values.len(), &[dims])
     };
     longs(
         py,

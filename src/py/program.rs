@@ -141,6 +141,10 @@ impl Program {
         self.core.is_random()
     }
 
+    fn is_cheap(&self, samples: usize) -> bool {
+        self.core.is_cheap(samples)
+    }
+
     fn moved(&self, py: Python<'_>) -> PyResult<bool> {
         for rows in &self.movable {
             if rows.get().moved(py)? {

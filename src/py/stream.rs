@@ -293,7 +293,7 @@ impl Stream {
     /// The engine's stream; an error in a forked child, where its threads do not exist.
     fn core(&self) -> crate::Result<&Core> {
         let core = self.core.as_ref().filter(|_| !fork::inherited(self.birth));
-        core.ok_or(Error::Inherited)
+        core.ok_or_else(|| Error::Inherited)
     }
 
     /// The counters of now.

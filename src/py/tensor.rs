@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::dlpack;
-use crate::collate::Dense;
+use crate::collate::{Dense, Shape};
 use crate::memory::{Destination, Dtype, Foreign, Transfer, View};
 use crate::order::Indices;
 use crate::program::Program;
@@ -49,13 +49,13 @@ pub(super) fn destinations(
     indices: &Indices,
     batched: bool,
 ) -> PyResult<Vec<Vec<Destination>>> {
-    let make = |(mut shape, dtype): (Vec<usize>, Dtype)| {
+    let make = |(mut shape, dtype): (Shape, Dtype)| {
         if !batched {
             shape.remove(0);
         }
         let sizes = shape.iter();
         let bytes = sizes.fold(dtype.itemsize(), |bytes, &size| bytes.saturating_mul(size));
-        let shape = PyTuple::new(allocate.py(), shape)?;
+        let shape = PyTuple::new(allocate.py(), &shape)?;
         destination(&allocate.call1((shape, dtype.name()))?, bytes)
     };
     let leaves = (0..program.leaves().len()).map(|place| {

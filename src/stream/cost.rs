@@ -21,6 +21,11 @@ pub(super) const LOOK: Duration = Duration::from_micros(if cfg!(loom) { 0 } else
 /// Weight of the newest measurement.
 const WEIGHT: f64 = 0.1;
 
+/// Whether a batch of so many samples, of which one costs `sample_ns` nanoseconds, is sooner made than waited for.
+pub fn is_cheap(sample_ns: f64, samples: usize) -> bool {
+    sample_ns * (samples as f64) < CHEAP_NS
+}
+
 /// A running estimate of what a sample costs, in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Cost(f64);
@@ -45,7 +50,7 @@ impl Cost {
 
     /// Whether a batch of so many samples is sooner made than waited for.
     pub(super) fn is_cheap(&self, samples: usize) -> bool {
-        self.0 * (samples as f64) < CHEAP_NS
+        is_cheap(self.0, samples)
     }
 
     /// Whether no thread should be woken for it.

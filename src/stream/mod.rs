@@ -23,6 +23,7 @@ mod tests;
 use std::time::{Duration, Instant};
 
 pub use completion::Completion;
+pub use cost::is_cheap;
 pub use work::{Chunk, Fetch, Work};
 
 use crate::error::Result;

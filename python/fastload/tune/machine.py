@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psutil
 
-from fastload import cgroup
+from fastload import cgroup, kernel_file
 from fastload.budget import available_bytes
 
 __all__ = ["Gauge", "PoolClock", "PoolTime", "Strain", "memory_share"]
@@ -43,12 +43,12 @@ class PoolClock:
         alive = {task.name for task in _TASKS.iterdir()} if _TASKS.is_dir() else set()
         for task in alive - self._others:
             if task not in self._ours:
-                if not _read(_TASKS / task / "comm").startswith(_PREFIX):
+                if not kernel_file.read(_TASKS / task / "comm").startswith(_PREFIX):
                     self._others.add(task)
                     continue
                 self._ours[task] = PoolTime(0.0, 0.0)
             before = self._ours[task]
-            match _read(_TASKS / task / "schedstat").split():
+            match kernel_file.read(_TASKS / task / "schedstat").split():
                 case [on, ready, *_]:
                     now = PoolTime(int(on) / 1e9, int(ready) / 1e9)
                 case _:  # the thread has ended
@@ -120,10 +120,3 @@ def _counters() -> tuple[float, float, float]:
         cgroup.stalled_s("cpu", "some"),
         cgroup.throttled_s(),
     )
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:  # the thread has ended
-        return ""

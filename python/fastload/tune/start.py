@@ -21,8 +21,6 @@ _MOST_PYTHON = 16
 """Python workers for each processor: a worker waits for one sample at a time."""
 _MOST_NATIVE = 4
 """Threads for each processor."""
-_DEEPER = 4
-"""How much deeper than `prefetch_factor * num_workers` native batches may be in flight."""
 
 
 def online(
@@ -31,6 +29,7 @@ def online(
     workers: int,
     depth: int,
     budget_bytes: int,
+    most_depth: int | None = None,
     kind: str = "threads",
     whole_batches: bool = False,
     may_look_ahead: bool = True,
@@ -43,6 +42,7 @@ def online(
         workers: How many there are at first.
         depth: How many batches are in flight at first, unless a profile says otherwise.
         budget_bytes: What those may take.
+        most_depth: How many may be in flight at most; None for two for each worker that there may be.
         kind: What the workers are, for words.
         whole_batches: Whether a batch is made by one worker alone, in Python.
         may_look_ahead: Whether nobody can tell from the sampler how far ahead it is asked.
@@ -52,12 +52,12 @@ def online(
     if loader._tuner is None:
         chosen = not isinstance(loader.num_workers, Auto)
         depth_is_fixed = chosen or loader._depth_is_chosen
-        most = most_workers(workers, whole_batches=whole_batches)
-        further = _DEEPER if may_look_ahead else 1
+        cores = cpu_budget()
+        most = most_workers(workers, cores, whole_batches=whole_batches)
         tuner = _lib.Tuner(
-            cores=float(cpu_budget()),
+            cores=float(cores),
             most_workers=most,
-            most_depth=max(depth, 2 * most) if whole_batches else further * depth,
+            most_depth=max(depth, 2 * most) if most_depth is None else most_depth,
             budget_bytes=budget_bytes,
             whole_batches=whole_batches,
             workers_are_fixed=chosen,
@@ -107,12 +107,13 @@ def compare(profile: Profile, loader: Any, choice: Any) -> bool:
     return not differences
 
 
-def most_workers(workers: int, *, whole_batches: bool) -> int:
+def most_workers(workers: int, cores: int, *, whole_batches: bool) -> int:
     """Returns how many workers there may be at most, where they wait rather than compute.
 
     Args:
         workers: How many AUTO begins with.
+        cores: Processors that this process may fill.
         whole_batches: Whether a batch is made by one worker alone, in Python.
     """
     per_core = _MOST_PYTHON if whole_batches else _MOST_NATIVE
-    return max(workers, per_core * cpu_budget())
+    return max(workers, per_core * cores)

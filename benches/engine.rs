@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use _lib::column::Rows;
 use _lib::error::{Error, Result};
@@ -60,12 +60,13 @@ impl Work for Nothing {
         &self,
         _batch: &(),
         _chunk: Chunk<()>,
+        _begun: Instant,
         _later: &dyn Fn(usize) -> Completion<Self>,
         _failures: &mut Vec<(usize, Error)>,
         _stages: &mut Stages,
     ) {
     }
-    fn finish(&self, _batch: (), _stages: &mut Stages) -> Result<()> {
+    fn finish(&self, _batch: ()) -> Result<()> {
         Ok(())
     }
 }

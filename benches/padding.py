@@ -30,7 +30,8 @@ from torch.utils.data import DataLoader
 from transformers import DataCollatorWithPadding, PreTrainedTokenizerFast
 
 import fastload
-from fastload import PadCollate, _lib, lanes
+from fastload import PadCollate, _lib, lanes, sampler
+from fastload.ahead import ahead
 from fastload.columns import Arrow, Ragged
 
 LISTS, MEAN, LONGEST, BATCH_SIZE = 200_000, 50, 2048, 32
@@ -190,12 +191,15 @@ def split(column: Any) -> dict[str, Callable[[], dict[str, float]]]:
         return functools.partial(next, iter(ours(column, 1)))
 
     def stream(options: dict[str, Any], *, fed: bool) -> Callable[[], Any]:
-        program = lanes.choose(ours(column, 1, **options)).program
+        loader = ours(column, 1, **options)
+        program = lanes.choose(loader).program
+        order = sampler.recognise(loader.batch_sampler, batched=True)
+        depth = ahead(loader, program, order).first
         made = _lib.Stream(
-            program, batched=True, depth=4, budget_bytes=1 << 30, threads=1, fetch=1, compute=1
+            program, batched=True, depth=depth, budget_bytes=1 << 30, threads=1, fetch=1, compute=1
         )
         if fed:
-            made.feed(iter([torch.randperm(LISTS)]), BATCH_SIZE, False, 4)
+            made.feed(iter([torch.randperm(LISTS)]), BATCH_SIZE, False, depth)
         else:
             for batch in torch.randperm(LISTS).split(BATCH_SIZE)[: NEXTS + 10]:
                 made.submit(batch.tolist())

@@ -172,10 +172,10 @@ impl Stats {
         self.stages.add(stages);
     }
 
-    /// Notes that a batch is finished which a thread has begun with then, if one has.
-    pub fn made(&mut self, begun: Option<Instant>) {
+    /// Notes that a batch is finished now which a thread has begun with then, if one has.
+    pub fn made(&mut self, begun: Option<Instant>, now: Instant) {
         if let Some(begun) = begun {
-            self.making.add(begun.elapsed(), 1);
+            self.making.add(now - begun, 1);
         }
     }
 

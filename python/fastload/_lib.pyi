@@ -49,6 +49,7 @@ from fastload._memory import is_in_heap as is_in_heap
 from fastload._memory import make_file as make_file
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
+from fastload._plans import Permutation as Permutation
 from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
@@ -88,6 +89,7 @@ __all__ = [
     "Parquet",
     "ParquetFiles",
     "Part",
+    "Permutation",
     "Plain",
     "Program",
     "Pt",

@@ -2,7 +2,29 @@
 
 from typing import Literal, final
 
+import torch
+
 from fastload._lib import Column
+
+@final
+class Permutation:
+    """The permutation that `torch.randperm` draws first from a CPU generator, piece by piece.
+
+    Args:
+        length: How many indices, from 0 on.
+        seed: What the generator is seeded with.
+
+    Attributes:
+        MOST: The longest there is.
+
+    Raises:
+        ValueError: `length` is above `MOST`.
+    """
+
+    MOST: int
+    def __new__(cls, length: int, seed: int) -> Permutation: ...
+    def draw(self, count: int) -> torch.Tensor:
+        """Returns the next `count` indices, or as many as are left, as int64 `(count,)`."""
 
 @final
 class Lengths:

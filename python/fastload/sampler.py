@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 
+from fastload import permutation
 from fastload.batching import PlannedBatchSampler
 from fastload.intra_op import one_thread
 
@@ -117,21 +118,19 @@ def _random(sampler: RandomSampler) -> Iterator[Chunk]:
     generator, ahead = sampler.generator, 1
     if generator is None:
         seed = int(torch.empty((), dtype=torch.int64).random_().item())
+        if sampler.num_samples == n > 0 and not sampler.replacement:
+            yield from permutation.pieces(n, seed)
+            return
         generator, ahead = torch.Generator(), _RUNS_AHEAD
         generator.manual_seed(seed)
     if sampler.replacement:
         yield from _with_replacement(sampler, n, generator, ahead * _RUN)
         return
     for _ in range(sampler.num_samples // n):
-        yield _permutation(n, generator)
+        yield permutation.whole(n, generator)
     # torch draws this also when nothing of it is used, which a generator that is shared can tell.
     if sampler.num_samples % n or generator is sampler.generator:
-        yield _permutation(n, generator)[: sampler.num_samples % n]
-
-
-@one_thread()
-def _permutation(n: int, generator: torch.Generator) -> torch.Tensor:
-    return torch.randperm(n, generator=generator)
+        yield permutation.whole(n, generator)[: sampler.num_samples % n]
 
 
 def _with_replacement(

@@ -26,6 +26,11 @@ impl Numbers {
         self.0.is_empty()
     }
 
+    /// Returns all of them where they are int64 and lie one after the other: reading many is quicker so.
+    pub fn longs(&self) -> Option<&[[u8; 8]]> {
+        self.0.elements()
+    }
+
     /// Asks for the memory of the number at `place`, which is read soon.
     pub fn prefetch(&self, place: usize) {
         self.0.prefetch(place..place + 1);

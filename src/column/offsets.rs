@@ -4,6 +4,10 @@ use std::ops::Range;
 
 use super::Numbers;
 use crate::error::{Error, Result};
+use crate::memory::prefetch;
+
+/// How many samples ahead memory is asked for.
+const AHEAD: usize = 16;
 
 /// One number more than there are samples: sample i is `offsets[i]..offsets[i + 1]`.
 #[derive(Clone, Debug)]
@@ -68,11 +72,35 @@ impl Offsets {
     #[inline]
     pub fn range(&self, index: usize, entries: usize) -> Result<Range<usize>> {
         let (start, end) = (self.numbers.get(index), self.numbers.get(index + 1));
-        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        match range {
-            Some((first, last)) if first <= last && last <= entries => Ok(first..last),
-            _ => Err(self.changed(index, entries)),
+        between(start, end, entries).ok_or_else(|| self.changed(index, entries))
+    }
+
+    /// Returns the entries of the samples at `indices`, as [`Offsets::range`] does.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Offsets::range`].
+    pub fn ranges(&self, indices: &[usize], entries: usize) -> Result<Vec<Range<usize>>> {
+        let Some(longs) = self.numbers.longs() else {
+            let ranges = indices.iter().map(|&index| self.range(index, entries));
+            return ranges.collect();
+        };
+        let ask = |at: usize| {
+            if let Some(&index) = indices.get(at) {
+                prefetch(&longs[index]);
+            }
+        };
+        (0..AHEAD).for_each(ask);
+        let mut ranges = Vec::with_capacity(indices.len());
+        for (at, &index) in indices.iter().enumerate() {
+            ask(at + AHEAD);
+            let [start, end] = [longs[index], longs[index + 1]].map(i64::from_ne_bytes);
+            match between(start, end, entries) {
+                Some(range) => ranges.push(range),
+                None => return Err(self.changed(index, entries)),
+            }
         }
+        Ok(ranges)
     }
 
     /// The error of a sample that is not what it was when its place in a batch was made.
@@ -85,4 +113,11 @@ impl Offsets {
             len: entries,
         }
     }
+}
+
+/// The entries from one offset to the next, if they are some of `entries`.
+#[inline]
+fn between(start: i64, end: i64, entries: usize) -> Option<Range<usize>> {
+    let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+    (range.start <= range.end && range.end <= entries).then_some(range)
 }

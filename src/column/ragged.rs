@@ -8,8 +8,6 @@ use crate::error::Result;
 
 /// How many samples ahead memory is asked for.
 const AHEAD: usize = 8;
-/// And the memory of where they lie.
-const RANGES_AHEAD: usize = 16;
 
 /// One array of values, and where each sample begins and ends in it.
 #[derive(Clone, Debug)]
@@ -70,18 +68,7 @@ impl Ragged {
     ///
     /// As of [`Ragged::range`].
     pub fn ranges(&self, indices: &[usize]) -> Result<Vec<Range<usize>>> {
-        let ask = |at: usize| {
-            if let Some(&index) = indices.get(at) {
-                self.prefetch_range(index);
-            }
-        };
-        (0..RANGES_AHEAD).for_each(ask);
-        let mut ranges = Vec::with_capacity(indices.len());
-        for (at, &index) in indices.iter().enumerate() {
-            ask(at + RANGES_AHEAD);
-            ranges.push(self.range(index)?);
-        }
-        Ok(ranges)
+        self.offsets.ranges(indices, self.values.len())
     }
 
     /// Asks for the memory of where the sample at `index` lies, which is looked at soon.

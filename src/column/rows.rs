@@ -174,6 +174,13 @@ impl Rows {
         self.view.bytes(self.start(index), self.row_bytes)
     }
 
+    /// Returns all rows if each is one element of `N` bytes, and they lie one after the other.
+    pub(super) fn elements<const N: usize>(&self) -> Option<&[[u8; N]]> {
+        let is_one = self.row_bytes == N && self.row_shape.is_empty() && self.cast.is_none();
+        let block = is_one.then(|| self.block(0..self.len)).flatten();
+        block.map(|bytes| bytes.as_chunks().0)
+    }
+
     /// Returns the memory of the rows of `range` if they lie one after the other.
     pub(super) fn block(&self, range: Range<usize>) -> Option<&[u8]> {
         let is_block = self.strides.is_none()

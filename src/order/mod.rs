@@ -1,11 +1,15 @@
 //! The order in which samples are visited: what a sampler drew, cut into batches.
 //!
-//! Owns index arrays and their slices; draws nothing itself. Invariant: the batches of a
+//! Owns index arrays and their slices, and torch's permutation, of which a piece can be had before the rest is drawn. Invariant: the batches of a
 //! [`Slicer`] are exactly those of torch's `BatchSampler` over the same indices.
+
+mod permutation;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use permutation::Permutation;
 
 /// The indices of one batch, or a stretch of an epoch: a span, or a slice of a shared list.
 #[derive(Clone, Debug)]

@@ -207,7 +207,7 @@ impl Program {
                 None => return Err(refusal.error),
             }
         }
-        run.finish(batch, &mut stages)
+        run.finish(batch)
     }
 
     /// Turns an index as Python understands it into one below the length.

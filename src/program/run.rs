@@ -317,11 +317,11 @@ impl Work for Run {
         &self,
         batch: &Making,
         chunk: Chunk<Fetched>,
+        begun: Instant,
         later: &dyn Fn(usize) -> Completion<Self>,
         failures: &mut Vec<(usize, Error)>,
         stages: &mut Stages,
     ) {
-        let begun = Instant::now();
         match chunk {
             Chunk::Range(range) => INDICES.with_borrow_mut(|(indices, scratch)| {
                 indices.clear();
@@ -367,8 +367,7 @@ impl Work for Run {
         }
     }
 
-    fn finish(&self, batch: Making, stages: &mut Stages) -> Result<Vec<Field>> {
-        let begun = Instant::now();
+    fn finish(&self, batch: Making) -> Result<Vec<Field>> {
         let parts = batch.parts.into_iter().zip(&self.program.lists);
         let fields = parts.enumerate().map(|(leaf, (part, &list))| {
             let named = |source| Error::Leaf {
@@ -385,8 +384,6 @@ impl Work for Run {
         });
         let fields: Result<Vec<Field>> = fields.collect();
         let fields = fields.and_then(|fields| self.together(fields, &batch.indices));
-        let fields = fields.map_err(|error| self.declined(error, &batch.indices));
-        stages.collate += begun.elapsed();
-        fields
+        fields.map_err(|error| self.declined(error, &batch.indices))
     }
 }

@@ -26,6 +26,7 @@ mod moment;
 mod numbers;
 mod pack;
 mod pad;
+mod permutation;
 mod plan;
 mod process;
 mod program;
@@ -73,6 +74,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tune::Window>()?;
     module.add_class::<tune::Tuner>()?;
     module.add_class::<watch::Watch>()?;
+    module.add_class::<permutation::Permutation>()?;
     module.add_class::<plan::Lengths>()?;
     module.add_class::<plan::Epoch>()?;
     module.add_function(wrap_pyfunction!(shapes::shapes, module)?)?;

@@ -7,9 +7,9 @@ use super::state::State;
 use super::work::{Chunk, Work};
 
 impl<W: Work> State<W> {
-    /// Lets a thread in, if permits allow, and gives it work.
-    pub(super) fn claim(&mut self, work: &W) -> Option<Claim<W>> {
-        if self.threads >= self.limits.threads {
+    /// Lets a thread in, or the consumer, if permits allow, and gives it work.
+    pub(super) fn claim(&mut self, work: &W, is_consumer: bool) -> Option<Claim<W>> {
+        if self.threads >= self.limits.threads || !is_consumer && !self.has_permit() {
             return None;
         }
         let claim = self.find(work)?;
@@ -28,6 +28,16 @@ impl<W: Work> State<W> {
         claim
     }
 
+    /// Gives a thread that has computed samples its next work, if it is to go on, or lets it leave.
+    pub(super) fn computed(&mut self, work: &W, goes_on: bool) -> Option<Claim<W>> {
+        if goes_on {
+            self.computing -= 1;
+            return self.go_on(work);
+        }
+        self.leave(true);
+        None
+    }
+
     fn find(&mut self, work: &W) -> Option<Claim<W>> {
         if self.cancelled {
             return None;
@@ -43,6 +53,7 @@ impl<W: Work> State<W> {
                 Body::Waiting(_) => match std::mem::replace(&mut flight.body, Body::Beginning) {
                     Body::Waiting(task) => {
                         flight.begun = Some(Instant::now());
+                        self.unbegun -= flight.samples;
                         return Some(Claim::Begin(flight.seq, task));
                     }
                     other => {

@@ -11,7 +11,7 @@ const CHUNK_NS: f64 = 100_000.0;
 /// woken later makes several. Waking one costs some microseconds, and so does being woken by it.
 const CHEAP_NS: f64 = 50_000.0;
 
-/// No thread is woken for a batch that costs less than this, in nanoseconds.
+/// No thread is woken while all that nobody has begun costs less than this, in nanoseconds.
 const TINY_NS: f64 = 5_000.0;
 
 /// For how long a consumer looks for a cheap batch that somebody makes before it sleeps: about as long as being
@@ -53,7 +53,7 @@ impl Cost {
         is_cheap(self.0, samples)
     }
 
-    /// Whether no thread should be woken for it.
+    /// Whether no thread should be woken for so many samples.
     pub(super) fn is_tiny(&self, samples: usize) -> bool {
         self.0 * (samples as f64) < TINY_NS
     }

@@ -150,9 +150,11 @@ impl<W: Work> Stream<W> {
         }
         let begun = Instant::now();
         while state.is_cheap() && begun.elapsed() < wait {
+            state.helping += 1;
             drop(state);
-            let made = self.shared.turn();
+            let made = self.shared.work_on(true);
             state = lock(&self.shared.state);
+            state.helping -= 1;
             if !made {
                 break;
             }

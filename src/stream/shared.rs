@@ -75,7 +75,7 @@ impl<W: Work> Shared<W> {
             let waiting = usize::from(state.has_tight_stages());
             drop(state);
             self.crew.notify(waiting);
-            self.compute(seq, batch, Chunk::Fetched(fetched), failures, stages);
+            self.compute(seq, batch, Chunk::Fetched(fetched), failures, stages, false);
             return;
         }
         drop(batch);
@@ -91,6 +91,7 @@ impl<W: Work> Shared<W> {
         }
     }
 
+    /// Computes samples; returns what this thread goes on with, if it is to.
     fn compute(
         &self,
         seq: u64,
@@ -98,7 +99,8 @@ impl<W: Work> Shared<W> {
         chunk: Chunk<W::Fetched>,
         mut failures: Vec<(usize, Error)>,
         mut stages: Stages,
-    ) {
+        goes_on: bool,
+    ) -> Option<Claim<W>> {
         let count = chunk.len();
         let unfetched = failures.len();
         let first = chunk.positions().next();
@@ -110,7 +112,7 @@ impl<W: Work> Shared<W> {
         let begun = Instant::now();
         let run = guarded(|| {
             self.work
-                .compute(&batch, chunk, &later, &mut failures, &mut stages);
+                .compute(&batch, chunk, begun, &later, &mut failures, &mut stages);
             Ok(())
         });
         let elapsed = begun.elapsed();
@@ -129,10 +131,11 @@ impl<W: Work> Shared<W> {
         } else {
             state.stats.add(&stages);
         }
-        state.leave(true);
+        let claim = state.computed(&self.work, goes_on);
         let waiting = usize::from(state.has_tight_stages());
         self.announce(state);
         self.crew.notify(waiting);
+        claim
     }
 
     /// Hands out the completion of a sample; only within a turn.
@@ -155,10 +158,13 @@ impl<W: Work> Shared<W> {
 
     /// Joins the samples of a batch, and counts the stages of the turn that did.
     fn finish(&self, seq: u64, batch: W::Batch, mut stages: Stages) -> MutexGuard<'_, State<W>> {
-        let result = guarded(|| self.work.finish(batch, &mut stages));
+        let begun = Instant::now();
+        let result = guarded(|| self.work.finish(batch));
+        let now = Instant::now();
+        stages.collate += now - begun;
         let mut state = lock(&self.state);
         state.stats.add(&stages);
-        state.arrived(seq, result);
+        state.arrived(seq, result, now);
         state
     }
 
@@ -184,10 +190,16 @@ impl<W: Work> Shared<W> {
     }
 }
 
-impl<W: Work> Source for Shared<W> {
-    fn turn(&self) -> bool {
-        let mut claim = lock(&self.state).claim(&self.work);
+impl<W: Work> Shared<W> {
+    /// Does one piece of work; returns whether there was one. That of a thread is as many samples as a claim may have,
+    /// of however many batches: who works at small ones then asks seldom. A consumer makes a batch at a time.
+    pub(super) fn work_on(&self, is_consumer: bool) -> bool {
+        let mut state = lock(&self.state);
+        let most = if is_consumer { 0 } else { state.chunk() };
+        let mut claim = state.claim(&self.work, is_consumer);
+        drop(state);
         let worked = claim.is_some();
+        let mut computed = 0;
         while let Some(next) = claim {
             claim = match next {
                 Claim::Begin(seq, task) => self.begin(seq, task),
@@ -196,12 +208,19 @@ impl<W: Work> Source for Shared<W> {
                     None
                 }
                 Claim::Compute(seq, batch, chunk) => {
-                    self.compute(seq, batch, chunk, Vec::new(), Stages::default());
-                    None
+                    computed += chunk.len();
+                    let (failures, stages) = (Vec::new(), Stages::default());
+                    self.compute(seq, batch, chunk, failures, stages, computed < most)
                 }
             };
         }
         worked
+    }
+}
+
+impl<W: Work> Source for Shared<W> {
+    fn turn(&self) -> bool {
+        self.work_on(false)
     }
 
     fn threads(&self) -> usize {

@@ -7,7 +7,7 @@
 //! turns that hold the batch; a flight whose `open` reaches 0 is finished by exactly one thread.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::stats::Stats;
@@ -26,6 +26,12 @@ pub(super) struct State<W: Work> {
     pub(super) cancelled: bool,
     /// Consumers that wait.
     pub(super) waiting: usize,
+    /// Consumers that make batches themselves.
+    pub(super) helping: usize,
+    /// Batches that are finished and not taken.
+    ready: usize,
+    /// Samples of batches that nobody has begun.
+    pub(super) unbegun: usize,
     next_seq: u64,
     planned_bytes: usize,
     /// Bytes of samples that are fetched and wait to be computed.
@@ -46,6 +52,9 @@ impl<W: Work> State<W> {
             limits,
             cancelled: false,
             waiting: 0,
+            helping: 0,
+            ready: 0,
+            unbegun: 0,
             next_seq: first_seq,
             planned_bytes: 0,
             fetched_bytes: 0,
@@ -94,11 +103,12 @@ impl<W: Work> State<W> {
             result: None,
         });
         self.next_seq += 1;
+        self.unbegun += samples;
         if self.flights.len() == 1 {
             self.note_threads();
         }
-        let worthless = self.cost.is_tiny(samples)
-            || self.cost.is_cheap(samples) && 2 * self.ready() >= self.limits.depth;
+        let worthless = self.cost.is_tiny(self.unbegun)
+            || self.cost.is_cheap(samples) && 2 * self.ready >= self.limits.depth;
         let called = if worthless {
             0
         } else {
@@ -107,16 +117,9 @@ impl<W: Work> State<W> {
         (seq, called)
     }
 
-    /// How many batches are finished and not taken.
-    fn ready(&self) -> usize {
-        let finished = self.flights.iter().filter(|flight| flight.result.is_some());
-        finished.count()
-    }
-
     /// Notes that the consumer came for a batch.
     pub(super) fn note_call(&mut self) {
-        let ready = self.ready();
-        self.stats.came(ready);
+        self.stats.came(self.ready);
     }
 
     /// Notes for how long it worked at batches itself, and for how long it slept.
@@ -145,12 +148,22 @@ impl<W: Work> State<W> {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// How many free threads can work on this many samples at once, beside `others` that do; one fewer where
-    /// the consumer makes such batches, too.
-    pub(super) fn helpers(&self, samples: usize, others: usize) -> usize {
+    /// How many threads work on batches of so many samples: one fewer than are permitted where the consumer makes
+    /// such batches, too.
+    fn called(&self, samples: usize) -> usize {
         let consumers = usize::from(self.is_for_the_consumer(samples));
-        let called = self.limits.threads.saturating_sub(consumers).max(1);
-        let free = called.saturating_sub(self.threads);
+        self.limits.threads.saturating_sub(consumers).max(1)
+    }
+
+    /// Whether another thread, other than a consumer, may work.
+    pub(super) fn has_permit(&self) -> bool {
+        let samples = self.flights.back().map_or(0, |flight| flight.samples);
+        self.threads.saturating_sub(self.helping) < self.called(samples)
+    }
+
+    /// How many free threads can work on this many samples at once, beside `others` that do.
+    pub(super) fn helpers(&self, samples: usize, others: usize) -> usize {
+        let free = self.called(samples).saturating_sub(self.threads);
         let pieces = samples.div_ceil(self.chunk()).max(1);
         pieces.saturating_sub(others).min(free)
     }
@@ -227,6 +240,7 @@ impl<W: Work> State<W> {
             Err(error) => {
                 flight.body = Body::Over;
                 flight.result = Some(Err(error));
+                self.ready += 1;
                 Next::Arrived
             }
         }
@@ -286,6 +300,7 @@ impl<W: Work> State<W> {
                 seq,
                 source,
             }));
+            self.ready += 1;
             return Next::Arrived;
         }
         // Every executor gives its reference up before it completes its last sample.
@@ -293,14 +308,16 @@ impl<W: Work> State<W> {
             return Next::Finish(batch);
         }
         flight.result = Some(Err(Error::Abandoned));
+        self.ready += 1;
         Next::Arrived
     }
 
-    /// Keeps the result until the consumer takes it; returns whether it can be taken now.
-    pub(super) fn arrived(&mut self, seq: u64, result: Result<W::Output>) {
+    /// Keeps the result, which came `now`, until the consumer takes it.
+    pub(super) fn arrived(&mut self, seq: u64, result: Result<W::Output>, now: Instant) {
         if let Some(at) = self.at(seq) {
             self.flights[at].result = Some(result);
-            self.stats.made(self.flights[at].begun);
+            self.ready += 1;
+            self.stats.made(self.flights[at].begun, now);
         }
     }
 
@@ -308,6 +325,7 @@ impl<W: Work> State<W> {
     pub(super) fn take(&mut self) -> Option<Ready<W::Output>> {
         let at = self.next_ready()?;
         let flight = self.flights.remove(at)?;
+        self.ready -= 1;
         self.planned_bytes = self.planned_bytes.saturating_sub(flight.bytes);
         self.stats.took(flight.samples);
         if self.flights.is_empty() {
@@ -341,6 +359,7 @@ impl<W: Work> State<W> {
     pub(super) fn cancel(&mut self) -> VecDeque<Flight<W>> {
         self.cancelled = true;
         (self.planned_bytes, self.fetched_bytes) = (0, 0);
+        (self.ready, self.unbegun) = (0, 0);
         let flights = std::mem::take(&mut self.flights);
         self.note_threads();
         flights

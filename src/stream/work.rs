@@ -1,5 +1,7 @@
 //! What a stream runs: the engine knows tasks, samples by position, and outcomes, nothing else.
 
+use std::time::Instant;
+
 use crate::error::{Error, Result};
 use crate::stats::Stages;
 use crate::sync::Arc;
@@ -48,18 +50,19 @@ pub trait Work: Send + Sync + Sized + 'static {
     fn fetched_bytes(&self, fetched: &Self::Fetched) -> usize;
 
     /// Computes samples into the batch. Those that fail are added to `failures` by position; for those
-    /// that it leaves to another executor it takes a [`Completion`] from `later`.
+    /// that it leaves to another executor it takes a [`Completion`] from `later`. It is `begun` now.
     fn compute(
         &self,
         batch: &Self::Batch,
         chunk: Chunk<Self::Fetched>,
+        begun: Instant,
         later: &dyn Fn(usize) -> Completion<Self>,
         failures: &mut Vec<(usize, Error)>,
         stages: &mut Stages,
     );
 
     /// Joins the samples; called once, when all of them are computed.
-    fn finish(&self, batch: Self::Batch, stages: &mut Stages) -> Result<Self::Output>;
+    fn finish(&self, batch: Self::Batch) -> Result<Self::Output>;
 }
 
 /// What became of a fetch.

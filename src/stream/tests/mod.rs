@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 #[cfg(not(loom))]
 use std::thread::{JoinHandle, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(loom)]
 use loom::thread::{JoinHandle, spawn};
@@ -110,6 +110,7 @@ impl Work for Doubling {
         &self,
         batch: &Batch,
         chunk: Chunk<i64>,
+        _begun: Instant,
         later: &dyn Fn(usize) -> Completion<Self>,
         failures: &mut Vec<(usize, Error)>,
         _stages: &mut Stages,
@@ -147,7 +148,7 @@ impl Work for Doubling {
         }
     }
 
-    fn finish(&self, batch: Batch, _stages: &mut Stages) -> Result<Vec<i64>> {
+    fn finish(&self, batch: Batch) -> Result<Vec<i64>> {
         let doubled = std::mem::take(&mut *lock(&batch.doubled));
         doubled
             .into_iter()

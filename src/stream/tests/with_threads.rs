@@ -1,8 +1,6 @@
 //! The engine on the threads of the pool.
 #![allow(clippy::cast_possible_wrap)] // small counts
 
-use std::time::Instant;
-
 use super::*;
 use crate::pool::Crew;
 
@@ -219,6 +217,45 @@ fn the_consumer_of_cheap_batches_is_one_of_the_threads() {
         let stream = Stream::with_crew(doubling(fetches), limits, 0, Box::new(crew));
         stream.submit(vec![1; samples], 1, None);
         assert_eq!(count.load(Ordering::Relaxed), called);
+    }
+}
+
+#[test]
+fn a_thread_leaves_the_consumer_of_cheap_batches_its_place() {
+    for (samples, threads) in [(4, 1), (8, 2)] {
+        let limits = Limits {
+            max_chunk: 1,
+            ..limits(2)
+        };
+        let stream = Stream::with_crew(doubling(false), limits, 0, Box::new(Called::default()));
+        for _ in 0..3 {
+            stream.submit(vec![1; samples], 1, None);
+        }
+        let mut state = lock(&stream.shared.state);
+        let mut claims = Vec::new();
+        while let Some(claim) = state.claim(stream.work(), false) {
+            claims.push(claim);
+        }
+        assert_eq!(claims.len(), threads);
+        assert_eq!(state.claim(stream.work(), true).is_some(), threads < 2);
+        assert!(state.claim(stream.work(), true).is_none());
+    }
+}
+
+#[test]
+fn small_batches_are_made_several_in_a_turn() {
+    let limits = limits(1);
+    let stream = Stream::with_crew(doubling(false), limits, 0, Box::new(Called::default()));
+    for _ in 0..3 {
+        stream.submit(vec![1], 1, None);
+    }
+    assert!(stream.shared.work_on(true));
+    assert_eq!(lock(&stream.shared.state).unbegun, 2);
+    assert!(stream.source.turn());
+    assert_eq!(lock(&stream.shared.state).unbegun, 0);
+    assert!(!stream.source.turn());
+    for _ in 0..3 {
+        assert_eq!(next(&stream).output.unwrap(), [2]);
     }
 }
 

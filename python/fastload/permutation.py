@@ -1,0 +1,43 @@
+"""Random permutations of indices: torch's, by one thread."""
+
+import functools
+from collections.abc import Iterator
+
+import torch
+
+from fastload import _lib
+from fastload.intra_op import one_thread
+
+__all__ = ["pieces", "whole"]
+
+_AT_ONCE = 4096
+"""Indices of a piece."""
+_LOOKED_AT = 2000
+"""Several of the generator's blocks of 624."""
+
+
+@one_thread()
+def whole(n: int, generator: torch.Generator) -> torch.Tensor:
+    """Returns what `torch.randperm` draws from a generator."""
+    return torch.randperm(n, generator=generator)
+
+
+def pieces(n: int, seed: int) -> Iterator[torch.Tensor]:
+    """Yields what `torch.randperm` draws from a generator of this seed, each piece when it is asked for.
+
+    Batches of the first piece are made while the others are still to be drawn.
+    """
+    if n > _lib.Permutation.MOST or not _is_torchs():
+        yield whole(n, torch.Generator().manual_seed(seed))
+        return
+    permutation = _lib.Permutation(n, seed)
+    for _ in range(0, n, _AT_ONCE):
+        yield permutation.draw(_AT_ONCE)
+
+
+@functools.cache
+def _is_torchs() -> bool:
+    """Returns whether this version of torch draws as our permutation does."""
+    generator = torch.Generator().manual_seed(1)
+    theirs = torch.randperm(_LOOKED_AT, generator=generator, device="cpu")
+    return torch.equal(_lib.Permutation(_LOOKED_AT, 1).draw(_LOOKED_AT), theirs)

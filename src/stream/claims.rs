@@ -9,6 +9,7 @@ use super::work::{Chunk, Work};
 impl<W: Work> State<W> {
     /// Lets a thread in, or the consumer, if permits allow, and gives it work.
     pub(super) fn claim(&mut self, work: &W, is_consumer: bool) -> Option<Claim<W>> {
+        self.summoned = self.summoned.saturating_sub(usize::from(!is_consumer));
         if self.threads >= self.limits.threads || !is_consumer && !self.has_permit() {
             return None;
         }

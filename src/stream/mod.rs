@@ -166,6 +166,7 @@ impl<W: Work> Stream<W> {
             state = lock(&self.shared.state);
         }
         if state.is_asleep() {
+            state.summoned = 0; // whoever was called may be busy elsewhere
             drop(state);
             self.shared.crew.notify(1);
             state = lock(&self.shared.state);

@@ -28,6 +28,8 @@ pub(super) struct State<W: Work> {
     pub(super) waiting: usize,
     /// Consumers that make batches themselves.
     pub(super) helping: usize,
+    /// Threads that were called and have not come yet.
+    pub(super) summoned: usize,
     /// Batches that are finished and not taken.
     ready: usize,
     /// Samples of batches that nobody has begun.
@@ -53,6 +55,7 @@ impl<W: Work> State<W> {
             cancelled: false,
             waiting: 0,
             helping: 0,
+            summoned: 0,
             ready: 0,
             unbegun: 0,
             next_seq: first_seq,
@@ -161,11 +164,15 @@ impl<W: Work> State<W> {
         self.threads.saturating_sub(self.helping) < self.called(samples)
     }
 
-    /// How many free threads can work on this many samples at once, beside `others` that do.
-    pub(super) fn helpers(&self, samples: usize, others: usize) -> usize {
-        let free = self.called(samples).saturating_sub(self.threads);
+    /// How many free threads are to be called to this many samples, beside `others` that work on them, and beside
+    /// those that are called already.
+    pub(super) fn helpers(&mut self, samples: usize, others: usize) -> usize {
+        let coming = self.threads + self.summoned;
+        let free = self.called(samples).saturating_sub(coming);
         let pieces = samples.div_ceil(self.chunk()).max(1);
-        pieces.saturating_sub(others).min(free)
+        let helpers = pieces.saturating_sub(others).min(free);
+        self.summoned += helpers;
+        helpers
     }
 
     /// Samples per claim.

@@ -94,7 +94,8 @@ from fastload.columns import Ragged
 lengths = np.random.default_rng(0).integers(500, 8000, 4 * 700)
 offsets = np.concatenate([[0], np.cumsum(lengths)])
 column = Ragged(np.arange(offsets[-1]), offsets)
-loader = Loader(Dataset({"x": column}), batch_size=4, num_workers=1, collate_fn=PadCollate())
+options = {"num_workers": 1, "prefetch_factor": 2, "collate_fn": PadCollate()}
+loader = Loader(Dataset({"x": column}), batch_size=4, **options)
 print(*(_lib.memory_stats()["mapped_blocks"] for _ in loader))
 """
 

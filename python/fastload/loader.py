@@ -69,7 +69,8 @@ class Loader(DataLoader[_T_co]):
         worker_init_fn: Called in each worker process, or thread, with its number.
         multiprocessing_context: How worker processes are started.
         generator: Source of `base_seed` and of the order.
-        prefetch_factor: Batches ahead per worker; 2 unless given.
+        prefetch_factor: Batches ahead per worker; 2 unless given, or 8 of native ones that take
+            microseconds, where nobody can tell.
         persistent_workers: Whether one iterator, with its workers, serves all epochs.
         pin_memory_device: Ignored, as torch ignores it.
         in_order: Whether batches come in the order of their indices, or as they are finished.

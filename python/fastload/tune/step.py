@@ -103,7 +103,7 @@ class StandIn(Step):
             began = time.perf_counter()
             self._slice(_SLICE_S)
             times.append(time.perf_counter() - began)
-        each_s = min(times)  # the machine may get faster, and the step is not to get shorter
+        each_s = min(times)
         self._slices = int(seconds / each_s)
         self._rest_s = max(0.0, seconds - self._slices * each_s)
 
@@ -113,10 +113,14 @@ class StandIn(Step):
             super().measure(batch, seconds)
 
     def _wait(self, _batch: Any) -> None:
+        ends = time.perf_counter() + self._seconds
         for _ in range(self._slices):
             self._slice(_SLICE_S)
         if self._rest_s > 0:
             self._slice(self._rest_s)
+        # The machine may have been slower while the slices were measured: the step is not shorter for it.
+        while (left_s := ends - time.perf_counter()) > 0:
+            time.sleep(left_s)
 
     def _slice(self, seconds: float) -> None:
         torch.mv(self._weights, self._weights[0])

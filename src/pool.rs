@@ -17,11 +17,14 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::fork;
-use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, is_soon, lock};
 
 /// How long a thread without work stays before it ends.
 pub const LINGER: Duration = Duration::from_secs(3);
+
+/// How long a thread that did brief work looks for more before it sleeps. Waking it takes some 50 us.
+const LOOK_FOR_MORE: Duration = Duration::from_micros(100);
 
 /// How often who waits for threads to end looks whether it is still worth it.
 const LOOK: Duration = Duration::from_millis(5);
@@ -34,6 +37,11 @@ pub trait Source: Send + Sync {
     fn threads(&self) -> usize;
     /// How many do now.
     fn active(&self) -> usize;
+    /// Whether its work is over sooner than a thread wakes, and more of its kind follows: who has worked for it
+    /// looks for more before it sleeps.
+    fn is_brief(&self) -> bool {
+        false
+    }
 }
 
 /// Who is told that there is work: the pool, or a test.
@@ -50,6 +58,8 @@ pub struct Pool {
     ended: Condvar,
     /// No thread is started any more; set under the lock.
     closed: AtomicBool,
+    /// How often work was announced; counted under the lock.
+    signals: AtomicU64,
     birth: u64,
 }
 
@@ -57,7 +67,6 @@ pub struct Pool {
 struct State {
     sources: Vec<Arc<dyn Source>>,
     next: usize,
-    signals: u64,
     threads: usize,
     idle: usize,
     started: usize,
@@ -99,6 +108,7 @@ impl Pool {
             work: Condvar::new(),
             ended: Condvar::new(),
             closed: AtomicBool::new(false),
+            signals: AtomicU64::new(0),
             birth: fork::generation(),
         }
     }
@@ -241,11 +251,16 @@ impl Pool {
         }
     }
 
+    fn signals(&self) -> u64 {
+        self.signals.load(Ordering::Relaxed)
+    }
+
     /// The life of one thread.
     fn run(&'static self) {
         let mut state = lock(&self.state);
+        let mut was_brief = false;
         loop {
-            let seen = state.signals;
+            let seen = self.signals();
             let mut worked = false;
             for _ in 0..state.sources.len() {
                 if state.sources.is_empty() || self.is_closed() {
@@ -255,20 +270,28 @@ impl Pool {
                 let source = Arc::clone(&state.sources[state.next]);
                 drop(state);
                 // What samples do is caught where it happens; this keeps the thread through the rest.
-                worked |= catch_unwind(AssertUnwindSafe(|| source.turn())).unwrap_or(true);
+                if catch_unwind(AssertUnwindSafe(|| source.turn())).unwrap_or(true) {
+                    worked = true;
+                    was_brief = source.is_brief();
+                }
                 drop(source);
                 state = lock(&self.state);
             }
             if self.is_closed() {
                 break;
             }
-            if worked || state.signals != seen {
+            if worked || self.signals() != seen {
                 continue;
             }
             state.idle += 1;
+            if std::mem::take(&mut was_brief) {
+                drop(state);
+                is_soon(LOOK_FOR_MORE, || self.signals() != seen);
+                state = lock(&self.state);
+            }
             let deadline = Instant::now() + LINGER;
             let mut left = LINGER;
-            while state.signals == seen && !state.leaving && !left.is_zero() {
+            while self.signals() == seen && !state.leaving && !left.is_zero() {
                 state = self
                     .work
                     .wait_timeout(state, left)
@@ -277,7 +300,7 @@ impl Pool {
                 left = deadline.saturating_duration_since(Instant::now());
             }
             state.idle -= 1;
-            if state.signals == seen || self.is_closed() {
+            if self.signals() == seen || self.is_closed() {
                 break;
             }
         }
@@ -294,7 +317,7 @@ impl Crew for &'static Pool {
             return;
         }
         let mut state = lock(&self.state);
-        state.signals += 1;
+        self.signals.fetch_add(1, Ordering::Relaxed);
         let idle = state.idle;
         self.hire(&mut state, pieces);
         drop(state);

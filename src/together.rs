@@ -7,9 +7,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use crate::pool::{Crew, Pool, Source};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, is_soon, lock};
+
+/// How long the others are waited for without sleeping: being woken takes longer than their last piece of work.
+const LAST_PIECE: Duration = Duration::from_micros(50);
 
 struct Shared {
     work: *const (),
@@ -60,6 +64,10 @@ impl Source for Shared {
     fn active(&self) -> usize {
         lock(&self.state).active
     }
+
+    fn is_brief(&self) -> bool {
+        true
+    }
 }
 
 /// Runs `work` here and on up to `threads - 1` threads of the pool, and returns when it is over everywhere.
@@ -86,8 +94,9 @@ pub fn together<F: Fn() + Sync>(threads: usize, work: &F) {
         pool.notify(threads - 1);
     }
     let outcome = catch_unwind(AssertUnwindSafe(work));
+    lock(&shared.state).places = 0;
+    is_soon(LAST_PIECE, || lock(&shared.state).active == 0);
     let mut state = lock(&shared.state);
-    state.places = 0;
     while state.active > 0 {
         state = shared
             .left
@@ -148,6 +157,26 @@ mod tests {
             assert_eq!(begun.load(Ordering::Relaxed), over.load(Ordering::Relaxed));
         }
         assert!(over.into_inner() > 20, "the pool never helped");
+    }
+
+    #[test]
+    fn calls_may_follow_at_any_distance() {
+        let called = AtomicUsize::new(0);
+        for micros in (0..1_500).map(|call| call % 150) {
+            std::thread::sleep(Duration::from_micros(micros));
+            let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            together(2, &|| {
+                called.fetch_add(1, Ordering::Relaxed);
+                while next.fetch_add(1, Ordering::Relaxed) < 100 {
+                    for _ in 0..50 {
+                        std::hint::spin_loop(); // long enough for a thread to wake meanwhile
+                    }
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(done.into_inner(), 100);
+        }
+        assert!(called.into_inner() > 1_500, "the pool never helped");
     }
 
     #[test]

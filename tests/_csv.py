@@ -33,6 +33,11 @@ def values(column):
     return found
 
 
+def without(series, word):
+    """Returns a series of pandas' with a word missing: it keeps words for what is missing where it gave up on numbers."""
+    return series.mask(series.astype(object) == word)
+
+
 def assert_is(column, series):
     """Asserts that a column has the type and the values of one of pandas'."""
     ours = values(column)

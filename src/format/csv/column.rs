@@ -15,8 +15,21 @@ const SHOWN: usize = 40;
 pub enum Type {
     /// Numbers or booleans.
     Number(Dtype),
+    /// Whole numbers, some of which are missing: float64, where 0 has no sign.
+    WholeOrMissing,
     /// Text.
     Text,
+}
+
+impl Type {
+    /// That of its numbers; None: it is text.
+    fn dtype(self) -> Option<Dtype> {
+        match self {
+            Type::Number(dtype) => Some(dtype),
+            Type::WholeOrMissing => Some(Dtype::Float64),
+            Type::Text => None,
+        }
+    }
 }
 
 /// A column in memory.
@@ -47,7 +60,7 @@ impl Part {
         kind: Type,
         at: usize,
     ) -> std::result::Result<(), String> {
-        let Type::Number(dtype) = kind else {
+        let Some(dtype) = kind.dtype() else {
             if field.is_none() {
                 self.missing.push((self.ends.len(), at));
             }
@@ -55,7 +68,11 @@ impl Part {
             self.ends.push(self.bytes.len());
             return Ok(());
         };
-        self.number(field, dtype).ok_or_else(|| {
+        let added = match kind {
+            Type::WholeOrMissing => self.whole(field),
+            _ => self.number(field, dtype),
+        };
+        added.ok_or_else(|| {
             let name = dtype.name();
             let Some(field) = field else {
                 return format!(
@@ -65,6 +82,15 @@ impl Part {
             let shown: String = String::from_utf8_lossy(field).chars().take(SHOWN).collect();
             format!("{shown:?}, where {name} is expected; give another dtype, or mend the line")
         })
+    }
+
+    fn whole(&mut self, field: Option<&[u8]>) -> Option<()> {
+        let number = match field {
+            Some(field) => trimmed(field)?.parse::<i64>().ok()? as f64,
+            None => f64::NAN,
+        };
+        self.bytes.extend_from_slice(&number.to_ne_bytes());
+        Some(())
     }
 
     fn number(&mut self, field: Option<&[u8]>, dtype: Dtype) -> Option<()> {
@@ -117,13 +143,11 @@ impl Stored {
             bytes.extend_from_slice(&part.bytes);
             texts.ends.extend(part.ends.iter().map(|end| start + end));
         }
-        match kind {
-            Type::Text => {
-                texts.letters = bytes.into();
-                Stored::Text(texts)
-            }
-            Type::Number(dtype) => Stored::Numbers(Rows::packed(bytes, dtype)),
+        if let Some(dtype) = kind.dtype() {
+            return Stored::Numbers(Rows::packed(bytes, dtype));
         }
+        texts.letters = bytes.into();
+        Stored::Text(texts)
     }
 }
 

@@ -35,8 +35,6 @@ from demo.meter import PeakMemory, cpu_s, tree_pss_bytes  # noqa: E402 (found th
 OURS = "fastload, num_workers=2"
 ONE = "fastload, num_workers=1"
 SPEED, CPU = "samples/s", "CPU ms/sample"
-REST_S = 0.02
-"""Before a contestant begins: torch's threads look for more work for 8 ms after an operation."""
 
 # torch's advice on small machines; how torch does with more workers than cores is a figure here.
 warnings.filterwarnings("ignore", message="This DataLoader will")
@@ -129,16 +127,12 @@ class Bench:
 def interleave(
     contestants: Mapping[str, Callable[[], Mapping[str, float]]], rounds: int
 ) -> Figures:
-    """Runs each contestant once per round, each round beginning one further; returns all values.
-
-    Each begins when the processors are free again of what the one before has left running.
-    """
+    """Runs each contestant once per round, each round beginning one further; returns all values."""
     figures: Figures = {who: {} for who in contestants}
     names = list(contestants)
     for number in range(rounds):
         start = number % len(names)
         for who in names[start:] + names[:start]:
-            time.sleep(REST_S)
             for measure, value in contestants[who]().items():
                 figures[who].setdefault(measure, []).append(value)
     return figures

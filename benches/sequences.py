@@ -29,6 +29,8 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache" / "sequences"
 FILES, FEATURES, RATE_HZ, FILES_PER_BATCH = 3_000, 128, 16_000, 32
 TENSORS, WIDTH, SHORTEST, LONGEST, TENSORS_PER_BATCH = 1_600, 256, 20, 400, 16
 BATCH, FAULTS = "µs/batch", "page faults/batch"
+REST_S = 0.02
+"""Before a function begins: torch's threads look for more work for 8 ms after an operation."""
 
 
 class Sequences(Dataset[torch.Tensor]):
@@ -73,7 +75,8 @@ def files(kind: str) -> list[Path]:
 
 
 def per_batch(work: Callable[[], Any], batches: int) -> dict[str, float]:
-    """Returns what work costs for each of so many batches."""
+    """Returns what work costs for each of so many batches, on processors that the one before has left."""
+    time.sleep(REST_S)
     faults, began_s = page_faults(), time.perf_counter()
     work()
     passed_s = time.perf_counter() - began_s

@@ -2,7 +2,6 @@
 
 import gc
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from fastload import _lib
 from fastload.columns import Image, Rows
 
 from ._compare import MANY_WORKERS, SIZES, THREADS, assert_same, heavy
+from ._held import descriptors, foreign_threads
 from ._photographs import operations, write_photographs
 
 pytestmark = MANY_WORKERS
@@ -138,15 +138,6 @@ def test_the_end_stays_the_end():
     for _ in range(3):
         with pytest.raises(StopIteration):
             next(iterator)
-
-
-def foreign_threads() -> int:
-    """Returns how many threads are not the pool's, which may have more of them at any time."""
-    return len(os.listdir("/proc/self/task")) - _lib.pool_threads()  # noqa: PTH208
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
 def test_quick_iterators_leave_nothing(tmp_path: Path):

@@ -13,6 +13,7 @@ import fastload
 from fastload.columns import Image, Rows
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
+from ._held import descriptors
 from ._photographs import operations, write_photographs
 from ._program import assert_clean
 
@@ -37,10 +38,10 @@ def shared_memory() -> set[str]:
 def test_keeping_every_batch_takes_no_descriptors(tmp_path: Path):
     paths = write_photographs(tmp_path, 20)
     data = fastload.Dataset((Image(paths * 50, transform=operations()), Rows(torch.arange(1000))))
-    shared, descriptors = shared_memory(), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    shared, before = shared_memory(), descriptors()
     batches = list(fastload.Loader(data, batch_size=2, **SIZES))
     assert len(batches) == 500
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # noqa: PTH208
+    assert descriptors() <= before + 2
     assert shared_memory() <= shared
     assert not any(value.is_shared() for value in batches[7])
     for number in (0, 250, 499):

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from fastload import Loader
 
+from ._held import descriptors
 from ._processes import OUR_PROCESSES, mapped_files
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
@@ -88,8 +89,7 @@ class Failing(Dataset[Any]):
 def left() -> tuple[int, int, int]:
     """Counts what this process has: children, descriptors, mappings of arenas."""
     gc.collect()
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
-    return len(multiprocessing.active_children()), descriptors, mapped_files()
+    return len(multiprocessing.active_children()), descriptors(), mapped_files()
 
 
 @pytest.mark.parametrize("ending", ENDS)

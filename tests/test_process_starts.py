@@ -3,7 +3,6 @@
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from fastload import Loader, _lib
 
 from ._compare import MANY_WORKERS
+from ._held import descriptors, foreign_threads
 from ._processes import LINUX, mapped_files
 
 pytestmark = [
@@ -50,8 +50,8 @@ def held() -> dict[str, int]:
     gc.collect()
     return {
         "children": len(multiprocessing.active_children()),
-        "threads": len(list(Path("/proc/self/task").iterdir())) - _lib.pool_threads(),
-        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+        "threads": foreign_threads(),
+        "descriptors": descriptors(),
         "mappings": mapped_files(),
     }
 

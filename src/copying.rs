@@ -134,3 +134,39 @@ mod tests {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::sync::explore;
+    use std::time::Duration;
+
+    /// Copies two blocks, which two threads may do; `end` says what is done about them.
+    fn check(end: impl Fn(Copying) + Send + Sync + 'static, is_whole: bool) {
+        explore(Some(2), move || {
+            let from = [7_u8, 8];
+            let mut to = [0_u8; 2];
+            let (source, target) = (from.as_ptr(), to.as_mut_ptr());
+            let (source, target) = (source.expose_provenance(), target.expose_provenance());
+            let blocks = [0, 1].map(|at| (source + at, target + at, 1));
+            // SAFETY: both arrays outlive the copying, and are used by nobody else until it ends.
+            #[allow(unsafe_code)]
+            let transfer = unsafe { Transfer::new(blocks) };
+            end(Copying::start(transfer));
+            let left = to;
+            assert!(left == from || !is_whole);
+            Pool::global().shutdown(Duration::from_secs(1_000_000));
+            assert_eq!(to, left, "copied after it was over");
+        });
+    }
+
+    #[test]
+    fn loom_a_copy_is_whole_when_waited_for() {
+        check(|copying| copying.wait(), true);
+    }
+
+    #[test]
+    fn loom_nothing_is_copied_after_a_drop() {
+        check(drop, false);
+    }
+}

@@ -11,13 +11,14 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicPtr};
-use std::thread::{JoinHandle, ThreadId};
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicPtr;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::fork;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::thread::{self, JoinHandle, ThreadId};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, is_soon, lock};
 
 /// How long a thread without work stays before it ends.
@@ -60,6 +61,7 @@ pub struct Pool {
     closed: AtomicBool,
     /// How often work was announced; counted under the lock.
     signals: AtomicU64,
+    #[cfg_attr(loom, expect(dead_code, reason = "a model does not fork"))]
     birth: u64,
 }
 
@@ -99,6 +101,7 @@ impl State {
     }
 }
 
+#[cfg(not(loom))]
 static GLOBAL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 impl Pool {
@@ -114,6 +117,7 @@ impl Pool {
     }
 
     /// Returns the pool of this process; makes it on first use, and anew in a forked child.
+    #[cfg(not(loom))]
     #[allow(unsafe_code)]
     pub fn global() -> &'static Pool {
         loop {
@@ -132,6 +136,13 @@ impl Pool {
                 drop(unsafe { Box::from_raw(fresh) });
             }
         }
+    }
+
+    /// Returns the pool of this execution of a model, which ends it by [`Pool::shutdown`].
+    #[cfg(loom)]
+    pub fn global() -> &'static Pool {
+        loom::lazy_static! { static ref GLOBAL: Pool = Pool::new(); }
+        &GLOBAL
     }
 
     /// Adds a source. Its work is announced by [`Crew::notify`].
@@ -236,7 +247,7 @@ impl Pool {
         drop(state.reap());
         while missing > 0 && state.threads < permitted && !self.is_closed() {
             state.started += 1;
-            let thread = std::thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name(format!("fastload-{}", state.started))
                 .spawn(move || self.run());
             match thread {
@@ -305,7 +316,7 @@ impl Pool {
             }
         }
         state.threads -= 1;
-        state.over.push(std::thread::current().id());
+        state.over.push(thread::current().id());
         drop(state);
         self.ended.notify_all();
     }
@@ -324,5 +335,128 @@ impl Crew for &'static Pool {
         for _ in 0..pieces.min(idle) {
             self.work.notify_one();
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::sync::explore;
+
+    /// As long as it takes: the model checker knows no time.
+    const FOREVER: Duration = Duration::from_secs(1_000_000);
+
+    /// Pieces of work that can be begun, and how many were done.
+    struct Pieces {
+        left: AtomicU64,
+        done: Mutex<u64>,
+        more: Condvar,
+        threads: usize,
+        is_brief: bool,
+    }
+
+    impl Source for Pieces {
+        fn turn(&self) -> bool {
+            let order = Ordering::Relaxed;
+            let one_less = |left: u64| left.checked_sub(1);
+            if self.left.fetch_update(order, order, one_less).is_err() {
+                return false;
+            }
+            *lock(&self.done) += 1;
+            self.more.notify_all();
+            true
+        }
+
+        fn threads(&self) -> usize {
+            self.threads
+        }
+
+        fn active(&self) -> usize {
+            0
+        }
+
+        fn is_brief(&self) -> bool {
+            self.is_brief
+        }
+    }
+
+    impl Pieces {
+        fn new(threads: usize, is_brief: bool) -> Arc<Pieces> {
+            let pieces = Arc::new(Pieces {
+                left: AtomicU64::new(0),
+                done: Mutex::new(0),
+                more: Condvar::new(),
+                threads,
+                is_brief,
+            });
+            let source = Arc::clone(&pieces) as Arc<dyn Source>;
+            Pool::global().register(source).unwrap();
+            pieces
+        }
+
+        fn announce(&self, pieces: usize) {
+            self.left.fetch_add(pieces as u64, Ordering::Relaxed);
+            Pool::global().notify(pieces);
+        }
+
+        fn wait(&self, done: u64) {
+            let mut guard = lock(&self.done);
+            while *guard < done {
+                guard = self.more.wait(guard).unwrap();
+            }
+        }
+    }
+
+    fn check(model: impl Fn() + Send + Sync + 'static) {
+        explore(Some(2), move || {
+            model();
+            Pool::global().shutdown(FOREVER);
+            assert_eq!(Pool::global().threads(), 0);
+        });
+    }
+
+    /// Work is done that is announced while the one thread works, looks, or is about to sleep.
+    #[test]
+    fn loom_announced_work_is_done() {
+        for is_brief in [false, true] {
+            check(move || {
+                let pieces = Pieces::new(1, is_brief);
+                pieces.announce(1);
+                pieces.announce(1);
+                pieces.wait(2);
+            });
+        }
+    }
+
+    /// A thread that sleeps is woken.
+    #[test]
+    fn loom_a_sleeping_thread_is_woken() {
+        check(|| {
+            let pieces = Pieces::new(1, false);
+            pieces.announce(1);
+            pieces.wait(1);
+            pieces.announce(1);
+            pieces.wait(2);
+        });
+    }
+
+    /// Neither of two sources waits for the other's.
+    #[test]
+    fn loom_all_sources_are_served() {
+        check(|| {
+            let all = [Pieces::new(1, false), Pieces::new(1, false)];
+            all.iter().for_each(|pieces| pieces.announce(1));
+            all.iter().for_each(|pieces| pieces.wait(1));
+            let source = Arc::clone(&all[0]) as Arc<dyn Source>;
+            Pool::global().unregister(&source);
+            all[1].announce(1);
+            all[1].wait(2);
+        });
+    }
+
+    /// A pool ends all its threads, whatever they are at.
+    #[test]
+    fn loom_an_end_meets_threads_in_any_state() {
+        check(|| Pieces::new(2, false).announce(2));
     }
 }

@@ -3,7 +3,6 @@
 //! Owns the claims and the results; refuses to know what is looked at. Invariant: results are in the
 //! order of their numbers, whoever made them.
 
-use std::num::NonZero;
 use std::time::Duration;
 
 use crate::error::Result;
@@ -91,7 +90,10 @@ pub fn scan<T: Send + 'static>(
     if count <= FEW {
         return Ok((0..count).map(look).collect());
     }
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = match std::thread::available_parallelism() {
+        Ok(threads) if !cfg!(loom) => threads.get(),
+        _ => 2,
+    };
     let scan = Arc::new(Scan {
         count,
         look,
@@ -137,4 +139,39 @@ fn wait<T, F>(
         }
     }
     Ok(())
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::sync::explore;
+
+    fn check(look: fn(usize) -> usize, expected: fn(Result<Vec<usize>>) -> bool) {
+        explore(Some(2), move || {
+            assert!(expected(scan(FEW + 1, look, &mut |_| Ok(()))));
+            Pool::global().shutdown(Duration::from_secs(1_000_000));
+        });
+    }
+
+    #[test]
+    fn loom_results_are_all_there() {
+        check(
+            |number| number,
+            |found| found.is_ok_and(|found| found.into_iter().eq(0..=FEW)),
+        );
+    }
+
+    #[test]
+    fn loom_a_panic_ends_the_wait() {
+        check(
+            |number| {
+                if number == FEW {
+                    panic!("on purpose")
+                } else {
+                    0
+                }
+            },
+            |found| matches!(found, Err(crate::Error::Abandoned)),
+        );
+    }
 }

@@ -196,3 +196,32 @@ mod tests {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::explore;
+    use loom::cell::UnsafeCell;
+
+    /// What the work borrows: the model checker fails where it is written while another thread reads, or might.
+    struct Borrowed(UnsafeCell<()>);
+
+    // SAFETY: that it may be shared is what the model checks.
+    unsafe impl Sync for Borrowed {}
+
+    #[test]
+    fn loom_what_the_work_borrows_is_the_callers_again() {
+        explore(Some(2), || {
+            let (borrowed, calls) = (Borrowed(UnsafeCell::new(())), AtomicUsize::new(0));
+            together(2, &|| {
+                let borrowed = &borrowed; // the whole of it, which is `Sync`
+                borrowed.0.with(|_| ());
+                calls.fetch_add(1, Ordering::Relaxed);
+            });
+            borrowed.0.with_mut(|_| ());
+            assert!((1..=2).contains(&calls.load(Ordering::Relaxed)));
+            Pool::global().shutdown(Duration::from_secs(1_000_000));
+        });
+    }
+}

@@ -10,20 +10,19 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::AtomicU32;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::holders::Holders;
 use super::{Owner, shared};
 use crate::fork;
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
 
 /// Bytes in front of the slots, for their counts.
 const HEADER: usize = 4096;
 
 /// Most slots of an arena.
-pub const MOST_SLOTS: usize = HEADER / size_of::<AtomicU32>();
+pub const MOST_SLOTS: usize = HEADER / size_of::<Holders>();
 
 /// A mapping of slots with the same size.
 #[derive(Debug)]
@@ -83,8 +82,7 @@ impl Arena {
 
     /// Returns how many slots are held, here or there.
     pub fn held(&self) -> usize {
-        // after 0, what the holders did is over
-        let held = |&slot: &usize| self.holders(slot).load(Ordering::Acquire) > 0;
+        let held = |&slot: &usize| !self.holders(slot).are_none();
         (0..self.slots).filter(held).count()
     }
 
@@ -98,10 +96,7 @@ impl Arena {
     /// Where pages go alone, its bytes are zero afterwards; elsewhere nothing happens to them. Call it in the process that takes slots, or once that is gone.
     pub fn release(&self, slot: usize) -> bool {
         let holders = self.holders(slot);
-        if holders
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        if !holders.first() {
             return false;
         }
         let page = rustix::param::page_size();
@@ -115,19 +110,19 @@ impl Arena {
             // SAFETY: the range lies within the slot, whose only holder is this function.
             let _ = unsafe { self.map.unchecked_advise_range(remove, from, to - from) };
         }
-        holders.store(0, Ordering::Release);
+        holders.leave();
         true
     }
 
     /// Counts who holds a slot.
-    fn holders(&self, slot: usize) -> &AtomicU32 {
+    fn holders(&self, slot: usize) -> &Holders {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
         #[allow(clippy::cast_ptr_alignment)] // a mapping begins at a page
-        let header = self.map.as_mut_ptr().cast::<u32>();
+        let header = self.map.as_ptr().cast::<Holders>();
         // SAFETY: `len` has made sure that the counts of all slots fit in the header.
-        let word = unsafe { header.add(slot) };
-        // SAFETY: aligned, mapped as long as `self`, and used by nobody but through atomics.
-        unsafe { AtomicU32::from_ptr(word) }
+        let holders = unsafe { header.add(slot) };
+        // SAFETY: aligned, mapped as long as `self`, used by nobody but through this type, which any bytes are.
+        unsafe { &*holders }
     }
 }
 
@@ -163,8 +158,9 @@ impl ArenaSlot {
         if len > arena.slot_bytes {
             return None;
         }
-        let (from, to) = (Ordering::Acquire, Ordering::Relaxed);
-        arena.holders(slot).compare_exchange(0, 1, from, to).ok()?;
+        if !arena.holders(slot).first() {
+            return None;
+        }
         Self::adopt(Arc::clone(arena), slot, 0, len)
     }
 
@@ -188,12 +184,9 @@ impl ArenaSlot {
         if slot >= arena.slots || len > arena.slot_bytes - offset {
             return None;
         }
-        let one_more = |count: u32| (count > 0).then(|| count + 1);
-        let order = Ordering::Relaxed;
-        arena
-            .holders(slot)
-            .fetch_update(order, order, one_more)
-            .ok()?;
+        if !arena.holders(slot).join() {
+            return None;
+        }
         Self::adopt(Arc::clone(arena), slot, offset, len)
     }
 
@@ -242,9 +235,7 @@ unsafe impl Owner for ArenaSlot {
 impl Drop for ArenaSlot {
     fn drop(&mut self) {
         if !fork::inherited(self.birth) {
-            self.arena
-                .holders(self.slot)
-                .fetch_sub(1, Ordering::Release);
+            self.arena.holders(self.slot).leave();
         }
     }
 }

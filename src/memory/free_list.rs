@@ -270,9 +270,9 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
+    use crate::sync::{explore, thread};
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering};
-    use loom::thread;
 
     /// A block that knows how many hold it.
     type Held = Arc<AtomicUsize>;
@@ -303,7 +303,7 @@ mod loom_tests {
 
     #[test]
     fn loom_a_block_has_one_owner() {
-        loom::model(|| {
+        explore(None, || {
             let list = Arc::new(FreeList::new());
             for _ in 0..2 {
                 list.put(1, Held::default(), Instant::now());
@@ -327,7 +327,7 @@ mod loom_tests {
 
     #[test]
     fn loom_nothing_stays_idle_unwatched() {
-        loom::model(|| {
+        explore(None, || {
             let list = Arc::new(FreeList::new());
             let threads = [(); 2].map(|()| {
                 let list = Arc::clone(&list);
@@ -348,7 +348,7 @@ mod loom_tests {
 
     #[test]
     fn loom_a_stop_ends_the_watch_and_loses_nothing() {
-        loom::model(|| {
+        explore(None, || {
             let list = Arc::new(FreeList::new());
             list.put(1, Held::default(), Instant::now());
             assert!(list.watch());

@@ -19,6 +19,8 @@ pub mod destination;
 pub mod dtype;
 mod free_list;
 mod gather;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod holders;
 pub mod lease;
 #[cfg(memfd)]
 mod mappings;

@@ -240,12 +240,12 @@ mod property_tests {
 mod loom_tests {
     use super::*;
     use crate::memory::Foreign;
+    use crate::sync::{explore, thread};
     use loom::sync::Arc;
-    use loom::thread;
 
     #[test]
     fn loom_overlapping_claims_have_one_winner() {
-        loom::model(|| {
+        explore(None, || {
             let mut bytes = Box::new([0_u8; 130]);
             // SAFETY: the array outlives the writer, and nobody else uses it meanwhile.
             let foreign = unsafe { Foreign::new(bytes.as_mut_ptr(), 130, Box::new(())) };

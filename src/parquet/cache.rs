@@ -251,3 +251,92 @@ mod tests {
         assert!(cache.peek((0, 0)).is_none());
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::memory::{Dtype, View};
+    use crate::parquet::part::Part;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::sync::{explore, thread};
+
+    const KEY: Key = (0, 0);
+    const BYTES: usize = 10;
+
+    fn decoded() -> Result<Decoded> {
+        let part = Part {
+            values: View::owned(vec![0_u8; BYTES]),
+            dtype: Dtype::UInt8,
+            offsets: None,
+        };
+        part.decoded()
+    }
+
+    /// Two threads ask for one row group, and decode it up to `failures` times in vain; returns who got it, and
+    /// how often it was decoded.
+    fn ask(other: Other, failures: usize) -> ([Result<bool>; 2], usize) {
+        let shared = Arc::new((Cache::default(), AtomicUsize::new(0)));
+        let ask = move |shared: &(Cache, AtomicUsize)| {
+            let make = || match shared.1.fetch_add(1, Ordering::Relaxed) {
+                before if before < failures => Err(Error::Abandoned),
+                _ => decoded(),
+            };
+            let got = shared.0.get(KEY, BYTES, other, make);
+            got.map(|got| got.is_some())
+        };
+        let thread = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || ask(&shared)
+        });
+        let here = ask(&shared);
+        let got = [here, thread.join().unwrap()];
+        let made = shared.1.load(Ordering::Relaxed);
+        assert_eq!(shared.0.peek(KEY).is_some(), made > failures);
+        (got, made)
+    }
+
+    #[test]
+    fn loom_a_row_group_is_decoded_once() {
+        explore(None, || {
+            let (got, made) = ask(Other::Wait, 0);
+            assert!(matches!(got, [Ok(true), Ok(true)]));
+            assert_eq!(made, 1);
+        });
+    }
+
+    #[test]
+    fn loom_a_row_group_is_decoded_by_who_waited_for_a_failure() {
+        explore(None, || {
+            let (got, made) = ask(Other::Wait, 1);
+            assert_eq!(made, 2);
+            assert_eq!(got.iter().filter(|got| got.is_err()).count(), 1);
+        });
+    }
+
+    #[test]
+    fn loom_nobody_waits_who_leaves_it() {
+        explore(None, || {
+            let (got, made) = ask(Other::Leave, 0);
+            assert!(got.iter().any(|got| matches!(got, Ok(true))));
+            assert_eq!(made, 1);
+        });
+    }
+
+    /// What is kept and what is reserved elsewhere fit together, in any order.
+    #[test]
+    fn loom_a_reservation_and_a_row_group_fit_together() {
+        explore(None, || {
+            let cache = Arc::new(Cache::default());
+            let thread = thread::spawn({
+                let cache = Arc::clone(&cache);
+                move || cache.reserve(BYTES, BYTES)
+            });
+            cache.get(KEY, BYTES, Other::Wait, decoded).unwrap();
+            let is_reserved = thread.join().unwrap();
+            let state = lock(&cache.state);
+            assert!(is_reserved && state.reserved == BYTES);
+            assert!(state.bytes == 0 || state.entries.len() == 1, "one stays");
+        });
+    }
+}

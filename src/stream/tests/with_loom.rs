@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::pool::Crew;
+use crate::sync::explore;
 
 /// Threads are the model's own: nobody has to be woken.
 struct Nobody;
@@ -11,9 +12,7 @@ impl Crew for Nobody {
 }
 
 fn handed_over(fetches: bool, threads: usize) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(move || {
+    explore(Some(2), move || {
         let work = Doubling {
             fetches,
             ..Doubling::default()
@@ -58,9 +57,7 @@ fn loom_fetched_samples_are_made_once_and_handed_over() {
 /// A sample that its thread leaves to another one is computed once, whoever ends last.
 #[test]
 fn loom_samples_left_by_computing_are_made_once() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    explore(Some(2), || {
         let work = Doubling {
             fetches: true,
             asked: Some(Mutex::new(Vec::new())),
@@ -98,7 +95,7 @@ fn loom_samples_left_by_computing_are_made_once() {
 
 #[test]
 fn loom_cancelling_meets_a_sample_left_by_computing() {
-    loom::model(|| {
+    explore(None, || {
         let work = Doubling {
             fetches: true,
             asked: Some(Mutex::new(Vec::new())),
@@ -115,7 +112,7 @@ fn loom_cancelling_meets_a_sample_left_by_computing() {
 
 #[test]
 fn loom_a_waiting_consumer_is_woken() {
-    loom::model(|| {
+    explore(None, || {
         let work = Doubling {
             fetches: false,
             ..Doubling::default()
@@ -134,7 +131,7 @@ fn loom_a_waiting_consumer_is_woken() {
 
 #[test]
 fn loom_cancelling_meets_work_in_any_state() {
-    loom::model(|| {
+    explore(None, || {
         let work = Doubling {
             fetches: true,
             ..Doubling::default()

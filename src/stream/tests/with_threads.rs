@@ -308,12 +308,15 @@ fn fetching_runs_ahead_of_computing_within_the_budget() {
         };
         let stream = Stream::open(work, limits, 0).unwrap();
         stream.submit(vec![GATE], 0, None);
+        let fetched = || stream.work().fetched.load(Ordering::Relaxed);
+        while fetched() == 0 {
+            std::thread::yield_now(); // the thread that fetched it takes the one permit to compute
+        }
         for _ in 0..9 {
             stream.submit((0..10).collect(), 0, None);
         }
         let deadline =
             Instant::now() + Duration::from_millis(if wanted > 20 { 10_000 } else { 100 });
-        let fetched = || stream.work().fetched.load(Ordering::Relaxed);
         while fetched() < wanted && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -30,7 +30,7 @@ SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolcha
 STAMPS := $(VENV)/.stamps
 
 .PHONY: check setup build release demo test test-tiny test-posix lint fix bench docs docs-serve size audit \
-        fuzz test-wheels clean help always
+        fuzz sanitize test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
 	@$(TEST) core python-fast
@@ -138,6 +138,12 @@ fuzz: build ## Feed a parser damaged files: make fuzz TARGET=npy SECONDS=600
 	$(BIN)/python fuzz/seeds.py $(TARGET) fuzz/corpus/$(TARGET)
 	nice cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(SECONDS) -timeout=30 \
 	    -rss_limit_mb=3000 -max_len=8192
+
+# ONLY is one or more of loom, miri, tsan, asan, python. The last four need a nightly toolchain; the last three also
+# clang: what is missing is said.
+ONLY ?=
+sanitize: $(STAMPS)/setup ## Tests under sanitizers, Miri and loom: make sanitize ONLY=tsan
+	@$(BIN)/python tools/sanitize.py --features "$(SIMD)" $(ONLY)
 
 test-wheels: $(STAMPS)/setup ## The wheel and the sdist in fresh environments, CPython 3.11 to 3.13
 	@$(BIN)/python tools/test_wheels.py --features "abi3 $(SIMD)"

@@ -5,6 +5,7 @@ Images are Pillow's, the others those that the tests damage: `tests/_formats.py`
 
 import io
 import os
+import struct
 import sys
 import tempfile
 import zipfile
@@ -91,6 +92,24 @@ def lines() -> bytes:
         return path.with_name("x.jsonl.index").read_bytes()
 
 
+def arrow() -> Iterator[bytes]:
+    """Makes the offsets and values of columns, in front of them which there are: see the target."""
+    for wide, element in ((wide, element) for wide in (0, 1) for element in range(4)):
+        offsets = np.array([0, 2, 2, 5], ("<i4", "<i8")[wide]).tobytes()
+        yield bytes([wide + 2 * element, 4]) + offsets + "aé\0z".encode() * 8
+
+
+def link() -> Iterator[bytes]:
+    """Makes what a worker sends: an arena of two slots, then letters with no part and with both."""
+    arena = b"\2" + struct.pack("<IIQ", 7, 2, 4096)
+    parts = [struct.pack("<IIQQ", 7, slot, offset, 100) for slot, offset in ((0, 0), (1, 64))]
+    gone = b"\4" + struct.pack("<I", 7)
+    for last, payload in ((0, b"words"), (1, b"")):
+        letter = struct.pack("<BI", last, 2) + b"".join(parts) + payload
+        whole = [arena, b"\0" + letter, b"\1" + letter[:9], b"\0" + letter[9:], gone]
+        yield b"".join(bytes([len(piece)]) + piece for piece in [b"\0" + bytes(5), *whole])
+
+
 def seeds(name: str) -> Iterator[bytes]:
     """Makes the files of a target."""
     if name in IMAGES:
@@ -100,6 +119,8 @@ def seeds(name: str) -> Iterator[bytes]:
             yield from content.splitlines()
     elif name == "lines":
         yield lines()
+    elif name in ("arrow", "link"):
+        yield from {"arrow": arrow, "link": link}[name]()
     elif name == "pt":  # its target packs the pickle itself
         for content in FORMATS["pt"].files.values():
             with zipfile.ZipFile(io.BytesIO(content)) as archive:

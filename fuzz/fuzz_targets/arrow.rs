@@ -1,0 +1,47 @@
+//! Any bytes as the offsets and the values of an Arrow column, as they are given over in memory.
+#![no_main]
+
+use _lib::column::{Blobs, Numbers, Offsets, Ragged, Rows, Scratch, Text};
+use _lib::memory::Dtype;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let [kind, count, rest @ ..] = bytes else {
+        return;
+    };
+    let width = if kind % 2 == 0 { Dtype::Int32 } else { Dtype::Int64 };
+    let element = match kind / 2 % 4 {
+        0 => Dtype::UInt8,
+        1 => Dtype::Float16,
+        2 => Dtype::Int32,
+        _ => Dtype::Float64,
+    };
+    let split = rest.len().min(usize::from(*count) * width.itemsize());
+    let (offsets, values) = rest.split_at(split);
+    let offsets = Numbers::new(Rows::packed(offsets.to_vec(), width)).expect("whole numbers");
+    let values = Rows::packed(values.to_vec(), element);
+    let entries = values.len();
+    let Ok(ragged) = Ragged::new(values, offsets.clone()) else {
+        assert!(Offsets::new(offsets, entries).is_err());
+        return;
+    };
+    for index in 0..ragged.len() {
+        let range = ragged.range(index).expect("what was checked");
+        assert!(range.len() <= ragged.longest() && range.end <= entries);
+        let mut out = vec![0; range.len() * ragged.values().row_bytes()];
+        let copied = ragged.gather(&[index], &mut Scratch::default(), &mut out);
+        copied.expect("a sample of its own length");
+    }
+    if let Some(text) = Text::new(ragged.clone()) {
+        for index in 0..text.len() {
+            let bytes = ragged.bytes(index).expect("bytes");
+            let is_text = text.get(index).is_ok();
+            assert_eq!(is_text, std::str::from_utf8(bytes).is_ok());
+        }
+        let blobs = Blobs::buffer(ragged.clone()).expect("bytes");
+        for index in 0..blobs.len() {
+            let half = ragged.bytes(index).map_or(0, <[u8]>::len) as u64 / 2;
+            assert!(blobs.fetch(index, 0..half).is_ok_and(|part| part.len() as u64 == half));
+        }
+    }
+});

@@ -128,16 +128,15 @@ audit: ## Licences, advisories, sources of the crates (installs cargo-deny when 
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-# TARGET is jpeg, png, webp, npy, npz, pt, audio, csv, json, lines, megatron, parquet or tar. Needs rustup. The
-# seeds are small files of the format; what is found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
+# TARGET is one or more of the files in fuzz/fuzz_targets, or `all`. Needs rustup, and clang for coverage of C. What is
+# found lies in fuzz/artifacts, what was learnt in fuzz/corpus.
 TARGET ?= jpeg
 SECONDS ?= 600
 fuzz: build ## Feed a parser damaged files: make fuzz TARGET=npy SECONDS=600
 	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-	rustup run nightly rustc --version || rustup toolchain install nightly --profile minimal
-	$(BIN)/python fuzz/seeds.py $(TARGET) fuzz/corpus/$(TARGET)
-	nice cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(SECONDS) -timeout=30 \
-	    -rss_limit_mb=3000 -max_len=8192
+	cargo +nightly miri --version >/dev/null || rustup toolchain install nightly --profile minimal \
+	    --component miri,rust-src
+	@nice $(BIN)/python fuzz/run.py $(TARGET) --seconds $(SECONDS)
 
 # ONLY is one or more of loom, miri, tsan, asan, python. The last four need a nightly toolchain; the last three also
 # clang: what is missing is said.

@@ -30,7 +30,7 @@ SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolcha
 STAMPS := $(VENV)/.stamps
 
 .PHONY: check setup build release demo test test-tiny test-posix lint fix bench docs docs-serve size audit \
-        fuzz sanitize test-wheels clean help always
+        fuzz sanitize soak soak-proof test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
 	@$(TEST) core python-fast
@@ -143,6 +143,14 @@ fuzz: build ## Feed a parser damaged files: make fuzz TARGET=npy SECONDS=600
 ONLY ?=
 sanitize: $(STAMPS)/setup ## Tests under sanitizers, Miri and loom: make sanitize ONLY=tsan
 	@$(BIN)/python tools/sanitize.py --features "$(SIMD)" $(ONLY)
+
+# A failure prints its seed and its round: make soak SEED=1 ARGUMENTS="--round 7"
+MINUTES ?= 10
+soak: release ## Every lane with shuffled settings beside torch's loader, for leaks too: make soak MINUTES=120
+	@$(BIN)/python -m tools.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGUMENTS)
+
+soak-proof: $(STAMPS)/setup ## Plant bugs, and see the soak find each
+	@$(BIN)/python -m tools.soak --proof --minutes 6 --hang 20 --seed 1
 
 test-wheels: $(STAMPS)/setup ## The wheel and the sdist in fresh environments, CPython 3.11 to 3.13
 	@$(BIN)/python tools/test_wheels.py --features "abi3 $(SIMD)"

@@ -23,6 +23,7 @@ pub mod memory;
 pub mod order;
 pub mod parquet;
 pub mod plan;
+mod planted;
 pub mod pool;
 pub mod program;
 pub mod quantiles;

@@ -6,6 +6,7 @@ use super::padded::Padded;
 use super::{Dense, Field, Loose, Seat, Shape, bytes_of};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, RowsMut, Writer, lease};
+use crate::planted::{Bug, planted};
 use crate::sync::{Mutex, lock};
 
 /// Where the samples of one field meet.
@@ -264,8 +265,14 @@ impl Slot {
                 if batched {
                     shape.insert(0, rows);
                 }
+                let mut memory = writer.finish();
+                if planted(Bug::WrongByte)
+                    && let Some(byte) = memory.bytes_mut().last_mut()
+                {
+                    *byte ^= 1;
+                }
                 Ok(Field::Dense(Dense {
-                    memory: writer.finish(),
+                    memory,
                     shape,
                     dtype,
                 }))

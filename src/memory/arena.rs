@@ -16,6 +16,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use super::holders::Holders;
 use super::{Owner, shared};
 use crate::fork;
+use crate::planted::{Bug, planted};
 use crate::sync::Arc;
 
 /// Bytes in front of the slots, for their counts.
@@ -158,7 +159,8 @@ impl ArenaSlot {
         if len > arena.slot_bytes {
             return None;
         }
-        if !arena.holders(slot).first() {
+        let holders = arena.holders(slot);
+        if !holders.first() && !(planted(Bug::SlotReused) && holders.join()) {
             return None;
         }
         Self::adopt(Arc::clone(arena), slot, 0, len)
@@ -234,7 +236,7 @@ unsafe impl Owner for ArenaSlot {
 
 impl Drop for ArenaSlot {
     fn drop(&mut self) {
-        if !fork::inherited(self.birth) {
+        if !fork::inherited(self.birth) && !planted(Bug::MissingRelease) {
             self.arena.holders(self.slot).leave();
         }
     }

@@ -9,6 +9,7 @@ use std::slice;
 use super::block::Block;
 use super::slab;
 use crate::fork;
+use crate::planted::{Bug, planted};
 
 /// Exactly `len` initialised bytes, 64-byte aligned, that nobody else uses.
 ///
@@ -76,6 +77,9 @@ impl DerefMut for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if planted(Bug::LeakedLease) {
+            return;
+        }
         if fork::inherited(self.birth) {
             return; // the memory is the parent's as well, and so are the locks around it
         }

@@ -5,11 +5,15 @@ use std::time::Instant;
 use super::flight::{Body, Claim};
 use super::state::State;
 use super::work::{Chunk, Work};
+use crate::planted::{Bug, planted};
 
 impl<W: Work> State<W> {
     /// Lets a thread in, or the consumer, if permits allow, and gives it work.
     pub(super) fn claim(&mut self, work: &W, is_consumer: bool) -> Option<Claim<W>> {
         self.summoned = self.summoned.saturating_sub(usize::from(!is_consumer));
+        if self.limits.depth == 1 && planted(Bug::DeadlockAtDepthOne) {
+            return None;
+        }
         if self.threads >= self.limits.threads || !is_consumer && !self.has_permit() {
             return None;
         }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::planted::{Bug, planted};
 use crate::pool::{Crew, Source};
 use crate::stats::Stages;
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
@@ -170,7 +171,7 @@ impl<W: Work> Shared<W> {
 
     /// Wakes the consumer, if it waits for what is there now.
     fn announce(&self, state: MutexGuard<'_, State<W>>) {
-        let is_awaited = state.is_awaited();
+        let is_awaited = state.is_awaited() && !planted(Bug::LostWakeUp);
         drop(state);
         if is_awaited {
             self.ready.notify_all();

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::planted::{Bug, planted};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
@@ -357,7 +358,8 @@ impl<W: Work> State<W> {
 
     fn next_ready(&self) -> Option<usize> {
         let all = self.flights.len();
-        let reach = if self.limits.in_order { 1 } else { all };
+        let in_order = self.limits.in_order && !(self.ready > 0 && planted(Bug::OrderSwap));
+        let reach = if in_order { 1 } else { all };
         let mut flights = self.flights.iter().take(reach);
         flights.position(|flight| flight.result.is_some())
     }

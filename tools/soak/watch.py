@@ -1,0 +1,169 @@
+"""What the process has: memory, descriptors, threads, mappings, children; and what a round left behind."""
+
+import ctypes
+import gc
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fastload import _lib
+
+SETTLE_S = 10.0
+"""What a round leaves may go by itself for so long: idle threads, ended workers."""
+
+TRIMS_S = 2.2
+"""A worker, or a parent, has given idle memory back after so long."""
+
+_SHARED = re.compile(r"/memfd:fastload|/dev/shm/|\(deleted\)")
+_OF_TORCH = re.compile(r"torch_(\d+)_")
+_KIB = re.compile(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
+
+
+class _MallocInfo(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")),
+        *(
+            (name, ctypes.c_size_t)
+            for name in ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+        ),
+    )
+
+
+_libc: Any = ctypes.CDLL(None)
+_HAS_GLIBC = hasattr(_libc, "mallinfo2")
+if _HAS_GLIBC:
+    _libc.mallinfo2.restype = _MallocInfo
+
+
+_processes = {os.getpid()}
+
+
+def note_forks() -> None:
+    """Remembers from now on which processes are started: files in `/dev/shm` bear their numbers."""
+    fork = os.fork
+
+    def noted() -> int:
+        pid = fork()
+        _processes.add(pid)
+        return pid
+
+    os.fork = noted
+
+
+class Held(NamedTuple):
+    """What a round must give back."""
+
+    descriptors: int
+    threads: int
+    shared_mappings: int
+    children: int
+    leased_bytes: int
+    shm_files: int
+
+
+def held() -> Held:
+    """Returns what this process holds now."""
+    return Held(
+        _entries("/proc/self/fd"),
+        _entries("/proc/self/task") - _lib.pool_threads(),
+        len(_SHARED.findall(Path("/proc/self/maps").read_text())),
+        len(children()),
+        _lib.memory_stats()["leased_bytes"],
+        sum(
+            int(name[1]) in _processes for name in map(_OF_TORCH.match, _names("/dev/shm")) if name
+        ),
+    )
+
+
+def settle(before: Held) -> Held:
+    """Waits until no more is held than `before`, at most `SETTLE_S`; returns what is held then."""
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        gc.collect()
+        _lib.park()
+        _lib.trim_memory()
+        now = held()
+        if not more(now, before) or time.monotonic() > deadline:
+            return now
+        time.sleep(0.05)
+
+
+def more(now: Held, before: Held) -> list[str]:
+    """Returns in words of what there is more than before."""
+    pairs = zip(Held._fields, now, before, strict=True)
+    return [f"{name.replace('_', ' ')}: {n} in place of {b}" for name, n, b in pairs if n > b]
+
+
+def children() -> list[int]:
+    """Returns the processes that this one started and that are still there, zombies too."""
+    found: list[int] = []
+    for task in _names("/proc/self/task"):
+        try:
+            found += map(int, Path(f"/proc/self/task/{task}/children").read_text().split())
+        except OSError:
+            continue  # the thread has ended
+    return found
+
+
+def light() -> dict[str, float]:
+    """Returns what is cheap to know: memory by kind, and counts; of this process alone."""
+    status = {
+        key: int(value) << 10 for key, value in _KIB.findall(Path("/proc/self/status").read_bytes())
+    }
+    figures: dict[str, float] = {
+        "anonymous": status[b"RssAnon"],
+        "shared": status[b"RssShmem"],
+        "leased": _lib.memory_stats()["leased_bytes"],
+        "descriptors": _entries("/proc/self/fd"),
+        "threads": _entries("/proc/self/task"),
+        "mappings": Path("/proc/self/maps").read_bytes().count(b"\n"),
+    }
+    if _HAS_GLIBC:
+        info = _libc.mallinfo2()
+        figures["heap in use"] = info.uordblks + info.hblkhd
+    return figures
+
+
+def full() -> dict[str, float]:
+    """Returns what is dear to know; what the allocators keep is given back first."""
+    gc.collect()
+    _lib.park()
+    _lib.trim_memory()
+    if _HAS_GLIBC:
+        _libc.malloc_trim(0)
+    kib = rollup("self")
+    counts = light()
+    return {
+        "RSS": kib[b"Rss"],
+        "PSS": kib[b"Pss"],
+        "USS": kib[b"Private_Clean"] + kib[b"Private_Dirty"],
+        **{name: counts[name] for name in ("descriptors", "threads", "mappings")},
+        "children": len(children()),
+    }
+
+
+def workers_bytes() -> float:
+    """Returns the memory that the children have each for themselves, together."""
+    total = 0
+    for pid in children():
+        try:
+            total += rollup(str(pid))[b"Private_Dirty"]
+        except (OSError, KeyError):
+            continue  # it has ended
+    return total
+
+
+def rollup(process: str) -> dict[bytes, int]:
+    """Returns the bytes of each kind of a process's memory."""
+    read = Path(f"/proc/{process}/smaps_rollup").read_bytes()
+    return {key: int(value) << 10 for key, value in _KIB.findall(read)}
+
+
+def _entries(folder: str) -> int:
+    return len(_names(folder))
+
+
+def _names(folder: str) -> list[str]:
+    return [path.name for path in Path(folder).iterdir()]

@@ -26,7 +26,12 @@ SAMPLES = 20_000
 SEED = 18
 SAMPLING_S = 0.1
 WARM_UP = 0.3
+WARM_UP_BATCHES = 1000
+LEAST_BATCHES = 1000
+"""A slope of fewer is that of the warm-up."""
 WINDOWS = 8
+LONGEST = 4
+"""Where a machine is slow, a stretch takes so many times its seconds at most."""
 LONG_S = 0.05
 """Shorter waits are not remembered."""
 
@@ -121,10 +126,17 @@ def run(lane: Lane, seconds: float, beat: Beat) -> Stretch:
     """
     expected, loader = lane.digests(), lane.loader()
     begun, batches = time.monotonic(), 0
-    due, over = begun + WARM_UP * seconds, begun + seconds
+    due = begun + WARM_UP * seconds
     x: list[float] = []
     figures: dict[str, list[float]] = {}
     waits: list[float] = []
+
+    def is_enough() -> bool:
+        return len(x) > WINDOWS and x[-1] - x[0] >= LEAST_BATCHES
+
+    def over(now: float) -> bool:
+        return now > begun + (seconds if is_enough() else LONGEST * seconds)
+
     while True:
         seed_all(SEED)
         number, left = 0, time.monotonic()
@@ -138,7 +150,9 @@ def run(lane: Lane, seconds: float, beat: Beat) -> Stretch:
             number += 1
             batches += 1
             left = now = time.monotonic()
-            if now < due:
+            if over(now):
+                break
+            if now < due or batches < WARM_UP_BATCHES:
                 continue
             due = now + SAMPLING_S
             x.append(batches)
@@ -148,18 +162,18 @@ def run(lane: Lane, seconds: float, beat: Beat) -> Stretch:
             for kind, value in seen.items():
                 figures.setdefault(kind, []).append(value)
             left = time.monotonic()
-            if now > over:
-                break
         else:
             if number != len(expected):
                 msg = f"{number} batches came in place of {len(expected)}"
                 raise Finding(msg)
-        if time.monotonic() > over:
+        if over(time.monotonic()):
             break
-    slopes = {
-        kind: verdict.theil_sen(*verdict.minima(x, values, WINDOWS))
-        for kind, values in figures.items()
-    }
+    slopes = {}
+    if is_enough():
+        slopes = {
+            kind: verdict.theil_sen(*verdict.minima(x, values, WINDOWS))
+            for kind, values in figures.items()
+        }
     return Stretch(batches, slopes, waits)
 
 

@@ -10,6 +10,7 @@ when it is asked, indices are taken on torch's schedule, however many workers th
 import operator
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from torch.utils.data._utils.worker import _ResumeIteration
@@ -122,7 +123,9 @@ class Elastic(_MultiProcessingDataLoaderIter):
         is_private = self._keys.begin(self._index_sampler)
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
-        chosen = int((self._loader() or loader).num_workers)  # whatever the number of now
+        live = self._loader()
+        # not the number of now; a loader may have no length, and so no truth value
+        chosen = int((loader if live is None else live).num_workers)
         self._schedule = None if is_private else self._prefetch_factor * chosen
         if first_iter:
             self._depth = self._first_depth()
@@ -175,6 +178,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
                 indices = self._indices()
             except StopIteration:
                 break
+            if isinstance(indices, Iterator):  # which no process can be sent
+                indices = list(indices)
             place = self._idlest()
             self._index_queues[place].put((self._send_idx, indices, self._keys.next(indices)))
             self._task_info[self._send_idx] = (place,)

@@ -10,7 +10,6 @@ numpy and random is the same in every worker, in both lanes, and whatever was ma
 
 import _random
 import random
-from collections.abc import Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import torch
 
 from fastload import _lib, sampler
 
-__all__ = ["Key", "Keys", "Seeds", "seed_numpy", "seed_process", "seed_python"]
+__all__ = ["Key", "Keys", "Seeds", "count_of", "seed_numpy", "seed_process", "seed_python"]
 
 _BITS = 2**64 - 1
 
@@ -90,9 +89,16 @@ class Keys:
         key = Key(self._base_seed, self._epoch, self._batch, self._first)
         self._batch += 1
         if self._first is not None:
-            is_list = self._batched and isinstance(indices, Sized)
-            self._first += len(indices) if is_list else 1
+            self._first += count_of(indices, batched=self._batched)
         return key
+
+
+def count_of(indices: Any, *, batched: bool) -> int:
+    """Returns how many samples are asked for; 1 for a batch that does not tell, as a generator."""
+    try:
+        return len(indices) if batched else 1
+    except Exception:  # whatever a user's class raises: making the batch will tell
+        return 1
 
 
 def seed_process(seeds: Seeds) -> None:

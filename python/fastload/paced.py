@@ -7,11 +7,12 @@ nothing here does anything.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from typing import Any
 
 from fastload import _lib
 from fastload.elastic import Elastic
+from fastload.keyed import count_of
 from fastload.tune.online import Online
 from fastload.tune.pace import Pace
 from fastload.tune.start import online
@@ -101,8 +102,7 @@ class Paced(Elastic):
 
     def _indices(self) -> Any:
         indices = super()._indices()
-        is_list = self._auto_collation and isinstance(indices, Sized)
-        self._pace.asked(len(indices) if is_list else 1)
+        self._pace.asked(count_of(indices, batched=self._auto_collation))
         return indices
 
     def __next__(self) -> Any:

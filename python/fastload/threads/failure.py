@@ -48,8 +48,11 @@ class Failure(ExceptionWrapper):
 
 def named(indices: Any) -> str:
     """Returns indices in few words."""
-    if not isinstance(indices, Sized) or isinstance(indices, str) or len(indices) <= _MANY:
-        return repr(indices)
+    try:
+        if not isinstance(indices, Sized) or isinstance(indices, str) or len(indices) <= _MANY:
+            return repr(indices)
+    except Exception:  # a scalar tensor has no length, and a user's class may fail at anything
+        return f"a {type(indices).__qualname__}"
     try:
         first = ", ".join(repr(indices[n]) for n in range(_MANY))  # type: ignore[index]
     except Exception:

@@ -64,7 +64,7 @@ def of_tensor(tensor: torch.Tensor, holder: str = "Rows") -> Memory:
     """Describes a tensor, for `holder` to read.
 
     Raises:
-        TypeError: Not ordinary memory of the processor.
+        TypeError: Not dense elements in ordinary memory of the CPU.
     """
     if tensor.device.type != "cpu":
         msg = f"{holder} holds tensors of the CPU, found one on {tensor.device}"
@@ -79,12 +79,23 @@ def of_tensor(tensor: torch.Tensor, holder: str = "Rows") -> Memory:
             "call resolve_conj() or resolve_neg() first"
         )
         raise TypeError(msg)
-    tensor = tensor.as_subclass(torch.Tensor)
+    try:
+        tensor = tensor.as_subclass(torch.Tensor)
+        pointer, stored = tensor.data_ptr(), tensor.untyped_storage().nbytes()
+        shape, strides = tuple(tensor.shape), tensor.stride()
+    except RuntimeError as error:  # fake, or wrapped by a function transform
+        msg = f"{holder} holds tensors in memory, found one without: {error}"
+        raise TypeError(msg) from error
     size = tensor.element_size()
+    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    needed = (tensor.storage_offset() + last + 1) * size
+    if 0 not in shape and (not pointer or needed > stored):
+        msg = f"{holder} reads {needed} bytes of a tensor's storage, which has {stored} in memory"
+        raise TypeError(msg)
     return Memory(
-        tensor.data_ptr(),
-        tuple(tensor.shape),
-        tuple(stride * size for stride in tensor.stride()),
+        pointer,
+        shape,
+        tuple(stride * size for stride in strides),
         str(tensor.dtype).removeprefix("torch."),
         tensor,
     )

@@ -17,6 +17,7 @@ from fastload.lowering.structure import structure
 
 __all__ = ["array_leaf", "numbers", "rows", "tensor_leaf"]
 
+_DENSE = "make it a dense tensor of numbers on the CPU"
 _MOST_TENSORS = 10_000
 """Longest list of tensors that is a dataset; each becomes a column of its own."""
 
@@ -99,7 +100,11 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
 
     def make() -> Leaf:
         once = Memo()  # what is made of one item, nobody asks for again
-        return _joined([lower(item[None], once) for item in dataset], once)
+        try:
+            rows = [item[None] for item in dataset]
+        except RuntimeError as error:
+            raise _not_dense(error) from error
+        return _joined([lower(row, once) for row in rows], once)
 
     leaf = memo.of_list("tensors", dataset, make, _states(dataset, state))
     return replace(leaf, column=f"{len(dataset)} items")
@@ -109,14 +114,25 @@ def _states(items: list[Any], state: Callable[[Any], tuple[int, Any]]) -> Any:
     """Returns what may change in items without another one taking their places.
 
     It has few objects that Python's garbage collector looks at, which would take longer than the rest.
+
+    Raises:
+        NotNative: An item that is not in memory as an array is.
     """
     layouts: dict[Any, int] = {}
     pointers, kinds = [], []
     for item in items:
-        pointer, layout = state(item)
+        try:
+            pointer, layout = state(item)
+        except RuntimeError as error:
+            raise _not_dense(error) from error
         pointers.append(pointer)
         kinds.append(layouts.setdefault(layout, len(layouts)))
     return pointers, kinds, list(layouts)
+
+
+def _not_dense(error: RuntimeError) -> NotNative:
+    """Returns the refusal of a list whose item is nested, sparse, fake or cut short."""
+    return NotNative(f"an item of the list is no dense tensor in memory: {error}", _DENSE)
 
 
 def _tensor_state(tensor: Any) -> tuple[int, Any]:
@@ -173,10 +189,10 @@ def tensor_leaf(tensor: Any, memo: Memo) -> Leaf:
         raise NotNative(msg, "give it a first dimension that counts samples")
     try:
         memory = _arrays.of_tensor(tensor)
+        native = memo.of_objects("rows", (tensor,), lambda: _lib.Rows(*memory), memory[:-1])
     except TypeError as error:
-        raise NotNative(str(error), "make it a dense tensor on the CPU") from error
+        raise NotNative(str(error), _DENSE) from error
     words = f"{len(tensor)} rows of {memory.dtype}, shape {tuple(tensor.shape[1:])}"
-    native = memo.of_objects("rows", (tensor,), lambda: _lib.Rows(*memory), memory[:-1])
     return Leaf(native, words, listed=True)
 
 

@@ -43,7 +43,7 @@ SAMPLERS: dict[str, Callable[[], Any]] = {
     "iterator": lambda: iter([3, 1, 2]),
     "iterable": lambda: Endless(lambda: [3, 1, 2]),
     "unmeasured": lambda: Unmeasured(lambda: [3, 1, 2]),
-    "endless": lambda: Endless(lambda: map(lambda n: n % 10, itertools.count())),
+    "endless": lambda: Endless(lambda: (n % 10 for n in itertools.count())),
     "list": lambda: [3, 1, 2],
     "set": lambda: {3, 1, 2},
     "array": lambda: np.array([3, 1, 2]),

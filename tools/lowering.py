@@ -18,7 +18,8 @@ Python transform of a chain stays native; the rest runs in torch's worker proces
 `collate_fn` of your own.
 
 A dataset of your own is native where it has a method `__fastload__(self)`, which returns columns of
-`fastload.columns` in the structure of its samples. It is called at each `iter()`.
+`fastload.columns` in the structure of its samples. It is called at each `iter()`. A subclass that overrides
+`__getitem__`, `__getitems__` or `__len__` is Python until it declares its own columns.
 
 This page is generated from the registry: `python tools/lowering.py`.
 """

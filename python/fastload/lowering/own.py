@@ -2,7 +2,9 @@
 
 A class declares columns by a method `__fastload__(self)`, which returns a structure of
 `fastload.columns`, as `fastload.Dataset` takes it. The method is called at each `iter()`; it says what
-`__getitem__` would return, and that is not checked. It overrides all that is known of the class.
+`__getitem__` of the same class would return, and that is not checked. It overrides all that is known of
+the class; a subclass that changes what decides the samples has to declare its own, or none
+(`__fastload__ = None`).
 """
 
 from typing import Any
@@ -16,27 +18,45 @@ __all__ = ["structure"]
 
 # What decides the samples of a dataset; a subclass may add anything else.
 _DECISIVE = ("__getitem__", "__getitems__", "__len__")
+_OURS = (Column, Dataset)
+_CHANGE = "leave those methods as they are"
+_DECLARE = "declare the columns of its samples by a __fastload__ of its own"
 
 
 def structure(dataset: Any) -> Any:
     """Returns the structure of a dataset of columns, or None of any other dataset.
 
     Raises:
-        NotNative: A subclass of ours with Python of its own.
+        NotNative: A subclass with Python of its own.
         TypeError: `__fastload__` returns something that is no structure of columns.
     """
     kind = type(dataset)
-    if hasattr(kind, "__fastload__"):
+    base = _describing(kind)
+    if base is None or vars(base).get("__fastload__", base) is None:
+        return None
+    nearer = kind.__mro__[: kind.__mro__.index(base)]
+    if own := [each for each in _DECISIVE if any(each in vars(one) for one in nearer)]:
+        msg = f"{name(kind)} overrides {', '.join(own)} of {name(base)}"
+        raise NotNative(msg, _CHANGE if issubclass(base, _OURS) else f"{_CHANGE}, or {_DECLARE}")
+    if "__fastload__" in vars(base):
         declared = Dataset(dataset.__fastload__())._structure
         return _leaves(declared, heavy=True)
-    if isinstance(dataset, Column):
+    if issubclass(base, Column):
         return _leaves(dataset if dataset._parts is None else dataset._parts)
-    if not isinstance(dataset, Dataset):
-        return None
-    if overridden := _overridden(kind):
-        msg = f"{name(kind)} overrides {', '.join(overridden)} of fastload.Dataset"
-        raise NotNative(msg, "leave those methods as they are")
     return _leaves(dataset._structure)
+
+
+def _describing(kind: type) -> type | None:
+    """Returns the nearest class that says what columns its samples are, or None."""
+    for each in kind.__mro__:
+        ours = each is Dataset or (issubclass(each, Column) and _is_fastloads(each))
+        if ours or "__fastload__" in vars(each):
+            return each
+    return None
+
+
+def _is_fastloads(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "fastload"
 
 
 def _leaves(structure: Any, *, heavy: bool = False) -> Any:
@@ -58,9 +78,3 @@ def _leaves(structure: Any, *, heavy: bool = False) -> Any:
     if isinstance(structure, dict):
         return {key: _leaves(part, heavy=heavy) for key, part in structure.items()}
     return rebuild(structure, [_leaves(part, heavy=heavy) for part in structure])
-
-
-def _overridden(kind: type) -> list[str]:
-    """Returns which decisive methods a subclass of `Dataset` has of its own."""
-    own = kind.__mro__[: kind.__mro__.index(Dataset)]
-    return [name for name in _DECISIVE if any(name in vars(each) for each in own)]

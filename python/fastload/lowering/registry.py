@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import torch
+from torch.nn.modules.module import _has_any_global_hook
 
 __all__ = ["Entry", "NotNative", "collator", "dataset", "entries", "find", "name", "transform"]
 
@@ -172,6 +173,7 @@ def _check_original(kind: type, method: str) -> None:
 
 def _check_module(module: torch.nn.Module) -> None:
     """Refuses a module that calls other code than its class's `forward`."""
-    if module._forward_hooks or module._forward_pre_hooks:
+    hooks = module._forward_hooks or module._forward_pre_hooks or _has_any_global_hook()
+    if hooks:
         msg = f"{name(type(module))} has a forward hook, Python code"
         raise NotNative(msg, "remove the hook")

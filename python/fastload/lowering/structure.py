@@ -18,16 +18,21 @@ def structure(dataset: Any, memo: Memo) -> Any:
     Raises:
         NotNative: Python makes its samples, and why.
     """
-    if getattr(dataset, "__dict__", {}).get("__getitems__"):
+    columns = own.structure(dataset)
+    entry = registry.find("dataset", dataset) if columns is None else None
+    if columns is None and entry is None:
+        raise _unknown(dataset)
+    if _has_own_batches(dataset):
         msg = "the dataset has a __getitems__ of its own"
         raise NotNative(msg, "remove it")
-    columns = own.structure(dataset)
-    if columns is not None:
-        return columns
-    entry = registry.find("dataset", dataset)
-    if entry is None:
-        raise _unknown(dataset)
-    return entry.lower(dataset, memo)
+    return columns if entry is None else entry.lower(dataset, memo)
+
+
+def _has_own_batches(dataset: Any) -> bool:
+    """Returns whether torch would find a `__getitems__` that is not the class's, as of a `__getattr__`."""
+    if any("__getitems__" in vars(each) for each in type(dataset).__mro__):
+        return bool(getattr(dataset, "__dict__", {}).get("__getitems__"))
+    return bool(getattr(dataset, "__getitems__", None))
 
 
 def _unknown(dataset: Any) -> NotNative:

@@ -1,6 +1,7 @@
 """Each worker thread has generators of its own, whichever way they are drawn from."""
 
 import random
+import threading
 from random import choice, gauss, getrandbits, shuffle
 from random import random as one
 from random import seed as seed_python
@@ -12,6 +13,7 @@ import torch
 from numpy.random import rand, randn
 from torch import initial_seed, manual_seed
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import Dataset, get_worker_info
 
 from fastload.threads import torch_streams
@@ -37,6 +39,24 @@ class Calls(Dataset[Any]):
 
 
 TENSOR = torch.linspace(0.1, 0.9, 12).reshape(1, 3, 4)
+
+
+def recurrent(kind: Any) -> torch.Tensor:
+    layers = kind(4, 5, num_layers=3, dropout=0.5)
+    return layers(TENSOR)[0].detach()  # type: ignore[no-any-return]
+
+
+def transformer() -> torch.Tensor:
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, batch_first=True)
+    return layer(TENSOR).detach()  # type: ignore[no-any-return]
+
+
+def gradients() -> torch.Tensor:
+    leaf = TENSOR.clone().requires_grad_()
+    functional.dropout(leaf).sum().backward()
+    assert leaf.grad is not None
+    return leaf.grad
+
 
 GIVEN = {
     "rand": lambda: torch.rand(3),
@@ -65,11 +85,19 @@ GIVEN = {
     "linear": lambda: torch.nn.Linear(2, 3).weight.detach(),
 }
 
-LENT = {
+BENEATH = {
     "dropout": lambda: functional.dropout(TENSOR),
     "alpha_dropout": lambda: functional.alpha_dropout(TENSOR, training=True),
     "dropout2d": lambda: functional.dropout2d(TENSOR[None]),
     "module": lambda: torch.nn.Dropout(0.3)(TENSOR),
+    "alpha_dropout of channels": lambda: functional.feature_alpha_dropout(TENSOR, training=True),
+    "in place": lambda: functional.dropout(TENSOR.clone(), inplace=True),
+    "native_dropout": lambda: torch.native_dropout(TENSOR, 0.3, True),
+    "everything dropped": lambda: torch.native_dropout(TENSOR, 1.0, True),
+    "gru": lambda: recurrent(torch.nn.GRU),
+    "lstm": lambda: recurrent(torch.nn.LSTM),
+    "transformer": transformer,
+    "gradients": gradients,
     "attention": lambda: functional.scaled_dot_product_attention(
         TENSOR, TENSOR, TENSOR, dropout_p=0.5
     ),
@@ -81,7 +109,7 @@ LIKE = {
     "randint_like": lambda: torch.randint_like(TENSOR, 9),
 }
 for name, draw in LIKE.items():  # which take a generator in newer versions of torch
-    (GIVEN if getattr(torch, name) in torch_streams.GIVEN else LENT)[name] = draw
+    (GIVEN if getattr(torch, name) in torch_streams.GIVEN else BENEATH)[name] = draw
 
 
 @pytest.mark.parametrize("draw", GIVEN.values(), ids=GIVEN)
@@ -91,10 +119,43 @@ def test_functions_that_take_a_generator(draw, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize("draw", LENT.values(), ids=LENT)
-def test_functions_that_take_none_are_lent_the_state_and_it_is_said(draw, caplog):
+@pytest.mark.parametrize("draw", BENEATH.values(), ids=BENEATH)
+def test_functions_whose_operators_draw(draw, caplog):
     assert_as_processes(Calls(draw), epochs=1, batch_size=2)
-    assert sum("takes no generator" in each.getMessage() for each in caplog.records) == 1
+    assert not caplog.records
+
+
+def test_other_threads_keep_the_global_generator_during_dropout():
+    """The worker waits within the call, before the operator after its draw."""
+    torch.manual_seed(5)
+    want = torch.rand(4)
+    torch.manual_seed(1)
+
+    inside, drawn = threading.Event(), threading.Event()
+
+    class Pause(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is torch.ops.aten.mul.Tensor:
+                inside.set()
+                assert drawn.wait(10)
+            return func(*args, **(kwargs or {}))
+
+    def dropped() -> Any:
+        with Pause():
+            return functional.dropout(TENSOR)
+
+    # generator=: the loader's own draw leaves the global generator alone
+    loader = threads(
+        Calls(dropped), num_workers=1, prefetch_factor=1, generator=torch.Generator()
+    )
+    batches = iter(loader)
+    assert inside.wait(10)
+    torch.manual_seed(5)
+    first = torch.rand(2)
+    drawn.set()
+    for _ in batches:
+        pass
+    assert torch.equal(torch.cat([first, torch.rand(2)]), want)
 
 
 _OTHERWISE = {
@@ -107,7 +168,7 @@ _OTHERWISE = {
 
 
 def test_every_operator_that_torch_calls_random_is_known():
-    known = {each.__name__.rstrip("_") for each in torch_streams.GIVEN | torch_streams.LENT}
+    known = {each.__name__.rstrip("_") for each in torch_streams.GIVEN | torch_streams.BENEATH}
     tag = torch.Tag.nondeterministic_seeded
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)

@@ -173,7 +173,7 @@ def _check_original(kind: type, method: str) -> None:
 
 def _check_module(module: torch.nn.Module) -> None:
     """Refuses a module that calls other code than its class's `forward`."""
-    hooks = module._forward_hooks or module._forward_pre_hooks or _has_any_global_hook()
+    hooks = module._forward_hooks or module._forward_pre_hooks or _has_any_global_hook()  # type: ignore[no-untyped-call]
     if hooks:
         msg = f"{name(type(module))} has a forward hook, Python code"
         raise NotNative(msg, "remove the hook")

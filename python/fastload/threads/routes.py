@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from typing import Protocol
 
-from fastload.threads import asked, numpy_streams, random_streams, seat, torch_seeds, torch_streams
+from fastload.threads import asked, numpy_streams, random_streams, seat, torch_seeds
 
 __all__ = ["acquire", "release"]
 
@@ -66,7 +66,6 @@ _held = threading.local()
 def _before_fork() -> None:
     """Waits until no worker thread has lent its state to a global generator."""
     _lock.acquire()
-    torch_streams.LENT_LOCK.acquire()
     _held.lock = numpy_streams.ROUTE.lock
     if _held.lock is not None:
         _held.lock.plain.acquire()
@@ -75,7 +74,6 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     if _held.lock is not None:
         _held.lock.plain.release()
-    torch_streams.LENT_LOCK.release()
     _lock.release()
 
 

@@ -1,24 +1,23 @@
 """`Routed`: torch's random functions, drawing from the generator of a worker.
 
 A mode of the thread that runs the worker. Functions that take `generator=` are given the worker's.
-Those that do not (dropout, recurrent layers, attention) are lent the global generator with the
-worker's state: the samples are the worker's and the state is put back, but a draw of another thread
-meanwhile would not be in order; which is logged once. Not seen are draws of TorchScript and compiled
-code, and methods of `torch.default_generator` itself.
+For those that do not (dropout, recurrent layers, attention) the operators beneath them are. The global
+generator is never touched: other threads may draw from it or seed it meanwhile. Not seen are draws of
+TorchScript and compiled code, and methods of `torch.default_generator` itself.
 """
 
 import functools
-import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fastload.threads.streams import Streams
 
-__all__ = ["GIVEN", "LENT", "LENT_LOCK", "Routed"]
+__all__ = ["GIVEN", "BENEATH", "Routed"]
 
 _LIKE = ("rand_like", "randn_like", "randint_like")
 """Functions that take a generator in later versions of torch only."""
@@ -42,7 +41,7 @@ GIVEN: frozenset[Any] = frozenset(
 )
 """The functions that take `generator=`."""
 
-LENT: frozenset[Any] = frozenset(
+BENEATH: frozenset[Any] = frozenset(
     [
         *(torch.dropout, torch.dropout_, torch.native_dropout),
         *(torch.feature_dropout, torch.feature_dropout_),
@@ -53,9 +52,7 @@ LENT: frozenset[Any] = frozenset(
         *(getattr(torch, name) for name in _LIKE if not _takes_generator(name)),
     ]
 )
-"""The functions that draw, or may, from the global generator alone."""
-
-LENT_LOCK = threading.RLock()
+"""The functions that draw, or may, and take no generator."""
 
 _PLAIN = frozenset([torch.Tensor])
 
@@ -82,33 +79,71 @@ class Routed(TorchFunctionMode):
                 device = _device(args, kwargs)
                 if device.type != "meta":
                     kwargs = {**kwargs, "generator": self._streams.on(device)}
-        elif func in LENT:
-            return self._lend(func, args, kwargs)
+        elif func in BENEATH:
+            return self._beneath(func, args, kwargs)
         elif getattr(func, "__module__", "") == "torch.nn.functional" and _PLAIN.issuperset(types):
             with self:
                 return _body(func)(*args, **kwargs)
         return func(*args, **kwargs)
 
-    def _lend(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Calls a function that draws from the global generator."""
-        name = getattr(func, "__name__", str(func))
+    def _beneath(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Calls a function whose operators draw."""
         if (device := _device(args, kwargs)).type != "cpu":
+            name = getattr(func, "__name__", str(func))
             self._tell(f"torch's {name} draws from the training process's generator of {device}")
             return func(*args, **kwargs)
-        ours, shared = self._streams.on(), torch.default_generator
-        with LENT_LOCK:
-            kept, before = shared.get_state(), ours.get_state()
-            shared.set_state(before)
-            try:
-                return func(*args, **kwargs)
-            finally:
-                ours.set_state(after := shared.get_state())
-                shared.set_state(kept)
-                if not torch.equal(before, after):
-                    self._tell(
-                        f"torch's {name} takes no generator; while a worker thread calls it, "
-                        "another thread that draws from torch's global generator gets the worker's"
-                    )
+        with _Operators(self._streams.on()):
+            return func(*args, **kwargs)
+
+
+class _Operators(TorchDispatchMode):
+    """Has the operators that a function of torch consists of draw from a generator."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self._generator = generator
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Calls an operator, with the generator if it draws."""
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **kwargs)
+        if (body := _BODIES.get(func.overloadpacket)) is not None:
+            return body(self._generator, *args, **kwargs)
+        if any(argument.name == "generator" for argument in func._schema.arguments):
+            kwargs = {**kwargs, "generator": self._generator}
+        return func(*args, **kwargs)
+
+
+def _native_dropout(
+    generator: torch.Generator, tensor: Any, p: float, train: bool | None
+) -> tuple[Any, Any]:
+    if train is False:
+        return tensor.clone(), torch.ones_like(tensor, dtype=torch.bool)
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    mask = torch.empty(tensor.shape, dtype=torch.bool).bernoulli_(1 - p, generator=generator)
+    return tensor.mul(mask).mul_(scale), mask
+
+
+def _rand_like(generator: torch.Generator, tensor: Any, **layout: Any) -> Any:
+    return torch.empty_like(tensor, **layout).uniform_(generator=generator)
+
+
+def _randn_like(generator: torch.Generator, tensor: Any, **layout: Any) -> Any:
+    return torch.empty_like(tensor, **layout).normal_(generator=generator)
+
+
+def _randint_like(generator: torch.Generator, tensor: Any, *bounds: int, **layout: Any) -> Any:
+    return torch.empty_like(tensor, **layout).random_(*(0, *bounds)[-2:], generator=generator)
+
+
+_BODIES: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.native_dropout: _native_dropout,
+    torch.ops.aten.rand_like: _rand_like,
+    torch.ops.aten.randn_like: _randn_like,
+    torch.ops.aten.randint_like: _randint_like,
+}
+"""Operators that take no generator, as torch's kernels for the CPU are written."""
 
 
 def _device(args: Any, kwargs: Any) -> torch.device:

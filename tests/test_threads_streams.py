@@ -145,9 +145,7 @@ def test_other_threads_keep_the_global_generator_during_dropout():
             return functional.dropout(TENSOR)
 
     # generator=: the loader's own draw leaves the global generator alone
-    loader = threads(
-        Calls(dropped), num_workers=1, prefetch_factor=1, generator=torch.Generator()
-    )
+    loader = threads(Calls(dropped), num_workers=1, prefetch_factor=1, generator=torch.Generator())
     batches = iter(loader)
     assert inside.wait(10)
     torch.manual_seed(5)

@@ -26,8 +26,8 @@ def one_thread() -> Iterator[None]:
     if set_threads is None:
         yield
         return
-    set_threads(1)
-    try:
+    try:  # before the first call: Ctrl-C behind it would leave one thread for ever
+        set_threads(1)
         yield
     finally:
         set_threads(threads)

@@ -100,8 +100,14 @@ class Crew:
         with self._lock:
             first = not self._alive
             self._alive += 1
-        if first:
+        if not first:
+            return
+        try:
             routes.acquire(modules)
+        except BaseException:
+            with self._lock:
+                self._alive -= 1
+            raise
 
     def ended(self) -> None:
         """Counts a thread that is about to end; the last one uninstalls the routes."""

@@ -17,7 +17,7 @@ from numpy.random import mtrand
 
 from fastload.threads import seat
 
-__all__ = ["ROUTE"]
+__all__ = ["ROUTE", "Lock"]
 
 _FUNCTIONS = {"seed": "seed", "sample": "random_sample", "ranf": "random_sample"}
 """The functions of the module that are no methods, by the method that they stand for."""
@@ -26,8 +26,11 @@ _LOCKLESS = {"seed", "get_state", "set_state"}
 """What does not take the lock, or not all the time."""
 
 
-class _Lock:
+class Lock:
     """A lock for the hidden object that lends it the state of a worker whose thread takes it.
+
+    For any other thread each method is the plain lock's own, so that none of our code runs between
+    taking the lock and the caller's `try`: Ctrl-C would leave it taken there.
 
     Attributes:
         plain: The lock alone.
@@ -39,35 +42,49 @@ class _Lock:
         self._depth = 0
         self._own: Any = None
 
-    def acquire(self) -> bool:
+    def _lend(self) -> bool:
         self.plain.acquire()
         self._depth += 1
-        if self._depth == 1 and (worker := seat.here()) is not None:
+        if self._depth == 1:
             self._own = self._hidden.get_state(legacy=False)
-            self._hidden.set_state(worker.streams.numpy.get_state(legacy=False))
+            self._hidden.set_state(_worker().streams.numpy.get_state(legacy=False))
         return True
 
-    def release(self) -> None:
-        if self._depth == 1 and self._own is not None:
-            worker = seat.here()
-            assert worker is not None
-            worker.streams.numpy.set_state(self._hidden.get_state(legacy=False))
+    def _take_back(self, *_: object) -> None:
+        if self._depth == 1:
+            _worker().streams.numpy.set_state(self._hidden.get_state(legacy=False))
             self._hidden.set_state(self._own)
             self._own = None
         self._depth -= 1
         self.plain.release()
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    @property
+    def acquire(self) -> Callable[[], bool]:
+        return self.plain.acquire if seat.here() is None else self._lend
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    @property
+    def release(self) -> Callable[[], None]:
+        return self.plain.release if seat.here() is None else self._take_back
+
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        return self.plain.__enter__ if seat.here() is None else self._lend
+
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        return self.plain.__exit__ if seat.here() is None else self._take_back
+
+
+def _worker() -> seat.Seat:
+    worker = seat.here()
+    assert worker is not None
+    return worker
 
 
 class MT19937(np.random.MT19937):
     """The hidden object's generator with another lock; its name is in the states that users keep."""
 
-    hook: _Lock | None = None
+    hook: Lock | None = None
 
     @property
     def lock(self) -> Any:  # type: ignore[override]
@@ -95,7 +112,7 @@ class _Route:
     def __init__(self) -> None:
         self._functions: dict[str, tuple[Any, Any]] = {}
         self._bits: Any = None
-        self.lock: _Lock | None = None
+        self.lock: Lock | None = None
 
     def install(self) -> None:
         """Has the functions of `numpy.random` ask for the thread."""
@@ -110,7 +127,7 @@ class _Route:
         bits = hidden._bit_generator
         if type(bits) is np.random.MT19937 and hasattr(np.random, "set_bit_generator"):
             ours = MT19937()
-            ours.hook = self.lock = _Lock(hidden)
+            ours.hook = self.lock = Lock(hidden)
             self._bits = bits
             with bits.lock:
                 _exchange(hidden, ours)

@@ -102,7 +102,9 @@ class _Route:
                 names[key] = old
         self._replaced = []
         self._native = {}
-        random._inst.__class__ = random.Random
+        hidden: random.Random = random._inst
+        if type(hidden) is _Routed:
+            hidden.__class__ = random.Random  # type: ignore[assignment]
 
 
 ROUTE = _Route()

@@ -7,7 +7,7 @@ and generator is again what it was.
 import os
 import threading
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from fastload.threads import asked, numpy_streams, random_streams, seat, torch_seeds
 
@@ -40,8 +40,12 @@ def acquire(modules: Iterable[str]) -> None:
     global _users
     with _lock:
         if _users == 0:
-            for route in _ROUTES:
-                route.install()
+            try:
+                for route in _ROUTES:
+                    route.install()
+            except BaseException:  # Ctrl-C in the midst of it
+                _uninstall()
+                raise
         _users += 1
         random_streams.ROUTE.cover(modules)
 
@@ -60,11 +64,17 @@ def _uninstall() -> None:
         route.uninstall()
 
 
-_held = threading.local()
+class _Held(threading.local):
+    """The lock of `numpy.random` that a thread takes while it forks."""
+
+    lock: numpy_streams.Lock | None = None
+
+
+_held = _Held()
 
 
 def _before_fork() -> None:
-    """Waits until no worker thread has lent its state to a global generator."""
+    """Waits until no worker thread has lent its state to numpy's global generator."""
     _lock.acquire()
     _held.lock = numpy_streams.ROUTE.lock
     if _held.lock is not None:
@@ -73,8 +83,13 @@ def _before_fork() -> None:
 
 def _after_fork() -> None:
     if _held.lock is not None:
-        _held.lock.plain.release()
-    _lock.release()
+        _give_back(_held.lock.plain)
+    _give_back(_lock)
+
+
+def _give_back(lock: Any) -> None:
+    if lock._is_owned():  # Ctrl-C may have come before it was taken
+        lock.release()
 
 
 def _in_child() -> None:

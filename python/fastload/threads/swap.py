@@ -12,6 +12,9 @@ __all__ = ["Swap"]
 class Swap:
     """Code for a function, put in and taken out.
 
+    What somebody else puts in stays: before, it is the function's own; meanwhile, it is not exchanged
+    any more.
+
     Args:
         function: Whose code gives way; it has no closure.
         stub: Whose code is run instead, with the globals of `function`.
@@ -23,15 +26,27 @@ class Swap:
     def __init__(self, function: Any, stub: Any) -> None:
         self._function = function
         self._stub: CodeType = stub.__code__
-        self._code: CodeType = function.__code__
-        self.original = FunctionType(
-            self._code, function.__globals__, function.__name__, function.__defaults__
-        )
+        self._is_in = self._is_patched = False
+        self.original = self._copy()
 
     def install(self) -> None:
         """Puts the stub's code in."""
-        self._function.__code__ = self._stub
+        if not self._is_in and not self._is_patched:
+            self.original = self._copy()
+            self._function.__code__ = self._stub
+            self._is_in = True
 
     def uninstall(self) -> None:
-        """Puts the function's own code back."""
-        self._function.__code__ = self._code
+        """Puts the function's own code back, unless somebody else has replaced the stub's."""
+        if self._is_in:
+            self._is_in = False
+            self._is_patched = self._function.__code__ is not self._stub
+            if not self._is_patched:
+                self._function.__code__ = self.original.__code__
+
+    def _copy(self) -> FunctionType:
+        function = self._function
+        names = function.__globals__, function.__name__, function.__defaults__
+        copy = FunctionType(function.__code__, *names, function.__closure__)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        return copy

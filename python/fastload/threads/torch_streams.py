@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fastload.threads.streams import Streams
 
-__all__ = ["GIVEN", "BENEATH", "Routed"]
+__all__ = ["BENEATH", "GIVEN", "Routed"]
 
 _LIKE = ("rand_like", "randn_like", "randint_like")
 """Functions that take a generator in later versions of torch only."""
@@ -100,7 +100,7 @@ class _Operators(TorchDispatchMode):
     """Has the operators that a function of torch consists of draw from a generator."""
 
     def __init__(self, generator: torch.Generator) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._generator = generator
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -195,13 +195,14 @@ def test_our_own_refusals(kwargs, error, message):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "words"), [(DATA, "worker processes"), (Dataset(Rows(range(6))), "native threads")]
+    ("dataset", "words"),
+    [(DATA, "worker processes"), (Dataset(Rows(range(6))), "native worker threads")],
 )
 def test_more_workers_than_processors_are_warned_of(dataset, words):
     with pytest.warns(UserWarning, match=f"This DataLoader will .* 10000 {words}") as warned:
         Loader(dataset, num_workers=10_000)
     assert len(warned) == 1
-    if words == "native threads":
+    if words == "native worker threads":
         assert warned[0].filename == __file__
 
 

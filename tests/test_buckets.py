@@ -52,7 +52,7 @@ def test_all_batches_but_those_of_the_last_step_are_full(
 def test_unsorted_and_in_order_it_is_torchs_batch_sampler(drop_last):
     sampler = BucketBatchSampler([3] * 50, 8, window=1, shuffle=False, drop_last=drop_last)
     assert list(sampler) == list(BatchSampler(SequentialSampler(range(50)), 8, drop_last))
-    assert (sampler.batch_size, sampler.drop_last) == (8, drop_last)
+    assert (sampler.batch_size, sampler._drop_last) == (8, drop_last)
 
 
 def test_batches_hold_samples_of_similar_length():

@@ -140,7 +140,7 @@ def test_it_can_be_pickled_and_loaded():
     lengths = tokens(300)
     sampler = PackBatchSampler(lengths, 2048, seed=2)
     copy = pickle.loads(pickle.dumps(sampler))
-    assert (copy.batch_size, copy.drop_last) == (None, False)
+    assert (copy.batch_size, copy._drop_last) == (None, False)
     epochs = [list(copy) for _ in range(2)]
     assert epochs[0] != epochs[1]
     loader = DataLoader(Samples(300), batch_sampler=sampler, num_workers=2)

@@ -120,7 +120,7 @@ def test_harm_to_the_training_thread_is_said_once(caplog):
 
 
 def test_many_threads_are_warned_of():
-    with pytest.warns(UserWarning, match="Python threads at once"):
+    with pytest.warns(UserWarning, match="Python worker threads"):
         threads(Drawn(), num_workers=999)
 
 

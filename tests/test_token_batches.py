@@ -249,7 +249,7 @@ def test_stats_say_what_the_plan_is():
 def test_it_is_a_batch_sampler_that_can_be_pickled():
     sampler = TokenBatchSampler(tokens(300), 1024, seed=4)
     assert isinstance(sampler, BatchSampler)
-    assert (sampler.batch_size, sampler.drop_last) == (None, False)
+    assert (sampler.batch_size, sampler._drop_last) == (None, False)
     first = list(sampler)
     copy = pickle.loads(pickle.dumps(sampler))
     assert copy.epoch == 1

@@ -19,6 +19,7 @@ from fastload.elastic import is_elastic
 from fastload.lowering import Leaf
 from fastload.lowering.registry import name
 from fastload.threads.explained import explained
+from fastload.worker_init import described
 
 _DOES = {
     "native": "native threads make the batches; no Python runs in them",
@@ -115,7 +116,8 @@ def _order(loader: Any, *, batched: bool) -> str:
 
 def _ignored(loader: Any) -> Iterator[tuple[str, str]]:
     if loader.worker_init_fn is not None:
-        yield "worker_init_fn", "not called, for no Python runs in a worker"
+        function = described(loader.worker_init_fn)
+        yield "worker_init_fn", f"{function} is not called, for no Python runs in a worker"
 
 
 def _leaf(number: int, leaf: Leaf, choice: lanes.Choice) -> str:

@@ -21,7 +21,7 @@ from fastload import _lib, lanes
 from fastload._iterators import NativeIter, stand_in
 from fastload._marked import check_order, marked
 from fastload.auto import AUTO, Auto, resolve
-from fastload.batching import TokenBatchSampler, sample_mask
+from fastload.batching import PlannedBatchSampler, TokenBatchSampler, sample_mask
 from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
@@ -34,6 +34,7 @@ from fastload.processes import UnpicklableError, iterate
 from fastload.threads import ThreadIter, Told
 from fastload.tune import Online, Profile
 from fastload.tune.start import compare, profile_of
+from fastload.worker_init import described, only_seeds
 
 __all__ = ["Loader"]
 
@@ -66,7 +67,8 @@ class Loader(DataLoader[_T_co]):
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.
-        worker_init_fn: Called in each worker process, or thread, with its number.
+        worker_init_fn: Called in each worker process, or Python thread, with its number; native threads
+                do not call it.
         multiprocessing_context: How worker processes are started.
         generator: Source of `base_seed` and of the order.
         prefetch_factor: Batches ahead per worker; 2 unless given, or 8 of native ones that take
@@ -109,7 +111,6 @@ class Loader(DataLoader[_T_co]):
     tune: bool | str | PathLike[str] | Profile
     _profile: Profile | None
     _tuner: Online | None
-    _depth_is_chosen: bool
     _workers_now: int | None
     _profile_fits: bool | None
     _counters: Callable[[], Mapping[str, float]] | None
@@ -157,10 +158,13 @@ class Loader(DataLoader[_T_co]):
                 drop_last=drop_last,
             )
             shuffle, drop_last = None, False
-            collate_fn = PadCollate() if collate_fn is None else collate_fn
         elif max_tokens is None and length is not None:
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
+        if (
+            max_tokens is not None and collate_fn is None
+        ):  # also where a framework gives the batch sampler
+            collate_fn = PadCollate()
         self._memo = None
         self._files = []
         self.workers = workers  # before torch warns about num_workers in the words of the lane
@@ -188,12 +192,17 @@ class Loader(DataLoader[_T_co]):
         self.length = length
         self.tune = tune
         self._tuner = None
-        self._depth_is_chosen = prefetch_factor is not None
+        if prefetch_factor is None and self.prefetch_factor is not None:
+            self.prefetch_factor = Auto(
+                self.prefetch_factor
+            )  # also where a framework hands it back
         self._workers_now = None
         self._profile_fits = None
         self._counters = None
         self._told = False
-        check_fits(self.batch_sampler, dataset)
+        if isinstance(self.batch_sampler, PlannedBatchSampler):
+            check_fits(self.batch_sampler, dataset)
+            object.__setattr__(self, "sampler", self.batch_sampler.sampler)  # torch has frozen it
         if memory_budget is not None:
             budget_bytes(memory_budget)
         if workers != "auto":
@@ -222,6 +231,11 @@ class Loader(DataLoader[_T_co]):
         return None if self._profile is None else self._profile.workers
 
     @property
+    def _depth_is_chosen(self) -> bool:
+        """Whether the caller set `prefetch_factor`."""
+        return not isinstance(self.prefetch_factor, Auto)
+
+    @property
     def _budget_bytes(self) -> int:
         """The memory budget: the caller's, else a profile's, else the default."""
         if self.memory_budget is None and self._profile is not None:
@@ -235,6 +249,7 @@ class Loader(DataLoader[_T_co]):
         iterator: _BaseDataLoaderIter
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
+            self._tell_of_worker_init()
             return NativeIter(self, choice.program, batched=choice.batched)
         if choice.fallback:
             self._tell_of_threads(choice.why)
@@ -268,24 +283,37 @@ class Loader(DataLoader[_T_co]):
             self._told = True
             _log.warning("loading without worker processes: %s", why)
 
+    def _tell_of_worker_init(self) -> None:
+        """Logs, once, that native workers do not call a function that may do more than seed."""
+        function = self.worker_init_fn
+        if function is None or only_seeds(function):
+            return
+        if Told.of(self).first("worker_init_fn"):
+            _log.warning(
+                "worker_init_fn %s is not called: no Python runs in native workers; "
+                "workers='process' starts workers that call it",
+                described(function),
+            )
+
     def check_worker_number_rationality(self, lane: lanes.Lane | None = None) -> None:
-        """Warns, as torch does, of more workers than this process has processors.
+        """Warns, as torch does, of more workers than this process has CPUs.
 
         Args:
             lane: The loader's, where it is chosen already.
         """
-        processors = affinity()
-        if self.num_workers <= processors:
+        cpus = affinity()
+        if self.num_workers <= cpus:
             return
         lane = lane or lanes.choose(self).lane
         if lane == "process":
             super().check_worker_number_rationality()
         elif lane != "inline":
             kind = "native" if lane == "native" else "Python"
-            msg = (
-                f"This DataLoader will use up to {int(self.num_workers)} {kind} threads at once, "
-                f"more than the {processors} processors that this process may run on. "
-                "They share those; lower num_workers unless they mostly wait for storage."
+            msg = (  # with torch's words at both ends, for which filters and tests look
+                f"This DataLoader will create {int(self.num_workers)} {kind} worker threads in total, "
+                f"more than the {cpus} CPUs that this process may run on. Please be aware that "
+                "excessive worker creation might get DataLoader running slow or even freeze, lower the "
+                "worker number unless they mostly wait for storage."
             )
             warnings.warn(msg, stacklevel=4)  # who makes or iterates the loader
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch.utils.data import DistributedSampler, SequentialSampler
 
 from fastload import _lib
 from fastload.batching.lengths import LONGEST
@@ -35,6 +36,8 @@ class BucketBatchSampler(PlannedBatchSampler):
         remainder: What happens where fewer samples are left than there are ranks: they are left
             out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
             `Filler` (`"mask"`).
+        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
+            ranks, or a `SequentialSampler`, for no shuffling.
 
     Raises:
         TypeError: Lengths that are no whole numbers.
@@ -60,6 +63,7 @@ class BucketBatchSampler(PlannedBatchSampler):
         num_replicas: int | None = None,
         rank: int | None = None,
         remainder: Remainder = "drop",
+        sampler: DistributedSampler[Any] | SequentialSampler | None = None,
     ) -> None:
         self._size = positive("batch_size", batch_size)
         self.window = sorted_together(window, self._size)
@@ -73,6 +77,7 @@ class BucketBatchSampler(PlannedBatchSampler):
             num_replicas=num_replicas,
             rank=rank,
             remainder=remainder,
+            sampler=sampler,
         )
 
     @property
@@ -95,7 +100,7 @@ class BucketBatchSampler(PlannedBatchSampler):
             limit=LONGEST,
             long="keep",
             longest_first=self.longest_first,
-            drop_last=self.drop_last,
+            drop_last=self._drop_last,
             shuffle=shuffle,
             world=world,
             remainder=self.remainder,

@@ -3,6 +3,7 @@
 from typing import Any, Literal, cast
 
 import torch
+from torch.utils.data import DistributedSampler, SequentialSampler
 
 from fastload import _lib
 from fastload.batching.lengths import LONGEST
@@ -41,6 +42,8 @@ class PackBatchSampler(PlannedBatchSampler):
         remainder: What happens where fewer documents are left than there are ranks: they are left
             out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
             `Filler` (`"mask"`).
+        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
+            ranks, or a `SequentialSampler`, for no shuffling.
 
     Raises:
         TypeError: Lengths that are no whole numbers.
@@ -68,6 +71,7 @@ class PackBatchSampler(PlannedBatchSampler):
         num_replicas: int | None = None,
         rank: int | None = None,
         remainder: Remainder = "drop",
+        sampler: DistributedSampler[Any] | SequentialSampler | None = None,
     ) -> None:
         one_of("strategy", strategy, ("best_fit", "first_fit", "concat_split"))
         one_of("overlong", overlong, ("truncate", "split", "drop", "error"))
@@ -87,6 +91,7 @@ class PackBatchSampler(PlannedBatchSampler):
             num_replicas=num_replicas,
             rank=rank,
             remainder=remainder,
+            sampler=sampler,
         )
         if overlong == "error" and not self._cuts_any():
             self._refuse_overlong()
@@ -103,7 +108,7 @@ class PackBatchSampler(PlannedBatchSampler):
             rows=self.rows,
             window=self._window,
             long="keep" if keeps else cast("Literal['truncate', 'drop']", self.overlong),
-            drop_last=self.drop_last,
+            drop_last=self._drop_last,
             shuffle=shuffle,
             world=world,
             remainder=self.remainder,

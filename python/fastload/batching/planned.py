@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
-from torch.utils.data import BatchSampler, Sampler
+from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 from fastload import _lib
 from fastload.batching.filler import Filler
@@ -18,8 +18,11 @@ __all__ = ["PlannedBatchSampler", "Remainder", "check_fits"]
 Remainder = Literal["drop", "repeat", "mask"]
 
 
-class EpochSampler(Sampler[int]):
+class EpochSampler(DistributedSampler[int]):
     """The samples of a batch sampler's batches, one by one.
+
+    A `DistributedSampler` by its type: the sign, for Lightning, Ray and Composer, that a loader's batches
+    are those of one rank already.
 
     Args:
         batches: The batch sampler; its epoch is this one's, too.
@@ -27,6 +30,16 @@ class EpochSampler(Sampler[int]):
 
     def __init__(self, batches: "PlannedBatchSampler") -> None:
         self._batches = batches
+
+    dataset = property(lambda self: self._batches._lengths)
+    num_replicas = property(lambda self: self._batches._world.part().world)
+    rank = property(lambda self: self._batches._world.part().ranks[0])
+    epoch = property(lambda self: self._batches.epoch)
+    shuffle = property(lambda self: self._batches.shuffle)
+    seed = property(lambda self: self._batches.seed)
+    drop_last = property(lambda self: self._batches._drop_last)
+    num_samples = property(lambda self: len(self))
+    total_size = property(lambda self: len(self.dataset))
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the coming epoch."""
@@ -57,6 +70,8 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
         remainder: What happens where fewer samples are left than there are ranks.
+        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
+            ranks, or a `SequentialSampler`, for no shuffling.
     """
 
     batch_size: int | None  # type: ignore[assignment]
@@ -72,6 +87,7 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         num_replicas: int | None,
         rank: int | None,
         remainder: Remainder,
+        sampler: DistributedSampler[Any] | SequentialSampler | None,
     ) -> None:
         if generator is not None:
             if seed is not None:
@@ -84,11 +100,12 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
             raise ValueError(msg)
         one_of("remainder", remainder, ("drop", "repeat", "mask"))
         self._lengths = lengths_of(lengths)
-        self.shuffle = bool(shuffle)
+        self.shuffle = bool(shuffle) and not isinstance(sampler, SequentialSampler)
         self.seed = operator.index(seed or 0)
-        self.drop_last = drop_last
+        # private: Lightning takes what has `batch_size` and `drop_last` for torch's BatchSampler
+        self._drop_last = drop_last
         self.remainder = remainder
-        self._world = World(num_replicas, rank)
+        self._world = _world(sampler, num_replicas, rank)
         self._coming = 0
         self._planned: tuple[tuple[int, int], _lib.Epoch] | None = None
 
@@ -170,14 +187,31 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         return {**self.__dict__, "_planned": None}
 
 
-def check_fits(batch_sampler: Any, dataset: Any) -> None:
+def _world(sampler: Any, num_replicas: int | None, rank: int | None) -> World:
+    """Returns the ranks of a batch sampler: its own, unless a framework has chosen a sampler.
+
+    Raises:
+        TypeError: A sampler that does not say what it means here.
+    """
+    if isinstance(sampler, EpochSampler):
+        return sampler._batches._world
+    if isinstance(sampler, DistributedSampler):
+        return World(sampler.num_replicas, sampler.rank)
+    if sampler is None or isinstance(sampler, SequentialSampler):
+        return World(num_replicas, rank)
+    msg = (
+        f"sampler should be a DistributedSampler, a SequentialSampler or None, but got {sampler!r}: "
+        "the order is planned from the lengths"
+    )
+    raise TypeError(msg)
+
+
+def check_fits(batch_sampler: PlannedBatchSampler, dataset: Any) -> None:
     """Refuses a batch sampler that was planned for another dataset.
 
     Raises:
         ValueError: It knows the lengths of more samples, or fewer, than there are.
     """
-    if not isinstance(batch_sampler, PlannedBatchSampler):
-        return
     try:
         count = len(dataset)
     except TypeError:  # nobody knows

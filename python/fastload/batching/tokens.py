@@ -5,6 +5,7 @@ import re
 from typing import Any, Literal
 
 import torch
+from torch.utils.data import DistributedSampler, SequentialSampler
 
 from fastload import _lib
 from fastload.batching.lengths import LONGEST
@@ -56,6 +57,8 @@ class TokenBatchSampler(PlannedBatchSampler):
         remainder: What happens where fewer samples are left than there are ranks: they are left
             out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
             `Filler` (`"mask"`).
+        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
+            ranks, or a `SequentialSampler`, for no shuffling.
 
     Raises:
         TypeError: Lengths that are no whole numbers.
@@ -85,6 +88,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         num_replicas: int | None = None,
         rank: int | None = None,
         remainder: Remainder = "drop",
+        sampler: DistributedSampler[Any] | SequentialSampler | None = None,
     ) -> None:
         self.batch_size = None
         self.max_tokens = positive("max_tokens", max_tokens)
@@ -111,6 +115,7 @@ class TokenBatchSampler(PlannedBatchSampler):
             num_replicas=num_replicas,
             rank=rank,
             remainder=remainder,
+            sampler=sampler,
         )
         self.window = sorted_together(window, self._expected_batch())
         if long == "error":
@@ -142,7 +147,7 @@ class TokenBatchSampler(PlannedBatchSampler):
             limit=self.max_length,
             long=self.long if self.long in ("truncate", "drop") else "keep",
             longest_first=self.longest_first,
-            drop_last=self.drop_last,
+            drop_last=self._drop_last,
             shuffle=shuffle,
             world=world,
             remainder=self.remainder,

@@ -60,10 +60,12 @@ class Lock:
 
     @property
     def acquire(self) -> Callable[[], bool]:
+        """Takes the lock."""
         return self.plain.acquire if seat.here() is None else self._lend
 
     @property
     def release(self) -> Callable[[], None]:
+        """Gives it back."""
         return self.plain.release if seat.here() is None else self._take_back
 
     @property

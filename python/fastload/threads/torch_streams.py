@@ -116,9 +116,9 @@ class _Operators(TorchDispatchMode):
 
 
 def _native_dropout(
-    generator: torch.Generator, tensor: Any, p: float, train: bool | None
+    generator: torch.Generator, tensor: Any, p: float, *train: Any
 ) -> tuple[Any, Any]:
-    if train is False:
+    if train == (False,):
         return tensor.clone(), torch.ones_like(tensor, dtype=torch.bool)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     mask = torch.empty(tensor.shape, dtype=torch.bool).bernoulli_(1 - p, generator=generator)

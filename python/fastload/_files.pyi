@@ -1,5 +1,6 @@
 """The part of `_lib` that reads files: its columns, one class per format. There is no such module."""
 
+import os
 from collections.abc import Callable
 from typing import Literal, final
 
@@ -313,3 +314,12 @@ class Tokens(Column):
         stride: int,
         offset: int,
     ) -> Tokens: ...
+
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file, whole or not at all: readers see the old one or the new one.
+
+    Where `path` is a link, what it leads to is replaced; what is no file, such as `/dev/stdout`, is written to.
+
+    Raises:
+        OSError: It cannot be written; nothing has changed.
+    """

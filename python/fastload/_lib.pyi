@@ -36,6 +36,7 @@ from fastload._files import Plain as Plain
 from fastload._files import Pt as Pt
 from fastload._files import Tar as Tar
 from fastload._files import Tokens as Tokens
+from fastload._files import write_file as write_file
 from fastload._foreign import Request as Request
 from fastload._foreign import Requests as Requests
 from fastload._links import Links as Links

@@ -6,7 +6,6 @@ A file has one line of JSON, which says whose lengths they are, and four bytes p
 import json
 import logging
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,9 +84,4 @@ def _read(path: Path, key: Key) -> _lib.Lengths | None:
 def _write(path: Path, key: Key, lengths: _lib.Lengths) -> None:
     """Writes a file, whole or not at all."""
     header = json.dumps({"kind": _KIND, **key}) + "\n"
-    made = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        made.write_bytes(header.encode() + lengths.to_bytes())
-        made.replace(path)
-    finally:
-        made.unlink(missing_ok=True)
+    _lib.write_file(path, header.encode() + lengths.to_bytes())

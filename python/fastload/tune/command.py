@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from fastload import _lib
 from fastload.tune import sweep
 from fastload.tune.bench import Bench
 from fastload.tune.deadline import Deadline
@@ -103,7 +104,7 @@ def _check(file: Path | None) -> None:
 def _write(findings: Findings, target: Target, asked: argparse.Namespace) -> None:
     """Writes the report and the profile, if they were asked for."""
     if asked.html is not None:
-        asked.html.write_text(page(findings), encoding="utf-8")
+        _lib.write_file(asked.html, page(findings).encode())
     if asked.output is None:
         return
     profile = recommended(findings, target)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fastload import _lib
 from fastload.tune import toml
 from fastload.tune.fingerprint import Data, Machine
 
@@ -115,7 +116,7 @@ class Profile:
         if self.measured:
             tables["measured"] = self.measured
         head = f'# Settings of a fastload.Loader: Loader(..., tune="{Path(path).name}") starts from them.\n\n'
-        Path(path).write_text(head + toml.dumps(tables), encoding="utf-8")
+        _lib.write_file(path, (head + toml.dumps(tables)).encode())
 
     def differences(self, data: Data) -> list[str]:
         """Returns what is different here, in words.

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::{PIECE, Stamp, Starts};
 use crate::error::{Error, Result};
+use crate::whole_file;
 
 /// The format's name, its version, and the size of pieces.
 const MAGIC: &[u8; 16] = b"fastload lines\x01\x14";
@@ -56,12 +57,5 @@ pub(super) fn write(path: &Path, stamp: Stamp, starts: &Starts) -> Result<()> {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
     bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let new = Path::new(&name); // readers see the whole index or none
-    let written = fs::write(new, bytes).and_then(|()| fs::rename(new, path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(new); // the first error is the one to tell
-        Error::read(path, source)
-    })
+    whole_file::write(path, &bytes).map_err(|source| Error::read(path, source))
 }

@@ -5,9 +5,7 @@
 //! maps it has looked at its size, and both sides are this library. A file that is mapped privately is one of
 //! the directory for temporary files, therefore: unlinked, but the system may write it to a disk.
 
-use std::collections::hash_map::RandomState;
 use std::fs::{OpenOptions, remove_file};
-use std::hash::BuildHasher;
 use std::io::{ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,6 +14,8 @@ use memmap2::UncheckedAdvice;
 use rustix::fs::{Mode, ftruncate};
 use rustix::io::Errno;
 use rustix::shm;
+
+use crate::whole_file::unguessable;
 
 /// Pages go back to the system all together, when nobody has them mapped any more.
 pub(in crate::memory) const REMOVE: Option<UncheckedAdvice> = None;
@@ -58,11 +58,8 @@ pub fn make_file(_name: &str) -> Result<OwnedFd> {
 }
 
 /// Returns a name that nobody can guess, of at most 31 bytes with a slash in front (macOS's `PSHMNAMLEN`).
-///
-/// Forked processes have the same random keys: the process's number makes the names differ.
 fn random_name() -> String {
-    let number = RandomState::new().hash_one(std::process::id());
-    format!("fastload-{number:016x}")
+    format!("fastload-{:016x}", unguessable())
 }
 
 #[cfg(all(test, not(loom), not(miri)))]

@@ -13,7 +13,12 @@ mod tar;
 mod tick;
 mod tokens;
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
+
+use super::enter::Enter;
+use crate::{Error, whole_file};
 
 pub(super) use blobs::{Blobs, blobs, no_bytes};
 
@@ -32,5 +37,12 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parquet::Parquet>()?;
     module.add_class::<parquet::ParquetFiles>()?;
     module.add_class::<tokens::Megatron>()?;
-    module.add_class::<tokens::Tokens>()
+    module.add_class::<tokens::Tokens>()?;
+    module.add_function(wrap_pyfunction!(write_file, module)?)
+}
+
+/// Writes a file, whole or not at all.
+#[pyfunction]
+fn write_file(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
+    py.enter(|| whole_file::write(&path, data).map_err(|source| Error::read(&path, source)))
 }

@@ -1,0 +1,109 @@
+//! Files that are written whole or not at all.
+//!
+//! Owns the way there: a new file beside the old one, under a name that nobody can guess, and a rename. Readers
+//! see the old file or the new one, also beside several writers. Invariant: nothing that was there under the new file's
+//! name is written to or followed, and nothing is left when writing fails.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File};
+use std::hash::BuildHasher;
+use std::io::{ErrorKind, Result, Write};
+use std::path::Path;
+
+/// Returns a number that nobody can guess, another one each time.
+///
+/// Forked processes have the same random keys: the process's number makes theirs differ.
+pub(crate) fn unguessable() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// Puts a file of `bytes` in the place of `path`, or of what that leads to; what is there and is no file, such as a
+/// terminal, is written to.
+///
+/// # Errors
+///
+/// The system's, of the first step that failed; `path` is as it was.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return fs::write(&target, bytes);
+    }
+    let (file, new) = loop {
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(".{:016x}", unguessable()));
+        match File::create_new(&name) {
+            Ok(file) => break (file, name),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    };
+    let written = fill(file, bytes).and_then(|()| fs::rename(&new, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&new); // the first error is the one to tell
+    }
+    written
+}
+
+/// Writes a file, and waits until the system has it: some file systems say only then that they are full.
+fn fill(mut file: File, bytes: &[u8]) -> Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let made = std::env::temp_dir().join(format!("fastload-{name}-{:016x}", unguessable()));
+        fs::create_dir(&made).unwrap();
+        made
+    }
+
+    #[test]
+    fn writers_at_once_leave_one_whole_file() {
+        let folder = folder("writers");
+        let path = folder.join("index");
+        std::thread::scope(|scope| {
+            for letter in b'a'..b'e' {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        write(path, &[letter; 5000]).unwrap();
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let Ok(seen) = fs::read(&path) else { continue };
+                assert_eq!(seen.len(), 5000);
+                assert!(seen.iter().all(|letter| *letter == seen[0]));
+            }
+        });
+        assert_eq!(names(&folder), ["index"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_fails() {
+        let folder = folder("failures");
+        let path = folder.join("index");
+        fs::create_dir_all(path.join("full")).unwrap(); // which no file takes the place of
+        assert!(write(&path, b"bytes").is_err());
+        assert_eq!(names(&folder), ["index"]);
+        assert!(write(&folder.join("none/index"), b"bytes").is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn names_differ() {
+        assert_ne!(unguessable(), unguessable());
+    }
+}

@@ -6,6 +6,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use crate::fork::undivided;
+
 thread_local! {
     /// Whether a panic of this thread is an error.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
@@ -36,14 +38,9 @@ impl Drop for Caught {
 /// The panic's words.
 pub(crate) fn caught<T>(foreign: impl FnOnce() -> T) -> Result<T, Box<str>> {
     static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let others = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !CAUGHT.try_with(Cell::get).unwrap_or(false) {
-                others(panic);
-            }
-        }));
-    });
+    if !HOOK.is_completed() {
+        undivided(|| HOOK.call_once(install));
+    }
     let begun = Caught::begin();
     let ran = catch_unwind(AssertUnwindSafe(foreign));
     drop(begun);
@@ -52,6 +49,15 @@ pub(crate) fn caught<T>(foreign: impl FnOnce() -> T) -> Result<T, Box<str>> {
         let words = words.or_else(|| panic.downcast_ref().copied());
         words.unwrap_or("it stopped").into()
     })
+}
+
+fn install() {
+    let others = take_hook();
+    set_hook(Box::new(move |panic| {
+        if !CAUGHT.try_with(Cell::get).unwrap_or(false) {
+            others(panic);
+        }
+    }));
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! where no thread can be started. Refuses to know what is copied. Invariant: when [`Copying::wait`] has
 //! returned, or the copying is dropped, no thread touches the memory any more.
 
-use crate::fork;
+use crate::fork::Uninherited;
 use crate::memory::Transfer;
 use crate::pool::{Crew, Pool, Source};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -45,10 +45,7 @@ impl Source for Shared {
 
 /// A copy in the making.
 #[derive(Debug)]
-pub struct Copying {
-    shared: Arc<Shared>,
-    birth: u64,
-}
+pub struct Copying(Uninherited<Arc<Shared>>);
 
 impl Copying {
     /// Begins.
@@ -68,43 +65,40 @@ impl Copying {
         {
             pool.notify(pieces.min(THREADS));
         }
-        Self {
-            shared,
-            birth: fork::generation(),
-        }
+        Self(Uninherited::new(shared))
     }
 
     /// Waits until everything is copied, and helps.
     pub fn wait(&self) {
-        if fork::inherited(self.birth) {
-            return;
-        }
-        while self.shared.transfer.step() {}
-        self.end();
+        let Some(shared) = self.0.get() else {
+            return; // there is nobody to wait for
+        };
+        while shared.transfer.step() {}
+        shared.end();
     }
+}
 
+impl Shared {
     /// Waits for pieces that others have begun.
-    fn end(&self) {
-        let mut guard = lock(&self.shared.lock);
-        while !self.shared.transfer.is_over() {
+    fn end(self: &Arc<Self>) {
+        let mut guard = lock(&self.lock);
+        while !self.transfer.is_over() {
             guard = self
-                .shared
                 .over
                 .wait(guard)
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         drop(guard);
-        let source = Arc::clone(&self.shared) as Arc<dyn Source>;
+        let source = Arc::clone(self) as Arc<dyn Source>;
         Pool::global().unregister(&source);
     }
 }
 
 impl Drop for Copying {
     fn drop(&mut self) {
-        // in a forked child there is nobody to wait for
-        if !fork::inherited(self.birth) {
-            self.shared.transfer.cancel();
-            self.end();
+        if let Some(shared) = self.0.get() {
+            shared.transfer.cancel();
+            shared.end();
         }
     }
 }

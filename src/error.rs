@@ -303,6 +303,11 @@ pub enum Error {
          a new one there with iter(loader)"
     )]
     Inherited,
+    /// The process was forked in the middle of a call, and this is the child.
+    #[error(
+        "the process was forked while files were read: make the column anew in the forked child"
+    )]
+    Forked,
     /// Two executors made the same sample.
     #[error("internal error, please report it: the sample at position {position} was made twice")]
     Twice {

@@ -2,48 +2,65 @@
 //!
 //! Owns one number, the generation: 0 in the process that loaded this library, one more in every
 //! child that `fork` makes. What holds locks, threads or memory remembers the generation it was
-//! born in; in a later one it is *inherited*: its threads are gone and its locks may be held by
-//! nobody; [`Renewed`] makes it anew. Refuses to do anything else at fork: the handler adds one to an
-//! atomic and returns, because only that is safe there.
+//! born in; in a later one it is *inherited*: its threads are gone, its locks may be held by
+//! nobody, and its descriptors may be other files'. Invariant: no lock is shared through a fork. Every lock that
+//! outlives a call lies in one of two wrappers, which compare generations before the lock is touched: [`Renewed`] makes
+//! its value anew in a child, [`Uninherited`] has none there. Locks of other libraries, which cannot be wrapped, are
+//! only taken within [`undivided`], and forks wait until nobody is there.
+//!
+//! Exempt are locks that are only held by threads attached to the interpreter, which run no Python code meanwhile: a
+//! thread that forks from Python is attached itself.
+//!
+//! Refuses to do anything else at fork: handlers count, and wait for [`undivided`] work.
 #![allow(unsafe_code)]
 
+use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+pub use gate::undivided;
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static HANDLER: Once = Once::new();
 
 /// Returns the generation of this process: 0 where the library was loaded, one more per fork.
 ///
-/// The first call installs the fork handler. Make it while no other thread can fork (as when the
+/// The first call installs the fork handlers. Make it while no other thread can fork (as when the
 /// module is imported): forks before it are not counted.
 pub fn generation() -> u64 {
-    if !HANDLER.is_completed() {
-        HANDLER.call_once(install);
-    }
+    HANDLER.call_once(install);
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Tells whether something born in generation `birth` was inherited through a fork.
+/// Returns true if what was born in generation `birth` was inherited through a fork.
 pub fn inherited(birth: u64) -> bool {
-    generation() != birth
+    // whoever has a birth has called `generation`
+    GENERATION.load(Ordering::Relaxed) != birth
 }
 
 #[cfg(unix)]
 fn install() {
+    extern "C" fn prepare() {
+        gate::close();
+    }
+    extern "C" fn parent() {
+        gate::open();
+    }
     extern "C" fn child() {
+        gate::renew();
         GENERATION.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: `child` lives as long as this library and only adds to an atomic, which is
-    // allowed in a child that has one thread and unknown locks. A failure (no memory) leaves
-    // forks uncounted, as on systems that have none.
-    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    // SAFETY: the handlers live as long as this library. In the child, which has one thread and
+    // unknown locks, only atomics are written. A failure (no memory) leaves forks uncounted, as on
+    // systems that have none.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
 #[cfg(not(unix))]
 fn install() {}
 
-/// What a forked child makes anew, because its locks may be held by threads that are not there.
+/// A value that a forked child makes anew.
 #[derive(Debug)]
 pub struct Renewed<T: Send + Sync> {
     /// The latest, and the generation that it was born in; never freed before this is.
@@ -53,7 +70,7 @@ pub struct Renewed<T: Send + Sync> {
 
 impl<T: Send + Sync> Renewed<T> {
     /// Makes the first on first use.
-    pub fn new(make: fn() -> T) -> Renewed<T> {
+    pub const fn new(make: fn() -> T) -> Renewed<T> {
         Renewed {
             current: AtomicPtr::new(std::ptr::null_mut()),
             make,
@@ -94,26 +111,155 @@ impl<T: Send + Sync> Drop for Renewed<T> {
     }
 }
 
+/// A value that a forked child does not inherit: it is leaked there, untouched.
+pub struct Uninherited<T> {
+    value: ManuallyDrop<T>,
+    birth: u64,
+}
+
+impl<T> Uninherited<T> {
+    /// Takes a value of this process.
+    pub fn new(value: T) -> Uninherited<T> {
+        Uninherited {
+            value: ManuallyDrop::new(value),
+            birth: generation(),
+        }
+    }
+
+    /// Returns the value; None in a forked child.
+    pub fn get(&self) -> Option<&T> {
+        (!inherited(self.birth)).then_some(&*self.value)
+    }
+
+    /// Returns the value, in a forked child the parent's: its locks may only be tried there.
+    pub fn even_if_inherited(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Drop for Uninherited<T> {
+    fn drop(&mut self) {
+        if !inherited(self.birth) {
+            // SAFETY: it is not used again: this is drop.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Uninherited<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Uninherited").field(&self.get()).finish()
+    }
+}
+
+/// Where forks wait for work that must not be cut in two.
+mod gate {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// How long a fork waits at most: longer than the largest picture takes. It goes on then, as if nobody were inside.
+    #[cfg(unix)]
+    const LIMIT: Duration = Duration::from_secs(10);
+    /// Time from one look to the next.
+    const LOOK: Duration = Duration::from_micros(20);
+
+    /// Threads inside.
+    static INSIDE: AtomicUsize = AtomicUsize::new(0);
+    /// Forks that wait, or are under way.
+    static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+    struct Inside;
+
+    impl Inside {
+        fn enter() -> Inside {
+            loop {
+                // Sequentially consistent, as in `close`: of a thread and a fork that come at once, at least
+                // one sees the other.
+                INSIDE.fetch_add(1, Ordering::SeqCst);
+                if FORKS.load(Ordering::SeqCst) == 0 {
+                    return Inside;
+                }
+                INSIDE.fetch_sub(1, Ordering::Release);
+                while FORKS.load(Ordering::Relaxed) > 0 {
+                    std::thread::sleep(LOOK);
+                }
+            }
+        }
+    }
+
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            INSIDE.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Does work that no fork cuts in two: what takes locks of other libraries, which a child would
+    /// inherit as they are. It must be short, wait for nobody, and not be nested.
+    pub fn undivided<T>(work: impl FnOnce() -> T) -> T {
+        let inside = Inside::enter();
+        let made = work();
+        drop(inside);
+        made
+    }
+
+    #[cfg(unix)]
+    /// Lets nobody in, and waits until nobody is inside.
+    pub(super) fn close() {
+        FORKS.fetch_add(1, Ordering::SeqCst);
+        let begun = std::time::Instant::now();
+        while INSIDE.load(Ordering::SeqCst) > 0 && begun.elapsed() < LIMIT {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    #[cfg(unix)]
+    /// Lets threads in again, unless another thread forks.
+    pub(super) fn open() {
+        FORKS.fetch_sub(1, Ordering::Release);
+    }
+
+    #[cfg(unix)]
+    /// Begins anew, without the threads of the parent.
+    pub(super) fn renew() {
+        INSIDE.store(0, Ordering::Relaxed);
+        FORKS.store(0, Ordering::Relaxed);
+    }
+}
+
 #[cfg(all(test, unix, not(loom), not(miri)))]
-mod tests {
+pub(crate) mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
     use super::*;
+
+    /// Runs `body` in a forked child, where an alarm ends what hangs; returns what it ended with.
+    pub(crate) fn in_child(body: impl FnOnce() -> u8) -> Option<i32> {
+        const ALARM_S: u32 = 20;
+        // SAFETY: the child uses only what must work there, and leaves.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "no process");
+        if pid == 0 {
+            // SAFETY: only asks for a signal.
+            unsafe { libc::alarm(ALARM_S) };
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            // SAFETY: ends the child without running what belongs to the parent.
+            unsafe { libc::_exit(code.map_or(255, i32::from)) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is a live int, `pid` our child.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status))
+    }
 
     #[test]
     fn a_child_makes_its_own() {
         let kept = Renewed::new(|| AtomicU64::new(1));
         kept.get().store(2, Ordering::Relaxed);
         assert_eq!(kept.get().load(Ordering::Relaxed), 2);
-        // SAFETY: the child only allocates, reads an atomic and leaves.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let seen = kept.get().load(Ordering::Relaxed);
-            // SAFETY: ends the child without running what belongs to the parent.
-            unsafe { libc::_exit(seen as i32) };
-        }
-        let mut status = 0;
-        // SAFETY: `status` is a live int, `pid` our child.
-        unsafe { libc::waitpid(pid, &raw mut status, 0) };
-        assert_eq!(libc::WEXITSTATUS(status), 1);
+        let seen = in_child(|| kept.get().load(Ordering::Relaxed) as u8);
+        assert_eq!(seen, Some(1));
         assert_eq!(kept.get().load(Ordering::Relaxed), 2);
     }
 
@@ -121,19 +267,64 @@ mod tests {
     fn a_child_is_one_generation_further() {
         let birth = generation();
         assert!(!inherited(birth));
-        // SAFETY: the child only reads an atomic and leaves.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let seen = i32::from(inherited(birth)) + 2 * i32::from(generation() == birth + 1);
-            // SAFETY: ends the child without running what belongs to the parent.
-            unsafe { libc::_exit(seen) };
-        }
-        assert!(pid > 0);
-        let mut status = 0;
-        // SAFETY: `status` is a live int, `pid` our child.
-        unsafe { libc::waitpid(pid, &raw mut status, 0) };
-        assert!(libc::WIFEXITED(status));
-        assert_eq!(libc::WEXITSTATUS(status), 3);
+        let seen = in_child(|| {
+            let grandchild = in_child(|| u8::from(generation() == birth + 2));
+            u8::from(inherited(birth) && generation() == birth + 1 && grandchild == Some(1))
+        });
+        assert_eq!(seen, Some(1));
         assert!(!inherited(birth));
+    }
+
+    #[test]
+    fn a_child_has_not_what_is_uninherited_and_drops_it_without_a_trace() {
+        struct Noisy<'a>(Mutex<()>, &'a AtomicBool);
+        impl Drop for Noisy<'_> {
+            fn drop(&mut self) {
+                drop(self.0.lock());
+                self.1.store(true, Ordering::Relaxed);
+            }
+        }
+        let dropped = AtomicBool::new(false);
+        let value = Uninherited::new(Noisy(Mutex::new(()), &dropped));
+        assert!(value.get().is_some());
+        let held = value.even_if_inherited().0.lock();
+        let seen = in_child(|| {
+            let tried = value.even_if_inherited().0.try_lock().is_err();
+            u8::from(tried && value.get().is_none() && !dropped.load(Ordering::Relaxed))
+        });
+        assert_eq!(seen, Some(1));
+        drop(held);
+        let mut value = Some(value);
+        let seen = in_child(|| {
+            drop(value.take());
+            u8::from(dropped.load(Ordering::Relaxed))
+        });
+        assert_eq!(seen, Some(0));
+        drop(value);
+        assert!(dropped.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn no_fork_comes_between_what_is_undivided() {
+        let (lock, over) = (Mutex::new(()), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        undivided(|| {
+                            let held = lock.lock();
+                            std::thread::sleep(Duration::from_micros(50));
+                            drop(held);
+                        });
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let seen = in_child(|| undivided(|| u8::from(lock.try_lock().is_ok())));
+                assert_eq!(seen, Some(1));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(undivided(|| 3), 3);
     }
 }

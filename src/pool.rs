@@ -11,12 +11,11 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
-#[cfg(not(loom))]
-use std::sync::atomic::AtomicPtr;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::fork;
+#[cfg(not(loom))]
+use crate::fork::Renewed;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, JoinHandle, ThreadId};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, is_soon, lock};
@@ -61,8 +60,6 @@ pub struct Pool {
     closed: AtomicBool,
     /// How often work was announced; counted under the lock.
     signals: AtomicU64,
-    #[cfg_attr(loom, expect(dead_code, reason = "a model does not fork"))]
-    birth: u64,
 }
 
 #[derive(Default)]
@@ -102,7 +99,7 @@ impl State {
 }
 
 #[cfg(not(loom))]
-static GLOBAL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+static GLOBAL: Renewed<Pool> = Renewed::new(Pool::new);
 
 impl Pool {
     fn new() -> Pool {
@@ -112,30 +109,13 @@ impl Pool {
             ended: Condvar::new(),
             closed: AtomicBool::new(false),
             signals: AtomicU64::new(0),
-            birth: fork::generation(),
         }
     }
 
     /// Returns the pool of this process; makes it on first use, and anew in a forked child.
     #[cfg(not(loom))]
-    #[allow(unsafe_code)]
     pub fn global() -> &'static Pool {
-        loop {
-            let current = GLOBAL.load(Ordering::Acquire);
-            // SAFETY: a non-null pointer comes from `Box::leak` below and is never freed.
-            if let Some(pool) = unsafe { current.as_ref() }
-                && !fork::inherited(pool.birth)
-            {
-                return pool;
-            }
-            let fresh = Box::into_raw(Box::new(Pool::new()));
-            let swapped =
-                GLOBAL.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire);
-            if swapped.is_err() {
-                // SAFETY: `fresh` was made above, and nobody else has seen it.
-                drop(unsafe { Box::from_raw(fresh) });
-            }
-        }
+        GLOBAL.get()
     }
 
     /// Returns the pool of this execution of a model, which ends it by [`Pool::shutdown`].

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::fork::Uninherited;
 use crate::pool::{Crew, Pool, Source};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock};
@@ -81,7 +82,7 @@ impl<T: Send, F: Fn(usize) -> T + Send + Sync> Source for Scan<T, F> {
 ///
 /// # Errors
 ///
-/// What `tick` returns; no thread can be started, or the pool was closed; a `look` panicked.
+/// What `tick` returns; [`Error::Forked`]: it has forked, and this is the child; no thread can be started, or the pool was closed; a `look` panicked.
 pub fn scan<T: Send + 'static>(
     count: usize,
     look: impl Fn(usize) -> T + Send + Sync + 'static,
@@ -107,38 +108,76 @@ pub fn scan<T: Send + 'static>(
         }),
         more: Condvar::new(),
     });
-    let source: Arc<dyn Source> = scan.clone();
+    let scan = Uninherited::new(scan);
+    let source: Uninherited<Arc<dyn Source>> =
+        Uninherited::new(scan.get().ok_or(Error::Forked)?.clone());
     let pool = Pool::global();
-    pool.register(source.clone())?;
+    pool.register(source.get().ok_or(Error::Forked)?.clone())?;
     pool.notify(threads);
     let waited = wait(&scan, pool, tick);
+    let scan = scan.get().ok_or(Error::Forked)?;
     lock(&scan.found).over = true;
-    pool.unregister(&source);
+    pool.unregister(source.get().ok_or(Error::Forked)?);
     waited?;
     let results = std::mem::take(&mut lock(&scan.found).results);
     let results: Option<Vec<T>> = results.into_iter().collect();
-    results.ok_or(crate::Error::Abandoned)
+    results.ok_or(Error::Abandoned)
 }
 
 fn wait<T, F>(
-    scan: &Scan<T, F>,
+    scan: &Uninherited<Arc<Scan<T, F>>>,
     pool: &Pool,
     tick: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let mut found = lock(&scan.found);
-    while found.done < scan.count && !found.over {
+    loop {
+        let scan = scan.get().ok_or(Error::Forked)?; // `tick` runs Python code, which may fork
+        let found = lock(&scan.found);
+        if found.done == scan.count || found.over {
+            return Ok(());
+        }
         let waited = scan.more.wait_timeout(found, TICK);
-        let (after, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        found = after;
+        let (found, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         if timeout.timed_out() {
             let done = found.done;
             drop(found);
             pool.check()?;
             tick(done)?;
-            found = lock(&scan.found);
         }
     }
-    Ok(())
+}
+
+#[cfg(all(test, unix, not(loom), not(miri)))]
+#[allow(unsafe_code)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_of_a_tick_ends_its_scan_and_the_parent_goes_on() {
+        let parent = std::process::id();
+        let mut child = 0;
+        let look = |number: usize| {
+            std::thread::sleep(Duration::from_millis(4));
+            number
+        };
+        let scanned = scan(4 * FEW, look, &mut |_| {
+            if child == 0 {
+                // SAFETY: the child ends this scan, which touches no lock there, and leaves.
+                child = unsafe { libc::fork() };
+            }
+            Ok(())
+        });
+        if std::process::id() != parent {
+            let code = i32::from(matches!(scanned, Err(Error::Forked)));
+            // SAFETY: ends the child without running what belongs to the parent.
+            unsafe { libc::_exit(code) };
+        }
+        assert!(scanned.is_ok_and(|numbers| numbers.into_iter().eq(0..4 * FEW)));
+        assert!(child > 0, "the scan was over before the first tick");
+        let mut status = 0;
+        // SAFETY: `status` is a live int, `child` ours.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 1);
+    }
 }
 
 #[cfg(all(test, loom))]

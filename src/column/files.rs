@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::{Paths, Stamp};
 use crate::error::{Error, Result};
+use crate::fork::Renewed;
 use crate::sync::{Arc, Mutex, lock};
 
 /// Descriptors that a column keeps at most.
@@ -17,8 +18,9 @@ const OPEN: usize = 16;
 pub struct Files {
     paths: Paths,
     stamps: Vec<Stamp>,
-    /// Those that were used last, the latest at the back.
-    open: Mutex<VecDeque<(usize, Arc<File>)>>,
+    /// Those that were used last, the latest at the back. A forked child opens its own: the parent exchanges
+    /// descriptors while it is copied, so that an inherited number may be another file's.
+    open: Renewed<Mutex<VecDeque<(usize, Arc<File>)>>>,
 }
 
 impl Files {
@@ -32,7 +34,7 @@ impl Files {
         Files {
             paths,
             stamps,
-            open: Mutex::default(),
+            open: Renewed::new(Mutex::default),
         }
     }
 
@@ -97,7 +99,7 @@ impl Files {
     }
 
     fn file(&self, at: usize) -> Result<Arc<File>> {
-        let mut open = lock(&self.open);
+        let mut open = lock(self.open.get());
         if let Some(place) = open.iter().position(|(number, _)| *number == at) {
             if place + 1 < open.len()
                 && let Some(used) = open.remove(place)
@@ -112,7 +114,7 @@ impl Files {
         let path = self.path(at);
         let file = File::open(path).map_err(|source| Error::read(path, source))?;
         let file = Arc::new(file);
-        let mut open = lock(&self.open);
+        let mut open = lock(self.open.get());
         if open.iter().all(|(number, _)| *number != at) {
             open.push_back((at, file.clone()));
         }
@@ -166,4 +168,62 @@ pub(super) fn read_exact_at(file: &File, mut out: &mut [u8], mut start: u64) -> 
         (out, start) = (&mut out[read..], start + read as u64);
     }
     Ok(())
+}
+
+#[cfg(all(test, unix, not(loom), not(miri)))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::fork::tests::in_child;
+    use crate::whole_file::unguessable;
+
+    /// Children of the test; `FASTLOAD_TEST_FORKS` asks for more. Without files of their own, one of ten errs.
+    const FORKS: usize = 200;
+    const FILES: usize = 2 * OPEN;
+
+    #[test]
+    fn children_that_are_forked_at_any_moment_read_what_the_files_have() {
+        let folder = std::env::temp_dir().join(format!("fastload-forks-{:016x}", unguessable()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = |at| folder.join(format!("{at:02}"));
+        for at in 0..FILES {
+            std::fs::write(path(at), [at as u8; 64]).unwrap();
+        }
+        let paths = (0..FILES).map(|at| path(at).to_str().unwrap().to_owned());
+        let files = Files::look(paths.collect()).unwrap();
+        let is_right = |at: usize| {
+            let mut bytes = [0; 8];
+            let read = files.read(at, 8, &mut bytes);
+            read.is_ok() && bytes == [at as u8; 8]
+        };
+        let forks = std::env::var("FASTLOAD_TEST_FORKS");
+        let forks = forks.map_or(FORKS, |count| count.parse().unwrap());
+        let over = AtomicBool::new(false);
+        let mut wrong = Vec::new();
+        std::thread::scope(|scope| {
+            for first in 0..4 {
+                let (over, is_right) = (&over, &is_right);
+                scope.spawn(move || {
+                    let order = (0..).map(|step| (first * 5 + step * 7) % FILES);
+                    for at in order.take_while(|_| !over.load(Ordering::Relaxed)) {
+                        assert!(is_right(at));
+                    }
+                });
+            }
+            for number in 0..forks {
+                let all = || (0..FILES).all(|at| is_right((at + number) % FILES));
+                let seen = in_child(|| u8::from(all()));
+                if seen != Some(1) {
+                    wrong.push((number, seen));
+                    if wrong.len() == 3 {
+                        break; // one that hangs takes as long as its alarm
+                    }
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        std::fs::remove_dir_all(folder).unwrap();
+        assert!(wrong.is_empty(), "children and what they said: {wrong:?}");
+    }
 }

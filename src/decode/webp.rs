@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use libwebp_sys::{self as webp, VP8StatusCode};
 
 use super::{Library, Mode, Reading, Switches, colour, refuse};
+use crate::fork::undivided;
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result};
 
@@ -86,7 +87,9 @@ impl Header {
         };
         // SAFETY: `image` lies in `encoded`; the config's buffer is `pixels`, with its length, which the
         // library compares with the image before it writes.
-        let status = unsafe { webp::WebPDecode(image.bytes, image.size, &raw mut config) };
+        // The library chooses its kernels under locks of its own, for each image anew.
+        let decode = || unsafe { webp::WebPDecode(image.bytes, image.size, &raw mut config) };
+        let status = undivided(decode);
         if status != VP8StatusCode::VP8_STATUS_OK {
             return Err(damaged(status));
         }

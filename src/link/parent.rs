@@ -16,9 +16,9 @@ use super::letter::{Letter, decode, malformed, take};
 use super::socket::Socket;
 use super::wire::{Came, Kind, wait_for_any};
 use crate::error::{Error, Result};
-use crate::fork;
+use crate::fork::Uninherited;
 use crate::memory::Arena;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
 /// What happens at one of the links, which is numbered.
 #[derive(Debug)]
@@ -56,8 +56,7 @@ pub struct Stats {
 /// All links of an iterator.
 #[derive(Debug)]
 pub struct Links {
-    birth: u64,
-    state: Mutex<State>,
+    state: Uninherited<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -86,8 +85,7 @@ impl Links {
     /// Makes no link yet.
     pub fn new() -> Self {
         Self {
-            birth: fork::generation(),
-            state: Mutex::new(State::default()),
+            state: Uninherited::new(Mutex::default()),
         }
     }
 
@@ -101,7 +99,7 @@ impl Links {
             begun: Vec::new(),
             arenas: HashMap::new(),
         };
-        let mut state = lock(&self.state);
+        let mut state = self.state().ok_or(Error::Inherited)?;
         let free = state.links.iter().position(|link| link.is_free);
         let number = free.unwrap_or(state.links.len());
         if let Some(place) = state.links.get_mut(number) {
@@ -115,10 +113,9 @@ impl Links {
     /// Closes one link, whose worker is gone, for good: what came from it and was not received is
     /// forgotten, and its number is free.
     pub fn release(&self, number: usize) {
-        if fork::inherited(self.birth) {
+        let Some(mut state) = self.state() else {
             return;
-        }
-        let mut state = lock(&self.state);
+        };
         state.events.retain(|event| event.number() != number);
         if let Some(link) = state.links.get_mut(number) {
             link.give_back();
@@ -129,20 +126,19 @@ impl Links {
     /// Takes the descriptor that is readable once a worker has ended: somebody else, as a process that it
     /// forked, may hold its end of the link open.
     pub fn watch(&self, number: usize, sentinel: OwnedFd) {
-        if fork::inherited(self.birth) {
+        let Some(mut state) = self.state() else {
             return;
-        }
-        if let Some(link) = lock(&self.state).links.get_mut(number) {
+        };
+        if let Some(link) = state.links.get_mut(number) {
             link.sentinel = Some(Arc::new(sentinel));
         }
     }
 
     /// Sends a message to a worker, or keeps it until there is room. Nothing reaches one that is gone.
     pub fn send(&self, number: usize, message: &[u8]) -> Result<()> {
-        if fork::inherited(self.birth) {
+        let Some(state) = self.state() else {
             return Ok(());
-        }
-        let state = lock(&self.state);
+        };
         let link = state.links.get(number);
         let Some(socket) = link.and_then(|link| link.socket.as_ref()) else {
             return Ok(());
@@ -157,20 +153,18 @@ impl Links {
     ///
     /// Called in a forked child; or no memory can be shared with a worker.
     pub fn receive(&self, time: Duration) -> Result<Option<Event>> {
-        if fork::inherited(self.birth) {
-            return Err(Error::Inherited);
-        }
-        if let Some(event) = lock(&self.state).events.pop_front() {
+        let next = || Ok(self.state().ok_or(Error::Inherited)?.events.pop_front());
+        if let Some(event) = next()? {
             return Ok(Some(event));
         }
         self.listen(time)?;
-        Ok(lock(&self.state).events.pop_front())
+        next()
     }
 
     /// Takes in what comes, waiting for it at most so long, and sends what waited.
     fn listen(&self, time: Duration) -> Result<()> {
         let (sockets, sentinels) = {
-            let state = lock(&self.state);
+            let state = self.state().ok_or(Error::Inherited)?;
             (state.sockets(), state.sentinels())
         };
         let talking = sockets
@@ -182,7 +176,7 @@ impl Links {
         let mut polled: Vec<_> = talking.chain(ending).collect();
         wait_for_any(&mut polled, time).map_err(|e| failed("hear from", e))?;
         let (talked, ended) = polled.split_at(sockets.len());
-        let mut state = lock(&self.state);
+        let mut state = self.state().ok_or(Error::Inherited)?;
         for ((number, ..), polled) in sockets.iter().zip(talked) {
             if !polled.revents().is_empty() {
                 state.exchange(*number)?;
@@ -198,10 +192,10 @@ impl Links {
 
     /// Tells all workers that this is the end: what they send from now on is not read.
     pub fn finish(&self) {
-        if fork::inherited(self.birth) {
+        let Some(state) = self.state() else {
             return;
-        }
-        for link in &lock(&self.state).links {
+        };
+        for link in &state.links {
             if let Some(socket) = &link.socket {
                 socket.finish();
             }
@@ -211,41 +205,44 @@ impl Links {
     /// Closes all links. Of workers that are gone, pages that no tensor needs go back to the system; in a
     /// forked child, nothing but its copies of the sockets is closed.
     pub fn close(&self) {
-        if fork::inherited(self.birth) {
+        let Some(mut state) = self.state() else {
             // the lock may be held by a thread that is not here
-            drop(
-                self.state
-                    .try_lock()
-                    .map(|mut state| std::mem::take(&mut *state)),
-            );
+            let state = self.state.even_if_inherited().try_lock();
+            drop(state.map(|mut state| std::mem::take(&mut *state)));
             return;
-        }
-        let mut state = std::mem::take(&mut *lock(&self.state));
+        };
+        let mut state = std::mem::take(&mut *state);
         state.events.clear();
         state.links.iter_mut().for_each(Link::give_back);
     }
 
     /// Returns how many letters have come that are not received yet.
     pub fn ready(&self) -> Result<usize> {
-        if fork::inherited(self.birth) {
+        if self.state.get().is_none() {
             return Ok(0);
         }
         self.listen(Duration::ZERO)?;
-        let state = lock(&self.state);
+        let state = self.state().ok_or(Error::Inherited)?;
         let letters = state.events.iter();
         Ok(letters.filter(|event| event.is_letter()).count())
     }
 
-    /// Returns what the arenas hold now.
+    /// Returns what the arenas hold now; in a forked child nothing.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        let state = lock(&self.state);
+        let Some(state) = self.state() else {
+            return stats;
+        };
         for arena in state.links.iter().flat_map(|link| link.arenas.values()) {
             stats.arenas += 1;
             stats.arena_bytes += arena.slots() * arena.slot_bytes();
             stats.held_bytes += arena.held() * arena.slot_bytes();
         }
         stats
+    }
+
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.get().map(lock)
     }
 }
 

@@ -10,8 +10,8 @@ use super::failed;
 use super::letter::encode;
 use super::socket::Socket;
 use super::wire::{Came, Kind, Sent};
-use crate::error::Result;
-use crate::fork;
+use crate::error::{Error, Result};
+use crate::fork::Uninherited;
 use crate::memory::{Arena, ArenaSlot, Arenas, Trimmed};
 use crate::sync::{Mutex, lock};
 
@@ -37,28 +37,99 @@ pub enum Heard {
 
 /// A worker's end.
 #[derive(Debug)]
-pub struct Worker {
+pub struct Worker(Uninherited<End>);
+
+#[derive(Debug)]
+struct End {
     socket: Socket,
     arenas: Mutex<Arenas>,
-    birth: u64,
 }
 
 impl Worker {
     /// Takes the end over that the parent has made.
     pub fn new(descriptor: OwnedFd) -> Self {
-        Self {
+        Self(Uninherited::new(End {
             socket: Socket::new(descriptor),
             arenas: Mutex::new(Arenas::default()),
-            birth: fork::generation(),
-        }
+        }))
+    }
+
+    fn end(&self) -> Result<&End> {
+        self.0.get().ok_or(Error::Inherited)
     }
 
     /// Waits for a message; calls `tick` now and then, and gives back memory that is idle.
+    ///
+    /// # Errors
+    ///
+    /// The socket's, what `tick` returns; [`Error::Inherited`] in a process that the worker has forked.
     pub fn receive(
         &self,
         timeout: Duration,
         tick: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Heard> {
+        self.end()?.receive(timeout, tick)
+    }
+
+    /// Tells whether the parent has finished: nobody wants what is made now.
+    pub fn is_over(&self) -> bool {
+        // what came is for the worker, not for who was forked by it
+        let end = self.0.get();
+        end.is_some_and(|end| end.socket.is_finished().unwrap_or(false))
+    }
+
+    /// Takes a slot for `bytes` bytes; None in a process that the worker has forked.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory; the socket's; what `tick` returns.
+    pub fn take(
+        &self,
+        bytes: usize,
+        tick: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<ArenaSlot>> {
+        let taken = self.0.get().map(|end| end.take(bytes, tick));
+        taken.transpose()
+    }
+
+    /// Finds the place of bytes that lie in a slot of which the caller has a share.
+    pub fn share(&self, address: usize, len: usize) -> Option<ArenaSlot> {
+        lock(&self.0.get()?.arenas).share(address, len)
+    }
+
+    /// Sends a letter, and with it the shares of its parts. If the parent has finished, nobody has them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::receive`].
+    pub fn send(
+        &self,
+        mut parts: Vec<ArenaSlot>,
+        mut payload: &[u8],
+        tick: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let end = self.end()?;
+        let mut last = false;
+        if payload.len() > LARGE {
+            let mut slot = end.take(payload.len(), tick)?;
+            slot.write(payload);
+            parts.push(slot);
+            (payload, last) = (&[], true);
+        }
+        end.socket.push_message(&encode(&parts, payload, last));
+        // it will be sent from now on, if not now
+        parts.into_iter().for_each(ArenaSlot::hand_over);
+        end.flush(tick)
+    }
+
+    /// Gives memory that has been free for so long back to the system; returns its bytes.
+    pub fn trim(&self, idle: Duration) -> usize {
+        self.0.get().map_or(0, |end| end.trim(idle))
+    }
+}
+
+impl End {
+    fn receive(&self, timeout: Duration, tick: &mut dyn FnMut() -> Result<()>) -> Result<Heard> {
         let end = Instant::now() + timeout;
         let mut message = Vec::new();
         let trimmed = lock(&self.arenas).tidy(IDLE);
@@ -90,64 +161,17 @@ impl Worker {
         }
     }
 
-    /// Tells whether the parent has finished: nobody wants what is made now.
-    pub fn is_over(&self) -> bool {
-        // what came is for the worker, not for who was forked by it
-        !fork::inherited(self.birth) && self.socket.is_finished().unwrap_or(false)
-    }
-
-    /// Takes a slot for `bytes` bytes; None in a process that the worker has forked.
-    pub fn take(
-        &self,
-        bytes: usize,
-        tick: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Option<ArenaSlot>> {
-        if fork::inherited(self.birth) {
-            return Ok(None);
-        }
+    fn take(&self, bytes: usize, tick: &mut dyn FnMut() -> Result<()>) -> Result<ArenaSlot> {
         let (slot, fresh) = lock(&self.arenas).take(bytes)?;
         if let Some((arena, descriptor)) = fresh {
             let words = introduction(&arena);
             self.socket.push(Kind::Arena, &words, Some(descriptor));
             self.flush(tick)?;
         }
-        Ok(Some(slot))
+        Ok(slot)
     }
 
-    /// Finds the place of bytes that lie in a slot of which the caller has a share.
-    pub fn share(&self, address: usize, len: usize) -> Option<ArenaSlot> {
-        if fork::inherited(self.birth) {
-            return None;
-        }
-        lock(&self.arenas).share(address, len)
-    }
-
-    /// Sends a letter, and with it the shares of its parts. If the parent has finished, nobody has them.
-    pub fn send(
-        &self,
-        mut parts: Vec<ArenaSlot>,
-        mut payload: &[u8],
-        tick: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
-        let mut last = false;
-        if payload.len() > LARGE
-            && let Some(mut slot) = self.take(payload.len(), tick)?
-        {
-            slot.write(payload);
-            parts.push(slot);
-            (payload, last) = (&[], true);
-        }
-        self.socket.push_message(&encode(&parts, payload, last));
-        // it will be sent from now on, if not now
-        parts.into_iter().for_each(ArenaSlot::hand_over);
-        self.flush(tick)
-    }
-
-    /// Gives memory that has been free for so long back to the system; returns its bytes.
-    pub fn trim(&self, idle: Duration) -> usize {
-        if fork::inherited(self.birth) {
-            return 0;
-        }
+    fn trim(&self, idle: Duration) -> usize {
         let trimmed = lock(&self.arenas).trim(idle);
         self.tell(&trimmed);
         trimmed.bytes
@@ -178,7 +202,7 @@ impl Worker {
 
 impl AsFd for Worker {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.0.even_if_inherited().socket.as_fd()
     }
 }
 

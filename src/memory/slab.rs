@@ -5,11 +5,8 @@
 //! anything: what users hold is theirs, what is prefetched is bounded where it is submitted.
 //! Invariant: no lock of the pool is ever taken in a forked child: the child has a pool of its own,
 //! and leaks what it inherited.
-#![allow(unsafe_code)]
 
 use std::io::ErrorKind;
-use std::ptr;
-use std::sync::atomic::AtomicPtr;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,14 +15,14 @@ use super::free_list::{FreeList, Put, Watch};
 use super::lease::Lease;
 use super::size_class;
 use crate::error::{Error, Result};
-use crate::fork;
+use crate::fork::{self, Renewed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 
 /// How long a block stays idle before it is given back.
 const LIFETIME: Duration = Duration::from_secs(2);
 
-static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
+static POOL: Renewed<Pool> = Renewed::new(Pool::new);
 
 struct Pool {
     birth: u64,
@@ -94,31 +91,13 @@ pub fn retire() {
 
 /// Returns the pool of this process: a new one at first, and in every forked child.
 fn pool() -> &'static Pool {
-    let current = POOL.load(Ordering::Acquire);
-    // SAFETY: POOL is null or a pool that was leaked, and so lives for ever.
-    if let Some(pool) = unsafe { current.as_ref() }
-        && !fork::inherited(pool.birth)
-    {
-        return pool;
-    }
-    let made = Box::into_raw(Box::new(Pool::new(fork::generation())));
-    match POOL.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: leaked just now.
-        Ok(_) => unsafe { &*made },
-        Err(theirs) => {
-            // SAFETY: nobody else has seen `made`.
-            drop(unsafe { Box::from_raw(made) });
-            // SAFETY: another thread of this process has put it there, leaked; a fork makes the
-            // child's only thread, which fails at no exchange.
-            unsafe { &*theirs }
-        }
-    }
+    POOL.get()
 }
 
 impl Pool {
-    fn new(birth: u64) -> Self {
+    fn new() -> Self {
         Self {
-            birth,
+            birth: fork::generation(),
             idle: FreeList::new(),
             leased_bytes: AtomicUsize::new(0),
             mapped_blocks: AtomicUsize::new(0),
@@ -205,7 +184,7 @@ mod tests {
     use super::*;
 
     fn new_pool() -> &'static Pool {
-        Box::leak(Box::new(Pool::new(fork::generation())))
+        Box::leak(Box::new(Pool::new()))
     }
 
     #[test]
@@ -294,9 +273,7 @@ mod tests {
     #[test]
     fn a_child_leaks_what_it_inherited_and_leases_its_own() {
         let inherited = lease(100_000).unwrap();
-        // SAFETY: the child uses only what must work there, and leaves.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
+        let seen = fork::tests::in_child(|| {
             drop(inherited);
             let fresh = stats()
                 == Stats {
@@ -311,13 +288,8 @@ mod tests {
                     idle_bytes: 106_496,
                     mapped_blocks: 1,
                 };
-            // SAFETY: ends the child without running what belongs to the parent.
-            unsafe { libc::_exit(i32::from(fresh) + 2 * i32::from(reused)) };
-        }
-        let mut status = 0;
-        // SAFETY: `status` is a live int, `pid` our child.
-        unsafe { libc::waitpid(pid, &raw mut status, 0) };
-        assert!(libc::WIFEXITED(status));
-        assert_eq!(libc::WEXITSTATUS(status), 3);
+            u8::from(fresh) + 2 * u8::from(reused)
+        });
+        assert_eq!(seen, Some(3));
     }
 }

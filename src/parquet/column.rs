@@ -1,9 +1,8 @@
 //! One column of Parquet files, as storage of samples.
 
-use std::sync::OnceLock;
-
 use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::statistics::Statistics;
+use once_cell::race::OnceBox;
 
 use super::cache::Other;
 use super::decode::decode;
@@ -28,7 +27,7 @@ pub struct Parquet {
     number: usize,
     whole: Whole,
     /// Lengths of the lists of each row group that was decoded, as far as they fit the cache.
-    lengths: Vec<OnceLock<Box<[u32]>>>,
+    lengths: Vec<OnceBox<Box<[u32]>>>,
     /// Bytes of the whole, or of lengths, that the cache counts; a lower bound while threads change it.
     kept: AtomicUsize,
     /// Bytes of row groups that others leave it.
@@ -67,7 +66,7 @@ impl Parquet {
             name: name.to_owned(),
             leaves,
             whole: Whole::new(),
-            lengths: std::iter::repeat_with(OnceLock::new)
+            lengths: std::iter::repeat_with(OnceBox::new)
                 .take(tables.groups())
                 .collect(),
             kept: AtomicUsize::new(0),
@@ -204,7 +203,7 @@ impl Table for Parquet {
         if let Some(lengths) = decoded.lengths()
             && self.reserve_beside(self.tables.wanted(), size_of_val(&*lengths))
         {
-            let _ = self.lengths[group].set(lengths); // another thread may have set the same
+            let _ = self.lengths[group].set(Box::new(lengths)); // another thread may have set the same
         }
         decoded.rows_of(row)
     }

@@ -1,6 +1,6 @@
 //! A column that fits the cache, as one array.
 
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 use super::part::{Decoded, Part};
 use crate::error::Result;
@@ -10,7 +10,8 @@ use crate::sync::{Condvar, Mutex, lock};
 /// The values of a column once all of them are decoded; until then, those that are.
 #[derive(Debug)]
 pub(super) struct Whole {
-    decoded: OnceLock<Decoded>,
+    /// A cell that nothing waits for: a forked child has the array whole, or not at all.
+    decoded: OnceBox<Decoded>,
     filling: Renewed<Filling>,
 }
 
@@ -54,7 +55,7 @@ pub(super) trait Parts {
 impl Whole {
     pub(super) fn new() -> Whole {
         Whole {
-            decoded: OnceLock::new(),
+            decoded: OnceBox::new(),
             filling: Renewed::new(Filling::default),
         }
     }
@@ -112,7 +113,7 @@ impl Whole {
     fn set(&self, all: Vec<Part>, parts: &impl Parts) -> Option<()> {
         let joined = Part::join(all)?;
         parts.settle(joined.bytes());
-        self.decoded.set(joined.decoded().ok()?).ok()
+        self.decoded.set(Box::new(joined.decoded().ok()?)).ok()
     }
 }
 

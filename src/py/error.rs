@@ -67,6 +67,7 @@ impl From<Error> for PyErr {
             | Error::Closed
             | Error::Threads { .. }
             | Error::Inherited
+            | Error::Forked
             | Error::Moved
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
             Error::Leaf { source, .. }

@@ -16,12 +16,13 @@ use pyo3::exceptions::{PyBaseException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::Error;
 use crate::column::Place;
 use crate::decode::{Format, Library};
+use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
 use crate::program::{self, Foreign, Refusal};
 use crate::sync::{Arc, Condvar, Mutex, lock};
-use crate::{Error, fork};
 
 /// Decoded pixels, and their (height, width, channels).
 type Pixels<'py> = (Bound<'py, PyBytes>, (usize, usize, usize));
@@ -187,9 +188,8 @@ impl Desk {
         let why = inner.waiting[0].refusal().error.to_string();
         drop(inner);
         let requests = Requests {
-            queue: self.queue.clone(),
+            queue: Uninherited::new(self.queue.clone()),
             number,
-            birth: fork::generation(),
         };
         let started = self.start.call1(py, (requests, why));
         if started.is_err() {
@@ -235,10 +235,9 @@ impl Desk {
 /// See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Requests {
-    queue: Arc<Queue>,
+    queue: Uninherited<Arc<Queue>>,
     /// Among the servers of the queue.
     number: u64,
-    birth: u64,
 }
 
 #[pymethods]
@@ -248,26 +247,27 @@ impl Requests {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Request>> {
-        let Some(request) = py.detach(|| self.queue.next()) else {
+        let Some(queue) = self.queue.get() else {
+            return Ok(None); // a forked child has no samples to complete
+        };
+        let Some(request) = py.detach(|| queue.next()) else {
             return Ok(None);
         };
         let refusal = request.refusal();
         Ok(Some(Request {
             source: source(py, refusal)?.unbind(),
             mode: refusal.reading.name(),
-            inner: Mutex::new(Some(request)),
-            queue: self.queue.clone(),
+            inner: Uninherited::new(Mutex::new(Some(request))),
+            queue: queue.clone(),
             since: Instant::now(),
-            birth: self.birth,
         }))
     }
 }
 
 impl Drop for Requests {
     fn drop(&mut self) {
-        // A forked child must not touch the locks of what it inherited.
-        if !fork::inherited(self.birth) {
-            self.queue.leave(self.number);
+        if let Some(queue) = self.queue.get() {
+            queue.leave(self.number);
         }
     }
 }
@@ -280,10 +280,9 @@ pub(super) struct Request {
     #[pyo3(get)]
     mode: &'static str,
     /// None once answered.
-    inner: Mutex<Option<program::Request>>,
+    inner: Uninherited<Mutex<Option<program::Request>>>,
     queue: Arc<Queue>,
     since: Instant,
-    birth: u64,
 }
 
 #[pymethods]
@@ -294,7 +293,7 @@ impl Request {
         pixels: &Bound<'_, PyBytes>,
         shape: (usize, usize, usize),
     ) -> PyResult<()> {
-        let request = lock(&self.inner).take().ok_or_else(over)?;
+        let request = self.take()?;
         let pixels = pixels.as_bytes();
         py.detach(|| {
             let answer = frame(request.refusal(), pixels, shape);
@@ -304,18 +303,21 @@ impl Request {
     }
 
     fn fail(&self, py: Python<'_>, error: Bound<'_, PyBaseException>) -> PyResult<()> {
-        let request = lock(&self.inner).take().ok_or_else(over)?;
+        let request = self.take()?;
         let error = Error::from(PyErr::from_value(error.into_any()));
         py.detach(|| self.complete(request, Err(error)));
         Ok(())
     }
 }
 
-fn over() -> PyErr {
-    PyValueError::new_err("the request was answered already")
-}
-
 impl Request {
+    /// Takes what is to be answered.
+    fn take(&self) -> PyResult<program::Request> {
+        let inner = self.inner.get().ok_or(Error::Inherited)?;
+        let request = lock(inner).take();
+        request.ok_or_else(|| PyValueError::new_err("the request was answered already"))
+    }
+
     /// Counts first, so that who has the batch finds its files counted.
     fn complete(&self, request: program::Request, answer: crate::Result<Frame>) {
         let refusal = request.refusal();
@@ -330,10 +332,8 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        let inner = lock(&self.inner).take();
-        if fork::inherited(self.birth) {
-            mem::forget(inner);
-        } else if inner.is_some() {
+        let inner = self.inner.get().and_then(|inner| lock(inner).take());
+        if inner.is_some() {
             Python::try_attach(|py| py.detach(|| drop(inner)));
         }
     }

@@ -19,23 +19,23 @@ use super::tensor;
 use super::tune::Window;
 use super::wait::{self, quietly};
 use super::watch::Watch;
+use crate::Error;
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
+use crate::fork::Uninherited;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
 use crate::program::{Options, Run, Task};
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
-use crate::{Error, fork};
 
 type Core = stream::Stream<Run>;
 
 /// See the stub.
 #[pyclass(frozen, weakref, module = "fastload._lib")]
 pub(super) struct Stream {
-    /// None only while being dropped.
-    core: Option<Core>,
+    core: Uninherited<Core>,
     program: Py<Program>,
     batched: bool,
     allocate: Option<Py<PyAny>>,
@@ -55,7 +55,6 @@ pub(super) struct Stream {
     /// When the last window ended.
     moment: Mutex<Moment>,
     watch: Watch,
-    birth: u64,
 }
 
 #[pymethods]
@@ -118,7 +117,7 @@ impl Stream {
         let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
         let moment = Mutex::new(Moment::now(core.stats(), 0, Duration::ZERO));
         Ok(Stream {
-            core: Some(core),
+            core: Uninherited::new(core),
             program,
             batched,
             allocate,
@@ -132,7 +131,6 @@ impl Stream {
             ahead: AtomicUsize::new(depth),
             moment,
             watch: Watch::default(),
-            birth: fork::generation(),
         })
     }
 
@@ -194,7 +192,7 @@ impl Stream {
         let ready = match core.take(Duration::ZERO) {
             Taken::Ready(ready) => ready,
             Taken::Exhausted => return Err(PyStopIteration::new_err(())),
-            Taken::Waiting => match wait::batch(py, core, self.desk.as_ref(), timeout_s)? {
+            Taken::Waiting => match wait::batch(py, &self.core, self.desk.as_ref(), timeout_s)? {
                 Some(ready) => ready,
                 None => return Err(PyStopIteration::new_err(())),
             },
@@ -292,8 +290,7 @@ impl Stream {
 impl Stream {
     /// The engine's stream; an error in a forked child, where its threads do not exist.
     fn core(&self) -> crate::Result<&Core> {
-        let core = self.core.as_ref().filter(|_| !fork::inherited(self.birth));
-        core.ok_or_else(|| Error::Inherited)
+        self.core.get().ok_or(Error::Inherited)
     }
 
     /// The counters of now.
@@ -384,11 +381,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A forked child must not touch the locks of what it inherited.
-        if fork::inherited(self.birth) {
-            std::mem::forget(self.core.take());
-        } else {
-            drop(self.core.take());
+        if let Some(core) = self.core.get() {
+            core.cancel();
             self.desk.iter().for_each(Desk::close);
         }
     }

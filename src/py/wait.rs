@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use super::foreign::Desk;
 use crate::Error;
 use crate::collate::Field;
+use crate::fork::Uninherited;
 use crate::program::Run;
 use crate::stream::{self, Taken};
 
@@ -20,13 +21,14 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Waits for a batch, detached, with a look for signals in between; None if none is in flight.
 pub(super) fn batch(
     py: Python<'_>,
-    core: &stream::Stream<Run>,
+    core: &Uninherited<stream::Stream<Run>>,
     desk: Option<&Desk>,
     timeout_s: f64,
 ) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
     let begun = Instant::now();
     let mut slices = LOOK;
     loop {
+        let core = core.get().ok_or(Error::Inherited)?; // a signal handler may fork
         let mut slice = SLICE;
         if let Some(desk) = desk.filter(|desk| desk.is_unserved()) {
             desk.serve(py)?;

@@ -86,6 +86,16 @@ _OPEN: WeakValueDictionary[_Key, _lib.ParquetFiles] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
+def _renew_lock() -> None:
+    """Gives a forked child a lock of its own: a thread of the parent may have held it."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _shared(paths: list[str], cache: int) -> _lib.ParquetFiles:
     """Returns open files; the same again while some column uses them and they have not changed."""
     stats = [Path(path).stat() for path in paths]

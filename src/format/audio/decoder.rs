@@ -16,6 +16,7 @@ use symphonia_core::units::{Duration, Timestamp};
 
 use crate::caught::caught;
 use crate::error::{Error, Result};
+use crate::fork::undivided;
 
 /// Decoders that a thread keeps.
 const KEPT: usize = 4;
@@ -59,7 +60,7 @@ impl Decoder {
         Ok(Decoder {
             codec,
             setup: setup.into(),
-            inner: told(caught(make))?,
+            inner: told(caught(|| undivided(make)))?,
         })
     }
 
@@ -70,7 +71,8 @@ impl Decoder {
     /// [`Error::Decode`]: it is damaged.
     pub(super) fn decode(&mut self, packet: &[u8]) -> Result<GenericAudioBufferRef<'_>> {
         let packet = PacketRef::new(0, Timestamp::ZERO, Duration::ZERO, packet);
-        told(caught(|| self.inner.decode_ref(&packet)))
+        // its tables are made on first use, under locks of its own
+        told(caught(|| undivided(|| self.inner.decode_ref(&packet))))
     }
 }
 

@@ -1,8 +1,9 @@
-"""What it costs under AUTO that samples do not depend on their worker: seeding three generators per sample.
+"""What it costs under AUTO that samples do not depend on their worker: keying three generators per sample.
 
-The generators of torch, numpy and random are seeded before each sample, as a worker process does it: what
-each of them takes, and all with the key, in microseconds. Then what `next` costs a consumer that never waits,
-with and without tuning.
+The generators of torch, numpy and random are keyed before each sample, as a worker process does it: in
+microseconds, for samples that draw nothing and for samples that draw from all three, whose draws alone are
+taken off; what lending the training process's own takes for a batch; and, to compare, seeding them anew. Then
+what `next` costs a consumer that never waits, with and without tuning.
 """
 
 import functools
@@ -16,20 +17,48 @@ from _contest import Bench, interleave, median
 from torch.utils.data import Dataset
 
 import fastload
-from fastload.keyed import Key, seed_numpy, seed_process, seed_python
+from fastload import keyed
 
-SEEDING, NEXT = "µs of processor time", "µs of processor time for one next"
-CALLS = 20_000
+KEYING, NEXT = "µs of processor time", "µs of processor time for one next"
+CALLS = 640
+SIZE = 32
 BATCHES = 2_000
-KEY = Key(1234567, 0, 3, 0)
-SEEDS = KEY.of_sample(5, 1)
+KEY = keyed.Key(1234567, 0, 3, 0)
+INDICES = list(range(SIZE))
+IDLE, DRAWING = "keyed, and nothing drawn", "keyed, and drawn from all three"
+
+
+def draw() -> None:
+    """Draws from all three generators."""
+    torch.rand(1), np.random.rand(), random.random()
+
+
+def keyed_and_drawn() -> None:
+    """Makes a batch whose samples draw."""
+    for _ in keyed.follow(INDICES, KEY):
+        draw()
+
+
+def borrowed() -> None:
+    """Lends the generators, and takes them back."""
+    with keyed.borrowed():
+        pass
+
+
+def seeded() -> None:
+    """Seeds each generator anew for every sample."""
+    for index in INDICES:
+        torch.default_generator.manual_seed(index)
+        np.random.seed(index)
+        random.seed(index)
+
 
 PARTS: dict[str, Callable[[], object]] = {
-    "the key": lambda: KEY.of_sample(5, 1),
-    "torch": lambda: torch.default_generator.manual_seed(SEEDS[0]),
-    "numpy": lambda: seed_numpy(np.random.mtrand._rand, SEEDS[1]),
-    "random": lambda: seed_python(random._inst, SEEDS[2]),
-    "all": lambda: seed_process(KEY.of_sample(5, 1)),
+    IDLE: lambda: [None for _ in keyed.follow(INDICES, KEY)],
+    DRAWING: keyed_and_drawn,
+    "drawn alone": lambda: [draw() for _ in INDICES],
+    "seeded": seeded,
+    "lent, a batch's share": borrowed,
 }
 
 
@@ -43,12 +72,12 @@ class Numbers(Dataset[int]):
         return index
 
 
-def seeding(part: Callable[[], object]) -> dict[str, float]:
-    """Times a part of the seeding."""
+def keying(part: Callable[[], object]) -> dict[str, float]:
+    """Times what is done for the samples of a batch."""
     began_s = time.thread_time()
     for _ in range(CALLS):
         part()
-    return {SEEDING: 1e6 * (time.thread_time() - began_s) / CALLS}
+    return {KEYING: 1e6 * (time.thread_time() - began_s) / CALLS / SIZE}
 
 
 def consuming(lane: str, tune: bool) -> dict[str, float]:  # noqa: FBT001
@@ -66,10 +95,12 @@ def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__)
     figures = interleave(
-        {who: functools.partial(seeding, part) for who, part in PARTS.items()}, bench.rounds
+        {who: functools.partial(keying, part) for who, part in PARTS.items()}, bench.rounds
     )
-    bench.show("Seeding for one sample", figures, digits=2)
-    bench.claim("µs for one sample", median(figures, "all", SEEDING), 10)
+    bench.show("Keying for one sample", figures, digits=2)
+    idle, drawing, alone = (median(figures, who, KEYING) for who in (IDLE, DRAWING, "drawn alone"))
+    bench.claim("µs for a sample that draws nothing", idle, 2)
+    bench.claim("µs for one that draws from all three", drawing - alone, 6)
     contestants = {
         f"{lane}{', tuned' if tune else ''}": functools.partial(consuming, lane, tune)
         for lane in ("process", "threads")

@@ -1,5 +1,6 @@
 """Under AUTO, samples depend neither on the number of workers nor on the lane."""
 
+import random
 from typing import Any
 
 import numpy as np
@@ -171,29 +172,18 @@ def test_a_number_that_is_chosen_keeps_torchs_streams():
         assert_same([batch["torch"] for batch in loader], [batch["torch"] for batch in want])
 
 
-def test_numpys_generator_over_other_bits_is_seeded():
-    seeds = keyed.Key(1, 0, 0, None).of_sample(3, 0)
-    draws = []
-    for skipped in (0, 5):
-        generator = np.random.RandomState(np.random.PCG64(skipped))
-        generator.rand(skipped)
-        keyed.seed_numpy(generator, seeds[1])
-        draws.append(generator.rand())
-    assert draws[0] == draws[1]
-
-
-def test_a_threads_generators_are_seeded_as_a_processs():
-    seeds = keyed.Key(5, 2, 1, 8).of_sample(-3, 2)
+def test_a_threads_generators_are_keyed_as_a_processs():
+    key = keyed.Key(5, 2, 1, 8)
     streams = Streams(0, 0)
     streams.numpy.randn()
     streams.python.gauss(0, 1)
-    streams.seed(seeds)
-    np_state, state = np.random.get_state(), torch.get_rng_state()
-    keyed.seed_process(seeds)
-    try:
+    with keyed.borrowed():
+        keyed.begin_sample(key, -3)
+        streams.begin_sample(key, -3, 0)
         assert streams.numpy.randn(3).tolist() == np.random.randn(3).tolist()
+        assert streams.python.gauss(0, 1) == random.gauss(0, 1)
         assert torch.rand(3, generator=streams.on()).equal(torch.rand(3))
-        assert torch.initial_seed() == streams.on().initial_seed() == seeds[0]
-    finally:
-        np.random.set_state(np_state)
-        torch.set_rng_state(state)
+        assert torch.initial_seed() == streams.on().initial_seed()
+        keyed.begin_batch(key)
+        streams.begin_batch(key)
+        assert streams.numpy.rand() == np.random.rand()

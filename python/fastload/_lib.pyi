@@ -39,6 +39,8 @@ from fastload._files import Tokens as Tokens
 from fastload._files import write_file as write_file
 from fastload._foreign import Request as Request
 from fastload._foreign import Requests as Requests
+from fastload._generators import Followed as Followed
+from fastload._generators import Generators as Generators
 from fastload._links import Links as Links
 from fastload._links import Part as Part
 from fastload._links import WorkerLink as WorkerLink
@@ -55,11 +57,9 @@ from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
 from fastload._plans import shapes as shapes
-from fastload._process import batch_seeds as batch_seeds
 from fastload._process import memory_stats as memory_stats
 from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
-from fastload._process import sample_seeds as sample_seeds
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
 from fastload._tuning import Tuner as Tuner
@@ -75,6 +75,8 @@ __all__ = [
     "Copying",
     "Csv",
     "Epoch",
+    "Followed",
+    "Generators",
     "Image",
     "Jsonl",
     "Leaf",
@@ -109,7 +111,6 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
-    "batch_seeds",
     "deposit",
     "flatten",
     "floats",
@@ -125,7 +126,6 @@ __all__ = [
     "plan_token_batches",
     "pool_threads",
     "same_items",
-    "sample_seeds",
     "shapes",
     "shutdown",
     "trim_memory",

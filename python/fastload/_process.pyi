@@ -1,4 +1,4 @@
-"""The part of `_lib` that concerns the whole process, and its generators. There is no such module."""
+"""The part of `_lib` that concerns the whole process. There is no such module."""
 
 def pool_threads() -> int:
     """Returns how many native threads are alive now."""
@@ -17,16 +17,3 @@ def memory_stats() -> dict[str, int]:
 
 def trim_memory() -> int:
     """Gives memory kept for reuse back to the system; returns how many bytes."""
-
-def sample_seeds(seed: int, epoch: int, index: int, draw: int) -> tuple[int, int, int]:
-    """Returns the seeds of torch's, numpy's and Python's generators for a sample that Python makes.
-
-    Args:
-        seed: The iterator's `base_seed`, below 2^64 like the rest.
-        epoch: How often the iterator was reset.
-        index: The sample's.
-        draw: Tells apart repetitions of an index within an epoch.
-    """
-
-def batch_seeds(seed: int, epoch: int, batch: int) -> tuple[int, int, int]:
-    """Returns the seeds for what Python does once for a batch, by its number in the epoch."""

@@ -8,7 +8,6 @@ dataset holds itself, which nobody can find. Invariant: what a sample draws from
 numpy and random is the same in every worker, in both lanes, and whatever was made before.
 """
 
-import _random
 import random
 from typing import Any, NamedTuple
 
@@ -16,14 +15,9 @@ import numpy as np
 import torch
 
 from fastload import _lib, sampler
+from fastload.generators import Generators
 
-__all__ = ["Key", "Keys", "Seeds", "count_of", "seed_numpy", "seed_process", "seed_python"]
-
-_BITS = 2**64 - 1
-
-
-Seeds = tuple[int, int, int]
-"""Seeds of one worker's generators: torch's, numpy's legacy one, and that of `random`."""
+__all__ = ["Key", "Keys", "begin_batch", "begin_sample", "borrowed", "count_of", "follow"]
 
 
 class Key(NamedTuple):
@@ -41,19 +35,14 @@ class Key(NamedTuple):
     batch: int
     first: int | None
 
-    def of_sample(self, index: Any, place: int) -> Seeds:
-        """Returns the seeds of a sample, which is at a place in the batch.
-
-        An index that is no integer counts as 0: only samplers that nobody knows have such, and of those
-        the position tells.
-        """
-        number = index & _BITS if isinstance(index, int) else 0
+    def begin_sample(self, generators: Generators, index: Any, place: int) -> None:
+        """Keys generators for a sample, which is at a place in the batch."""
         draw = 0 if self.first is None else self.first + place
-        return _lib.sample_seeds(self.base_seed, self.epoch, number, draw)
+        generators.native.key_sample(self.base_seed, self.epoch, index, draw)
 
-    def of_batch(self) -> Seeds:
-        """Returns the seeds for what is done once for the batch: collation, or `__getitems__`."""
-        return _lib.batch_seeds(self.base_seed, self.epoch, self.batch)
+    def begin_batch(self, generators: Generators) -> None:
+        """Keys generators for what is done once for the batch: collation, or `__getitems__`."""
+        generators.native.key_batch(self.base_seed, self.epoch, self.batch)
 
 
 class Keys:
@@ -101,26 +90,80 @@ def count_of(indices: Any, *, batched: bool) -> int:
         return 1
 
 
-def seed_process(seeds: Seeds) -> None:
-    """Seeds the global generators of a worker process."""
-    for_torch, for_numpy, for_python = seeds
-    torch.default_generator.manual_seed(for_torch)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(for_torch)
-    seed_numpy(np.random.mtrand._rand, for_numpy)
-    seed_python(random._inst, for_python)
+def follow(indices: Any, key: Key | None) -> Any:
+    """Returns the indices of a batch, which key the global generators for its samples as they are taken.
 
+    When there are no more, for the collation.
 
-def seed_python(generator: random.Random, seed: int) -> None:
-    """Seeds a generator of `random` as its own `seed` does, which asks longer what it was given."""
-    _random.Random.seed(generator, seed)
-    generator.gauss_next = None  # type: ignore[attr-defined]
+    Args:
+        indices: The indices.
+        key: What their samples are keyed by, if they are.
 
-
-def seed_numpy(generator: np.random.RandomState, seed: int) -> None:
-    """Seeds a legacy generator of numpy, also one over other bits, which numpy does not seed again."""
+    Returns:
+        A `_lib.Followed`; what cannot be iterated as it is, of which making the batch will tell.
+    """
     try:
-        generator.seed(seed)
-    except TypeError:
-        bits: Any = generator._bit_generator
-        bits.state = type(bits)(seed).state
+        iter(indices)
+    except Exception:  # whatever a user's class raises
+        return indices
+    if key is None:
+        return _lib.Followed(indices)
+    return _lib.Followed(indices, _globals().native, key, _devices())
+
+
+def begin_sample(key: Key, index: Any) -> None:
+    """Keys the global generators for a sample that is no part of a batch."""
+    key.begin_sample(_globals(), index, 0)
+    _seed_accelerators()
+
+
+def begin_batch(key: Key) -> None:
+    """Keys the global generators for what is done once for a batch."""
+    key.begin_batch(_globals())
+    _seed_accelerators()
+
+
+class borrowed:  # noqa: N801 (a context manager)
+    """Lets samples be made in the training process, whose generators are afterwards as they were.
+
+    Those of accelerators are left alone. Other threads that draw meanwhile draw what is keyed.
+    """
+
+    _depth = 0
+
+    def __enter__(self) -> None:
+        borrowed._depth += 1
+        self._generators = _globals()
+        self._saved = self._generators.save()
+
+    def __exit__(self, *_: object) -> None:
+        borrowed._depth -= 1
+        if not self._generators.is_current:  # a sample has set others
+            np.random.set_bit_generator(self._generators.bits)  # type: ignore[attr-defined]
+        self._generators.restore(self._saved)
+
+
+_kept: Generators | None = None
+
+
+def _globals() -> Generators:
+    """Returns the global generators of this process."""
+    global _kept
+    if _kept is None or not _kept.is_current:
+        _kept = Generators(torch.default_generator, np.random.mtrand._rand, random._inst)
+    return _kept
+
+
+def _devices() -> tuple[dict[str, Any], Any] | None:
+    """Returns what tells whether there are generators of accelerators, and what seeds them."""
+    return None if borrowed._depth else (vars(torch.cuda), _seed_cuda)
+
+
+def _seed_cuda(seed: int) -> None:
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+
+
+def _seed_accelerators() -> None:
+    if not borrowed._depth:
+        _seed_cuda(torch.initial_seed())

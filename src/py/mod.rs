@@ -18,6 +18,7 @@ mod feed;
 mod files;
 mod foreign;
 mod form;
+mod generators;
 mod identity;
 mod index;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -32,7 +33,6 @@ mod plan;
 mod process;
 mod program;
 mod rule;
-mod seeds;
 mod shapes;
 mod stream;
 mod template;
@@ -83,8 +83,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
-    module.add_function(wrap_pyfunction!(seeds::sample_seeds, module)?)?;
-    module.add_function(wrap_pyfunction!(seeds::batch_seeds, module)?)?;
+    generators::add_to(module)?;
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     link::add_to(module)?;
     #[cfg(any(target_os = "linux", target_os = "macos"))]

@@ -6,15 +6,14 @@ are keyed, and to tell what a batch took. Refuses to change an error: the note t
 
 import queue
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 
-from fastload import _lib
+from fastload import _lib, keyed
 from fastload.cost import Watch
-from fastload.keyed import Key, seed_process
 from fastload.processes import culprit
 from fastload.processes.failures import samples
 from fastload.processes.pickling import dumps, loads
@@ -35,7 +34,7 @@ class Connection:
         self._worker = loop.get("worker_id", 0)
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
-        self._followed: _Followed | None = None
+        self._followed: _lib.Followed | None = None
         self._is_last = False
         self._watch = Watch()
 
@@ -60,9 +59,12 @@ class Connection:
         seq, indices, key = task
         self._in_hand, self._followed = indices, None
         if self._auto_collation and not _takes_lists():
-            indices = self._followed = _Followed(indices, key)
+            indices = keyed.follow(indices, key)
+            self._followed = indices if isinstance(indices, _lib.Followed) else None
+        elif key is not None and self._auto_collation:
+            keyed.begin_batch(key)
         elif key is not None:
-            seed_process(key.of_batch() if self._auto_collation else key.of_sample(indices, 0))
+            keyed.begin_sample(key, indices)
         return seq, indices
 
     def put(self, result: tuple[Any, Any]) -> None:
@@ -107,34 +109,6 @@ class Connection:
             return f"{made} sample {followed.current[0]}"
         of = "the batch of " if isinstance(indices, list | tuple) else ""
         return f"{made} {of}{samples(indices)}"
-
-
-class _Followed:
-    """The indices of a batch, which know which of them is looked at, and seed the generators for it.
-
-    Args:
-        indices: The indices.
-        key: What their samples are keyed by, if they are.
-    """
-
-    current: tuple[Any] | None = None
-
-    def __init__(self, indices: Any, key: Key | None) -> None:
-        self._indices = indices
-        self._key = key
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __iter__(self) -> Iterator[Any]:
-        for place, index in enumerate(self._indices):
-            self.current = (index,)
-            if self._key is not None:
-                seed_process(self._key.of_sample(index, place))
-            yield index
-        self.current = None
-        if self._key is not None:
-            seed_process(self._key.of_batch())
 
 
 def _takes_lists() -> bool:

@@ -3,6 +3,7 @@
 Touches no global generator.
 """
 
+import functools
 import random
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import torch
 from torch.utils.data._utils import worker as torch_worker
 
-from fastload.keyed import Seeds, seed_numpy, seed_python
+from fastload.generators import Generators
+from fastload.keyed import Key
 
 __all__ = ["Streams"]
 
@@ -50,12 +52,26 @@ class Streams:
         self._seed = seed
         return self._torch[_CPU]
 
-    def seed(self, seeds: Seeds) -> None:
-        """Seeds all generators."""
-        for_torch, for_numpy, for_python = seeds
-        self.seed_torch(for_torch)
-        seed_numpy(self.numpy, for_numpy)
-        seed_python(self.python, for_python)
+    @functools.cached_property
+    def _keyed(self) -> Generators:
+        return Generators(self._torch[_CPU], self.numpy, self.python)
+
+    def begin_sample(self, key: Key, index: Any, place: int) -> None:
+        """Keys all generators for a sample, which is at a place in the batch."""
+        key.begin_sample(self._keyed, index, place)
+        self._follow_torch()
+
+    def begin_batch(self, key: Key) -> None:
+        """Keys all generators for what is done once for a batch."""
+        key.begin_batch(self._keyed)
+        self._follow_torch()
+
+    def _follow_torch(self) -> None:
+        """Seeds the generators of accelerators with the seed of the CPU's."""
+        self._seed = self._torch[_CPU].initial_seed()
+        for device, generator in self._torch.items():
+            if device != _CPU:
+                generator.manual_seed(self._seed)
 
     def rng(self) -> Any:
         """Returns the container in which torch's `WorkerInfo` offers a thread's generators.

@@ -20,7 +20,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from torch.utils.data.graph_settings import apply_random_seed
 
 from fastload.cost import Cost, Watch
-from fastload.keyed import Key, Seeds
+from fastload.keyed import Key
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
 from fastload.threads.failure import Failure, named
@@ -229,11 +229,13 @@ class Worker:
             return indices
         if not self._duties.auto_collation:
             self.doing = f"making sample {named(indices)}"
-            self._seed(key and key.of_sample(indices, 0))
+            if key is not None:
+                self._streams.begin_sample(key, indices, 0)
             return indices
         if getattr(self._dataset, "__getitems__", None):
             self.doing = f"making samples {named(indices)}"
-            self._seed(key and key.of_batch())
+            if key is not None:
+                self._streams.begin_batch(key)
             return indices
         return self._followed(indices, key)
 
@@ -243,14 +245,12 @@ class Worker:
             if self._duties.stopping.is_set():
                 raise _Left
             self.doing = (index,)
-            self._seed(key and key.of_sample(index, place))
+            if key is not None:
+                self._streams.begin_sample(key, index, place)
             yield index
         self.doing = f"collating samples {named(indices)}"
-        self._seed(key and key.of_batch())
-
-    def _seed(self, seeds: Seeds | None) -> None:
-        if seeds is not None:
-            self._streams.seed(seeds)
+        if key is not None:
+            self._streams.begin_batch(key)
 
     def does(self) -> str:
         """Returns what it does, in words."""

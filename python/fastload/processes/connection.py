@@ -4,6 +4,7 @@ Owns what a worker has in hand: to say of an error which sample it was, to seed 
 are keyed, and to tell what a batch took. Refuses to change an error: the note travels beside it.
 """
 
+import pickle
 import queue
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from fastload import _lib, keyed
 from fastload.cost import Watch
 from fastload.processes import culprit
 from fastload.processes.failures import samples
-from fastload.processes.pickling import dumps, loads
+from fastload.processes.pickling import dumps, dumps_small
 
 __all__ = ["Connection"]
 
@@ -51,7 +52,7 @@ class Connection:
         if message is None:
             raise queue.Empty
         self._watch.run()
-        task = loads(message, []).load()
+        task = pickle.loads(message)
         if task is None:
             self._is_last = True
         if not isinstance(task, tuple):
@@ -72,11 +73,12 @@ class Connection:
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
+        head = seq, self._watch.lap()
         try:
-            letter = dumps((seq, self._watch.lap()), data, memory=self._link)
+            small = dumps_small(head, data)
+            letter = dumps(head, data, memory=self._link) if small is None else (small, [])
         except Exception as error:
-            refused = self._refused(data, error)
-            letter = dumps((seq, self._watch.lap()), refused, memory=self._link)
+            letter = dumps(head, self._refused(data, error), memory=self._link)
         self._link.send(*letter)
         self._watch.rest()
 

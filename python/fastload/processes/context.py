@@ -250,7 +250,10 @@ class Tasks:
         """
         if isinstance(task, tuple):
             seq, indices, *key = task
-            message = dumps((seq, indices, key[0] if key else None))[0]
+            task = (seq, indices, key[0] if key else None)
+            # plain pickling asks nobody how integers are pickled
+            is_plain = type(indices) is list and set(map(type, indices)) <= {int}
+            message = pickle.dumps(task, 5) if is_plain else dumps(task)[0]
             send = functools.partial(self._send, seq, indices, message)
             self._admission.add(seq, self.place, send)
             return

@@ -2,7 +2,10 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,8 +88,8 @@ def test_an_image_is_what_was_given():
     assert image.is_of(dict(values))
     assert not image.is_of({**values, "function": None})
     copy = object.__new__(Image)
-    duplicates = [Detached(os.dup(file.descriptor)) for file in image.files]
-    copy.__setstate__((duplicates, image._place))
+    duplicate = Detached(os.dup(image._file.descriptor))
+    copy.__setstate__((duplicate, image._place))
     assert_same(copy.values["storage"], rows)
     assert_same(copy.values["nested"][0], torch.arange(3))
     np.testing.assert_array_equal(copy.values["nested"][1]["array"], np.arange(4000))
@@ -95,6 +98,77 @@ def test_an_image_is_what_was_given():
     assert rows.any()
     assert Image.of({"queue": context.Queue()}) is None
     assert Image.of({"shared": torch.ones(3).share_memory_()}) is None
+
+
+BEHIND_A_GUARD_PAGE = """
+import ctypes, mmap, os, sys
+import torch
+from fastload.processes.image import Image
+
+LENGTH = 2 << 20
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+read_write, private_anonymous = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+guard = libc.mmap(None, mmap.PAGESIZE + LENGTH, read_write, private_anonymous, -1, 0)
+assert libc.mprotect(guard, mmap.PAGESIZE, 0) == 0
+content = (ctypes.c_ubyte * LENGTH).from_address(guard + mmap.PAGESIZE)
+rows = torch.frombuffer(content, dtype=torch.uint8).fill_(7)
+image = Image.of({"rows": rows})
+[start] = [start for start in range(0, 4 * LENGTH, mmap.PAGESIZE)
+           if os.pread(image._file.descriptor, LENGTH, start) == bytes(content)]
+"""
+
+
+def test_nothing_before_a_block_is_read():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", BEHIND_A_GUARD_PAGE], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+EPOCHS = """
+from pathlib import Path
+import numpy as np, torch
+from fastload import Loader
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self):
+        self.array = np.random.default_rng(0).integers(0, 255, (4, 40 << 20), np.uint8)
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return int(self.array[index].sum(dtype=np.int64))
+
+def pss():
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+if __name__ == "__main__":
+    rows = Rows()
+    want = [int(row.sum(dtype=np.int64)) for row in rows.array]
+    loader = Loader(rows, None, num_workers=1, multiprocessing_context="spawn")
+    before = pss()
+    assert list(loader) == want
+    assert np.array_equal([int(row.sum(dtype=np.int64)) for row in rows.array], want)
+    grown = pss() - before
+    rows.array += 1
+    assert list(loader) == [each + (40 << 20) for each in want]
+    print(grown / rows.array.nbytes)
+"""
+
+
+@pytest.mark.timeout(120)  # each process imports torch
+def test_epochs_of_processes_that_are_not_forked(tmp_path: Path):
+    script = tmp_path / "epochs.py"
+    script.write_text(EPOCHS)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    # what the first iterator imports; the file went with its workers
+    assert float(done.stdout) < 0.25
 
 
 class Detached:

@@ -46,9 +46,6 @@ from fastload._links import Part as Part
 from fastload._links import WorkerLink as WorkerLink
 from fastload._links import own as own
 from fastload._memory import Copying as Copying
-from fastload._memory import deposit as deposit
-from fastload._memory import is_deposited as is_deposited
-from fastload._memory import is_in_heap as is_in_heap
 from fastload._memory import make_file as make_file
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
@@ -111,12 +108,9 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
-    "deposit",
     "flatten",
     "floats",
     "ints",
-    "is_deposited",
-    "is_in_heap",
     "make_file",
     "memory_stats",
     "own",

@@ -116,7 +116,6 @@ class Loader(DataLoader[_T_co]):
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
-    _files: list[Any]
 
     def __init__(
         self,
@@ -166,7 +165,6 @@ class Loader(DataLoader[_T_co]):
         ):  # also where a framework gives the batch sampler
             collate_fn = PadCollate()
         self._memo = None
-        self._files = []
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
             dataset,
@@ -387,7 +385,6 @@ class Loader(DataLoader[_T_co]):
             "_iterator": None,
             "_counters": None,
             "_memo": None,
-            "_files": [],
             "_tuner": None,
             "_workers_now": None,
         }

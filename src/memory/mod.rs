@@ -10,11 +10,6 @@ pub mod arena;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arenas;
 mod block;
-#[cfg(memfd)]
-mod deposit;
-#[cfg(all(any(target_os = "linux", target_os = "macos"), not(memfd)))]
-#[path = "deposit_by_copy.rs"]
-mod deposit;
 pub mod destination;
 pub mod dtype;
 mod free_list;
@@ -22,16 +17,12 @@ mod gather;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod holders;
 pub mod lease;
-#[cfg(memfd)]
-mod mappings;
 mod owner;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod shared;
 mod size_class;
 pub mod slab;
 mod transfer;
-#[cfg(memfd)]
-mod userfault;
 pub mod view;
 pub mod writer;
 
@@ -39,8 +30,6 @@ pub mod writer;
 pub use arena::{Arena, ArenaSlot};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use arenas::{Arenas, Trimmed};
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-pub use deposit::{Block, deposit, is_deposited, is_in_heap};
 pub use destination::{Destination, Foreign};
 pub use dtype::Dtype;
 pub use gather::{gather, prefetch};

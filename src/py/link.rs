@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::dlpack;
 use crate::link::{self, Event, Heard};
-use crate::memory::{ArenaSlot, Dtype, Owner, lease};
+use crate::memory::{self, ArenaSlot, Dtype, Owner, lease};
 use crate::sync::{Mutex, lock};
 
 /// Longest time between two looks for signals.
@@ -24,7 +24,14 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Links>()?;
     module.add_class::<WorkerLink>()?;
     module.add_class::<Part>()?;
+    module.add_function(wrap_pyfunction!(make_file, module)?)?;
     module.add_function(wrap_pyfunction!(own, module)?)
+}
+
+/// See the stub.
+#[pyfunction]
+fn make_file(name: &str) -> PyResult<RawFd> {
+    Ok(memory::make_file(name)?.into_raw_fd())
 }
 
 /// The parent's ends of the links to an iterator's workers.

@@ -9,8 +9,6 @@ mod allocator;
 mod budget;
 mod column;
 mod copying;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-mod deposit;
 mod dlpack;
 mod enter;
 mod error;
@@ -86,8 +84,6 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     generators::add_to(module)?;
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     link::add_to(module)?;
-    #[cfg(any(target_os = "linux", target_os = "macos"))]
-    deposit::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;
     module.add_function(wrap_pyfunction!(process::park, module)?)?;
     module.add_function(wrap_pyfunction!(process::shutdown, module)?)?;

@@ -43,13 +43,11 @@ class Context:
         links: The links to the processes.
         tasks: Their queues of tasks.
         look_s: Seconds between two looks for processes whose end nobody tells; infinite if there are none.
-        files: Those in which memory of the dataset lies, to be kept as long as more processes may be given it.
     """
 
     def __init__(self, real: Any, admission: Admission, *, starts_more: bool = False) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
-        self.files: list[Any] = []
         self.look_s = math.inf
         self._admission = admission
         self._real = real
@@ -139,8 +137,6 @@ class Context:
     def started(self) -> None:
         """Closes and undoes what only the start of the processes needed."""
         self._close_end()
-        if self._image is not None:
-            self.files = [file for file in self._image.files if file.is_lent]
         if not self._starts_more:
             self.close()
         if self._is_frozen:

@@ -5,6 +5,7 @@ pages become its own. For processes that are not forked, which have nothing yet.
 twice: descriptors, memory that is shared already, memory of devices. Then each worker gets a pickle of its own.
 """
 
+import ctypes
 import mmap
 import pickle
 from collections.abc import Iterator
@@ -13,25 +14,20 @@ from multiprocessing import context
 from multiprocessing.reduction import DupFd
 from typing import Any
 
-import numpy as np
 import torch
 
-from fastload import _lib
 from fastload.processes import culprit
 from fastload.processes.file import File
-from fastload.processes.pickling import SMALL, Pickler, dumps, loads, make_array
+from fastload.processes.pickling import SMALL, Pickler, dumps, loads
 
 __all__ = ["Image"]
 
 
 class Image:
-    """Values in files in memory.
+    """Values in a file in memory.
 
     Args:
         values: By name; a name is what an error calls its value.
-
-    Attributes:
-        files: The files: its own, and earlier ones in which memory of these values lies.
 
     Raises:
         Exception: What pickling raises of a value, with the path to what does not pickle.
@@ -40,7 +36,7 @@ class Image:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
-        self.files = [File()]
+        self._file = File()
         self._place = self._write(values)
 
     @classmethod
@@ -58,21 +54,21 @@ class Image:
         )
 
     def __getstate__(self) -> Any:
-        return [DupFd(file.descriptor) for file in self.files], self._place
+        return DupFd(self._file.descriptor), self._place
 
     def __setstate__(self, state: Any) -> None:
-        descriptors, (start, length) = state
-        memories = [File(descriptor.detach()).mapped() for descriptor in descriptors]
-        payload, places = pickle.loads(memories[0][start : start + length])
+        descriptor, (start, length) = state
+        memory = File(descriptor.detach()).mapped()
+        payload, places = pickle.loads(memory[start : start + length])
         parts = [
-            torch.frombuffer(memories[file], dtype=torch.uint8, offset=start, count=length)
-            for file, start, length in places
+            torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=length)
+            for start, length in places
         ]
         self.values = loads(payload, parts).load()
 
     def _write(self, values: dict[str, Any]) -> tuple[int, int]:
-        """Writes the files; returns where in the first the pickle is."""
-        memory = _Memory(self.files)
+        """Writes the file; returns where in it the pickle is."""
+        memory = _Memory(self._file)
         with _nothing_once():
             try:
                 payload, places = dumps(values, memory=memory, pickler=_ImagePickler)
@@ -86,7 +82,7 @@ class Image:
                         culprit.name(error, value, name, _tried)
                         break
                 raise
-        return self.files[0].write(pickle.dumps((payload, places)))
+        return self._file.write(pickle.dumps((payload, places)))
 
 
 class _Once(Exception):  # noqa: N818 (nobody sees it)
@@ -97,48 +93,33 @@ class _Memory:
     """Where the parts of an image lie.
 
     Args:
-        files: The image's; a part may lie in an earlier one, which is added.
+        file: The image's.
     """
 
-    def __init__(self, files: list[File]) -> None:
-        self._files = files
+    def __init__(self, file: File) -> None:
+        self._file = file
         self._taken: dict[int, int] = {}
-        self._heap: File | None = None
 
     def take(self, length: int) -> torch.Tensor:
-        start = self._files[0].extend(length)
-        memory = mmap.mmap(
-            self._files[0].descriptor, length, offset=start
-        )  # shared: what is written here is in the file
+        start = self._file.extend(length)
+        # shared: what is written here is in the file
+        memory = mmap.mmap(self._file.descriptor, length, offset=start)
         tensor = torch.frombuffer(memory, dtype=torch.uint8)
         self._taken[tensor.data_ptr()] = start
         return tensor
 
-    def part(self, address: int, length: int) -> tuple[int, int, int] | None:
+    def part(self, address: int, length: int) -> tuple[int, int] | None:
         start = self._taken.pop(address, None)
         if start is not None:
-            return 0, start, length
-        return self.laid(address, length, address) if length >= SMALL else None
-
-    def laid(self, address: int, length: int, allocated: int) -> tuple[int, int, int]:
-        """Returns where bytes of this process lie, put there unless they do already.
-
-        Those of the heap have a file of their own: what is left of it when they are freed is no more
-        than the heap would have kept.
-        """
-        file = self._files[0]
-        if _lib.is_in_heap((address, length, allocated)):
-            file = self._heap = self._heap or File()
-        file, start = file.lay(address, length, allocated)
-        if file not in self._files:
-            self._files.append(file)
-        return self._files.index(file), start, length
+            return start, length
+        if length < SMALL:
+            return None
+        # the pickler keeps the storage that has these bytes
+        return self._file.write((ctypes.c_ubyte * length).from_address(address))
 
 
 class _ImagePickler(Pickler):
     """Refuses what other processes would share, or what only one can have."""
-
-    _memory: Any
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, torch.Tensor) and obj.device.type not in ("cpu", "meta"):
@@ -146,18 +127,6 @@ class _ImagePickler(Pickler):
         if isinstance(obj, torch.UntypedStorage) and obj.is_shared():
             raise _Once
         return super().reducer_override(obj)
-
-    def _array(self, array: np.ndarray[Any, Any]) -> Any:
-        is_whole = array.flags.c_contiguous or array.flags.f_contiguous
-        if self._memory is None or array.dtype.hasobject or array.nbytes < SMALL or not is_whole:
-            return super()._array(array)
-        root = array
-        while isinstance(root.base, np.ndarray):
-            root = root.base
-        allocated = root.ctypes.data if root.flags.owndata else 0
-        self.parts.append(self._memory.laid(array.ctypes.data, array.nbytes, allocated))
-        order = "F" if array.flags.fnc else "C"
-        return make_array, (self._marker, array.dtype, array.shape, order)
 
 
 class _Nobody:

@@ -70,7 +70,6 @@ class ProcessIter(Paced):
             super().__init__(stand_in(loader, **changes))
         finally:
             self._context.started()
-        loader._files = self._context.files
         for place, process in enumerate(self._workers):
             self._context.watch(place, process)
         self._is_started = True

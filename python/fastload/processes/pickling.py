@@ -21,7 +21,7 @@ import torch.multiprocessing  # registers torch's reductions with ForkingPickler
 from fastload import _lib
 from fastload.cost import Cost
 
-__all__ = ["SMALL", "Memory", "Pickler", "dumps", "dumps_small", "loads", "make_array"]
+__all__ = ["SMALL", "Memory", "Pickler", "dumps", "dumps_small", "loads"]
 
 SMALL = 4096
 """Memory of fewer bytes is part of the pickle."""
@@ -217,10 +217,10 @@ class Pickler(ForkingPickler):
         if memory is None:
             return array.__reduce__()  # of protocol 2: what is read-only here is not there
         order = "F" if array.flags.fnc else "C"
-        target = make_array(memory, array.dtype, array.shape, order)
+        target = _make_array(memory, array.dtype, array.shape, order)
         target[...] = array
         self.parts.append(self._part(memory.data_ptr(), array.nbytes))
-        return make_array, (self._marker, array.dtype, array.shape, order)
+        return _make_array, (self._marker, array.dtype, array.shape, order)
 
     def _take(self, length: int) -> torch.Tensor | None:
         return None if self._memory is None or length < SMALL else self._memory.take(length)
@@ -262,7 +262,7 @@ def _make_tensor(
     return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
 
-def make_array(
+def _make_array(
     content: torch.Tensor, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any
 ) -> np.ndarray[Any, Any]:
     """Returns an array over bytes."""

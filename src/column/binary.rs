@@ -1,29 +1,33 @@
-//! Bytes: those of all samples one after the other.
+//! Text and bytes: those of all samples one after the other.
 
 use super::{Ragged, Table, Values};
 use crate::error::Result;
 
 /// Bytes in memory, and where each sample begins and ends in them.
 #[derive(Clone, Debug)]
-pub struct Binary(Ragged);
+pub struct Binary {
+    bytes: Ragged,
+    values: Values,
+}
 
 impl Binary {
-    /// Takes the bytes; None unless they are single ones in one block.
-    pub fn new(bytes: Ragged) -> Option<Binary> {
-        bytes.is_bytes().then_some(Binary(bytes))
+    /// Takes bytes whose samples are `values`, text or bytes; None unless they are single ones in one block.
+    pub fn new(bytes: Ragged, values: Values) -> Option<Binary> {
+        bytes.is_bytes().then_some(Binary { bytes, values })
     }
 }
 
 impl Table for Binary {
     fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     fn values(&self) -> Values {
-        Values::Bytes
+        self.values
     }
 
     fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
-        self.0.bytes(index).map(Box::from)
+        // Python may write to the memory at any time, so that only the copy can be checked.
+        self.bytes.bytes(index).map(Box::from)
     }
 }

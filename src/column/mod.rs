@@ -18,7 +18,6 @@ mod rows;
 mod spans;
 mod stamp;
 mod table;
-mod text;
 mod windows;
 
 pub use binary::Binary;
@@ -36,5 +35,4 @@ pub use rows::{Rows, Scratch};
 pub use spans::{Span, Spans};
 pub use stamp::Stamp;
 pub use table::{Table, Values};
-pub use text::Text;
 pub use windows::Windows;

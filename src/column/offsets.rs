@@ -72,7 +72,7 @@ impl Offsets {
     #[inline]
     pub fn range(&self, index: usize, entries: usize) -> Result<Range<usize>> {
         let (start, end) = (self.numbers.get(index), self.numbers.get(index + 1));
-        between(start, end, entries).ok_or_else(|| self.changed(index, entries))
+        between(index, start, end, entries)
     }
 
     /// Returns the entries of the samples at `indices`, as [`Offsets::range`] does.
@@ -95,10 +95,7 @@ impl Offsets {
         for (at, &index) in indices.iter().enumerate() {
             ask(at + AHEAD);
             let [start, end] = [longs[index], longs[index + 1]].map(i64::from_ne_bytes);
-            match between(start, end, entries) {
-                Some(range) => ranges.push(range),
-                None => return Err(self.changed(index, entries)),
-            }
+            ranges.push(between(index, start, end, entries)?);
         }
         Ok(ranges)
     }
@@ -115,9 +112,18 @@ impl Offsets {
     }
 }
 
-/// The entries from one offset to the next, if they are some of `entries`.
+/// The entries from one offset to the next, which must be some of `entries`.
+///
+/// Each offset is read once, since its owner may write to it at any time: what is checked is what is used.
 #[inline]
-fn between(start: i64, end: i64, entries: usize) -> Option<Range<usize>> {
-    let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
-    (range.start <= range.end && range.end <= entries).then_some(range)
+fn between(index: usize, start: i64, end: i64, len: usize) -> Result<Range<usize>> {
+    match (usize::try_from(start), usize::try_from(end)) {
+        (Ok(first), Ok(last)) if first <= last && last <= len => Ok(first..last),
+        _ => Err(Error::Offsets {
+            index,
+            start,
+            end,
+            len,
+        }),
+    }
 }

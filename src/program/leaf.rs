@@ -10,7 +10,7 @@ use super::lists::Lists;
 use super::record::{Content, Record};
 use super::select::Select;
 use crate::collate::{Shape, sizes};
-use crate::column::{self, Blobs, Ragged, Rows, Table, Text, Values};
+use crate::column::{self, Blobs, Ragged, Rows, Table, Values};
 use crate::decode::Library;
 use crate::error::Result;
 use crate::memory::Dtype;
@@ -22,8 +22,6 @@ pub enum Leaf {
     Rows(Rows),
     /// Rows of an array, more or fewer for each sample.
     Ragged(Ragged),
-    /// Text.
-    Text(Text),
     /// Samples that their storage makes.
     Table(Box<dyn Table>),
     /// Arrays, text or bytes, decoded.
@@ -70,7 +68,6 @@ impl Leaf {
         match self {
             Leaf::Rows(rows) => rows.len(),
             Leaf::Ragged(ragged) => ragged.len(),
-            Leaf::Text(text) => text.len(),
             Leaf::Table(table) => table.len(),
             Leaf::Record(record) => record.len(),
             Leaf::Image(image) => image.len(),
@@ -90,7 +87,6 @@ impl Leaf {
         match self {
             Leaf::Rows(_) => Kind::Rows,
             Leaf::Ragged(_) => Kind::Ragged,
-            Leaf::Text(_) => Kind::Text,
             Leaf::Table(table) => match table.values() {
                 Values::Rows(_) => Kind::Rows,
                 Values::Ragged(_) => Kind::Ragged,
@@ -127,7 +123,6 @@ impl Leaf {
         match self {
             Leaf::Rows(rows) => rows.dtype(),
             Leaf::Ragged(ragged) => ragged.values().dtype(),
-            Leaf::Text(_) => Dtype::UInt8,
             Leaf::Table(table) => match table.values() {
                 Values::Rows(dtype) | Values::Ragged(dtype) => dtype,
                 Values::Text | Values::Bytes => Dtype::UInt8,
@@ -144,7 +139,7 @@ impl Leaf {
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         match self {
             Leaf::Rows(rows) => Some(rows.row_shape().to_vec()),
-            Leaf::Ragged(_) | Leaf::Text(_) | Leaf::Lists(_) => None,
+            Leaf::Ragged(_) | Leaf::Lists(_) => None,
             Leaf::Table(table) => {
                 let rows = matches!(table.values(), Values::Rows(_));
                 rows.then(|| table.row_shape().to_vec())
@@ -162,7 +157,7 @@ impl Leaf {
             Leaf::Rows(rows) => rows.row_shape(),
             Leaf::Ragged(ragged) => ragged.values().row_shape(),
             Leaf::Table(table) => table.row_shape(),
-            Leaf::Text(_) | Leaf::Record(_) | Leaf::Image(_) => &[],
+            Leaf::Record(_) | Leaf::Image(_) => &[],
             Leaf::Select(select) => select.from().row_shape(),
             Leaf::Concat(concat) => concat.parts()[0].row_shape(),
             Leaf::Lists(lists) => lists.items().row_shape(),
@@ -210,7 +205,6 @@ impl Leaf {
     /// that reads nothing.
     pub(super) fn text(&self, index: usize) -> Result<Box<str>> {
         match self.at(index)? {
-            (Leaf::Text(text), at) => Ok(text.get(at)?.into()),
             (Leaf::Table(table), at) => utf8(at, table.bytes(at)?),
             _ => Ok(Box::default()),
         }
@@ -330,7 +324,7 @@ impl Leaf {
             Leaf::Rows(rows) => rows.gather(indices, &mut scratch.rows, out),
             Leaf::Ragged(ragged) => ragged.gather(indices, &mut scratch.rows, out)?,
             Leaf::Table(table) => table.gather(indices, out)?,
-            Leaf::Text(_) | Leaf::Record(_) | Leaf::Image(_) => {}
+            Leaf::Record(_) | Leaf::Image(_) => {}
             Leaf::Select(select) => select.gather(indices, scratch, out)?,
             Leaf::Concat(concat) => concat.gather(indices, scratch, out)?,
             Leaf::Lists(lists) => lists.gather(indices, scratch, out)?,

@@ -6,7 +6,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::files::{blobs, no_bytes};
 use super::{action, transform, value};
-use crate::column::{self, Numbers};
+use crate::column::{self, Binary, Numbers, Values};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
 use crate::memory::Dtype;
@@ -169,8 +169,7 @@ pub(super) struct Text;
 impl Text {
     #[new]
     fn new(letters: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Text>> {
-        let text = column::Text::new(letters.get().core.clone()).ok_or_else(no_bytes)?;
-        let column = Column::over(Leaf::Text(text), [letters.as_super()]);
+        let column = binary(letters, Values::Text)?;
         Ok(PyClassInitializer::from(column).add_subclass(Text))
     }
 }
@@ -183,10 +182,18 @@ pub(super) struct Bytes;
 impl Bytes {
     #[new]
     fn new(bytes: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Bytes>> {
-        let table = column::Binary::new(bytes.get().core.clone()).ok_or_else(no_bytes)?;
-        let column = Column::over(Leaf::Table(Box::new(table)), [bytes.as_super()]);
+        let column = binary(bytes, Values::Bytes)?;
         Ok(PyClassInitializer::from(column).add_subclass(Bytes))
     }
+}
+
+/// A column of text or bytes.
+fn binary(bytes: &Bound<'_, Ragged>, values: Values) -> PyResult<Column> {
+    let table = Binary::new(bytes.get().core.clone(), values).ok_or_else(no_bytes)?;
+    Ok(Column::over(
+        Leaf::Table(Box::new(table)),
+        [bytes.as_super()],
+    ))
 }
 
 /// Images, with the operations that each goes through.

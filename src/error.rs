@@ -269,12 +269,18 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
-    /// The memory of a column is not where it was.
+    /// The memory of a column is not where it was, and nothing said so.
     #[error(
-        "the tensor of a Rows column was moved in memory since this iterator was made: it was \
-         shared with another process, or resized; start a new iterator"
+        "{tensor} was exchanged for other memory{}, in a way that nothing can follow; its rows may be \
+         wrong, so start a new iterator afterwards",
+        .seq.map(|seq| format!(" while batch {seq} was made")).unwrap_or_default()
     )]
-    Moved,
+    Moved {
+        /// Which tensor, in words.
+        tensor: String,
+        /// The batch that is not handed over.
+        seq: Option<u64>,
+    },
     /// No batch came in time. The first words are torch's.
     #[error(
         "DataLoader timed out after {timeout_s} seconds: {fetching} threads are reading and \

@@ -4,7 +4,6 @@ import copy
 import os
 import pathlib
 import pickle
-import time
 from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
@@ -245,27 +244,23 @@ def move(tensor: torch.Tensor, how: str) -> None:
     """Has torch move a tensor's memory under it."""
     if how == "shared":
         tensor.share_memory_()
-    elif how == "pickled for a process":
-        ForkingPickler.dumps(tensor)
     else:
-        tensor.resize_(tensor.numel() * 50).resize_(20, 1 << 16)
+        ForkingPickler.dumps(tensor)
 
 
-@pytest.mark.parametrize("how", ["shared", "pickled for a process", "resized"])
-def test_a_tensor_that_torch_moves_is_found_again(how):
+@pytest.mark.parametrize("how", ["shared", "pickled for a process"])
+def test_a_tensor_that_torch_moves_is_followed(how):
     tensor = torch.randn(20, 1 << 16)
     want = tensor.clone()
     column = Rows(tensor)
     dataset = fastload.Dataset((column, Rows(torch.arange(20))))
     loader = fastload.Loader(dataset, batch_size=4, num_workers=1, prefetch_factor=1)
     iterator = iter(loader)
-    next(iterator)
-    deadline = time.monotonic() + 5
-    while loader.stats()["samples"] < 8 and time.monotonic() < deadline:
-        time.sleep(0.001)  # nothing may be reading the memory when it goes
+    first, _ = next(iterator)
+    place = tensor.data_ptr()
     move(tensor, how)
-    with pytest.raises(RuntimeError, match="moved in memory"):
-        next(iterator)
+    assert tensor.data_ptr() != place
+    assert torch.equal(torch.cat([first, *(rows for rows, _ in iterator)]), want)
     assert torch.equal(column[3], want[3])
     assert torch.equal(dataset[-1][0], want[-1])
     assert torch.equal(torch.cat([rows for rows, _ in loader]), want)

@@ -41,7 +41,24 @@ class Rows(Column):
         cast: str | None = None,
     ) -> Rows: ...
     def moved(self) -> bool:
-        """Returns whether the owner, a tensor, has its memory elsewhere by now."""
+        """Returns whether the owner, a tensor, has its memory elsewhere by now, and nothing has said so."""
+
+@final
+class Storage:
+    """The rows that are read from one storage of torch, which moves."""
+
+    def moved(self, old: int, new: int, len: int, kept: object) -> None:
+        """Has rows be read elsewhere from now on.
+
+        Args:
+            old: Where the storage's memory was.
+            new: Where it is now; it has the same bytes, and stays until this is called again.
+            len: Bytes of both.
+            kept: What has the old memory, and is let go of when nobody reads that any more.
+        """
+
+    def is_read(self) -> bool:
+        """Returns whether an iterator is at work that may read the memory."""
 
 @final
 class Ragged(Column):

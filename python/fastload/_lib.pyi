@@ -21,6 +21,7 @@ from fastload._columns import Lists as Lists
 from fastload._columns import Ragged as Ragged
 from fastload._columns import Rows as Rows
 from fastload._columns import Select as Select
+from fastload._columns import Storage as Storage
 from fastload._columns import Text as Text
 from fastload._files import Audio as Audio
 from fastload._files import Blobs as Blobs
@@ -99,6 +100,7 @@ __all__ = [
     "Rows",
     "Rule",
     "Select",
+    "Storage",
     "Stream",
     "Tar",
     "Text",

@@ -119,6 +119,16 @@ impl Rows {
         self.cast.is_some()
     }
 
+    /// The memory that rows are read from.
+    pub fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    /// Address of the first element of the array.
+    pub fn address(&self) -> usize {
+        self.view.as_ptr().addr() + self.first
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.len

@@ -14,6 +14,7 @@ pub mod destination;
 pub mod dtype;
 mod free_list;
 mod gather;
+mod hold;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod holders;
 pub mod lease;
@@ -33,6 +34,7 @@ pub use arenas::{Arenas, Trimmed};
 pub use destination::{Destination, Foreign};
 pub use dtype::Dtype;
 pub use gather::{gather, prefetch};
+pub use hold::{Hold, give_up};
 pub use lease::Lease;
 pub use owner::Owner;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

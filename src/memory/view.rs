@@ -4,19 +4,18 @@
 use std::any::Any;
 use std::fmt;
 use std::slice;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `len` bytes that live as long as their owner, which is dropped with the view.
+///
+/// An owner may move them: whoever reads a view that can be moved has a [`Hold`](super::Hold), which keeps
+/// what it may have looked up before.
 pub struct View {
-    ptr: *const u8,
+    ptr: AtomicPtr<u8>,
     len: usize,
     /// Held to keep the memory alive.
     _owner: Box<dyn Any + Send + Sync>,
 }
-
-// SAFETY: the bytes are only read, from wherever; the owner is Send itself.
-unsafe impl Send for View {}
-// SAFETY: as above, and a shared view gives no access to the owner.
-unsafe impl Sync for View {}
 
 /// Numbers all of whose bytes are initialised.
 pub trait Plain: sealed::Sealed + Send + Sync + 'static {}
@@ -44,7 +43,7 @@ impl View {
     /// values, as with every loader that reads in the background.
     pub unsafe fn new(ptr: *const u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
         Self {
-            ptr,
+            ptr: AtomicPtr::new(ptr.cast_mut()),
             len,
             _owner: owner,
         }
@@ -56,6 +55,21 @@ impl View {
         // SAFETY: the numbers are initialised and have no gaps, by `Plain`; they stay where they are when
         // the vector moves, and nobody writes them.
         unsafe { View::new(ptr, len, Box::new(numbers)) }
+    }
+
+    /// Returns the address of the first byte.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.ptr.load(Ordering::Acquire) // after what was written to the memory before `relocate`
+    }
+
+    /// Reads the bytes at `ptr` from now on.
+    ///
+    /// # Safety
+    ///
+    /// As [`View::new`] of `ptr`. What was read before is then passed to [`give_up`](super::give_up), and not
+    /// freed otherwise.
+    pub unsafe fn relocate(&self, ptr: *const u8) {
+        self.ptr.store(ptr.cast_mut(), Ordering::Release);
     }
 
     /// Returns the number of bytes.
@@ -84,7 +98,7 @@ impl View {
             return &[];
         }
         // SAFETY: offset < self.len, so that the result lies within the array of `new`.
-        let start = unsafe { self.ptr.add(offset) };
+        let start = unsafe { self.as_ptr().add(offset) };
         // SAFETY: offset + len <= self.len: initialised, alive and unwritten by the promise of
         // `new`.
         unsafe { slice::from_raw_parts(start, len) }
@@ -140,6 +154,33 @@ mod tests {
             [1_u16, 0x0203].map(u16::to_ne_bytes).as_flattened()
         );
         assert!(View::owned::<f64>(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn readers_keep_what_was_moved_under_them() {
+        use crate::memory::{Hold, give_up};
+
+        const LEN: usize = if cfg!(miri) { 64 } else { 1 << 16 };
+        let fresh = || vec![7_u8; LEN].into_boxed_slice();
+        let mut home = fresh();
+        // SAFETY: the bytes stay until they are given up, after the view was told.
+        let view = Arc::new(unsafe { View::new(home.as_ptr(), LEN, Box::new(())) });
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    for _ in 0..20 {
+                        let _hold = Hold::take();
+                        assert!(view.bytes(0, LEN).iter().all(|&byte| byte == 7));
+                    }
+                });
+            }
+            for _ in 0..20 {
+                let next = fresh();
+                // SAFETY: as above; what was read before is given up now.
+                unsafe { view.relocate(next.as_ptr()) };
+                give_up(Box::new(std::mem::replace(&mut home, next)));
+            }
+        });
     }
 
     #[test]

@@ -187,11 +187,7 @@ impl Program {
         options: Options,
         foreign: impl Fn(&Refusal) -> Option<Result<Frame>>,
     ) -> Result<Vec<Field>> {
-        let run = Run {
-            program: self.clone(),
-            options,
-            foreign: None,
-        };
+        let run = Run::new(self.clone(), options, None);
         let batch = run.begin(Task {
             indices: Indices::list([index]),
             batched: false,

@@ -11,7 +11,7 @@ use crate::collate::{Field, How, Slot};
 use crate::column::Blobs;
 use crate::decode::Format;
 use crate::error::{Error, Result};
-use crate::memory::Destination;
+use crate::memory::{Destination, Hold};
 use crate::order::Indices;
 use crate::stats::Stages;
 use crate::stream::{Chunk, Completion, Fetch, Work};
@@ -30,6 +30,8 @@ pub struct Run {
     pub options: Options,
     /// Who decodes what is refused here; without anybody it stays refused.
     pub foreign: Option<Arc<dyn Foreign>>,
+    /// Keeps what is read.
+    _hold: Hold,
 }
 
 /// A batch to make.
@@ -56,6 +58,16 @@ pub struct Making {
 }
 
 impl Run {
+    /// Puts a program to work.
+    pub fn new(program: Arc<Program>, options: Options, foreign: Option<Arc<dyn Foreign>>) -> Run {
+        Run {
+            program,
+            options,
+            foreign,
+            _hold: Hold::take(),
+        }
+    }
+
     /// Makes what the samples of a leaf are put into.
     fn part(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Part> {
         let is_ruled = !matches!(self.program.rules[place].how, How::Stack);

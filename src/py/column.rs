@@ -1,6 +1,11 @@
 //! Columns, as Python makes them.
+#![allow(unsafe_code)]
+
+use std::ptr::with_exposed_provenance;
+use std::sync::Weak;
 
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -9,9 +14,9 @@ use super::{action, transform, value};
 use crate::column::{self, Binary, Numbers, Values};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
-use crate::memory::Dtype;
+use crate::memory::{Dtype, Hold, View, give_up};
 use crate::program::{self, Leaf, Source};
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex, lock};
 use crate::{Error, Result};
 
 /// What a leaf of a sample is made of; its kinds are classes of their own.
@@ -72,9 +77,7 @@ pub(super) fn movable(column: &Bound<'_, Column>) -> Vec<Py<Rows>> {
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Rows {
     core: column::Rows,
-    pointer: usize,
-    /// The owner, if it is a tensor: torch moves a tensor's memory when the tensor is shared with
-    /// another process, or resized.
+    /// The owner, if it is a tensor: torch moves its memory when it is shared with another process.
     tensor: Option<Py<PyAny>>,
 }
 
@@ -92,20 +95,31 @@ impl Rows {
         cast: Option<&str>,
     ) -> PyResult<PyClassInitializer<Rows>> {
         let dtype = named(dtype)?;
-        let is_tensor = owner.bind(py).hasattr("data_ptr")?;
-        let tensor = is_tensor.then(|| owner.clone_ref(py));
-        let rows = rows(pointer, &shape, &strides_bytes, dtype, Box::new(owner))?;
+        let borrowed = py.import(intern!(py, "fastload.borrowed"))?;
+        let (storage, kept): (Option<Py<Storage>>, Py<PyAny>) =
+            borrowed.call_method1("hold", (&owner,))?.extract()?;
+        let tensor = storage.is_some().then(|| owner.clone_ref(py));
+        // It may have been moved since the caller looked, and is followed from here on.
+        let pointer = tensor
+            .as_ref()
+            .map_or(Ok(pointer), |tensor| address(py, tensor))?;
+        let rows = rows(
+            pointer,
+            &shape,
+            &strides_bytes,
+            dtype,
+            Box::new((owner, kept)),
+        )?;
+        if let Some(storage) = storage {
+            storage.get().add(rows.view());
+        }
         let cast = cast.map_or(Ok(dtype), named)?;
         let rows = rows.cast(cast).ok_or_else(|| {
             let (from, to) = (dtype.name(), cast.name());
             PyValueError::new_err(format!("cannot read elements of {from} as {to}"))
         })?;
         let column = Column::alone(Leaf::Rows(rows.clone()));
-        let rows = Rows {
-            core: rows,
-            pointer,
-            tensor,
-        };
+        let rows = Rows { core: rows, tensor };
         Ok(PyClassInitializer::from(column).add_subclass(rows))
     }
 
@@ -113,8 +127,54 @@ impl Rows {
         let Some(tensor) = &self.tensor else {
             return Ok(false);
         };
-        let pointer: usize = tensor.bind(py).call_method0("data_ptr")?.extract()?;
-        Ok(pointer != self.pointer)
+        Ok(address(py, tensor)? != self.core.address())
+    }
+}
+
+/// Returns where the first element of a tensor is.
+fn address(py: Python<'_>, tensor: &Py<PyAny>) -> PyResult<usize> {
+    let address = tensor.bind(py).call_method0(intern!(py, "data_ptr"))?;
+    address.extract()
+}
+
+/// What reads the memory of one of torch's storages, which moves.
+#[pyclass(frozen, module = "fastload._lib")]
+#[derive(Default)]
+pub(super) struct Storage(Mutex<Vec<Weak<View>>>);
+
+#[pymethods]
+impl Storage {
+    #[new]
+    fn new() -> Storage {
+        Storage::default()
+    }
+
+    fn moved(&self, old: usize, new: usize, len: usize, kept: Py<PyAny>) {
+        for view in lock(&self.0).iter().filter_map(Weak::upgrade) {
+            let Some(offset) = view.as_ptr().addr().checked_sub(old) else {
+                continue; // it was made of the new memory
+            };
+            if offset < len {
+                let place = with_exposed_provenance(new + offset);
+                // SAFETY: by the stub the new memory has the same bytes, and the storage keeps it until
+                // this is called again; who reads the old has it through `kept`.
+                unsafe { view.relocate(place) };
+            }
+        }
+        give_up(Box::new(kept));
+    }
+
+    #[allow(clippy::unused_self)] // what is read is not told apart
+    fn is_read(&self) -> bool {
+        Hold::is_taken()
+    }
+}
+
+impl Storage {
+    fn add(&self, view: &Arc<View>) {
+        let mut views = lock(&self.0);
+        views.retain(|view| view.strong_count() > 0);
+        views.push(Arc::downgrade(view));
     }
 }
 

@@ -68,7 +68,7 @@ impl From<Error> for PyErr {
             | Error::Threads { .. }
             | Error::Inherited
             | Error::Forked
-            | Error::Moved
+            | Error::Moved { .. }
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
             Error::Leaf { source, .. }
             | Error::Among { source, .. }

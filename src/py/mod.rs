@@ -50,6 +50,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<column::Column>()?;
     module.add_class::<column::Rows>()?;
+    module.add_class::<column::Storage>()?;
     module.add_class::<column::Ragged>()?;
     module.add_class::<column::Text>()?;
     module.add_class::<column::Bytes>()?;

@@ -28,8 +28,8 @@ pub(super) struct Program {
     template: Arc<Template>,
     /// How Python sees each column.
     forms: Vec<Form>,
-    /// The columns whose memory can be moved by its owner.
-    movable: Vec<Py<Rows>>,
+    /// The columns whose memory can be moved by its owner, and the leaf of each.
+    movable: Vec<(usize, Py<Rows>)>,
     /// How batches are made, unless they are stacked.
     collation: Option<Collation>,
 }
@@ -68,12 +68,15 @@ impl Program {
             let message = format!("columns must have one length; they have {lengths:?}");
             return Err(PyValueError::new_err(message));
         };
-        let movable = columns.iter().flat_map(column::movable).collect();
+        let movable = columns.iter().enumerate().flat_map(|(leaf, column)| {
+            let rows = column::movable(column).into_iter();
+            rows.map(move |rows| (leaf, rows))
+        });
         Ok(Program {
             core: Arc::new(core),
             template: Arc::new(template),
             forms,
-            movable,
+            movable: movable.collect(),
             collation: None,
         })
     }
@@ -90,7 +93,8 @@ impl Program {
     ) -> PyResult<Program> {
         let (core, collation) =
             Collation::read(&self.core, &self.forms, &rules, parts, batch, wrap, asks)?;
-        let movable = self.movable.iter().map(|rows| rows.clone_ref(py));
+        let movable = self.movable.iter();
+        let movable = movable.map(|(leaf, rows)| (*leaf, rows.clone_ref(py)));
         Ok(Program {
             core: Arc::new(core),
             template: self.template.clone(),
@@ -119,7 +123,7 @@ impl Program {
                 "a program with rules makes batches only",
             ));
         }
-        self.check(py)?;
+        self.check(py, None)?;
         let options = Options {
             seed,
             switches: Switches {
@@ -146,12 +150,7 @@ impl Program {
     }
 
     fn moved(&self, py: Python<'_>) -> PyResult<bool> {
-        for rows in &self.movable {
-            if rows.get().moved(py)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(self.moved_leaf(py)?.is_some())
     }
 
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Vec<Leaf<'py>>> {
@@ -229,14 +228,33 @@ impl Program {
             let message = "a batch cannot hold PIL images; only a sample can";
             return Err(PyValueError::new_err(message));
         }
-        self.check(py)
+        self.check(py, None)
     }
 
-    /// Refuses to read memory that its owner has given up.
-    pub(super) fn check(&self, py: Python<'_>) -> PyResult<()> {
-        if self.moved(py)? {
-            return Err(Error::Moved.into());
+    /// Refuses memory that its owner has exchanged unnoticed: a sample, or the batch `seq`, may have been read
+    /// from what was freed.
+    pub(super) fn check(&self, py: Python<'_>, seq: Option<u64>) -> PyResult<()> {
+        let Some(leaf) = self.moved_leaf(py)? else {
+            return Ok(());
+        };
+        let path = self.template.path(py, leaf)?.unwrap_or_default();
+        let fields = py.import(intern!(py, "fastload.collate.fields"))?;
+        let title = fields.call_method1("title", (PyTuple::new(py, &path)?,))?;
+        let tensor = if path.is_empty() {
+            "the tensor of the dataset".into()
+        } else {
+            format!("the tensor of field {title}")
+        };
+        Err(Error::Moved { tensor, seq }.into())
+    }
+
+    /// The first leaf whose memory is not where it was.
+    fn moved_leaf(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        for (leaf, rows) in &self.movable {
+            if rows.get().moved(py)? {
+                return Ok(Some(*leaf));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 }

@@ -101,19 +101,17 @@ impl Stream {
         };
         program.get().check_batches(py)?;
         let desk = foreign.map(Desk::new);
-        let run = Run {
-            foreign: desk.as_ref().map(|desk| desk.queue.clone() as _),
-            program: program.get().core.clone(),
-            options: Options {
-                seed,
-                epoch,
-                repeats,
-                switches: Switches {
-                    truncated,
-                    max_pixels,
-                },
+        let options = Options {
+            seed,
+            epoch,
+            repeats,
+            switches: Switches {
+                truncated,
+                max_pixels,
             },
         };
+        let foreign = desk.as_ref().map(|desk| desk.queue.clone() as _);
+        let run = Run::new(program.get().core.clone(), options, foreign);
         let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
         let moment = Mutex::new(Moment::now(core.stats(), 0, Duration::ZERO));
         Ok(Stream {
@@ -185,7 +183,6 @@ impl Stream {
         if core.is_orphaned() {
             return Err(quietly(py, Error::Closed));
         }
-        self.program.get().check(py)?;
         if let Some(desk) = &self.desk {
             desk.serve(py)?;
         }
@@ -201,6 +198,7 @@ impl Stream {
         drop(old);
         self.pull(py, 1)?;
         self.watch.tick(py)?;
+        self.program.get().check(py, Some(ready.seq))?;
         let fields = match ready.output {
             Ok(fields) => fields,
             Err(error) => return self.made_elsewhere(py, ready.seq, error),

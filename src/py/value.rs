@@ -255,9 +255,8 @@ pub(super) fn view(
         let start = pointer.checked_sub(first).ok_or_else(layout)?;
         (start, first + high.unsigned_abs() + dtype.itemsize(), first)
     };
-    // SAFETY: the caller names an array that `owner` keeps alive, and where it is: a tensor's owner can
-    // move it, which is looked for before each use of a column (`Rows::moved`). `bytes` spans the
-    // elements, from the lowest address that the strides reach to the highest.
+    // SAFETY: the caller names an array that `owner` keeps alive and in its place, or follows (`fastload.borrowed`
+    // has which). `bytes` spans the elements, from the lowest address that the strides reach to the highest.
     let view = unsafe { View::new(start as *const u8, bytes, owner) };
     Ok((view, first))
 }

@@ -15,8 +15,8 @@ __all__ = ["Rows"]
 class Rows(Column):
     """Fixed-size rows of one array, shared without a copy.
 
-    The memory must stay where it is while batches are made: no `resize_` or `share_memory_` of the
-    tensor during an epoch. Between epochs a tensor that has moved is found again.
+    As long as the column has the array, NumPy and torch refuse to resize it; a tensor that is shared with
+    another process moves, and is followed.
 
     Args:
         data: A tensor on the CPU; a NumPy array, also read-only or memory-mapped; or what

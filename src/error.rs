@@ -1,6 +1,6 @@
 //! The one error of the crate. Variants carry data; `Display` writes the sentence once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::collate::Mismatch;
 use crate::image::Misfit;
@@ -255,9 +255,11 @@ pub enum Error {
         /// Its strides, in bytes.
         strides: Vec<isize>,
     },
-    /// Memory for a batch could not be had.
-    #[error("cannot allocate {bytes} bytes for a batch: {source}")]
+    /// Memory for a batch, or for what a file holds, could not be had.
+    #[error("cannot allocate {bytes} bytes for {}: {source}", whose(path))]
     Memory {
+        /// The file; empty when it is memory of the batch itself.
+        path: PathBuf,
         /// What was asked for.
         bytes: usize,
         /// What the system said.
@@ -347,9 +349,18 @@ pub enum Error {
 
 impl Error {
     /// What the system said of a file.
-    pub fn read(path: &std::path::Path, source: std::io::Error) -> Error {
+    pub fn read(path: &Path, source: std::io::Error) -> Error {
         Error::Read {
             path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Memory that could not be had; the file that it is for is added by who knows it.
+    pub fn memory(bytes: usize, source: std::io::Error) -> Error {
+        Error::Memory {
+            path: PathBuf::new(),
+            bytes,
             source,
         }
     }
@@ -380,10 +391,19 @@ impl Error {
         }
     }
 
-    /// Adds the file to an error of an image that has none.
+    /// Adds the file to an error of its bytes that has none.
     #[must_use]
-    pub fn of_file(self, file: &std::path::Path) -> Error {
+    pub fn of_file(self, file: &Path) -> Error {
         match self {
+            Error::Memory {
+                path,
+                bytes,
+                source,
+            } if path.as_os_str().is_empty() => Error::Memory {
+                path: file.to_owned(),
+                bytes,
+                source,
+            },
             Error::Decode { path, reason } if path.as_os_str().is_empty() => Error::Decode {
                 path: file.to_owned(),
                 reason,
@@ -394,6 +414,15 @@ impl Error {
             },
             other => other,
         }
+    }
+}
+
+/// Says what memory is for: a file, or a batch.
+fn whose(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        "a batch".into()
+    } else {
+        format!("{:?}", path.to_string_lossy())
     }
 }
 

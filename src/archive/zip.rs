@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::column::Look;
 use crate::error::{Error, Result};
+use crate::memory::fallible::{expect_room, push};
 
 /// What the first member begins with.
 const LOCAL: &[u8] = b"PK\x03\x04";
@@ -38,6 +39,9 @@ const DEFLATED: u64 = 8;
 
 /// A byte of deflate becomes at most so many: 258 for two bits.
 pub const EXPANSION: u64 = 1032;
+
+/// Bytes of memory that readers need at most for each of the directory: names, and maps of them.
+const READERS_EXPANSION: usize = 8;
 
 /// Where a member lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,12 +104,13 @@ impl Directory {
         }
         let (range, count) = locate(look)?;
         let bytes = look.read(range.clone())?;
+        expect_room(bytes.len().saturating_mul(READERS_EXPANSION))?;
         let mut entries = Vec::new(); // `count` is only a claim
         let mut at = 0;
         while at < bytes.len() {
             let entry = entry(&bytes, at, range.start)?;
             at = entry.1;
-            entries.push(entry.0);
+            push(&mut entries, entry.0)?;
         }
         if entries.len() as u64 != count {
             return Err(damaged("it has another number of entries than it says"));

@@ -2,6 +2,7 @@
 
 use super::{Ragged, Table, Values};
 use crate::error::Result;
+use crate::memory::fallible::boxed;
 
 /// Bytes in memory, and where each sample begins and ends in them.
 #[derive(Clone, Debug)]
@@ -28,6 +29,6 @@ impl Table for Binary {
 
     fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
         // Python may write to the memory at any time, so that only the copy can be checked.
-        self.bytes.bytes(index).map(Box::from)
+        boxed(self.bytes.bytes(index)?)
     }
 }

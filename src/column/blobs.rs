@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::files::read_exact_at;
 use super::{Paths, Ragged, Spans, Stamp};
 use crate::error::{Error, Result};
+use crate::memory::fallible::{missing, reserve, resize};
 use crate::sync::Arc;
 
 /// Buffers that a thread keeps for the next sample.
@@ -132,6 +133,7 @@ impl Blobs {
                 let all = buffer.bytes(index)?;
                 let end = part.end.min(all.len() as u64) as usize;
                 let start = (part.start as usize).min(end);
+                reserve(&mut bytes, end - start)?;
                 bytes.extend_from_slice(&all[start..end]);
             }
         }
@@ -218,8 +220,13 @@ impl Look<'_> {
             return self.blobs.fetch(self.index, part);
         };
         let mut bytes = Vec::new();
-        take(file, self.len, part, &mut bytes)
-            .map_err(|source| Error::read(self.blobs.path(self.index), source))?;
+        take(
+            file,
+            self.len,
+            part,
+            &mut bytes,
+            self.blobs.path(self.index),
+        )?;
         Ok(bytes)
     }
 }
@@ -232,23 +239,27 @@ fn read(path: &Path, stamp: Option<Stamp>, part: Range<u64>, bytes: &mut Vec<u8>
         stamp.check(&file, path)?;
     }
     if part == Blobs::ALL {
-        return file.read_to_end(bytes).map(drop).map_err(failed);
+        let read = file.read_to_end(bytes).map(drop);
+        return read.map_err(|error| match (error.kind(), file.metadata()) {
+            (io::ErrorKind::OutOfMemory, Ok(it)) => missing(it.len() as usize).of_file(path),
+            _ => failed(error),
+        });
     }
     let len = match stamp {
         Some(stamp) => stamp.len(),
         None => file.metadata().map_err(failed)?.len(),
     };
-    take(&file, len, part, bytes).map_err(failed)
+    take(&file, len, part, bytes, path)
 }
 
 /// Reads the bytes of `part` of a file of `whole` bytes, all of them and by one call.
-fn take(file: &File, whole: u64, part: Range<u64>, bytes: &mut Vec<u8>) -> io::Result<()> {
+fn take(file: &File, whole: u64, part: Range<u64>, bytes: &mut Vec<u8>, path: &Path) -> Result<()> {
+    let failed = |source| Error::read(path, source);
     if part.end > whole {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
     }
     let len = part.end.saturating_sub(part.start) as usize;
     bytes.clear();
-    bytes.try_reserve_exact(len)?;
-    bytes.resize(len, 0);
-    read_exact_at(file, bytes, part.start)
+    resize(bytes, len).map_err(|error| error.of_file(path))?;
+    read_exact_at(file, bytes, part.start).map_err(failed)
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use super::{Cast, Files, Opened};
 use crate::error::Result;
 use crate::memory::Dtype;
+use crate::memory::fallible::resize;
 
 /// Most bytes that neighbours are read together in.
 const RUN_BYTES: u64 = 1 << 20;
@@ -136,7 +137,8 @@ impl Flat {
     ) -> Result<()> {
         let sample = bytes / self.dtype.itemsize() * self.dtype().itemsize();
         RAW.with_borrow_mut(|raw| {
-            raw.resize((run.stop - run.start) as usize, 0);
+            resize(raw, (run.stop - run.start) as usize)
+                .map_err(|error| error.of_file(self.path(run.file)))?;
             file.read(run.start, raw)?;
             for (start, out) in starts.zip(out.chunks_exact_mut(sample)) {
                 let stretch = &raw[start..start + bytes];

@@ -113,7 +113,8 @@ impl Lines {
             }
             let count = files.stamp(at).len().div_ceil(PIECE) as usize;
             let own: Result<Vec<Piece>> = found.by_ref().take(count).collect();
-            starts.push(scanned::join(own?));
+            let joined = scanned::join(own?).map_err(|error| error.of_file(files.path(at)))?;
+            starts.push(joined);
             if let (Some(path), Some(starts)) = (stored.get(at), starts.last()) {
                 stored::write(path, files.stamp(at), starts)?;
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Files;
 use crate::error::{Error, Result};
+use crate::memory::fallible::resize;
 use crate::sync::Arc;
 
 /// One stretch of one file.
@@ -69,7 +70,7 @@ impl Spans {
             let source = std::io::ErrorKind::UnexpectedEof.into();
             return Err(Error::read(self.path(index), source));
         }
-        bytes.resize(len as usize, 0);
+        resize(bytes, len as usize).map_err(|error| error.of_file(self.path(index)))?;
         self.files
             .read(span.file as usize, span.start + part.start, bytes)
     }

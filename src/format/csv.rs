@@ -104,6 +104,19 @@ struct Flaw {
     /// The column, if it is one's.
     column: Option<usize>,
     reason: String,
+    /// There is no memory for what is there: that is no flaw of the file.
+    memory: Option<Box<Error>>,
+}
+
+impl From<Error> for Flaw {
+    fn from(error: Error) -> Flaw {
+        Flaw {
+            at: 0,
+            column: None,
+            reason: String::new(),
+            memory: Some(Box::new(error)),
+        }
+    }
 }
 
 impl Flaw {
@@ -112,6 +125,7 @@ impl Flaw {
             at,
             column: None,
             reason: reason.into(),
+            memory: None,
         })
     }
 }
@@ -225,7 +239,7 @@ impl Table {
         let columns = parts.into_iter().zip(&*types).zip(&self.chosen);
         let columns = columns
             .map(|((parts, kind), &place)| Stored::join(parts, *kind, &self.names[place], self));
-        Ok(columns.collect())
+        columns.collect()
     }
 
     /// Calls `see` with the position in a row, the place in the file and the bytes of each field that is
@@ -282,11 +296,13 @@ impl Table {
         let mut parts: Vec<Part> = types.iter().map(|_| Part::default()).collect();
         self.rows(block, |wanted, at, field| {
             let field = field.filter(|field| !self.dialect.is_missing(field));
+            parts[wanted].reserve(field.map_or(0, <[u8]>::len), types[wanted])?;
             let added = parts[wanted].add(field, types[wanted], at);
             added.map_err(|reason| Flaw {
                 at,
                 column: Some(self.chosen[wanted]),
                 reason,
+                memory: None,
             })
         })?;
         Ok(parts)
@@ -294,7 +310,16 @@ impl Table {
 
     /// Says in which line of the file a flaw is.
     fn located<T>(&self, found: Checked<T>) -> Result<T> {
-        found.map_err(|Flaw { at, column, reason }| {
+        found.map_err(|flaw| {
+            let Flaw {
+                at,
+                column,
+                reason,
+                memory,
+            } = flaw;
+            if let Some(error) = memory {
+                return error.of_file(&self.path);
+            }
             let line = self.line(0, at) + 1;
             let name = column.map_or(String::new(), |place| {
                 format!(", column {:?}", self.names[place])

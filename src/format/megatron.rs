@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
+use crate::memory::fallible::{collect, reserve};
 
 const MAGIC: &[u8] = b"MMIDIDX\0\0";
 /// Bytes before the first array.
@@ -91,7 +92,9 @@ impl Megatron {
     pub fn documents(self) -> Result<Megatron> {
         let itemsize = self.dtype.itemsize() as u64;
         let count = self.boundaries.len().saturating_sub(1);
-        let (mut starts, mut lengths) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut starts, mut lengths) = (Vec::new(), Vec::new());
+        reserve(&mut starts, count)?;
+        reserve(&mut lengths, count)?;
         for (document, bounds) in self.boundaries.windows(2).enumerate() {
             let sequences = bounds[0] as usize..bounds[1] as usize;
             let start = self.starts.get(sequences.start).copied().unwrap_or(0);
@@ -158,7 +161,7 @@ fn longs(bytes: &[u8], what: &str) -> Result<Vec<u64>> {
         let negative = |_| Error::decode(format!("{what} {at} is {number}"));
         u64::try_from(number).map_err(negative)
     });
-    each.collect()
+    collect(numbers.len(), each)
 }
 
 fn ints(bytes: &[u8]) -> Result<Vec<u32>> {
@@ -168,5 +171,5 @@ fn ints(bytes: &[u8]) -> Result<Vec<u32>> {
         let negative = |_| Error::decode(format!("sequence {at} has {number} elements"));
         u32::try_from(number).map_err(negative)
     });
-    each.collect()
+    collect(numbers.len(), each)
 }

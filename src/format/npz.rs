@@ -14,6 +14,7 @@ use crate::archive::{Directory, Member};
 use crate::column::{Blobs, Look};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
+use crate::memory::fallible::resize;
 
 /// So much of a compressed member is read at first for its header.
 const FIRST_BYTES: u64 = 1024;
@@ -135,7 +136,7 @@ fn inflate_part(look: &mut Look<'_>, member: Member, part: Range<u64>) -> Result
 
 /// Inflates a whole member into `out`.
 fn inflate_all(compressed: &[u8], member: Member, out: &mut Vec<u8>) -> Result<()> {
-    out.resize(member.size as usize + 1, 0); // one more shows that there is no more
+    resize(out, member.size as usize + 1)?; // one more shows that there is no more
     let (made, ended) = inflate(compressed, out)?;
     if !ended || made as u64 != member.size {
         return Err(Error::decode(

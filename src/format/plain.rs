@@ -3,6 +3,7 @@
 use super::{Array, Target, Text};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
+use crate::memory::fallible::boxed;
 
 /// UTF-8 text.
 #[derive(Debug)]
@@ -10,9 +11,12 @@ pub struct Utf8;
 
 impl Text for Utf8 {
     fn text(&self, _index: usize, bytes: &[u8]) -> Result<Box<str>> {
-        let text = std::str::from_utf8(bytes);
-        let text = text.map_err(|error| Error::decode(format!("it is no UTF-8 text: {error}")))?;
-        Ok(text.into())
+        let text = String::from_utf8(boxed(bytes)?.into_vec());
+        let text = text.map_err(|error| {
+            let error = error.utf8_error();
+            Error::decode(format!("it is no UTF-8 text: {error}"))
+        });
+        Ok(text?.into_boxed_str())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Pixels, Region, Shape};
 use crate::Result;
+use crate::memory::fallible::resize;
 
 /// Bytes that may be read beyond the last pixel: vector loads take whole registers.
 pub(super) const SLACK_BYTES: usize = 32;
@@ -35,18 +36,16 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`](crate::Error::Transform) when there is no memory for it.
+    /// [`Error::Memory`](crate::Error::Memory), without a path;
+    /// [`Error::Transform`](crate::Error::Transform) when no memory can have as many bytes.
     pub fn reset(&mut self, shape: Shape) -> Result<()> {
         let pixels = shape.bytes().ok_or_else(|| shape.too_large())?;
         let needed = pixels + SLACK_BYTES;
         if self.bytes.len() > KEPT_BYTES && needed < self.bytes.len() / 4 {
             self.bytes = Vec::new(); // one huge image is no reason to hold its memory for ever
         }
-        if let Some(more) = needed.checked_sub(self.bytes.len()) {
-            self.bytes
-                .try_reserve_exact(more)
-                .map_err(|_| shape.too_large())?;
-            self.bytes.resize(needed, 0);
+        if needed > self.bytes.len() {
+            resize(&mut self.bytes, needed)?;
         }
         self.shape = shape;
         Ok(())

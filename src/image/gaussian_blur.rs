@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::wide::{is_fused, to_byte, wide};
 use super::{Frame, Misfit, Pixels};
+use crate::memory::fallible::reserve;
 use crate::{Error, Result};
 
 /// Values of a row that are summed at once.
@@ -74,8 +75,7 @@ impl GaussianBlur {
             }
         }
         target.reset(shape)?;
-        let mut window = Window::new(source, left, self.down.len())
-            .ok_or_else(|| error("there is not enough memory for it"))?;
+        let mut window = Window::new(source, left, self.down.len())?;
         for (at, into) in target.rows_mut().enumerate() {
             window.move_to(at, source);
             wide(
@@ -128,14 +128,14 @@ struct Window {
 }
 
 impl Window {
-    /// Makes room for `height` rows; None where there is no memory.
-    fn new(source: Pixels<'_>, left: usize, height: usize) -> Option<Self> {
+    /// Makes room for `height` rows.
+    fn new(source: Pixels<'_>, left: usize, height: usize) -> Result<Self> {
         let padded = 3 * (source.width() + 2 * left);
         let stride = padded.next_multiple_of(BLOCK) + BLOCK;
         let mut values = Vec::new();
-        values.try_reserve_exact(height * stride).ok()?;
+        reserve(&mut values, height * stride)?;
         values.resize(height * stride, 0.0);
-        Some(Self {
+        Ok(Self {
             values,
             height,
             stride,

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::resample::Scaling;
 use super::{Frame, Pixels, Region};
-use crate::{Error, Result};
+use crate::Result;
+use crate::memory::fallible::reserve_growing;
 
 /// Fills a list with the source's index for each output of a range, when so many pixels are scaled to
 /// so many.
@@ -22,7 +23,7 @@ impl Nearest {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: no memory for them.
+    /// [`Error::Memory`](crate::Error::Memory), without a path.
     pub(super) fn prepare(
         &mut self,
         scaling: &Scaling,
@@ -62,12 +63,7 @@ fn pick<const C: usize>(source: &[u8], columns: &[usize], target: &mut [u8]) {
 /// Makes room for the positions of `window`.
 fn reserve(positions: &mut Vec<usize>, window: Range<usize>) -> Result<()> {
     positions.clear();
-    positions
-        .try_reserve(window.len())
-        .map_err(|_| Error::Transform {
-            what: format!("scale to {} pixels", window.len()),
-            reason: "there is not enough memory for their places".into(),
-        })
+    reserve_growing(positions, window.len())
 }
 
 /// Returns the range that ascending positions lie in.

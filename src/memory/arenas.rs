@@ -53,7 +53,7 @@ impl Arenas {
     /// Takes a slot for `bytes` bytes, in a new arena if there is none.
     pub fn take(&mut self, bytes: usize) -> Result<(ArenaSlot, Option<Fresh>)> {
         self.take_at(bytes, Instant::now())
-            .map_err(|source| Error::Memory { bytes, source })
+            .map_err(|source| Error::memory(bytes, source))
     }
 
     fn take_at(

@@ -12,6 +12,7 @@ pub mod arenas;
 mod block;
 pub mod destination;
 pub mod dtype;
+pub mod fallible;
 mod free_list;
 mod gather;
 mod hold;

@@ -49,7 +49,7 @@ pub fn lease(bytes: usize) -> Result<Lease> {
     let pool = pool();
     let block = pool
         .take(bytes)
-        .map_err(|source| Error::Memory { bytes, source })?;
+        .map_err(|source| Error::memory(bytes, source))?;
     Ok(Lease::new(block, bytes, pool.birth))
 }
 

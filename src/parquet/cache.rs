@@ -6,6 +6,9 @@ use super::part::Decoded;
 use crate::error::Result;
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
+/// Bytes that threads may need while they decode, also where fewer are kept.
+const AT_ONCE: usize = 1 << 30;
+
 /// A column of a row group: the number of the one among the columns in use, and of the other among all.
 pub(super) type Key = (usize, usize);
 
@@ -23,6 +26,8 @@ struct State {
     bytes: usize,
     /// Bytes that are kept elsewhere, and count.
     reserved: usize,
+    /// Bytes that threads need which decode now.
+    making: usize,
     /// Counts uses.
     clock: u64,
 }
@@ -47,16 +52,21 @@ pub(super) enum Other {
 }
 
 /// Takes the mark of a decoding away, also if that panicked.
-struct Making<'a>(&'a Cache, Key);
+struct Making<'a> {
+    cache: &'a Cache,
+    key: Key,
+    bytes: usize,
+}
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.0.state);
-        if let Some(Entry::Making) = state.entries.get(&self.1) {
-            state.entries.remove(&self.1);
+        let mut state = lock(&self.cache.state);
+        if let Some(Entry::Making) = state.entries.get(&self.key) {
+            state.entries.remove(&self.key);
         }
+        state.making -= self.bytes;
         drop(state);
-        self.0.made.notify_all();
+        self.cache.made.notify_all();
     }
 }
 
@@ -66,21 +76,25 @@ impl Cache {
         lock(&self.state).find(key)
     }
 
-    /// Returns a row group; if it is not here, `make` decodes it, unless another thread does. None: it is
-    /// left to that one.
+    /// Returns a row group; if it is not here, `make` decodes it, which needs about `bytes`, unless another
+    /// thread does, or others need so much that this one has to wait for them. None: it is left for now.
     pub(super) fn get(
         &self,
         key: Key,
         limit: usize,
+        bytes: usize,
         other: Other,
         make: impl FnOnce() -> Result<Decoded>,
     ) -> Result<Option<Arc<Decoded>>> {
+        let bytes = bytes.min(isize::MAX as usize >> 16); // more than there is, as is the sum of some
+        let most = limit.max(AT_ONCE);
         let mut state = lock(&self.state);
         loop {
             if let Some(decoded) = state.find(key) {
                 return Ok(Some(decoded));
             }
-            if !state.entries.contains_key(&key) {
+            let fits = state.making == 0 || state.making + bytes <= most;
+            if fits && !state.entries.contains_key(&key) {
                 break;
             }
             if other == Other::Leave {
@@ -90,13 +104,15 @@ impl Cache {
             state = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         state.entries.insert(key, Entry::Making);
+        state.making += bytes;
+        state.evict(limit, None);
         drop(state);
-        let making = Making(self, key);
+        let cache = self;
+        let making = Making { cache, key, bytes };
         let decoded = Arc::new(make()?);
-        let mut state = lock(&self.state);
-        state.keep(key, decoded.clone(), limit);
-        drop(state);
+        lock(&self.state).keep(key, decoded.clone());
         drop(making);
+        lock(&self.state).evict(limit, Some(key));
         Ok(Some(decoded))
     }
 
@@ -147,17 +163,17 @@ impl State {
         }
     }
 
-    fn keep(&mut self, key: Key, decoded: Arc<Decoded>, limit: usize) {
+    fn keep(&mut self, key: Key, decoded: Arc<Decoded>) {
         self.clock += 1;
         self.bytes += decoded.bytes();
         let used = self.clock;
         self.entries.insert(key, Entry::Ready { decoded, used });
-        self.evict(limit, Some(key));
     }
 
     /// Drops what was used longest ago until the rest fits, but for `kept`.
     fn evict(&mut self, limit: usize, kept: Option<Key>) {
-        while self.bytes.saturating_add(self.reserved) > limit {
+        let others = self.reserved.saturating_add(self.making);
+        while self.bytes.saturating_add(others) > limit {
             let ready = self.entries.iter().filter_map(|(&key, entry)| match entry {
                 Entry::Ready { used, decoded } if Some(key) != kept => {
                     Some((*used, key, decoded.bytes()))
@@ -200,7 +216,7 @@ mod tests {
                     std::thread::yield_now();
                     decoded(10)
                 };
-                let got = cache.get((0, number), 10_000, Other::Wait, make);
+                let got = cache.get((0, number), 10_000, 10, Other::Wait, make);
                 assert!(got.is_ok_and(|got| got.is_some()));
             }
         };
@@ -216,7 +232,7 @@ mod tests {
     fn what_was_used_longest_ago_goes_first_and_one_stays() {
         let cache = Cache::default();
         let get = |number, bytes, limit| {
-            let got = cache.get((0, number), limit, Other::Wait, || decoded(bytes));
+            let got = cache.get((0, number), limit, bytes, Other::Wait, || decoded(bytes));
             assert!(got.is_ok());
         };
         get(0, 40, 100);
@@ -239,13 +255,13 @@ mod tests {
     #[test]
     fn another_thread_may_try_after_a_failure_or_a_panic() {
         let cache = Cache::default();
-        let failed = cache.get((0, 0), 100, Other::Leave, || Err(Error::Abandoned));
+        let failed = cache.get((0, 0), 100, 1, Other::Leave, || Err(Error::Abandoned));
         assert!(failed.is_err());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _ = cache.get((0, 0), 100, Other::Leave, || panic!("torn"));
+            let _ = cache.get((0, 0), 100, 1, Other::Leave, || panic!("torn"));
         }));
         assert!(panicked.is_err());
-        let got = cache.get((0, 0), 100, Other::Leave, || decoded(1));
+        let got = cache.get((0, 0), 100, 1, Other::Leave, || decoded(1));
         assert!(got.is_ok_and(|got| got.is_some()));
         cache.forget(0);
         assert!(cache.peek((0, 0)).is_none());
@@ -282,7 +298,7 @@ mod loom_tests {
                 before if before < failures => Err(Error::Abandoned),
                 _ => decoded(),
             };
-            let got = shared.0.get(KEY, BYTES, other, make);
+            let got = shared.0.get(KEY, BYTES, BYTES, other, make);
             got.map(|got| got.is_some())
         };
         let thread = thread::spawn({
@@ -332,7 +348,7 @@ mod loom_tests {
                 let cache = Arc::clone(&cache);
                 move || cache.reserve(BYTES, BYTES)
             });
-            cache.get(KEY, BYTES, Other::Wait, decoded).unwrap();
+            cache.get(KEY, BYTES, BYTES, Other::Wait, decoded).unwrap();
             let is_reserved = thread.join().unwrap();
             let state = lock(&cache.state);
             assert!(is_reserved && state.reserved == BYTES);

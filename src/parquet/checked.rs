@@ -10,6 +10,8 @@ use ::parquet::errors::{ParquetError, Result};
 use ::parquet::schema::types::ColumnDescPtr;
 
 use super::{delta, runs};
+use crate::error::Error;
+use crate::memory::fallible::expect_room;
 
 /// The most bits of an index.
 const MOST_BITS: usize = 32;
@@ -20,24 +22,55 @@ pub(super) struct Checked<P> {
     /// What the headers of those to come announce, in bytes.
     sizes: std::vec::IntoIter<usize>,
     column: ColumnDescPtr,
+    /// Bytes that texts may still take which are put together of others.
+    left: usize,
 }
 
+/// Why a page is not decoded, although it may be sound.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    /// Decoded, it takes more memory than the column may.
+    #[error("its texts are too long")]
+    Large,
+    /// There is no memory for it.
+    #[error("{0}")]
+    Failed(Error),
+}
+
+impl From<Refused> for ParquetError {
+    fn from(refused: Refused) -> ParquetError {
+        ParquetError::External(Box::new(refused))
+    }
+}
+
+/// The most bytes that the decoder has for a value of a dictionary, or for lengths of a text.
+const VALUE_BYTES: usize = 48;
+
 impl<P: PageReader> Checked<P> {
-    /// Takes the pages of `column`, and the bytes that each must have.
-    pub(super) fn new(pages: P, sizes: Vec<usize>, column: ColumnDescPtr) -> Checked<P> {
-        let sizes = sizes.into_iter();
+    /// Takes the pages of `column`, the bytes that each must have, and the most that all of them may
+    /// take, decoded.
+    pub(super) fn new(
+        pages: P,
+        sizes: Vec<usize>,
+        column: ColumnDescPtr,
+        most: usize,
+    ) -> Checked<P> {
         Checked {
             pages,
-            sizes,
+            sizes: sizes.into_iter(),
             column,
+            left: most,
         }
     }
 
-    /// Refuses a page that has less than it announces, or more bytes.
-    fn check(&mut self, page: &Page) -> Option<()> {
+    /// Refuses a page that has less than it announces, or other than `size` bytes. Returns the bytes of
+    /// texts that are put together of others.
+    fn check(&self, page: &Page, size: usize) -> Option<usize> {
         let count = page.num_values() as usize;
         let bytes = &**page.buffer();
-        self.sizes.next().filter(|&size| size == bytes.len())?;
+        if size != bytes.len() {
+            return None;
+        }
         match page {
             Page::DictionaryPage { .. } => self.values(bytes, Encoding::PLAIN, count, count),
             Page::DataPage {
@@ -66,8 +99,14 @@ impl<P: PageReader> Checked<P> {
         }
     }
 
-    /// Refuses less than `count` values, of `entries` that a page has with nulls.
-    fn values(&self, bytes: &[u8], encoding: Encoding, count: usize, entries: usize) -> Option<()> {
+    /// Refuses less than `count` values, of `entries` that a page has with nulls. Returns what `check` does.
+    fn values(
+        &self,
+        bytes: &[u8],
+        encoding: Encoding,
+        count: usize,
+        entries: usize,
+    ) -> Option<usize> {
         let kind = self.column.physical_type();
         let size = match kind {
             Type::INT32 | Type::FLOAT => Some(4),
@@ -99,7 +138,9 @@ impl<P: PageReader> Checked<P> {
                 delta::has_numbers(bytes, count, 8 * size as u32)
             }
             (Encoding::DELTA_LENGTH_BYTE_ARRAY, _) => delta::has_texts(bytes, count, size),
-            (Encoding::DELTA_BYTE_ARRAY, _) => delta::has_shared_texts(bytes, count, size),
+            (Encoding::DELTA_BYTE_ARRAY, _) => {
+                return delta::bytes_of_shared_texts(bytes, count, size);
+            }
             (Encoding::BYTE_STREAM_SPLIT, Some(size)) => {
                 let fits = count.checked_mul(size)? <= bytes.len();
                 let is_full = bytes.len() <= entries.checked_mul(size)?;
@@ -107,7 +148,7 @@ impl<P: PageReader> Checked<P> {
             }
             _ => true, // which the decoder refuses
         };
-        is_whole.then_some(())
+        is_whole.then_some(0)
     }
 }
 
@@ -159,9 +200,23 @@ fn damaged() -> ParquetError {
 
 impl<P: PageReader> PageReader for Checked<P> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let size = self.sizes.next().unwrap_or(0);
+        expect_room(size).map_err(Refused::Failed)?;
         let page = self.pages.get_next_page()?;
         if let Some(page) = &page {
-            self.check(page).ok_or_else(damaged)?;
+            let shared = self.check(page, size).ok_or_else(damaged)?;
+            self.left = self.left.checked_sub(shared).ok_or(Refused::Large)?;
+            let is_number = !matches!(
+                page.encoding(),
+                Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY
+            );
+            let values = match page {
+                Page::DictionaryPage { num_values, .. } => *num_values as usize,
+                _ if is_number => 0,
+                page => page.num_values() as usize,
+            };
+            let room = values.saturating_mul(VALUE_BYTES).saturating_add(shared);
+            expect_room(room).map_err(Refused::Failed)?;
         }
         Ok(page)
     }

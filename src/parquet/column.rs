@@ -12,6 +12,7 @@ use super::tables::Tables;
 use super::whole::{Parts, Whole};
 use crate::column::{Table, Values};
 use crate::error::{Error, Result};
+use crate::memory::fallible::boxed;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -105,7 +106,14 @@ impl Parquet {
     fn group(&self, number: usize, other: Other) -> Result<Option<Arc<Decoded>>> {
         let make = || self.decode(number)?.decoded();
         let cache = self.tables.cache();
-        cache.get((self.number, number), self.tables.limit(), other, make)
+        let key = (self.number, number);
+        cache.get(
+            key,
+            self.tables.limit(),
+            self.estimate_of(number),
+            other,
+            make,
+        )
     }
 
     /// Calls `each` with every row group that rows lie in, and the places of those rows among `indices`: first
@@ -230,15 +238,13 @@ impl Table for Parquet {
 
     fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         if let Some(whole) = self.whole() {
-            let each = indices
-                .iter()
-                .map(|&index| whole.letters(index).map(Box::from));
+            let each = indices.iter().map(|&index| boxed(whole.letters(index)?));
             return each.collect();
         }
         let mut all = vec![Box::default(); indices.len()];
         self.by_group(indices, |decoded, rows| {
             for &(_, place, row) in rows {
-                all[place] = decoded.letters(row)?.into();
+                all[place] = boxed(decoded.letters(row)?)?;
             }
             Ok(())
         })?;

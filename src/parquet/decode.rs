@@ -14,7 +14,7 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use bytes::Bytes;
 
-use super::checked::Checked;
+use super::checked::{Checked, Refused};
 use super::levels::{Levels, Misfit};
 use super::pages;
 use super::part::Part;
@@ -22,10 +22,15 @@ use super::schema::{Kind, Leaf};
 use super::tables::Tables;
 use crate::caught::caught;
 use crate::error::{Error, Result};
+use crate::memory::fallible::{reserve, reserve_growing, zeroed};
 use crate::memory::{Dtype, Plain, View};
 
 /// Rows that are decoded at once.
 const BATCH: usize = 1 << 16;
+/// Bytes that a column of a row group may take, decoded, however few it has in the file.
+const MOST_BYTES: usize = 1 << 30;
+/// Bytes that each of those in the file may become beyond that.
+const EXPANSION: usize = 1024;
 
 /// Decodes the column `leaf` of a row group; `name` is for words.
 ///
@@ -43,21 +48,40 @@ pub(super) fn decode(tables: &Tables, number: usize, leaf: &Leaf, name: &str) ->
     let chunk = footer.columns().get(leaf.place);
     let chunk = chunk.ok_or_else(|| damaged("it is missing".into()))?;
     let rows = tables.rows_in_file(number);
-    let size = Size {
-        rows: rows.len(),
-        entries: chunk.num_values(),
-    };
+    let announced = chunk.num_values();
     let chunk = &located(chunk).map_err(|error| damaged(error.to_string()))?;
     let bytes = bytes(tables, file, chunk, &damaged)?;
-    let sizes = pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
+    let found = pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
+    if found.entries != announced {
+        let found = found.entries;
+        let reason = format!("it has {found} values, and the footer says {announced}");
+        return Err(damaged(reason));
+    }
+    let stored = bytes.bytes.len();
+    let size = Size {
+        rows: rows.len(),
+        entries: usize::try_from(found.entries).unwrap_or(usize::MAX),
+        most: MOST_BYTES
+            .max(tables.limit())
+            .max(stored.saturating_mul(EXPANSION)),
+    };
     let open = || SerializedPageReader::new(Arc::new(bytes), chunk, rows.len(), None);
-    let read = called(open).and_then(|pages| {
-        let pages = Checked::new(pages, sizes, leaf.descriptor.clone());
-        leaf.read(pages, size)
-    });
+    let read = size
+        .check(leaf)
+        .and_then(|()| called(open))
+        .and_then(|pages| {
+            let column = leaf.descriptor.clone();
+            leaf.read(Checked::new(pages, found.sizes, column, size.most), size)
+        });
     match read {
         Ok(part) => Ok(part),
         Err(Stop::Damage(reason)) => Err(damaged(reason)),
+        Err(Stop::Large) => Err(damaged(format!(
+            "decoded, its {stored} bytes become more than {}; write smaller row groups, or give the \
+             column a larger cache",
+            size.most
+        ))),
+        Err(Stop::Failed(error)) => Err(error.of_file(path)),
         Err(Stop::Null(row)) => Err(Error::Null {
             path: path.to_owned(),
             column: name.to_owned(),
@@ -104,7 +128,8 @@ fn bytes(
             format!("by the footer it is {size} bytes from {first} on, and the file has {len}");
         return Err(damaged(reason));
     }
-    let mut bytes = vec![0; size as usize];
+    let bytes = zeroed(size as usize);
+    let mut bytes = bytes.map_err(|error| error.of_file(tables.files().path(file)))?;
     tables.files().read(file, first, &mut bytes)?;
     let bytes = Bytes::from(bytes);
     Ok(Chunk { first, bytes })
@@ -154,12 +179,31 @@ impl ChunkReader for Chunk {
     }
 }
 
-/// What the footer says of a column of a row group.
+/// What the footer and the pages say of a column of a row group.
 #[derive(Clone, Copy)]
 struct Size {
     rows: usize,
     /// Values, nulls and empty lists.
-    entries: i64,
+    entries: usize,
+    /// Bytes that they may take, decoded.
+    most: usize,
+}
+
+impl Size {
+    /// Refuses what cannot be decoded, or takes too much memory: runs of few bytes say any number of values.
+    fn check(self, leaf: &Leaf) -> std::result::Result<(), Stop> {
+        let Size { rows, entries, .. } = self;
+        if rows > entries || (rows < entries && !leaf.is_list) {
+            let reason = format!("it has {rows} rows of {entries} values");
+            return Err(Stop::Damage(reason));
+        }
+        let offset = if leaf.is_list { size_of::<i64>() } else { 0 };
+        let bytes = entries.checked_mul(leaf.kind.dtype().itemsize() + offset);
+        match bytes {
+            Some(bytes) if bytes <= self.most => Ok(()),
+            _ => Err(Stop::Large),
+        }
+    }
 }
 
 /// Why values cannot be had.
@@ -167,6 +211,31 @@ enum Stop {
     Damage(String),
     /// A null, in this row of the row group.
     Null(usize),
+    /// Decoded values take more memory than they may.
+    Large,
+    /// Memory that cannot be had.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<ParquetError> for Stop {
+    fn from(error: ParquetError) -> Stop {
+        match error {
+            ParquetError::External(inner) => match inner.downcast::<Refused>() {
+                Ok(refused) => match *refused {
+                    Refused::Large => Stop::Large,
+                    Refused::Failed(error) => Stop::Failed(error),
+                },
+                Err(other) => Stop::Damage(other.to_string()),
+            },
+            other => Stop::Damage(other.to_string()),
+        }
+    }
 }
 
 /// Calls the decoder, which may panic.
@@ -174,7 +243,7 @@ fn called<T>(
     decoder: impl FnOnce() -> ::parquet::errors::Result<T>,
 ) -> std::result::Result<T, Stop> {
     match caught(decoder) {
-        Ok(made) => made.map_err(|error| Stop::Damage(error.to_string())),
+        Ok(made) => made.map_err(Stop::from),
         Err(words) => Err(Stop::Damage(format!("it is damaged: {words}"))),
     }
 }
@@ -207,7 +276,8 @@ impl Leaf {
         T::T: Plain,
     {
         let mut values = Vec::new();
-        let levels = self.each::<T>(pages, size, &mut values, |_| {})?;
+        reserve(&mut values, size.entries)?;
+        let levels = self.each::<T>(pages, size, &mut values, |_| Ok(()))?;
         Ok(self.part(View::owned(values), levels))
     }
 
@@ -218,30 +288,44 @@ impl Leaf {
         number: impl Fn(T::T) -> N,
     ) -> std::result::Result<Part, Stop> {
         let mut all = Vec::new();
-        let take = |values: &mut Vec<T::T>| all.extend(values.drain(..).map(&number));
+        reserve(&mut all, size.entries)?;
+        let take = |values: &mut Vec<T::T>| {
+            all.extend(values.drain(..).map(&number));
+            Ok(())
+        };
         let levels = self.each::<T>(pages, size, &mut Vec::new(), take)?;
         Ok(self.part(View::owned(all), levels))
     }
 
     fn halves(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
         let mut all: Vec<u16> = Vec::new();
+        reserve(&mut all, size.entries)?;
         let take = |values: &mut Vec<_>| {
             for value in values.drain(..) {
                 let bytes = AsBytes::as_bytes(&value).first_chunk();
                 all.push(bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes)));
             }
+            Ok(())
         };
         let levels = self.each::<FixedLenByteArrayType>(pages, size, &mut Vec::new(), take)?;
         Ok(self.part(View::owned(all), levels))
     }
 
     fn letters<T: DataType>(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
-        let (mut all, mut offsets) = (Vec::new(), vec![0]);
+        let (mut all, mut offsets) = (Vec::new(), Vec::new());
+        reserve(&mut offsets, size.entries + 1)?;
+        offsets.push(0);
         let take = |values: &mut Vec<T::T>| {
+            let more = values.iter().map(|value| value.as_bytes().len()).sum();
+            if more > size.most - all.len() {
+                return Err(Stop::Large); // an index of few bits stands for any number of letters
+            }
+            reserve_growing(&mut all, more)?;
             for value in values.drain(..) {
                 all.extend_from_slice(value.as_bytes());
                 offsets.push(all.len().cast_signed() as i64);
             }
+            Ok(())
         };
         self.each::<T>(pages, size, &mut Vec::new(), take)?;
         Ok(self.part(View::owned(all), Some(offsets)))
@@ -253,11 +337,24 @@ impl Leaf {
         pages: Pages,
         size: Size,
         values: &mut Vec<T::T>,
-        mut take: impl FnMut(&mut Vec<T::T>),
+        mut take: impl FnMut(&mut Vec<T::T>) -> std::result::Result<(), Stop>,
     ) -> std::result::Result<Option<Vec<i64>>, Stop> {
         let mut reader = ColumnReaderImpl::<T>::new(self.descriptor.clone(), Box::new(pages));
-        let mut levels = Levels::new(&self.descriptor, self.is_list);
+        let mut levels = Levels::new(&self.descriptor, self.is_list, size.rows)?;
         let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
+        // a list of any length is one record
+        let at_once = if self.is_list {
+            size.entries
+        } else {
+            size.entries.min(BATCH)
+        };
+        if self.descriptor.max_def_level() > 0 {
+            reserve(&mut definitions, at_once)?;
+        }
+        if self.descriptor.max_rep_level() > 0 {
+            reserve(&mut repetitions, at_once)?;
+        }
+        reserve(values, at_once)?;
         loop {
             definitions.clear();
             repetitions.clear();
@@ -265,25 +362,20 @@ impl Leaf {
             let read = || reader.read_records(BATCH, defined, repeated, values);
             let (records, _, count) = called(read)?;
             let taken = levels.take(count, &definitions, &repetitions);
-            take(values);
+            take(values)?;
             match taken {
                 Ok(()) => {}
                 Err(Misfit::Null(row)) => return Err(Stop::Null(row)),
                 Err(Misfit::Torn) => return Err(Stop::Damage("its lists do not begin".into())),
             }
             let found = levels.rows();
-            let Size { rows, entries } = size;
+            let rows = size.rows;
             if found > rows || (records == 0 && found < rows) {
                 let more = if found > rows { "more than " } else { "" };
                 let reason = format!("it has {more}{} rows in place of {rows}", found.min(rows));
                 return Err(Stop::Damage(reason));
             }
             if records == 0 {
-                let found = levels.entries();
-                if found.cast_signed() as i64 != entries {
-                    let reason = format!("it has {found} values, and the footer says {entries}");
-                    return Err(Stop::Damage(reason));
-                }
                 return Ok(levels.finish());
             }
         }

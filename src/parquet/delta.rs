@@ -22,23 +22,26 @@ pub(super) fn has_texts(bytes: &[u8], count: usize, length: Option<usize>) -> bo
     })
 }
 
-/// Whether bytes are `count` texts, each a beginning of the one before and an end of its own, and of
-/// `length` bytes, if that is given.
-pub(super) fn has_shared_texts(bytes: &[u8], count: usize, length: Option<usize>) -> bool {
-    let Some((shared, rest)) = Numbers::read(bytes, i32::BITS) else {
-        return false;
-    };
-    let Some(own) = lengths(rest, count) else {
-        return false;
-    };
-    let mut before = 0;
-    let fits = shared.each().zip(own.each()).all(|(shared, own)| {
+/// Counts the bytes of `count` texts, each a beginning of the one before and an end of its own, and of
+/// `length` bytes, if that is given; None: they are not all there.
+pub(super) fn bytes_of_shared_texts(
+    bytes: &[u8],
+    count: usize,
+    length: Option<usize>,
+) -> Option<usize> {
+    let (shared, rest) = Numbers::read(bytes, i32::BITS)?;
+    let own = lengths(rest, count)?;
+    let (mut before, mut all) = (0, 0_usize);
+    for (shared, own) in shared.each().zip(own.each()) {
         let (shared, had) = (i64::from(shared), before);
         before = shared + i64::from(own);
-        (0..=had).contains(&shared)
-            && length.is_none_or(|length| usize::try_from(before) == Ok(length))
-    });
-    fits && shared.count == count
+        let bytes = usize::try_from(before).ok()?;
+        all = all.saturating_add(bytes);
+        if !(0..=had).contains(&shared) || length.is_some_and(|length| bytes != length) {
+            return None;
+        }
+    }
+    (shared.count == count).then_some(all)
 }
 
 /// The lengths of `count` texts that follow them.

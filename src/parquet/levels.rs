@@ -5,6 +5,9 @@
 
 use ::parquet::schema::types::ColumnDescPtr;
 
+use crate::error::Result;
+use crate::memory::fallible::{push, reserve};
+
 /// What a column's levels have said so far.
 #[derive(Debug)]
 pub(super) struct Levels {
@@ -16,7 +19,6 @@ pub(super) struct Levels {
     offsets: Option<Vec<i64>>,
     values: i64,
     rows: usize,
-    entries: usize,
 }
 
 /// Why levels are none that a batch has a place for.
@@ -29,25 +31,28 @@ pub(super) enum Misfit {
 }
 
 impl Levels {
-    pub(super) fn new(descriptor: &ColumnDescPtr, is_list: bool) -> Levels {
-        Levels {
+    /// Makes room for the offsets of at most `rows` lists, if there are lists.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`](crate::Error::Memory), without a path.
+    pub(super) fn new(descriptor: &ColumnDescPtr, is_list: bool, rows: usize) -> Result<Levels> {
+        let mut offsets = is_list.then(Vec::new);
+        if let Some(offsets) = &mut offsets {
+            reserve(offsets, rows + 1)?;
+        }
+        Ok(Levels {
             whole: descriptor.max_def_level(),
             entry: descriptor.repeated_ancestor_def_level(),
-            offsets: is_list.then(Vec::new),
+            offsets,
             values: 0,
             rows: 0,
-            entries: 0,
-        }
+        })
     }
 
     /// Rows that have begun.
     pub(super) fn rows(&self) -> usize {
         self.rows
-    }
-
-    /// Entries that were taken: values, nulls and empty lists.
-    pub(super) fn entries(&self) -> usize {
-        self.entries
     }
 
     /// Takes the levels of the next `count` entries; columns without nulls have no `definitions`, and those
@@ -57,8 +62,7 @@ impl Levels {
         count: usize,
         definitions: &[i16],
         repetitions: &[i16],
-    ) -> Result<(), Misfit> {
-        self.entries += count;
+    ) -> std::result::Result<(), Misfit> {
         let Some(offsets) = &mut self.offsets else {
             if self.whole > 0 {
                 let null = definitions.iter().position(|&level| level != self.whole);
@@ -74,7 +78,7 @@ impl Levels {
         }
         for (&definition, &repetition) in definitions.iter().zip(repetitions) {
             if repetition == 0 {
-                offsets.push(self.values);
+                push(offsets, self.values).map_err(|_| Misfit::Torn)?; // more lists than rows
                 self.rows += 1;
             } else if self.rows == 0 || definition < self.entry {
                 return Err(Misfit::Torn);

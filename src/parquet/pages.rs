@@ -8,18 +8,30 @@ use ::parquet::basic::CompressionCodec;
 use super::runs::varint;
 use super::thrift;
 
-/// `INDEX_PAGE`, which readers pass over.
+/// `DATA_PAGE`; `INDEX_PAGE`, which readers pass over; `DATA_PAGE_V2`.
+const DATA: i64 = 0;
 const INDEX: i64 = 1;
+const DATA_2: i64 = 3;
 
-/// Refuses a run of pages one of which cannot be what it announces; returns what each becomes, in bytes.
-pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<Vec<usize>, String> {
-    let mut sizes = Vec::new();
+/// What a run of pages announces.
+pub(super) struct Announced {
+    /// What each page becomes, in bytes.
+    pub(super) sizes: Vec<usize>,
+    /// Values, nulls and empty lists of all.
+    pub(super) entries: i64,
+}
+
+/// Refuses a run of pages one of which cannot be what it announces.
+pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<Announced, String> {
+    let (mut sizes, mut entries) = (Vec::new(), 0_i64);
     while !bytes.is_empty() {
         let (mut kind, mut made, mut stored, mut levels) = (0, 0, 0, 0_i64);
+        let mut count = 0_i64;
         let rest = thrift::pass(bytes, thrift::PAGE, &mut |field, number| match field {
             [1] => kind = number,
             [2] => made = number,
             [3] => stored = number,
+            [5 | 8, 1] => count = number,
             [8, 5 | 6] => levels = levels.saturating_add(number), // of version 2: not compressed
             _ => {}
         });
@@ -54,9 +66,12 @@ pub(super) fn check(mut bytes: &[u8], codec: CompressionCodec) -> Result<Vec<usi
                 ));
             }
         }
+        if matches!(kind, DATA | DATA_2) {
+            entries = entries.saturating_add(count.max(0));
+        }
         bytes = &rest[size..];
     }
-    Ok(sizes)
+    Ok(Announced { sizes, entries })
 }
 
 /// The most bytes that a codec makes of `size`.
@@ -66,7 +81,7 @@ fn most(size: usize, codec: CompressionCodec) -> Option<usize> {
         CompressionCodec::SNAPPY => 32, // a copy of 64 bytes takes 3
         CompressionCodec::LZ4 | CompressionCodec::LZ4_RAW => 256, // a byte adds 255 to a length
         CompressionCodec::GZIP => 1040, // two bits for 258 bytes
-        _ => return Some(usize::MAX),   // what they make is appended, not allocated before
+        _ => 1 << 15,                   // zstd: a block of 4 bytes is one byte 128 Ki times
     };
     size.checked_mul(ratio)?
         .checked_add(if ratio > 1 { 64 } else { 0 })

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use crate::column::{Numbers, Ragged, Rows, Scratch};
 use crate::error::{Error, Result};
+use crate::memory::fallible::{collect, reserve};
 use crate::memory::{Dtype, View};
 
 thread_local! {
@@ -32,15 +33,25 @@ impl Part {
         self.values.len() + self.offsets.as_ref().map_or(0, |offsets| offsets.len() * 8)
     }
 
-    /// Joins parts of one column, at least one, in their order.
+    /// Joins parts of one column, at least one, in their order; None: there is no memory for that.
     pub(super) fn join(mut parts: Vec<Part>) -> Option<Part> {
         if parts.len() < 2 {
             return parts.pop();
         }
         let dtype = parts[0].dtype;
         let bytes = parts.iter().map(|part| part.values.len()).sum();
-        let mut values = Vec::with_capacity(bytes);
-        let mut offsets = parts[0].offsets.is_some().then(|| vec![0]);
+        let mut values = Vec::new();
+        reserve(&mut values, bytes).ok()?;
+        let counts = parts.iter().map(|part| part.offsets.as_ref().map(Vec::len));
+        let mut offsets = match counts.sum::<Option<usize>>() {
+            Some(count) => {
+                let mut offsets = Vec::new();
+                reserve(&mut offsets, count).ok()?;
+                offsets.push(0);
+                Some(offsets)
+            }
+            None => None,
+        };
         for part in parts {
             let before = (values.len() / dtype.itemsize()).cast_signed() as i64;
             values.extend_from_slice(part.values.bytes(0, part.values.len()));
@@ -108,8 +119,12 @@ impl Decoded {
         let Decoded::Ragged(ragged) = self else {
             return None;
         };
-        let length = |index| u32::try_from(ragged.range(index).ok()?.len()).ok();
-        (0..ragged.len()).map(length).collect()
+        let length = |index| {
+            let length = u32::try_from(ragged.range(index)?.len());
+            length.map_err(|_| Error::Abandoned)
+        };
+        let lengths = collect(ragged.len(), (0..ragged.len()).map(length));
+        Some(lengths.ok()?.into_boxed_slice())
     }
 
     /// Bytes of a sample that is text or bytes.

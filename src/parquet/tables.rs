@@ -14,12 +14,16 @@ use crate::caught::caught;
 use crate::column::{Files, Paths};
 use crate::error::{Error, Result};
 use crate::fork::Renewed;
+use crate::memory::fallible::{expect_room, zeroed};
 use crate::scan::scan;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that are read of the end of a file at first.
 const TAIL: u64 = 64 << 10;
+/// Bytes of memory that a byte of a footer becomes at most: a column of a row group has some twenty there,
+/// and some six hundred as a struct of the `parquet` crate.
+const FOOTER_EXPANSION: usize = 64;
 /// Bytes behind a footer: its length, and `PAR1`.
 const ENDING: u64 = 8;
 
@@ -160,7 +164,8 @@ fn footer(files: &Files, at: usize) -> Result<ParquetMetaData> {
     let len = files.stamp(at).len();
     let mut wanted = TAIL.min(len);
     loop {
-        let mut tail = vec![0; wanted as usize];
+        let tail = zeroed(wanted as usize);
+        let mut tail = tail.map_err(|error| error.of_file(path))?;
         files.read(at, len - wanted, &mut tail)?;
         let damaged = |reason: String| Error::decode(reason).of_file(path);
         let tail = Bytes::from(tail);
@@ -175,6 +180,9 @@ fn footer(files: &Files, at: usize) -> Result<ParquetMetaData> {
         if fields.as_ref().is_some_and(Option::is_none) {
             return Err(damaged("its footer is damaged".into()));
         }
+        let footer = size.map_or(tail.len(), |size| size as usize);
+        let room = expect_room(footer.saturating_mul(FOOTER_EXPANSION));
+        room.map_err(|error| error.of_file(path))?;
         let parsed = read(path, || {
             let mut reader = ParquetMetaDataReader::new();
             let parsed = reader.try_parse_sized(&tail, len);

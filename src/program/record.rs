@@ -8,6 +8,7 @@ use crate::column::Blobs;
 use crate::error::{Error, Result};
 use crate::format::{Array, Target, Text};
 use crate::memory::Dtype;
+use crate::memory::fallible::shrunk;
 
 /// Encoded bytes, and what they become.
 #[derive(Debug)]
@@ -99,11 +100,13 @@ impl Record {
         let Some(Blob::Encoded(bytes)) = blob else {
             return Err(Error::Abandoned);
         };
-        let made = self.decode(index, &bytes, slot, position);
-        match &self.content {
-            Content::Bytes => slot.keep_bytes(position, [bytes.into_boxed_slice()]),
-            Content::Array(_) | Content::Text(_) => Blobs::recycle(bytes),
-        }
+        let made = if matches!(self.content, Content::Bytes) {
+            shrunk(bytes).map(|bytes| slot.keep_bytes(position, [bytes]))
+        } else {
+            let made = self.decode(index, &bytes, slot, position);
+            Blobs::recycle(bytes);
+            made
+        };
         made.map_err(|error| error.of_file(self.blobs.path(index)))
     }
 

@@ -99,8 +99,18 @@ impl Run {
         };
         let sample = shape.iter().product::<usize>() * dtype.itemsize();
         let bytes = sample.saturating_mul(rows); // more than there is, if too large
-        let memory = Destination::or_lease(given.into_iter().next(), bytes)?;
+        let memory = Destination::or_lease(given.into_iter().next(), bytes)
+            .map_err(|error| self.of_only_file(error, leaf, &task.indices))?;
         Ok(Slot::fixed(memory, rows, shape.into(), dtype))
+    }
+
+    /// Names the file of a batch of one sample: that alone says how large it is.
+    fn of_only_file(&self, error: Error, leaf: &Leaf, indices: &Indices) -> Error {
+        let only = (indices.len() == 1).then(|| self.program.resolve(indices.get(0)));
+        match only.and_then(Result::ok).map(|index| leaf.at(index)) {
+            Some(Ok((Leaf::Record(record), at))) => error.of_file(record.blobs().path(at)),
+            _ => error,
+        }
     }
 
     /// Calls `body` with the samples' indices, each below the length, in memory that the thread keeps.

@@ -9,6 +9,7 @@ use super::tensor;
 use super::value::Values;
 use crate::Error;
 use crate::collate::{self, Dense, Fill, Flat, Layout, Mismatch, Shape, Side, sizes};
+use crate::memory::fallible::missing;
 use crate::memory::{Destination, Dtype, lease};
 
 /// Bytes of a field from which on copying them is worth leaving the interpreter.
@@ -140,10 +141,7 @@ pub(super) fn field_of(
         .iter()
         .try_fold(dtype.itemsize(), |bytes, &size| bytes.checked_mul(size))
         .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| Error::Memory {
-            bytes: usize::MAX,
-            source: std::io::ErrorKind::OutOfMemory.into(),
-        })?;
+        .ok_or_else(|| missing(usize::MAX))?;
     let memory = match allocate {
         Some(allocate) if bytes > 0 => {
             let shape = pyo3::types::PyTuple::new(py, &shape)?;

@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use super::super::Opened;
 use super::Lines;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory::fallible::{expect_room, resize};
 
 /// As many bytes are read at once where lines are wanted one after the other.
 const AHEAD: u64 = 64 << 10;
@@ -79,7 +80,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read.
-    /// [`Error::Memory`]: there is no room for the line.
+    /// [`Error::Memory`]: there is no room for the line, or for a string of it and a copy of that.
     pub fn with<T>(&mut self, index: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let lines = self.lines;
         let (file, part) = lines.place(index);
@@ -94,7 +95,10 @@ impl<'a> Reader<'a> {
             let end = part.end.max(part.start.saturating_add(ahead));
             let end = end.min(lines.files.stamp(file).len());
             window.owner = 0;
-            resize(&mut window.bytes, (end - part.start) as usize)?;
+            let len = (end - part.start) as usize;
+            let room = resize(&mut window.bytes, len)
+                .and_then(|()| expect_room((part.end - part.start) as usize * 2));
+            room.map_err(|error| error.of_file(lines.path(index)))?;
             opened.read(part.start, &mut window.bytes)?;
             (window.owner, window.file, window.start) = (lines.id, file, part.start);
             window.next = index + 1;
@@ -120,15 +124,4 @@ impl<'a> Reader<'a> {
         };
         Ok(&self.opened[place].1)
     }
-}
-
-/// Makes room for exactly `len` bytes.
-fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
-    let more = len.saturating_sub(bytes.len());
-    bytes.try_reserve_exact(more).map_err(|_| Error::Memory {
-        bytes: len,
-        source: std::io::ErrorKind::OutOfMemory.into(),
-    })?;
-    bytes.resize(len, 0);
-    Ok(())
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::{MARK, Starts};
 use crate::column::Files;
 use crate::error::Result;
+use crate::memory::fallible::{push, reserve, zeroed};
 
 /// What one piece of a file has.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,13 +26,15 @@ pub(super) struct Piece {
 impl Piece {
     /// Reads the bytes of `part` of a file.
     pub(super) fn read(files: &Files, file: usize, part: Range<u64>) -> Result<Piece> {
-        let mut bytes = vec![0; (part.end - part.start) as usize];
-        files.read(file, part.start, &mut bytes)?;
-        Ok(Piece::of(&bytes, part.start))
+        let looked = zeroed((part.end - part.start) as usize).and_then(|mut bytes| {
+            files.read(file, part.start, &mut bytes)?;
+            Piece::of(&bytes, part.start)
+        });
+        looked.map_err(|error| error.of_file(files.path(file)))
     }
 
     /// Looks through bytes that are at `start` in their file.
-    fn of(bytes: &[u8], start: u64) -> Piece {
+    fn of(bytes: &[u8], start: u64) -> Result<Piece> {
         let is_marked = start == 0 && bytes.starts_with(MARK);
         let skipped = if is_marked { MARK.len() } else { 0 };
         let mut piece = Piece::default();
@@ -41,8 +44,8 @@ impl Piece {
             let line = found.map(|at| start + (from + at) as u64);
             if first {
                 piece.head = line;
-            } else {
-                piece.lines.extend(line);
+            } else if let Some(line) = line {
+                push(&mut piece.lines, line)?;
             }
             if end == bytes.len() {
                 piece.open = line.is_none();
@@ -51,17 +54,20 @@ impl Piece {
             }
             (from, first) = (end + 1, false);
         }
-        piece
+        Ok(piece)
     }
 }
 
 /// Puts the pieces of one file together.
-pub(super) fn join(pieces: Vec<Piece>) -> Starts {
+///
+/// # Errors
+///
+/// [`Error::Memory`](crate::Error::Memory), without a path.
+pub(super) fn join(pieces: Vec<Piece>) -> Result<Starts> {
     let mut starts = Starts::default();
     let (mut ends, mut open) = (0, true);
-    starts
-        .lines
-        .reserve_exact(pieces.iter().map(|piece| piece.lines.len() + 1).sum());
+    let most = pieces.iter().map(|piece| piece.lines.len() + 1).sum();
+    reserve(&mut starts.lines, most)?;
     for piece in pieces {
         starts.before.push(ends);
         if open {
@@ -76,7 +82,7 @@ pub(super) fn join(pieces: Vec<Piece>) -> Starts {
         ends += piece.ends;
     }
     starts.lines.shrink_to_fit();
-    starts
+    Ok(starts)
 }
 
 /// Whether a byte is the space around JSON; `\n` ends lines.
@@ -91,11 +97,8 @@ mod tests {
 
     fn starts(bytes: &[u8], size: usize) -> Starts {
         let pieces = bytes.chunks(size).enumerate();
-        join(
-            pieces
-                .map(|(at, part)| Piece::of(part, (at * size) as u64))
-                .collect(),
-        )
+        let pieces = pieces.map(|(at, part)| Piece::of(part, (at * size) as u64));
+        join(pieces.collect::<Result<_>>().unwrap()).unwrap()
     }
 
     proptest! {

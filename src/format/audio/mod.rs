@@ -19,6 +19,7 @@ mod pcm;
 mod planes;
 mod span;
 mod vorbis;
+mod vorbis_codebooks;
 mod wav;
 
 use std::ops::Range;

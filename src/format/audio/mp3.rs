@@ -19,6 +19,7 @@ use super::planes::Planes;
 use super::{Format, Recording, id3};
 use crate::column::Look;
 use crate::error::{Error, Result};
+use crate::memory::fallible::push;
 
 /// Samples by which a decoder lags behind the encoder (mpg123's `GAPLESS_DELAY`).
 const DECODER_DELAY: u64 = 529;
@@ -83,7 +84,7 @@ fn frames(bytes: &[u8], track: &Track) -> Result<Vec<(usize, Frame)>> {
             break;
         };
         let len = frame.len;
-        frames.push((at, frame));
+        push(&mut frames, (at, frame))?;
         at += len;
     }
     let rest = &bytes[at..];

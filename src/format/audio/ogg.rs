@@ -7,6 +7,7 @@ use symphonia_core::checksum::Crc32;
 use symphonia_core::io::Monitor;
 
 use crate::error::{Error, Result};
+use crate::memory::fallible::reserve_growing;
 
 /// Bytes of a page before its table.
 const HEADER: usize = 27;
@@ -130,6 +131,7 @@ impl<'a> Pages<'a> {
             let bytes = &page.body[start..end];
             start = end;
             if self.is_open {
+                reserve_growing(&mut self.part, bytes.len())?;
                 self.part.extend_from_slice(bytes);
                 self.is_open = false;
                 let whole = std::mem::take(&mut self.part);
@@ -139,6 +141,7 @@ impl<'a> Pages<'a> {
             }
         }
         if page.lengths.last() == Some(&255) {
+            reserve_growing(&mut self.part, page.body.len() - start)?;
             self.part.extend_from_slice(&page.body[start..]);
             self.is_open = true;
         }

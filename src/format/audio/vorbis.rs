@@ -8,9 +8,10 @@ use symphonia_core::audio::{Audio, GenericAudioBufferRef};
 use super::decoder::{Codec, Decoder, with_decoder};
 use super::ogg::{Page, Pages, last_position};
 use super::planes::Planes;
-use super::{Format, Recording};
+use super::{Format, Recording, vorbis_codebooks};
 use crate::column::Look;
 use crate::error::{Error, Result};
+use crate::memory::fallible::reserve;
 
 /// The first page, with its header.
 const FIRST_PAGE: u64 = 28 + IDENTIFICATION as u64;
@@ -20,6 +21,8 @@ const USUAL_PAGE: u64 = 8192;
 const LONGEST_PAGE: u64 = 27 + 255 + 255 * 255;
 /// The decoder is not exact where more channels are coupled.
 const MOST_CHANNELS: usize = 2;
+/// Bytes that codebooks may become; encoders make some hundred kilobytes of them.
+const MOST_TABLES: u64 = 64 << 20;
 /// Bytes of the first packet, which is alone on its page.
 const IDENTIFICATION: usize = 30;
 
@@ -80,7 +83,15 @@ pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_
             match headers {
                 0 if packet.len() == IDENTIFICATION => setup.extend_from_slice(packet),
                 1 if packet.starts_with(b"\x03vorbis") => {}
-                2 => setup.extend_from_slice(packet),
+                2 if vorbis_codebooks::bytes(packet) > MOST_TABLES => {
+                    return Err(Error::decode(
+                        "its codebooks announce more than 64 MiB of tables",
+                    ));
+                }
+                2 => {
+                    reserve(&mut setup, packet.len())?;
+                    setup.extend_from_slice(packet);
+                }
                 _ => return Err(Error::decode("its headers are damaged")),
             }
             headers += 1;

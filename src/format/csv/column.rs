@@ -6,6 +6,7 @@ use super::Table as Source;
 use crate::column::{Rows, Table, Values};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
+use crate::memory::fallible::{boxed, reserve, reserve_growing};
 
 /// Letters of a field that an error shows.
 const SHOWN: usize = 40;
@@ -53,6 +54,20 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Makes room for a field of `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`], without a path.
+    pub(super) fn reserve(&mut self, bytes: usize, kind: Type) -> Result<()> {
+        if let Some(dtype) = kind.dtype() {
+            return reserve_growing(&mut self.bytes, dtype.itemsize());
+        }
+        reserve_growing(&mut self.bytes, bytes)?;
+        reserve_growing(&mut self.ends, 1)?;
+        reserve_growing(&mut self.missing, 1)
+    }
+
     /// Adds a field, which is at byte `at` of the file; None: missing. An error is the reason.
     pub(super) fn add(
         &mut self,
@@ -124,14 +139,34 @@ impl Part {
 
 impl Stored {
     /// Puts the parts of a column together.
-    pub(super) fn join(parts: Vec<Part>, kind: Type, name: &str, source: &Source) -> Stored {
-        let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.bytes.len()).sum());
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub(super) fn join(
+        parts: Vec<Part>,
+        kind: Type,
+        name: &str,
+        source: &Source,
+    ) -> Result<Stored> {
+        let joined = Stored::joined(parts, kind, name, source);
+        joined.map_err(|error| error.of_file(&source.path))
+    }
+
+    fn joined(parts: Vec<Part>, kind: Type, name: &str, source: &Source) -> Result<Stored> {
+        let (mut bytes, mut ends, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+        reserve(&mut bytes, parts.iter().map(|part| part.bytes.len()).sum())?;
+        reserve(&mut ends, parts.iter().map(|part| part.ends.len()).sum())?;
+        reserve(
+            &mut missing,
+            parts.iter().map(|part| part.missing.len()).sum(),
+        )?;
         let mut texts = Texts {
             path: source.path.clone(),
             name: name.into(),
             letters: Box::default(),
-            ends: Vec::with_capacity(parts.iter().map(|part| part.ends.len()).sum()),
-            missing: Vec::new(),
+            ends,
+            missing,
         };
         let (mut line, mut seen) = (1, 0);
         for part in parts {
@@ -144,10 +179,10 @@ impl Stored {
             texts.ends.extend(part.ends.iter().map(|end| start + end));
         }
         if let Some(dtype) = kind.dtype() {
-            return Stored::Numbers(Rows::packed(bytes, dtype));
+            return Ok(Stored::Numbers(Rows::packed(bytes, dtype)));
         }
         texts.letters = bytes.into();
-        Stored::Text(texts)
+        Ok(Stored::Text(texts))
     }
 }
 
@@ -184,7 +219,7 @@ impl Table for Texts {
             });
         }
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Ok(self.letters[start..self.ends[index]].into())
+        boxed(&self.letters[start..self.ends[index]]).map_err(|error| error.of_file(&self.path))
     }
 }
 

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::{Checked, Flaw};
+use crate::memory::fallible::reserve_growing;
 
 /// How a table is written.
 #[derive(Clone, Debug)]
@@ -90,6 +91,7 @@ impl<'a> Reader<'a> {
             return Ok((&self.bytes[inner], self.pass()));
         }
         scratch.clear();
+        reserve_growing(scratch, self.at - start)?;
         let mut is_second = false;
         for &byte in &self.bytes[inner] {
             is_second = byte == quote && !is_second;

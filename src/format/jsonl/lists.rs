@@ -51,10 +51,10 @@ impl JsonLists {
             let reason = misfit(value, Some(self.dtype));
             return Ok(Err(format!("not a list of numbers: {reason}")));
         };
-        let elements: Vec<Value<'_>> = elements.collect();
-        let out = target.shaped(&[elements.len()])?;
+        let count = value.and_then(Value::elements).map_or(0, Iterator::count);
+        let out = target.shaped(&[count])?;
         let places = out.chunks_exact_mut(self.dtype.itemsize());
-        for (position, (element, place)) in elements.into_iter().zip(places).enumerate() {
+        for (position, (element, place)) in elements.zip(places).enumerate() {
             if element.write(self.dtype, place).is_none() {
                 let reason = misfit(Some(element), Some(self.dtype));
                 return Ok(Err(format!("element {position} of the list: {reason}")));

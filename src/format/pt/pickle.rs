@@ -8,6 +8,10 @@ use std::collections::HashMap;
 
 use super::tensor::{Storage, Tensor, View};
 use crate::error::{Error, Result};
+use crate::memory::fallible::expect_room;
+
+/// Bytes of memory that a byte of a pickle becomes at most: a value in a list that grows by doubling.
+const EXPANSION: usize = 128;
 
 /// A value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +82,7 @@ impl<'a> Machine<'a> {
     ///
     /// [`Error::Decode`]: it is damaged, or makes something else than tensors and plain values.
     pub(super) fn run(pickle: &'a [u8]) -> Result<(Machine<'a>, Value<'a>)> {
+        expect_room(pickle.len().saturating_mul(EXPANSION))?;
         let mut machine = Machine::default();
         let mut rest = Rest(pickle);
         loop {

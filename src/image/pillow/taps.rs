@@ -13,6 +13,7 @@ use super::{Filter, scalar};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::image::vector::{ROWS, Vector};
 use crate::image::weights::{Span, Weights};
+use crate::memory::fallible::reserve_growing;
 use crate::{Error, Result};
 
 /// Fraction bits of a weight: 32, less 8 for the pixel and 2 for sums beyond 1 and below 0.
@@ -70,18 +71,15 @@ impl Weights for Taps {
             return Ok(());
         }
         self.key = None; // until the arrays agree with another
-        let too_large = |reason: &str| Error::Transform {
-            what: format!("scale {from} pixels to {to}"),
-            reason: reason.into(),
-        };
         let scale = from as f64 / to as f64;
         let stretch = scale.max(1.0);
         let support = filter.support() * stretch;
         let most = support.ceil() as usize * 2 + 1;
         if to.saturating_mul(most * size_of::<f64>()) > i32::MAX as usize {
-            return Err(too_large(
-                "its weights do not fit into the memory that Pillow allows",
-            ));
+            return Err(Error::Transform {
+                what: format!("scale {from} pixels to {to}"),
+                reason: "its weights do not fit into the memory that Pillow allows".into(),
+            });
         }
         let most = most.min(from);
         self.stride = most.next_multiple_of(GROUP);
@@ -90,12 +88,10 @@ impl Weights for Taps {
         self.weights.clear();
         self.low.clear();
         self.high.clear();
-        self.spans
-            .try_reserve(key.window.len())
-            .and_then(|()| self.weights.try_reserve(count))
-            .and_then(|()| self.low.try_reserve(count / 2))
-            .and_then(|()| self.high.try_reserve(count / 2))
-            .map_err(|_| too_large("there is not enough memory for its weights"))?;
+        reserve_growing(&mut self.spans, key.window.len())?;
+        reserve_growing(&mut self.weights, count)?;
+        reserve_growing(&mut self.low, count / 2)?;
+        reserve_growing(&mut self.high, count / 2)?;
         self.weights.resize(count, 0);
         for (output, fixed) in key
             .window

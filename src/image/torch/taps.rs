@@ -10,10 +10,11 @@ use super::avx2 as passes;
 #[cfg(target_arch = "aarch64")]
 use super::neon as passes;
 use super::{Interpolation, scalar};
+use crate::Result;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::image::vector::{ROWS, Vector};
 use crate::image::weights::{Span, Weights};
-use crate::{Error, Result};
+use crate::memory::fallible::reserve_growing;
 
 /// Most fraction bits of a weight.
 const MOST_BITS: u32 = 22;
@@ -131,14 +132,9 @@ impl Taps {
         self.pairs.clear();
         self.exact.clear();
         let pairs = count.saturating_mul(self.stride);
-        self.spans
-            .try_reserve(count)
-            .and_then(|()| self.pairs.try_reserve(pairs))
-            .and_then(|()| self.exact.try_reserve(pairs.saturating_mul(2)))
-            .map_err(|_| Error::Transform {
-                what: format!("scale {} pixels to {}", key.from, key.to),
-                reason: "there is not enough memory for its weights".into(),
-            })
+        reserve_growing(&mut self.spans, count)?;
+        reserve_growing(&mut self.pairs, pairs)?;
+        reserve_growing(&mut self.exact, pairs.saturating_mul(2))
     }
 
     /// Returns the fraction bits of the weights.

@@ -56,6 +56,14 @@ pub enum Error {
         /// What the decoder found, in words.
         reason: String,
     },
+    /// The bytes would take too long to decode, here and in any other library.
+    #[error("cannot decode {path:?}: {reason}")]
+    Endless {
+        /// The file; empty when the bytes did not come from one.
+        path: PathBuf,
+        /// Why, and what to do, in words.
+        reason: String,
+    },
     /// Whoever was asked in place of native code failed.
     #[error("{source}")]
     Foreign {
@@ -405,6 +413,10 @@ impl Error {
                 source,
             },
             Error::Decode { path, reason } if path.as_os_str().is_empty() => Error::Decode {
+                path: file.to_owned(),
+                reason,
+            },
+            Error::Endless { path, reason } if path.as_os_str().is_empty() => Error::Endless {
                 path: file.to_owned(),
                 reason,
             },

@@ -33,6 +33,7 @@ pub mod stream;
 pub mod sync;
 pub mod together;
 pub mod tune;
+mod wanted;
 mod whole_file;
 
 #[cfg(feature = "python")]

@@ -9,7 +9,7 @@ import numpy as np
 import PIL.Image
 import PIL.ImageFile
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastload import foreign
@@ -125,6 +125,115 @@ def test_cut_anywhere_it_is_read_or_refused_as_pillow_does(kind):
     encoded = encode(photograph(40, 48), **KINDS[kind])
     found = Counter(outcome(encoded[:end]) for end in range(len(encoded) + 1))
     assert set(found) == {"equal", "refused by both"}, found
+
+
+PHOTOSHOP = b"Photoshop 3.0\0"
+
+
+def segment(marker, body, more=0):
+    """A segment whose length says `more` bytes more than there are."""
+    return bytes([0xFF, marker]) + max(0, len(body) + 2 + more).to_bytes(2, "big") + body
+
+
+def resource(number, name, body, more=0):
+    """A resource of Photoshop."""
+    length = (len(body) + more).to_bytes(4, "big")
+    name = bytes([len(name)]) + name
+    return b"8BIM" + number.to_bytes(2, "big") + name + bytes(len(name) & 1) + length + body
+
+
+@st.composite
+def segments(draw):
+    """What applications and encoders write before a scan, whole or not."""
+    cut = draw(st.integers(0, 24))
+    marker, body = draw(
+        st.sampled_from(
+            [
+                (0xE0, b"JFIF\0\1\1\1\0\x48\0\x48\0\0"),
+                (0xE0, b"JFXX\0\x10"),
+                (0xE1, b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0"),
+                (0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>"),
+                (0xE2, b"ICC_PROFILE\0\1\1profile"),
+                (0xE2, b"ICC_PROFILE\0\2\2profile"),
+                (0xE2, b"FPXR\0\0"),
+                (0xED, PHOTOSHOP + resource(0x3ED, b"", bytes(16)) + resource(7, b"abc", b"xyz")),
+                (0xED, PHOTOSHOP + resource(0x3ED, b"", bytes(6)) + b"8BIM\0\7"),
+                (0xED, PHOTOSHOP + resource(5, b"name", b"12345", 3)),
+                (0xEE, b"Adobe\0\x64\0\0\0\0\1"),
+                (0xFE, b"a comment"),
+                (0xDB, b"\2" + bytes(range(1, 65))),
+                (0xDB, b"\x12" + bytes([0, 9] * 64)),
+                (0xDB, b"\2" + bytes(range(1, 65)) + b"\3" + bytes(range(1, 65))),
+                (0xC0, b"\x08\0\x10\0\x18\3\1\x11\0\2\x11\1\3\x11\1"),
+                (0xC8, b"junk"),
+                (0xDC, b"\0\x10"),
+                (0xDD, b"\0\1"),
+                (0xF0, b"JPG0"),
+                (0xD0, b""),
+                (0x01, b""),
+            ]
+        )
+    )
+    if draw(st.booleans()):
+        body = body[: len(body) - cut] if draw(st.booleans()) else body[:cut]
+    more = draw(st.sampled_from([0, 0, 0, -1, 1, -len(body), -len(body) - 2, 40]))
+    around = st.sampled_from([b"", b"", b"", b"\0", b"\xff", b"\xff\xff", b"\xff\0", b"x"])
+    return draw(around) + segment(marker, body, more) + draw(around)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(segments(), min_size=1, max_size=3),
+    st.sampled_from(["4:2:0", "progressive"]),
+    st.integers(0, 4),
+)
+@pytest.mark.slow
+def test_segments_are_walked_over_as_pillow_does(added, kind, behind):
+    encoded = encode(photograph(16, 24), **KINDS[kind])
+    at = 2
+    for _ in range(behind):
+        at += 2 + int.from_bytes(encoded[at + 2 : at + 4], "big")
+    with warnings.catch_warnings(action="ignore"):  # a malformed list of pictures is warned of
+        assert outcome(encoded[:at] + b"".join(added) + encoded[at:]) in {
+            "equal",
+            "refused by both",
+        }
+
+
+@pytest.mark.parametrize(
+    "body", [b"JFIF\0", b"JFIF\0\1", b"JFIF\0\1\1"], ids=lambda body: str(len(body))
+)
+def test_a_short_segment_is_refused_in_pillows_words(tmp_path, body):
+    encoded = encode(photograph(16, 24))
+    length = 2 + int.from_bytes(encoded[4:6], "big")
+    damaged = encoded[:2] + segment(0xE0, body) + encoded[2 + length :]
+    path = tmp_path / "image.jpg"
+    path.write_bytes(damaged)
+    try:
+        expected = by_pillow(damaged)
+    except OSError as error:
+        with pytest.raises(type(error), match="cannot identify image file"):
+            Image([path])[0]
+    else:
+        np.testing.assert_array_equal(Image([path])[0].numpy(), expected)
+
+
+def with_scans(encoded, count):
+    """Repeats the last scan of a progressive file until there are `count`."""
+    first, last = encoded.count(b"\xff\xda"), encoded.rindex(b"\xff\xda")
+    return encoded[:-2] + encoded[last:-2] * (count - first) + encoded[-2:]
+
+
+def test_scans_are_limited_and_pillow_is_not_asked_beyond(tmp_path):
+    path = tmp_path / "image.jpg"
+    encoded = encode(photograph(16, 24), progressive=True)
+    path.write_bytes(with_scans(encoded, 500))
+    np.testing.assert_array_equal(Image([path])[0].numpy(), by_pillow(path.read_bytes()))
+    path.write_bytes(with_scans(encoded, 501))
+    with pytest.raises(
+        OSError, match=r"image\.jpg.*more than 500 progressive scans.*write it anew"
+    ):
+        Image([path])[0]
 
 
 @pytest.mark.parametrize("kind", DAMAGED)

@@ -18,7 +18,11 @@
 #define ROWS 16
 
 /* What became of an image; `Status` in jpeg.rs. */
-enum { DECODED, ENDLESS, TRUNCATED, BROKEN, STOPPED };
+enum { DECODED, ENDLESS, TRUNCATED, BROKEN, STOPPED, TOO_MANY_SCANS, CANCELLED };
+
+/* Scans of one file at most. Each may be a few bytes that cost a pass over all of the image; encoders write
+ * some ten, and the rarest scripts below a hundred (libjpeg-turbo, "Two Issues with the JPEG Standard"). */
+#define MOST_SCANS 500
 
 /* What the file says of itself; `Header` in jpeg.rs. */
 struct fastload_jpeg_header {
@@ -38,6 +42,12 @@ struct errors {
   char *message;
 };
 
+struct progress {
+  struct jpeg_progress_mgr manager; /* first: libjpeg holds a pointer to it */
+  jmp_buf *escape;
+  int (*is_wanted)(void);
+};
+
 struct source {
   struct jpeg_source_mgr manager; /* first: libjpeg holds a pointer to it */
   int starved;                    /* whether more data was ever asked for */
@@ -48,12 +58,22 @@ struct decoder {
   struct jpeg_decompress_struct image;
   struct errors errors;
   struct source source;
+  struct progress progress;
 };
 
 static void fail(j_common_ptr image) {
   struct errors *errors = (struct errors *)image->err;
   image->err->format_message(image, errors->message);
   longjmp(errors->escape, 1);
+}
+
+/* Called between the rows of blocks of each scan. */
+static void look_up(j_common_ptr image) {
+  struct progress *progress = (struct progress *)image->progress;
+  if (((j_decompress_ptr)image)->input_scan_number > MOST_SCANS) {
+    longjmp(*progress->escape, TOO_MANY_SCANS);
+  }
+  if (!progress->is_wanted()) longjmp(*progress->escape, CANCELLED);
 }
 
 static void ignore_message(j_common_ptr image) { (void)image; }
@@ -75,7 +95,7 @@ static void skip(j_decompress_ptr image, long count) {
 
 /* Makes ready to read `data`; what may fail is left to the caller's setjmp. */
 static void prepare(struct decoder *decoder, const unsigned char *data, size_t length,
-                    char *message) {
+                    int (*is_wanted)(void), char *message) {
   memset(decoder, 0, sizeof *decoder);
   decoder->image.err = jpeg_std_error(&decoder->errors.manager);
   decoder->errors.manager.error_exit = fail;
@@ -88,12 +108,16 @@ static void prepare(struct decoder *decoder, const unsigned char *data, size_t l
   decoder->source.manager.skip_input_data = skip;
   decoder->source.manager.resync_to_restart = jpeg_resync_to_restart;
   decoder->source.manager.term_source = ignore_event;
+  decoder->progress.manager.progress_monitor = look_up;
+  decoder->progress.escape = &decoder->errors.escape;
+  decoder->progress.is_wanted = is_wanted;
 }
 
 /* Reads up to the first scan. Returns whether the data reach that far. */
 static int read_header(struct decoder *decoder) {
   jpeg_create_decompress(&decoder->image);
   decoder->image.src = &decoder->source.manager;
+  if (decoder->progress.is_wanted != NULL) decoder->image.progress = &decoder->progress.manager;
   int status;
   do {
     status = jpeg_read_header(&decoder->image, FALSE);
@@ -155,6 +179,7 @@ static int decode(struct decoder *decoder, const struct fastload_jpeg_window *wi
     if (left != window->left || width != window->width) return STOPPED;
     /* The function knows of no suspension, but what was missing once is missing for good. */
     if (window->top > 0) (void)jpeg_skip_scanlines(image, window->top);
+    if (image->output_scanline < window->top) return TRUNCATED;
   }
   const unsigned bottom = window->top + window->height;
   while (image->output_scanline < bottom && !decoder->source.starved) {
@@ -196,7 +221,7 @@ static int describe(struct decoder *decoder, struct fastload_jpeg_header *header
 int fastload_jpeg_header(const unsigned char *data, size_t length,
                          struct fastload_jpeg_header *header, char *message) {
   struct decoder decoder;
-  prepare(&decoder, data, length, message);
+  prepare(&decoder, data, length, NULL, message);
   if (setjmp(decoder.errors.escape)) {
     jpeg_destroy_decompress(&decoder.image);
     return BROKEN;
@@ -212,16 +237,27 @@ int fastload_jpeg_header(const unsigned char *data, size_t length,
  * A window less than the image begins at a multiple of the header's block width, and ends at one or
  * at the image's edge. `message` is as above. ENDLESS: decoded, but no end of image follows. STOPPED:
  * the window does not fit the image or `capacity`, or only decoding all of the image tells whether the
- * file is sound.
+ * file is sound. TOO_MANY_SCANS: decoding would take as long as the file likes. CANCELLED: `is_wanted`,
+ * which is asked now and then, returned 0.
  */
 int fastload_jpeg_decode(const unsigned char *data, size_t length,
                          const struct fastload_jpeg_window *window, unsigned channels,
-                         unsigned char *pixels, size_t capacity, char *message) {
+                         unsigned char *pixels, size_t capacity, int (*is_wanted)(void),
+                         char *message) {
   struct decoder decoder;
-  prepare(&decoder, data, length, message);
-  if (setjmp(decoder.errors.escape)) {
-    jpeg_destroy_decompress(&decoder.image);
-    return BROKEN;
+  prepare(&decoder, data, length, is_wanted, message);
+  switch (setjmp(decoder.errors.escape)) {
+    case 0:
+      break;
+    case TOO_MANY_SCANS:
+      jpeg_destroy_decompress(&decoder.image);
+      return TOO_MANY_SCANS;
+    case CANCELLED:
+      jpeg_destroy_decompress(&decoder.image);
+      return CANCELLED;
+    default:
+      jpeg_destroy_decompress(&decoder.image);
+      return BROKEN;
   }
   const int status = decode(&decoder, window, channels, pixels, capacity);
   jpeg_destroy_decompress(&decoder.image);

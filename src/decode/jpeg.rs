@@ -11,13 +11,16 @@
 //! that is not so, and any trouble on the way, is decoded as a whole, and that decides.
 #![allow(unsafe_code)]
 
+mod markers;
+
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint};
+use std::path::PathBuf;
 
 use turbojpeg_sys as _; // links libjpeg-turbo
 
 use super::{Library, Mode, Reading, Switches, colour, refuse};
-use crate::Result;
 use crate::image::{Frame, Region, Shape};
+use crate::{Error, Result, wanted};
 
 /// Size of libjpeg's messages, in bytes: `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
@@ -64,6 +67,8 @@ enum Status {
     Truncated,
     Broken(String),
     Stopped,
+    TooManyScans,
+    Cancelled,
 }
 
 unsafe extern "C" {
@@ -81,8 +86,14 @@ unsafe extern "C" {
         channels: c_uint,
         pixels: *mut c_uchar,
         capacity: usize,
+        is_wanted: extern "C" fn() -> c_int,
         message: *mut c_char,
     ) -> c_int;
+}
+
+/// Tells C whether to go on.
+extern "C" fn is_wanted() -> c_int {
+    c_int::from(wanted::is_wanted())
 }
 
 impl Header {
@@ -107,6 +118,9 @@ impl Header {
         }
         let size = (u64::from(header.height), u64::from(header.width));
         switches.admit(size, encoded.len())?;
+        if reading.library == Library::Pillow && !markers::are_taken(encoded) {
+            return Err(refuse("Pillow does not take its segments"));
+        }
         if header.arithmetic != 0 {
             return Err(refuse("a JPEG with arithmetic coding is not decoded here"));
         }
@@ -147,7 +161,11 @@ impl Header {
         let whole = Region::whole(self.shape(reading.mode));
         let mut held = self.around(wanted);
         let mut status = self.call(encoded, reading, held, frame)?;
-        if status != Status::Decoded && held != whole {
+        let is_doubtful = matches!(
+            status,
+            Status::Endless | Status::Truncated | Status::Broken(_) | Status::Stopped
+        );
+        if is_doubtful && held != whole {
             held = whole;
             status = self.call(encoded, reading, held, frame)?;
         }
@@ -206,7 +224,7 @@ impl Header {
         let window = Window::from(held);
         Ok(with_message(|message| {
             // SAFETY: as in `read`; `window` has the layout of the C struct, and `pixels` comes with
-            // its length, which is not exceeded.
+            // its length, which is not exceeded. `is_wanted` does not unwind.
             unsafe {
                 fastload_jpeg_decode(
                     encoded.as_ptr(),
@@ -215,6 +233,7 @@ impl Header {
                     channels as c_uint,
                     pixels.as_mut_ptr(),
                     pixels.len(),
+                    is_wanted,
                     message,
                 )
             }
@@ -223,11 +242,18 @@ impl Header {
 }
 
 impl Status {
-    fn refusal(self) -> crate::Error {
+    fn refusal(self) -> Error {
         match self {
             Self::Truncated | Self::Endless => refuse("image file is truncated"),
             Self::Broken(message) => refuse(format!("broken data stream: {message}")),
             Self::Decoded | Self::Stopped => refuse("its header changed while it was read"),
+            Self::TooManyScans => Error::Endless {
+                path: PathBuf::new(),
+                reason: "it has more than 500 progressive scans, where encoders write ten, and \
+                         decoding it may take hours; write it anew"
+                    .into(),
+            },
+            Self::Cancelled => Error::Closed, // which nobody hears
         }
     }
 }
@@ -243,6 +269,8 @@ fn with_message(call: impl FnOnce(*mut c_char) -> c_int) -> Status {
             |_| "libjpeg gave no message".into(),
             |text| text.to_string_lossy().into_owned(),
         )),
+        5 => Status::TooManyScans,
+        6 => Status::Cancelled,
         _ => Status::Stopped,
     }
 }

@@ -26,9 +26,10 @@ impl From<Error> for PyErr {
                 Ok(raised) => raised.0,
                 Err(_) => PyRuntimeError::new_err(message),
             },
-            Error::Decode { .. } | Error::Changed { .. } | Error::Link { .. } => {
-                PyOSError::new_err(message)
-            }
+            Error::Decode { .. }
+            | Error::Endless { .. }
+            | Error::Changed { .. }
+            | Error::Link { .. } => PyOSError::new_err(message),
             Error::Misfit { path, source } => {
                 let inner = match source {
                     Misfit::Crop { .. } | Misfit::NoPixels => PyValueError::new_err(message),

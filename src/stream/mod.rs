@@ -29,6 +29,7 @@ pub use work::{Chunk, Fetch, Work};
 use crate::error::Result;
 use crate::pool::{Crew, Pool, Source};
 use crate::stats::Stats;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use shared::Shared;
 use state::State;
@@ -104,6 +105,7 @@ impl<W: Work> Stream<W> {
             state,
             ready: Condvar::new(),
             crew,
+            cancelled: Arc::new(AtomicBool::new(false)),
             this: this.clone(),
         });
         Stream {
@@ -235,6 +237,7 @@ impl<W: Work> Stream<W> {
 
     /// Cancels what is in flight; nothing comes any more.
     pub fn cancel(&self) {
+        self.shared.cancelled.store(true, Ordering::Relaxed);
         let flights = lock(&self.shared.state).cancel();
         if let Some(pool) = self.pool {
             pool.unregister(&self.source);

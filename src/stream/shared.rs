@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
 use crate::pool::{Crew, Source};
 use crate::stats::Stages;
+use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use crate::wanted;
 
 use super::Completion;
 use super::flight::{Claim, Next};
@@ -21,6 +23,8 @@ pub(super) struct Shared<W: Work> {
     pub(super) state: Mutex<State<W>>,
     pub(super) ready: Condvar,
     pub(super) crew: Box<dyn Crew>,
+    /// Set when nothing is wanted any more: long work looks at it.
+    pub(super) cancelled: Arc<AtomicBool>,
     /// Itself, for [`Completion`]s.
     pub(super) this: std::sync::Weak<Shared<W>>,
 }
@@ -199,23 +203,27 @@ impl<W: Work> Shared<W> {
         let most = if is_consumer { 0 } else { state.chunk() };
         let mut claim = state.claim(&self.work, is_consumer);
         drop(state);
-        let worked = claim.is_some();
-        let mut computed = 0;
-        while let Some(next) = claim {
-            claim = match next {
-                Claim::Begin(seq, task) => self.begin(seq, task),
-                Claim::Fetch(seq, batch, range) => {
-                    self.fetch(seq, batch, range);
-                    None
-                }
-                Claim::Compute(seq, batch, chunk) => {
-                    computed += chunk.len();
-                    let (failures, stages) = (Vec::new(), Stages::default());
-                    self.compute(seq, batch, chunk, failures, stages, computed < most)
-                }
-            };
+        if claim.is_none() {
+            return false;
         }
-        worked
+        let mut computed = 0;
+        wanted::until(&self.cancelled, || {
+            while let Some(next) = claim {
+                claim = match next {
+                    Claim::Begin(seq, task) => self.begin(seq, task),
+                    Claim::Fetch(seq, batch, range) => {
+                        self.fetch(seq, batch, range);
+                        None
+                    }
+                    Claim::Compute(seq, batch, chunk) => {
+                        computed += chunk.len();
+                        let (failures, stages) = (Vec::new(), Stages::default());
+                        self.compute(seq, batch, chunk, failures, stages, computed < most)
+                    }
+                };
+            }
+        });
+        true
     }
 }
 

@@ -7,6 +7,8 @@ use turbojpeg_sys as tj;
 
 use super::super::Encoded;
 use super::*;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How a test's file is encoded.
 #[derive(Clone, Copy, Debug)]
@@ -203,4 +205,19 @@ fn what_follows_the_window_is_not_decoded() {
     );
     let half = &encoded[..encoded.len() / 2];
     assert!(pixels(half, Mode::Rgb, Some(window)).is_err(), "cut short");
+}
+
+#[test]
+fn what_nobody_wants_is_not_decoded_to_its_end() {
+    let coding = Coding {
+        subsampling: tj::TJSAMP_TJSAMP_420,
+        progressive: true,
+        restart_blocks: 0,
+    };
+    let encoded = encode(64, 64, coding);
+    let cancelled = Arc::new(AtomicBool::new(true));
+    let stopped = wanted::until(&cancelled, || pixels(&encoded, Mode::Rgb, None));
+    assert!(matches!(stopped, Err(Error::Closed)));
+    cancelled.store(false, Ordering::Relaxed);
+    assert!(wanted::until(&cancelled, || pixels(&encoded, Mode::Rgb, None)).is_ok());
 }

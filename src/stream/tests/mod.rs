@@ -18,6 +18,7 @@ use super::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
 use crate::error::{Error, Result};
 use crate::stats::Stages;
 use crate::sync::{Arc, Mutex, lock};
+use crate::wanted;
 
 /// A number, and the duty to complete its sample.
 type Foreign = (i64, Completion<Doubling>);
@@ -44,6 +45,8 @@ const FAIL: i64 = -2;
 const FAIL_SLOWLY: i64 = -3;
 /// Is computed when the gate opens.
 const GATE: i64 = -4;
+/// Is computed, once the gate opens, for as long as anybody wants it.
+const LONG: i64 = -8;
 /// Is left to a thread of its own when it is computed, which fetches [`REDEEMED`] in its place.
 const REFUSED: i64 = -5;
 const REDEEMED: i64 = 21;
@@ -126,6 +129,13 @@ impl Work for Doubling {
                     let gate = self.gate.as_ref().map(lock);
                     gate.and_then(|gate| gate.recv().ok());
                     lock(&batch.doubled)[position] = Some(2 * GATE);
+                }
+                LONG => {
+                    let gate = self.gate.as_ref().map(lock);
+                    gate.and_then(|gate| gate.recv().ok());
+                    while wanted::is_wanted() {
+                        std::thread::yield_now();
+                    }
                 }
                 FAIL => failures.push((position, Error::Abandoned)),
                 FAIL_SLOWLY => {

@@ -341,3 +341,19 @@ fn dropping_a_stream_in_mid_work_is_clean() {
         }
     }
 }
+
+#[test]
+fn long_work_ends_when_its_stream_is_dropped() {
+    let (open, gate) = mpsc::sync_channel(0);
+    let work = Doubling {
+        gate: Some(Mutex::new(gate)),
+        ..doubling(false)
+    };
+    let stream = Stream::open(work, limits(1), 0).unwrap();
+    stream.submit(vec![LONG], 0, None);
+    open.send(()).unwrap(); // it has begun
+    drop(stream);
+    while open.try_send(()) != Err(mpsc::TrySendError::Disconnected(())) {
+        std::thread::yield_now(); // the gate goes with the last who works
+    }
+}

@@ -1,0 +1,66 @@
+//! Whether what a thread makes is still wanted: asked in the middle of long work.
+//!
+//! Owns one flag for each thread, that of the stream it works for now. Without one, everything is wanted.
+
+use std::cell::RefCell;
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+thread_local! {
+    static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Puts the flag of the work before back, also after a panic.
+struct Before(Option<Arc<AtomicBool>>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        CANCELLED.set(self.0.take());
+    }
+}
+
+/// Runs `body`, which is wanted until `cancelled` is set.
+pub(crate) fn until<T>(cancelled: &Arc<AtomicBool>, body: impl FnOnce() -> T) -> T {
+    let before = Before(CANCELLED.replace(Some(cancelled.clone())));
+    let made = body();
+    drop(before);
+    made
+}
+
+/// Returns false once nobody wants what this thread makes.
+pub(crate) fn is_wanted() -> bool {
+    let is_cancelled = CANCELLED.try_with(|flag| {
+        let flag = flag.try_borrow().ok()?;
+        flag.as_ref().map(|flag| flag.load(Ordering::Relaxed))
+    });
+    !matches!(is_cancelled, Ok(Some(true)))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_wanted_until_its_own_flag_is_set() {
+        let (outer, inner) = (
+            Arc::new(AtomicBool::new(true)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        assert!(is_wanted());
+        until(&outer, || {
+            assert!(!is_wanted());
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                until(&inner, || {
+                    assert!(is_wanted());
+                    inner.store(true, Ordering::Relaxed);
+                    assert!(!is_wanted());
+                    inner.store(false, Ordering::Relaxed);
+                    std::panic::resume_unwind(Box::new("torn"));
+                });
+            }));
+            assert!(panicked.is_err() && !is_wanted());
+        });
+        assert!(is_wanted());
+    }
+}

@@ -37,8 +37,8 @@ def damage(name: str, folder: Path, most: int) -> tuple[Tally, list[str]]:
     return table, wrong
 
 
-def main() -> None:
-    """Runs the bench."""
+def main() -> int:
+    """Runs the bench; returns 1 if something was read that should not be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("formats", nargs="*", default=list(FORMATS), help="the formats; all")
     parser.add_argument("--most", type=int, default=MOST, help="files of each kind and encoding")
@@ -68,7 +68,8 @@ def main() -> None:
     for case in wrong:
         console.print(case)
     console.print("nothing is read alone, nothing differs" if not wrong else "[red]there is damage")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -38,6 +38,7 @@ SDIST_NEEDS = (
     "tests/test_docs.py",
 )
 SMOKE = ROOT / "tools" / "smoke.py"
+DAMAGE = ROOT / "benches" / "damage.py"
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,11 @@ class Venv:
 
 
 def test_wheel(environment: Environment, python: str, wheel: Path) -> Row:
-    """Runs the whole suite against the installed wheel."""
+    """Runs the whole suite against the installed wheel, and more damaged files than the suite has."""
     start = time.monotonic()
     with Venv(python) as venv:
         group = ("--group", f"{ROOT / 'pyproject.toml'}:test")
-        venv.pip(str(wheel), *group, *environment.pins)
+        venv.pip(str(wheel), *group, "rich", *environment.pins)
         torch = venv.python("-c", "import torch; print(torch.__version__)", capture=True)
         smoke = venv.python(str(SMOKE))
         tests = venv.python(
@@ -166,9 +167,10 @@ def test_wheel(environment: Environment, python: str, wheel: Path) -> Row:
             str(ROOT / "tests"),
             capture=True,
         )
+        damage = venv.python(str(DAMAGE))
     print(tests.stdout, flush=True)
     closing = re.sub(r"[=\n]|in [\d.]+s.*", "", tests.stdout.splitlines()[-1]).strip()
-    passed = smoke.returncode == 0 and tests.returncode == 0
+    passed = all(run.returncode == 0 for run in (smoke, tests, damage))
     seconds = time.monotonic() - start
     return Row(
         f"wheel, CPython {environment.python}", torch.stdout.strip(), closing, passed, seconds

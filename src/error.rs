@@ -1,9 +1,12 @@
 //! The one error of the crate. Variants carry data; `Display` writes the sentence once.
 
-use std::path::{Path, PathBuf};
+mod context;
+
+use std::path::PathBuf;
 
 use crate::collate::Mismatch;
 use crate::image::Misfit;
+use context::{broadcast, whose};
 
 /// The result of everything that can fail here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -353,100 +356,4 @@ pub enum Error {
         /// What happened to the sample.
         source: Box<Error>,
     },
-}
-
-impl Error {
-    /// What the system said of a file.
-    pub fn read(path: &Path, source: std::io::Error) -> Error {
-        Error::Read {
-            path: path.to_owned(),
-            source,
-        }
-    }
-
-    /// Memory that could not be had; the file that it is for is added by who knows it.
-    pub fn memory(bytes: usize, source: std::io::Error) -> Error {
-        Error::Memory {
-            path: PathBuf::new(),
-            bytes,
-            source,
-        }
-    }
-
-    /// Says which of several samples it is about, `place` behind what it said before.
-    #[must_use]
-    pub fn at(self, place: usize) -> Error {
-        let (before, source) = self.placed();
-        Error::Among {
-            place: place + before,
-            source: Box::new(source),
-        }
-    }
-
-    /// Which of several samples it is about, and the error itself.
-    pub fn placed(self) -> (usize, Error) {
-        match self {
-            Error::Among { place, source } => (place, *source),
-            other => (0, other),
-        }
-    }
-
-    /// Bytes that cannot be decoded; their file is added by who knows it.
-    pub fn decode(reason: impl Into<String>) -> Error {
-        Error::Decode {
-            path: PathBuf::new(),
-            reason: reason.into(),
-        }
-    }
-
-    /// Adds the file to an error of its bytes that has none.
-    #[must_use]
-    pub fn of_file(self, file: &Path) -> Error {
-        match self {
-            Error::Memory {
-                path,
-                bytes,
-                source,
-            } if path.as_os_str().is_empty() => Error::Memory {
-                path: file.to_owned(),
-                bytes,
-                source,
-            },
-            Error::Decode { path, reason } if path.as_os_str().is_empty() => Error::Decode {
-                path: file.to_owned(),
-                reason,
-            },
-            Error::Endless { path, reason } if path.as_os_str().is_empty() => Error::Endless {
-                path: file.to_owned(),
-                reason,
-            },
-            Error::Misfit { path, source } if path.as_os_str().is_empty() => Error::Misfit {
-                path: file.to_owned(),
-                source,
-            },
-            other => other,
-        }
-    }
-}
-
-/// Says what memory is for: a file, or a batch.
-fn whose(path: &Path) -> String {
-    if path.as_os_str().is_empty() {
-        "a batch".into()
-    } else {
-        format!("{:?}", path.to_string_lossy())
-    }
-}
-
-/// Says what torch says of arithmetic in place on tensors of these shapes.
-fn broadcast(got: &[usize], wanted: &[usize]) -> String {
-    let sizes = got.iter().zip(wanted).enumerate();
-    let differs = sizes.into_iter().find(|(_, (got, wanted))| got != wanted);
-    match differs {
-        Some((at, (got, wanted))) if *got != 1 => format!(
-            "The size of tensor a ({got}) must match the size of tensor b ({wanted}) at \
-             non-singleton dimension {at}"
-        ),
-        _ => format!("output with shape {got:?} doesn't match the broadcast shape {wanted:?}"),
-    }
 }

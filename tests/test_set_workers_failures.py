@@ -47,7 +47,7 @@ class Rows(Dataset[Any]):
 
 def test_workers_that_are_sent_away_leave_nothing():
     before = left()
-    iterator = iter(auto(Rows(), 1, batch_size=1, persistent_workers=True))
+    iterator = iter(auto(Rows(), 1, batch_size=1, persistent_workers=True, workers="process"))
     next(iterator)
     _, descriptors, _ = left()
     for _ in range(3):
@@ -110,7 +110,7 @@ def test_a_worker_dies_that_is_to_leave_but_has_work():
 def test_errors_come_in_the_place_of_their_batch():
     dataset = Rows()
     dataset.fails = {}.popitem
-    iterator = iter(auto(dataset, 2, batch_size=1))
+    iterator = iter(auto(dataset, 2, batch_size=1, workers="process"))
     got: list[Any] = []
     while len(got) < 90:
         if len(got) % 10 == 0:

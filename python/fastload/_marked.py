@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
 
 from fastload.batching.sample_mask import marks_of, with_mask
+from fastload.consumer import ConsumerIter
 
 __all__ = ["check_order", "marked"]
 
@@ -42,8 +43,11 @@ class _Marked(_BaseDataLoaderIter):
         return 0
 
 
-class _MarkedWorkers(_Marked, _MultiProcessingDataLoaderIter):
-    """The same with workers, in the order of the indices."""
+class _MarkedAhead(_Marked):
+    """The same where indices are taken ahead, and batches come in their order."""
+
+    _send_idx: int
+    _rcvd_idx: int
 
     def _pulled(self) -> int:
         return self._send_idx + len(getattr(self, "_waiting", ()))  # pulled, and not asked for yet
@@ -57,7 +61,8 @@ def marked(kind: type[_Kind], *, wanted: bool) -> type[_Kind]:
     """Returns a kind of iterator of torch's that adds a mask to each batch, if that is wanted."""
     if not wanted:
         return kind
-    base = _MarkedWorkers if issubclass(kind, _MultiProcessingDataLoaderIter) else _Marked
+    is_ahead = issubclass(kind, _MultiProcessingDataLoaderIter | ConsumerIter)
+    base = _MarkedAhead if is_ahead else _Marked
     return type(f"Marked{kind.__name__}", (base, kind), {})
 
 

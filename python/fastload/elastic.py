@@ -17,7 +17,8 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.auto import Auto
-from fastload.keyed import Keys
+from fastload.consumer import Maker
+from fastload.keyed import Key, Keys
 
 __all__ = ["Elastic", "is_elastic"]
 
@@ -30,6 +31,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
     """
 
     most_workers: int | None = None
+    _maker: Maker | None = None
     _keys: Keys | None = None
     _loader: Any  # a weak reference
     _index_queues: list[Any]
@@ -38,7 +40,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """Has so many workers make batches from now on, and `prefetch_factor` batches ahead for each.
 
         Batches come as they would have come, none twice. A worker that is not wanted any more hands over
-        what it has in hand, and ends; the next epoch begins with the number of now.
+        what it has in hand, and ends; the next epoch begins with the number of now. Does nothing where the
+        consumer has taken over: its dataset is not forked again.
 
         Args:
             number: How many, at least one.
@@ -52,7 +55,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
         if self.most_workers is not None and number > self.most_workers:
             msg = f"set_workers({number}): this dataset can have {self.most_workers} at most"
             raise ValueError(msg)
-        self.change(number, self._prefetch_factor * number)
+        if self._maker is None:
+            self.change(number, self._prefetch_factor * number)
         self._was_set()
 
     def set_depth(self, number: int) -> None:
@@ -67,7 +71,9 @@ class Elastic(_MultiProcessingDataLoaderIter):
             ValueError: A number of workers that somebody chose, an iterable dataset, or less than one.
         """
         self._check("set_depth")
-        self.change(self._num_workers, _at_least_one("set_depth", number))
+        number = _at_least_one("set_depth", number)
+        if self._maker is None:
+            self.change(self._num_workers, number)
         self._was_set()
 
     def change(self, workers: int, depth: int) -> None:
@@ -87,6 +93,23 @@ class Elastic(_MultiProcessingDataLoaderIter):
                 loader._workers_now = self._num_workers
         if not self._shutdown:
             self._fill()
+
+    def take_over(self) -> None:
+        """Has the consumer make the batches that no worker was asked for yet.
+
+        The workers hand over what they have in hand, and end.
+        """
+        if self._maker is not None:
+            return
+        self._maker = Maker(self)
+        self._maker.begin()
+        self._leaving += self._active
+        self._active.clear()
+        self._dismiss_idle()
+
+    def consumer_batches(self) -> int:
+        """Returns how many batches the consumer has made."""
+        return 0 if self._maker is None else self._maker.batches
 
     @abstractmethod
     def _hire(self, worker: int, among: int) -> tuple[int, Any]:
@@ -117,15 +140,27 @@ class Elastic(_MultiProcessingDataLoaderIter):
             self._active = list(self._numbers)
             self._leaving: list[int] = []
             self._ending: list[int] = []
+        if self._keys is None and self._maker is not None:
+            super(_MultiProcessingDataLoaderIter, self)._reset(loader)
+            self._maker.begin()
+            return
         if self._keys is None:
             super()._reset(loader, first_iter)
             return
         is_private = self._keys.begin(self._index_sampler)
+        self._asked: dict[int, tuple[Any, Key]] = {}
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
-        live = self._loader()
-        # not the number of now; a loader may have no length, and so no truth value
-        chosen = int((loader if live is None else live).num_workers)
+        if self._maker is not None:
+            self._shutdown_workers()  # what they were asked for in an epoch that was left early
+            super(_MultiProcessingDataLoaderIter, self)._reset(loader)
+            self._send_idx = self._rcvd_idx = 0
+            self._task_info = {}
+            self._maker.begin()
+            self._keep_schedule()
+            return
+        own = self._loader()  # whose truth would be its length, which it may not have
+        chosen = int((loader if own is None else own).num_workers)  # whatever the number of now
         self._schedule = None if is_private else self._prefetch_factor * chosen
         if first_iter:
             self._depth = self._first_depth()
@@ -162,6 +197,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
             self._fill()
 
     def _next_data(self) -> Any:
+        if self._maker is not None and not self._task_info:
+            return self._made_here(self._maker)
         try:
             return super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
@@ -169,10 +206,34 @@ class Elastic(_MultiProcessingDataLoaderIter):
                 self._dismiss_idle()
             raise
 
+    def _made_here(self, maker: Maker) -> Any:
+        """Returns the next batch, made by the consumer.
+
+        Raises:
+            StopIteration: There is none.
+        """
+        if self._keys is None:  # of an iterable dataset, whose one worker is gone
+            return maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
+        if self._ending and not self._shutdown:
+            self._dismiss_idle()
+        try:
+            indices = self._indices()
+        except StopIteration:
+            if not self._persistent_workers:
+                self._shutdown_workers()
+            raise
+        self._send_idx += 1
+        self._rcvd_idx += 1
+        self._keep_schedule()
+        return maker.make(indices, self._keys.next(indices))
+
     def _fill(self) -> None:
         """Asks for batches until as many are on their way as shall be."""
         assert self._keys is not None
         self._keep_schedule()
+        if self._maker is not None:
+            self._dismiss_idle()
+            return
         while len(self._task_info) < self._depth:
             try:
                 indices = self._indices()
@@ -180,8 +241,9 @@ class Elastic(_MultiProcessingDataLoaderIter):
                 break
             if isinstance(indices, Iterator):  # which no process can be sent
                 indices = list(indices)
-            place = self._idlest()
-            self._index_queues[place].put((self._send_idx, indices, self._keys.next(indices)))
+            place, key = self._idlest(), self._keys.next(indices)
+            self._index_queues[place].put((self._send_idx, indices, key))
+            self._asked[self._send_idx] = indices, key
             self._task_info[self._send_idx] = (place,)
             self._workers_num_tasks[place] += 1
             self._tasks_outstanding += 1

@@ -25,8 +25,12 @@ _DOES = {
     "native": "native threads make the batches; no Python runs in them",
     "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
     "threads": "Python threads of this process make the batches, with a copy of the dataset each",
+    "consumer": "batches are made in the thread that asks for them, of samples with draws of their own",
     "inline": "batches are made in the thread that asks for them",
 }
+
+
+_WHERE = {"threads": "worker threads", "consumer": "the thread that asks"}
 
 
 def explain(loader: Any) -> str:
@@ -65,7 +69,7 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
         yield "seam", _seam(loader, choice)
     if choice.change:
         yield "to make it native", choice.change
-    if choice.lane != "inline":
+    if choice.lane not in ("inline", "consumer"):
         yield "workers", _workers(loader, choice)
     if choice.lane == "native":
         yield "order", _order(loader, batched=choice.batched)
@@ -80,7 +84,7 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
 def _seam(loader: Any, choice: lanes.Choice) -> str:
     """Returns where a sample passes from native code to Python."""
     assert choice.lowered is not None
-    where = "worker threads" if choice.lane == "threads" else "worker processes"
+    where = _WHERE.get(choice.lane, "worker processes")
     for path, leaf in choice.lowered.leaves:
         if leaf.stop is not None:
             last = leaf.transforms[-1] if leaf.transforms else "decoding"

@@ -1,7 +1,7 @@
 """The lanes, and which of them a loader takes.
 
-Owns the choice and the words that explain it; runs nothing. The choice depends on what the
-loader is and where it runs, never on a timing: the same program takes the same lane each time.
+Owns the choice and the words that explain it; runs nothing. The choice depends on what the loader is, where it
+runs, and on what was learned of the cost of its samples. No sample depends on it.
 """
 
 import multiprocessing
@@ -16,6 +16,8 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
 from fastload import _lib
+from fastload.auto import Auto
+from fastload.cheap import is_cheap
 from fastload.collate.default import default_collate
 from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pack_plan import pack_plan
@@ -25,8 +27,9 @@ from fastload.collate.plan import plan
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
+from fastload.shared_state import reason_not_to_fork
 
-Lane = Literal["native", "process", "threads", "inline"]
+Lane = Literal["native", "process", "threads", "consumer", "inline"]
 
 WORKERS = ("auto", "native", "process", "threads")
 
@@ -63,6 +66,9 @@ class Choice(NamedTuple):
         seam: Whether workers finish in Python what they begin natively.
         batched: Whether a task of the native lane is a batch.
         plan: How its batches are made where they are not stacked.
+        draws: Whether making them may draw random numbers.
+        may_return: Whether the consumer may take over from worker processes.
+        here: Why the consumer makes the batches under AUTO; empty in other lanes.
     """
 
     lane: Lane
@@ -73,6 +79,9 @@ class Choice(NamedTuple):
     seam: bool = False
     batched: bool = True
     plan: Plan | None = None
+    draws: bool = True
+    may_return: bool = False
+    here: str = ""
 
     @property
     def program(self) -> _lib.Program:
@@ -131,12 +140,43 @@ def choose(loader: Any) -> Choice:
     if workers == "auto" and named != "process" and not holds_interpreter():
         why = f"{obstacle.why}, and this interpreter has no lock that threads would wait for"
         return Choice("threads", why, **rest)
+    is_auto = workers == "auto" and isinstance(loader.num_workers, Auto)
+    if is_auto and named != "process" and _is_cheap(loader, seam=seam):
+        here = "its samples cost less than handing them over, as its code shows"
+        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
+    if is_auto and (known := _no_workers(loader)) is not None:
+        here, is_news = known
+        why = f"{obstacle.why}, and {here}"
+        return Choice("consumer", why, **rest, fallback=is_news, here=here)
     if (hindrance := _no_processes(loader)) is None:
-        return Choice("process", obstacle.why, **rest)
+        return Choice("process", obstacle.why, **rest, may_return=is_auto)
     if workers == "process":
         msg = f"workers='process' cannot be: {hindrance}"
         raise ValueError(msg)
     return Choice("threads", f"{obstacle.why}, and {hindrance}", **rest, fallback=True)
+
+
+def _is_cheap(loader: Any, *, seam: bool) -> bool:
+    """Returns whether the code of a loader's dataset shows that no worker pays."""
+    return (
+        not seam
+        and loader.worker_init_fn is None  # which would not be called
+        and (_is_default(loader) or _planner(loader) is not None)
+        and is_cheap(loader.dataset)
+    )
+
+
+def _no_workers(loader: Any) -> tuple[str, bool] | None:
+    """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
+    if loader._record.why_here is not None:
+        return loader._record.why_here, False
+    if (hindrance := _no_processes(loader)) is not None:
+        return hindrance, True
+    if _start_method(loader) != "fork":
+        return None
+    things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
+    held = reason_not_to_fork(dataset=loader.dataset, **things)
+    return None if held is None else (held, True)
 
 
 def holds_interpreter() -> bool:
@@ -275,13 +315,18 @@ def _recollated(lowered: Lowered) -> str | None:
     return None
 
 
+def _start_method(loader: Any) -> str:
+    """Returns how a loader's worker processes are started."""
+    context = loader.multiprocessing_context or multiprocessing
+    method = context.get_start_method(allow_none=True)
+    return str(method or multiprocessing.get_all_start_methods()[0])
+
+
 def _no_processes(loader: Any) -> str | None:
     """Returns why worker processes cannot be started here, or None if they can."""
     if multiprocessing.current_process().daemon:
         return "this process is daemonic and may not have children"
-    context = loader.multiprocessing_context or multiprocessing
-    method = context.get_start_method(allow_none=True)
-    if (method or multiprocessing.get_all_start_methods()[0]) == "fork":
+    if _start_method(loader) == "fork":
         return None
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)

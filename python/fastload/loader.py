@@ -7,6 +7,7 @@ loaders anew from them.
 """
 
 import logging
+import operator
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -26,10 +27,14 @@ from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
 from fastload.budget import budget_bytes
+from fastload.cheap import is_cheap
 from fastload.collate import PadCollate
+from fastload.consumer import ConsumerIter
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
+from fastload.learned import Record, record_of, stays_here
 from fastload.lowering import Memo
+from fastload.lowering.seam import Seam
 from fastload.processes import UnpicklableError, iterate
 from fastload.threads import ThreadIter, Told
 from fastload.tune import Online, Profile
@@ -58,7 +63,8 @@ class Loader(DataLoader[_T_co]):
         sampler: Order of the indices, in place of `shuffle`.
         batch_sampler: Order of whole batches of indices. Of one with `remainder="mask"`, batches have
             a `sample_mask`.
-        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while it runs; what a
+        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while it runs, or for the
+            thread that asks, where samples cost less than handing them over or workers cannot make them; what a
             sample draws from torch's, numpy's and Python's generators is then keyed by (`base_seed`,
             epoch, index), and by its position where the sampler may repeat an index, in every lane but
             inline: no sample depends on the number. A number for exactly so many threads or processes,
@@ -116,6 +122,8 @@ class Loader(DataLoader[_T_co]):
     _counters: Callable[[], Mapping[str, float]] | None
     _told: bool
     _memo: Memo | None
+    _record: Record
+    _settled: tuple[lanes.Choice, tuple[Any, ...]] | None
 
     def __init__(
         self,
@@ -165,6 +173,8 @@ class Loader(DataLoader[_T_co]):
         ):  # also where a framework gives the batch sampler
             collate_fn = PadCollate()
         self._memo = None
+        self._record = record_of(dataset)
+        self._settled = None
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
             dataset,
@@ -241,7 +251,10 @@ class Loader(DataLoader[_T_co]):
         return budget_bytes(self.memory_budget)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        choice = lanes.choose(self)
+        marks = sample_mask.tells(self.batch_sampler)
+        if self.num_workers == 0 and self.workers == "auto" and self._profile is None:
+            return self._iterated_inline(marks=marks)
+        choice = self._choice()
         if self._profile is not None and self._profile_fits is None:
             self._profile_fits = compare(self._profile, self, choice)
         iterator: _BaseDataLoaderIter
@@ -249,23 +262,26 @@ class Loader(DataLoader[_T_co]):
             self.check_worker_number_rationality(choice.lane)
             self._tell_of_worker_init()
             return NativeIter(self, choice.program, batched=choice.batched)
+        if choice.lane == "consumer":
+            return self._iterated_here(choice, choice.here, is_news=choice.fallback)
         if choice.fallback:
             self._tell_of_threads(choice.why)
-        marks = sample_mask.tells(self.batch_sampler)
         if choice.lane == "inline":
-            iterator = marked(_SingleProcessDataLoaderIter, wanted=marks)(stand_in(self))
-            self._counters = _counters_of(iterator)
-            return iterator
+            return self._iterated_inline(marks=marks)
         self.check_worker_number_rationality(choice.lane)
         if marks:
             check_order(self)
         if choice.lane == "process":
             _lib.park()  # a fork then copies a process without idle threads
             try:
-                iterator = iterate(self, seam=choice.seam, marks=marks)
+                iterator = iterate(
+                    self, seam=choice.seam, marks=marks, may_return=choice.may_return
+                )
             except UnpicklableError as error:
                 if self.workers == "process" and error.__cause__ is not None:
                     raise error.__cause__ from None
+                if choice.may_return:
+                    return self._iterated_here(choice, str(error), is_news=True)
                 self._tell_of_threads(str(error))
             else:
                 self._counters = _counters_of(iterator)
@@ -274,6 +290,54 @@ class Loader(DataLoader[_T_co]):
         threads: ThreadIter = kind(self, seam=choice.seam, told=Told.of(self))
         self._counters = threads.stats
         return threads
+
+    def _choice(self) -> lanes.Choice:
+        """Returns the lane; it is not looked for again where the last one costs less than the look."""
+        order = (self.batch_sampler, self.sampler)
+        of = (
+            self.workers,
+            self.num_workers,
+            self.dataset,
+            self.collate_fn,
+            self.worker_init_fn,
+            *order,
+        )
+        if self._settled is not None:
+            choice, was = self._settled
+            if all(map(operator.is_, of, was)) and is_cheap(self.dataset):
+                return choice
+        choice = lanes.choose(self)
+        is_settled = choice.lane == "consumer" and not choice.draws
+        self._settled = (choice, of) if is_settled else None
+        return choice
+
+    def _iterated_inline(self, *, marks: bool) -> _BaseDataLoaderIter:
+        """Returns torch's own iterator, in the thread that asks."""
+        kind = marked(_SingleProcessDataLoaderIter, wanted=marks)
+        iterator: _BaseDataLoaderIter = kind(stand_in(self))
+        self._counters = _counters_of(iterator)
+        return iterator
+
+    def _iterated_here(
+        self, choice: lanes.Choice, why: str, *, is_news: bool
+    ) -> _BaseDataLoaderIter:
+        """Returns an iterator whose batches are made by the thread that takes them.
+
+        Args:
+            choice: The lane, or that of the workers that could not be started.
+            why: Why.
+            is_news: Whether workers would have been started, had they been possible.
+        """
+        if is_news and not self._told:
+            self._told = True
+            _log.warning("loading in this process: %s", why)
+        stays_here(self.dataset, why)
+        self._record.why_here = self._record.why_here or why
+        kind = marked(ConsumerIter, wanted=sample_mask.tells(self.batch_sampler))
+        changes = {"dataset": Seam(self.dataset, self._memo)} if choice.seam else {}
+        iterator: _BaseDataLoaderIter = kind(stand_in(self, **changes), draws=choice.draws)
+        self._counters = _counters_of(iterator)
+        return iterator
 
     def _tell_of_threads(self, why: str) -> None:
         """Logs, once, that threads take the place of worker processes."""
@@ -305,7 +369,7 @@ class Loader(DataLoader[_T_co]):
         lane = lane or lanes.choose(self).lane
         if lane == "process":
             super().check_worker_number_rationality()
-        elif lane != "inline":
+        elif lane not in ("inline", "consumer"):
             kind = "native" if lane == "native" else "Python"
             msg = (  # with torch's words at both ends, for which filters and tests look
                 f"This DataLoader will create {int(self.num_workers)} {kind} worker threads in total, "
@@ -343,7 +407,8 @@ class Loader(DataLoader[_T_co]):
         waits for the interpreter when it takes it back: `interpreter_wait_ms`, which each operation of
         a training step that gives it up waits, too.
 
-        The process and inline lanes count `batches`, as long as their iterator lives; on Linux and
+        The process, consumer and inline lanes count `batches`, as long as their iterator lives; the first two also
+        `consumer_batches`, those that the thread made which takes them. On Linux and
         macOS the process lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
         `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's; `ahead_bytes`
         of batches at work, estimated, or waiting, `held_tasks` that `memory_budget` keeps from the workers,
@@ -385,6 +450,8 @@ class Loader(DataLoader[_T_co]):
             "_iterator": None,
             "_counters": None,
             "_memo": None,
+            "_record": None,
+            "_settled": None,
             "_tuner": None,
             "_workers_now": None,
         }
@@ -392,6 +459,7 @@ class Loader(DataLoader[_T_co]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the attributes; AUTO takes the number of this machine."""
         self.__dict__.update(state)
+        self._record = record_of(self.dataset)
         if isinstance(self.num_workers, Auto):
             self.num_workers = resolve(self.num_workers, self.dataset, self._found_workers)
 
@@ -405,6 +473,9 @@ def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, flo
         if counted is None:
             return {}
         memory = counted.memory() if hasattr(counted, "memory") else {}
-        return {"batches": counted._num_yielded, **memory}
+        counts = {"batches": counted._num_yielded}
+        if hasattr(counted, "consumer_batches"):
+            counts["consumer_batches"] = counted.consumer_batches()
+        return {**counts, **memory}
 
     return counters

@@ -18,13 +18,16 @@ from fastload.processes.context import UnpicklableError
 __all__ = ["UnpicklableError", "iterate"]
 
 
-def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoaderIter:
+def iterate(
+    loader: Any, *, seam: bool, marks: bool, may_return: bool
+) -> _MultiProcessingDataLoaderIter:
     """Starts worker processes for a loader; where there is no link of ours, with torch's queues.
 
     Args:
         loader: The loader.
         seam: Whether its samples begin natively.
         marks: Whether each batch has a mask of the samples that count.
+        may_return: Whether the consumer may make batches itself, if workers cannot or do not pay.
 
     Raises:
         UnpicklableError: Workers have to be given something that does not pickle; none was started.
@@ -34,7 +37,7 @@ def iterate(loader: Any, *, seam: bool, marks: bool) -> _MultiProcessingDataLoad
     if sys.platform in ("linux", "darwin"):
         from fastload.processes.iterator import ProcessIter
 
-        iterator = marked(ProcessIter, wanted=marks)(loader, **changes)
+        iterator = marked(ProcessIter, wanted=marks)(loader, may_return=may_return, **changes)
     else:
         kind = marked(_MultiProcessingDataLoaderIter, wanted=marks)
         iterator = kind(stand_in(loader, **changes))

@@ -78,7 +78,8 @@ class Arrival:
             self._copying.wait()
         try:
             self._data = self._letter.load()
-        except Exception:
+        except Exception as error:
             self._fail(f"while a batch of {self._whose} was unpickled")
+            self._data.why_return = str(error)
         self._letter = self._copying = None
         return self._data

@@ -4,8 +4,10 @@ Owns what a worker has in hand: to say of an error which sample it was, to seed 
 are keyed, and to tell what a batch took. Refuses to change an error: the note travels beside it.
 """
 
+import functools
 import pickle
 import queue
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +19,15 @@ from fastload import _lib, keyed
 from fastload.cost import Watch
 from fastload.processes import culprit
 from fastload.processes.failures import samples
-from fastload.processes.pickling import dumps, dumps_small
+from fastload.processes.pickling import WholePickler, dumps, dumps_small
 
 __all__ = ["Connection"]
+
+_ONLY_HERE = re.compile(
+    r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
+    r"|functions with out=\.\.\. arguments don't support automatic differentiation"
+)
+"""What torch says where a forked process uses a device that its parent has used, and of graphs in workers."""
 
 
 class Connection:
@@ -28,9 +36,13 @@ class Connection:
     Args:
         link: The worker's end.
         loop: The arguments of torch's worker loop, by name.
+        may_return: Whether the consumer makes the batches that cannot be handed over as they are.
     """
 
-    def __init__(self, link: _lib.WorkerLink, loop: Mapping[str, Any]) -> None:
+    def __init__(
+        self, link: _lib.WorkerLink, loop: Mapping[str, Any], *, may_return: bool = False
+    ) -> None:
+        self._may_return = may_return
         self._link = link
         self._worker = loop.get("worker_id", 0)
         self._auto_collation = bool(loop.get("auto_collation"))
@@ -73,10 +85,17 @@ class Connection:
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
+            if self._may_return and (found := _ONLY_HERE.search(data.exc_msg)):
+                data.why_return = found[0]  # type: ignore[attr-defined]
         head = seq, self._watch.lap()
+        pickler = WholePickler if self._may_return else None
         try:
             small = dumps_small(head, data)
-            letter = dumps(head, data, memory=self._link) if small is None else (small, [])
+            letter = (
+                dumps(head, data, memory=self._link, pickler=pickler)
+                if small is None
+                else (small, [])
+            )
         except Exception as error:
             letter = dumps(head, self._refused(data, error), memory=self._link)
         self._link.send(*letter)
@@ -98,9 +117,12 @@ class Connection:
             words = f"an exception that does not pickle: {data.exc_msg}"
             info = (RuntimeError, RuntimeError(words), None)
             return _wrapped(info, f"in DataLoader worker process {self._worker}")
-        culprit.name(error, data, "batch")
+        pickler = WholePickler if self._may_return else None
+        culprit.name(error, data, "batch", functools.partial(dumps, pickler=pickler))
         wrapped = _wrapped(sys.exc_info(), f"in DataLoader worker process {self._worker}")
         wrapped.note = self._note()  # type: ignore[attr-defined]
+        if self._may_return:
+            wrapped.why_return = str(error)  # type: ignore[attr-defined]
         return wrapped
 
     def _note(self) -> str:

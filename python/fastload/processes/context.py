@@ -38,6 +38,7 @@ class Context:
         real: The start method's own context, or the module that stands for the default one.
         admission: Lets tasks in.
         starts_more: Whether workers are started later, too; they get what the first ones got.
+        may_return: Whether the consumer makes the batches that workers cannot hand over as they are.
 
     Attributes:
         links: The links to the processes.
@@ -45,13 +46,21 @@ class Context:
         look_s: Seconds between two looks for processes whose end nobody tells; infinite if there are none.
     """
 
-    def __init__(self, real: Any, admission: Admission, *, starts_more: bool = False) -> None:
+    def __init__(
+        self,
+        real: Any,
+        admission: Admission,
+        *,
+        starts_more: bool = False,
+        may_return: bool = False,
+    ) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
         self.look_s = math.inf
         self._admission = admission
         self._real = real
         self._starts_more = starts_more
+        self._may_return = may_return
         self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
@@ -68,7 +77,7 @@ class Context:
             return self._results
         self._close_end()
         place, descriptor = self.links.open()
-        self._end = End(descriptor)
+        self._end = End(descriptor, may_return=self._may_return)
         self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
         return self.tasks[place]
 
@@ -195,16 +204,19 @@ class End:
 
     Args:
         descriptor: The descriptor, in this process.
+        may_return: Whether the consumer makes the batches that cannot be handed over as they are.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, may_return: bool) -> None:
         self.descriptor = descriptor
+        self.may_return = may_return
 
     def __getstate__(self) -> Any:
-        return DupFd(self.descriptor)
+        return DupFd(self.descriptor), self.may_return
 
     def __setstate__(self, state: Any) -> None:
-        self.descriptor = state.detach()
+        descriptor, self.may_return = state
+        self.descriptor = descriptor.detach()
         os.set_inheritable(self.descriptor, False)
 
 

@@ -63,7 +63,7 @@ def run(
         args = tuple(_given(image, arg) for arg in args)
         image.values.clear()  # so that the arguments alone hold them
     named = inspect.signature(target).bind(*args).arguments
-    connection = Connection(link, named)
+    connection = Connection(link, named, may_return=end.may_return)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))
 

@@ -6,6 +6,7 @@ is copied while the training goes on with that batch: torch's iterator stores it
 """
 
 import contextlib
+import logging
 import math
 import os
 import time
@@ -21,7 +22,10 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
 from fastload import _lib
 from fastload._iterators import stand_in
+from fastload.consumer import Maker
 from fastload.elastic import is_elastic
+from fastload.evidence import Evidence
+from fastload.learned import stays_here
 from fastload.paced import Paced
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
@@ -30,6 +34,8 @@ from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
 
 __all__ = ["ProcessIter"]
+
+_log = logging.getLogger("fastload")
 
 _END_S = 0.5
 """Seconds that a worker has to end when it is told to."""
@@ -41,13 +47,26 @@ class ProcessIter(Paced):
     Args:
         loader: The loader.
         allocate: Makes the memory that batches are copied to where they are to be page-locked.
+        may_return: Whether the consumer may make batches itself, if workers cannot or do not pay.
         **changes: Attributes of it that are others for its workers.
     """
 
     _kind = "worker processes"
     _workers: list[Any]
 
-    def __init__(self, loader: Any, *, allocate: Allocate = page_locked, **changes: Any) -> None:
+    def __init__(
+        self,
+        loader: Any,
+        *,
+        allocate: Allocate = page_locked,
+        may_return: bool = False,
+        **changes: Any,
+    ) -> None:
+        began_s = time.perf_counter()
+        self._may_return = may_return
+        self._evidence: Evidence | None = None
+        if may_return and loader._profile is None and loader.worker_init_fn is None:
+            self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
         self._loader = weakref.ref(loader)
         self._allocate = allocate
         self._is_started = False
@@ -60,7 +79,9 @@ class ProcessIter(Paced):
         first = budget if is_asked else budget // max(1, int(loader.num_workers))
         self._admission = Admission(budget, first)
         real = loader.multiprocessing_context or torch.multiprocessing
-        self._context = Context(real, self._admission, starts_more=is_elastic(loader))
+        self._context = Context(
+            real, self._admission, starts_more=is_elastic(loader), may_return=may_return
+        )
         self._links = self._context.links
         self._failures = Failures()
         self._events: deque[tuple[int, Arrival | None]] = deque()
@@ -73,6 +94,8 @@ class ProcessIter(Paced):
         for place, process in enumerate(self._workers):
             self._context.watch(place, process)
         self._is_started = True
+        if self._evidence is not None:
+            self._evidence.started(time.perf_counter() - began_s)
 
     @property
     def _pin_memory(self) -> bool:
@@ -89,6 +112,50 @@ class ProcessIter(Paced):
             signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
+
+    def __next__(self) -> Any:
+        """Returns the next batch."""
+        evidence = self._evidence
+        if evidence is None:
+            return super().__next__()
+        began_s = time.perf_counter()
+        try:
+            batch = super().__next__()
+        except StopIteration:
+            if not self._persistent_workers and (why := evidence.ended()) is not None:
+                self._evidence = None
+                self._note_here(why)
+            raise
+        why = evidence.taken(time.perf_counter() - began_s)
+        if why is not None and self._keys is not None:
+            self._return(why, logging.INFO)
+        return batch
+
+    def _was_set(self) -> None:
+        self._evidence = None  # somebody wants workers
+        super()._was_set()
+
+    def take_over(self) -> None:
+        """Has the consumer make the batches that no worker was asked for yet."""
+        if self._tuner is not None:
+            self._tuner.pause(self)
+            self._tuner = self._goal = None
+        self._evidence = None
+        super().take_over()
+
+    def _return(self, why: str, level: int) -> None:
+        """Has the consumer take over, and says why."""
+        if self._maker is None:
+            self._note_here(why, level)
+            self.take_over()
+
+    def _note_here(self, why: str, level: int = logging.INFO) -> None:
+        """Keeps for other iterators that the samples are made in this process."""
+        _log.log(level, "loading in this process from here on: %s", why)
+        loader = self._loader()
+        if loader is not None:
+            stays_here(loader.dataset, why)
+            loader._record.why_here = why
 
     def _hire(self, worker: int, among: int) -> tuple[int, Any]:
         _lib.park()  # a fork then copies a process without idle threads
@@ -180,6 +247,8 @@ class ProcessIter(Paced):
             tasks = self._context.tasks[place]
             arrival = Arrival(tasks.worker, *letter, self._allocate if self._pins else None)
             self._pace.made(arrival.cost)
+            if self._evidence is not None and isinstance(arrival.seq, int):
+                self._evidence.made(arrival.cost)
             self._pace.weighed(arrival.size)
             tasks.in_hand.pop(arrival.seq, None)
             if not self._admission.came(arrival.seq, arrival.size):
@@ -202,6 +271,15 @@ class ProcessIter(Paced):
     def _process_data(self, arrival: Any, *rest: Any) -> Any:
         self._admission.taken(arrival.size)
         data = arrival.open()
+        asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
+        why = getattr(data, "why_return", None) if isinstance(data, ExceptionWrapper) else None
+        if why is not None and self._may_return:
+            if asked is None:
+                return self._repeated_here(why)
+            self._return(why, logging.WARNING)
+            super()._process_data(None, *rest)  # type: ignore[no-untyped-call]
+            assert self._maker is not None
+            return self._maker.make(*asked)
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
             data = super()._process_data(data, *rest)  # type: ignore[no-untyped-call]
@@ -210,6 +288,20 @@ class ProcessIter(Paced):
                 error.add_note(note)
             raise
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
+
+    def _repeated_here(self, why: str) -> Any:
+        """Iterates an iterable dataset here, as its one worker did, and returns the batch that it failed to send."""
+        self._note_here(why, logging.WARNING)
+        self._evidence = None
+        self._end_workers()
+        self._shutdown_workers()
+        self._task_info = {}
+        self._maker = maker = Maker(self)
+        maker.begin()
+        for _ in range(self._num_yielded):
+            maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
+        maker.batches = 0
+        return self._made_here(maker)
 
     def _fail(self, place: int) -> None:
         """Ends all workers, because one is gone, and says so; with it, of others that are gone."""

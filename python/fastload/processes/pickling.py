@@ -21,7 +21,7 @@ import torch.multiprocessing  # registers torch's reductions with ForkingPickler
 from fastload import _lib
 from fastload.cost import Cost
 
-__all__ = ["SMALL", "Memory", "Pickler", "dumps", "dumps_small", "loads"]
+__all__ = ["SMALL", "Memory", "Pickler", "WholePickler", "dumps", "dumps_small", "loads"]
 
 SMALL = 4096
 """Memory of fewer bytes is part of the pickle."""
@@ -227,6 +227,25 @@ class Pickler(ForkingPickler):
 
     def _part(self, address: int, length: int) -> Any:
         return None if self._memory is None or not length else self._memory.part(address, length)
+
+
+class WholePickler(Pickler):
+    """Refuses tensors that would be something else on the other side: without their graph, or another's memory."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Returns how tensors, storages and arrays are pickled.
+
+        Raises:
+            RuntimeError: A tensor that requires grad, or lies on a device.
+        """
+        if isinstance(obj, torch.Tensor):
+            if obj.requires_grad:
+                msg = "a tensor that requires grad is part of a graph in the process that made it"
+                raise RuntimeError(msg)
+            if obj.device.type not in ("cpu", "meta"):
+                msg = f"a tensor on {obj.device} belongs to the process that made it"
+                raise RuntimeError(msg)
+        return super().reducer_override(obj)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

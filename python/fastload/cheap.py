@@ -1,0 +1,278 @@
+"""Code whose samples surely cost less than handing them over: it only takes what lies in memory.
+
+Reads the compiled code of `__getitem__`, or of the `__iter__` of an iterable dataset, and runs nothing of the
+user's. Such code has data in memory behind its names, calls nothing but known quick functions, and has no loop
+but the one that yields. So it draws nothing, opens nothing and keeps nothing. Refuses whatever it does not know:
+then a worker measures the cost.
+"""
+
+import builtins
+import dis
+import functools
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, Subset, TensorDataset
+
+__all__ = ["is_cheap"]
+
+_ROW_BYTES = 1 << 17
+"""A sample that takes more is left to be measured: one pass over it takes tens of microseconds."""
+_ROW_ENTRIES = 1_000
+"""The same for entries of a list, which are objects."""
+_DEPTH = 4
+_ALL = 100_000
+"""Every entry of a list up to this length is looked at; in longer ones some are."""
+
+_NUMBERS = {int, float, complex, bool, str, bytes, type(None), range, slice, torch.dtype}
+_FUNCTIONS = {
+    builtins: "abs bool bytes dict divmod float frozenset int iter len list max min range reversed round slice "
+    "str sum tuple zip enumerate",
+    torch: "as_tensor from_numpy tensor",
+    np: "array asarray ascontiguousarray",
+}
+_QUICK = {
+    id(getattr(module, name)) for module, names in _FUNCTIONS.items() for name in names.split()
+}
+_TAKEN = frozenset(
+    [
+        "T",
+        "astype",
+        "bfloat16",
+        "bool",
+        "byte",
+        "clone",
+        "contiguous",
+        "copy",
+        "detach",
+        "dim",
+        "double",
+        "dtype",
+        "flatten",
+        "float",
+        "half",
+        "int",
+        "item",
+        "long",
+        "ndim",
+        "numel",
+        "numpy",
+        "permute",
+        "reshape",
+        "shape",
+        "short",
+        "size",
+        "squeeze",
+        "swapaxes",
+        "tolist",
+        "transpose",
+        "unsqueeze",
+        "view",
+        "count",
+        "endswith",
+        "get",
+        "index",
+        "items",
+        "join",
+        "keys",
+        "lower",
+        "rstrip",
+        "lstrip",
+        "split",
+        "startswith",
+        "strip",
+        "upper",
+        "values",
+    ]
+)
+"""Attributes of arrays, tensors, text and containers that are quick, whichever of them has it."""
+_OF_MODULES = frozenset(
+    [
+        "as_tensor",
+        "from_numpy",
+        "tensor",
+        "array",
+        "asarray",
+        "ascontiguousarray",
+        "bfloat16",
+        "bool",
+        "bool_",
+        "float",
+        "float16",
+        "float32",
+        "float64",
+        "half",
+        "int",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "long",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+    ]
+)
+"""Attributes of the modules torch and numpy that are."""
+
+_LOOPS = (
+    "FOR_ITER",
+    "JUMP_BACKWARD",
+    "POP_JUMP_BACKWARD",
+    "YIELD",
+    "RETURN_GENERATOR",
+    "GEN_START",
+)
+_REFUSED = (
+    *(
+        "SEND",
+        "AWAIT",
+        "ASYNC",
+        "WITH",
+        "IMPORT",
+        "SETUP",
+        "DELETE",
+        "RAISE",
+        "SUPER",
+        "BUILD_CLASS",
+    ),
+    *("STORE_ATTR", "STORE_GLOBAL", "STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF", "STORE_NAME"),
+    *("MAKE_FUNCTION", "CALL_FUNCTION_EX", "LOAD_NAME", "MATCH_CLASS", "PRINT_EXPR"),
+)
+"""Parts of the names of instructions that such code has not; and those that only a stream has."""
+_OF_STREAMS = {
+    "PUSH_EXC_INFO",
+    "CHECK_EXC_MATCH",
+    "RERAISE",
+}  # which the compiler adds to generators
+
+
+def is_cheap(dataset: Any) -> bool:
+    """Returns whether samples of a dataset are taken from memory, by code that can be read."""
+    kind = type(dataset)
+    if kind in (list, tuple, range, dict):
+        return _is_memory(dataset)
+    if kind is Subset and "__getitem__" in vars(Subset):
+        return _is_memory(dataset.indices) and is_cheap(dataset.dataset)
+    if kind is TensorDataset:
+        return all(map(_is_memory, dataset.tensors))
+    attributes = getattr(dataset, "__dict__", None)
+    if type(attributes) is not dict or not all(map(_is_plain, kind.__mro__)):
+        return False
+    is_stream = issubclass(kind, IterableDataset)
+    method = _found(kind, "__iter__" if is_stream else "__getitem__")
+    if type(method) is not types.FunctionType or _found(kind, "__getitems__") is not None:
+        return False
+    return _takes_only(method.__code__, is_stream=is_stream) and all(
+        map(_is_known, _meanings(method, kind, attributes))
+    )
+
+
+def _is_plain(kind: type) -> bool:
+    """Returns whether attributes of a class's instances are what is stored."""
+    if kind is object or kind.__module__ in ("torch.utils.data.dataset", "typing", "abc"):
+        return True
+    return {"__getattr__", "__getattribute__"}.isdisjoint(vars(kind))
+
+
+def _found(kind: type, name: str) -> Any:
+    """Returns what a class has by a name, as it is stored."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+
+
+@functools.lru_cache(maxsize=256)
+def _takes_only(code: types.CodeType, *, is_stream: bool) -> bool:
+    """Returns whether code has no instruction that may keep, open, or go on for long."""
+    if any(type(constant) is types.CodeType for constant in code.co_consts):
+        return False
+    loops = 0
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if any(part in name for part in _LOOPS):
+            loops += name.startswith("FOR_ITER")
+            if not is_stream or loops > 1:
+                return False
+        elif (
+            any(part in name for part in _REFUSED)
+            or (not is_stream and ("EXC" in name or "RERAISE" in name))
+            or (name == "BINARY_OP" and ("**" in instruction.argrepr or "@" in instruction.argrepr))
+        ):
+            return False
+    return True
+
+
+def _meanings(method: types.FunctionType, kind: type, attributes: dict[str, Any]) -> Iterator[Any]:
+    """Yields everything that the names of a method may stand for: of the dataset, of its module, of values."""
+    for cell in method.__closure__ or ():
+        yield cell.cell_contents if _is_filled(cell) else _NOTHING
+    for name in method.__code__.co_names:
+        meant = [where[name] for where in (attributes, method.__globals__) if name in where]
+        if (of_class := _found(kind, name)) is not None:
+            meant.append(of_class)
+        if not meant and hasattr(builtins, name):
+            meant.append(getattr(builtins, name))
+        if meant and name not in _TAKEN:
+            yield from meant
+        elif name in _TAKEN or name in _OF_MODULES:
+            yield from (each for each in meant if not _is_named(each, name))
+        else:
+            yield _NOTHING
+
+
+def _is_named(value: Any, name: str) -> bool:
+    return value is getattr(builtins, name, _NOTHING)
+
+
+_NOTHING = object()
+"""Stands for what nothing is known of."""
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _is_known(value: Any) -> bool:
+    return value is np or value is torch or id(value) in _QUICK or _is_memory(value)
+
+
+def _is_memory(value: Any, depth: int = 0) -> bool:
+    """Returns whether a value is data in memory, whose rows are small."""
+    kind = type(value)
+    if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
+        return True
+    if kind is torch.Tensor:
+        is_plain = value.device.type == "cpu" and value.layout is torch.strided
+        return bool(is_plain and not value.requires_grad) and _is_small(value, value.nbytes)
+    if kind is np.ndarray:
+        return not value.dtype.hasobject and _is_small(value, value.nbytes)
+    if kind not in (list, tuple, dict) or depth == _DEPTH or (depth and len(value) > _ROW_ENTRIES):
+        return False
+    entries = value.values() if kind is dict else value
+    if kind is not dict and len(value) > _ALL:
+        entries = value[:: len(value) // _ALL]
+    if kind is dict and len(value) > _ALL:
+        return False
+    kinds = set(map(type, entries))
+    if kinds <= _NUMBERS:
+        return True
+    return all(_is_memory(entry, depth + 1) for entry in _some(list(entries), len(kinds)))
+
+
+def _some(entries: list[Any], kinds: int) -> list[Any]:
+    """Returns entries that stand for all: if they are of one kind a few, else all."""
+    few = 64
+    return entries if kinds > 1 or len(entries) <= few else entries[:: len(entries) // few]
+
+
+def _is_small(array: Any, size: int) -> bool:
+    """Returns whether a row of an array, or an array without rows, is small."""
+    rows = array.shape[0] if array.ndim > 1 or size > _ROW_BYTES else 1
+    return bool(size <= _ROW_BYTES * max(1, rows))

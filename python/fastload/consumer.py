@@ -1,0 +1,195 @@
+"""`ConsumerIter`: batches made in the thread that asks for them, from the dataset itself.
+
+Under AUTO, where that costs less than handing batches over, or where workers cannot. Owns the making of one batch:
+its draws are those that a worker would make, and the generators of the process are afterwards what they were.
+Takes indices from the sampler when the process lane would, so that no order depends on where samples are made.
+"""
+
+import random
+from collections import deque
+from typing import Any
+
+import numpy as np
+import torch
+from torch._C._autograd import _profiler_enabled
+from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
+from torch.utils.data._utils import pin_memory
+from torch.utils.data._utils.worker import _generate_state
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+
+from fastload import keyed
+from fastload.keyed import Key, Keys
+from fastload.sampler import is_private
+
+__all__ = ["ConsumerIter", "Maker"]
+
+_PIPES = (IterDataPipe, MapDataPipe)
+
+
+class Maker:
+    """Makes batches of an iterator's dataset.
+
+    Args:
+        iterator: One of torch's, from which the dataset and the collation are taken.
+        draws: Whether samples or collation may draw random numbers.
+
+    Attributes:
+        batches: How many it has made.
+    """
+
+    def __init__(self, iterator: Any, *, draws: bool = True) -> None:
+        self._is_map = iterator._dataset_kind == _DatasetKind.Map
+        self._is_listed = iterator._auto_collation and self._is_map
+        dataset = iterator._dataset
+        self._takes_lists = self._is_listed and bool(getattr(dataset, "__getitems__", None))
+        self._draws = draws
+        self._pins = iterator._pin_memory
+        self._device = iterator._pin_memory_device
+        self._streams = _Streams(int(iterator._base_seed)) if draws and not self._is_map else None
+        self._arguments = (
+            iterator._dataset_kind,
+            dataset,
+            iterator._auto_collation,
+            iterator._collate_fn,
+            iterator._drop_last,
+        )
+        self._fetcher: Any = None
+        self.batches = 0
+
+    def begin(self) -> None:
+        """Begins an epoch: an iterable dataset is iterated anew, as by a worker."""
+        if self._streams is None:
+            self._fetcher = self._new_fetcher()
+            return
+        with keyed.borrowed(), self._streams:
+            self._fetcher = self._new_fetcher()
+
+    def _new_fetcher(self) -> Any:
+        return _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
+
+    def make(self, indices: Any, key: Key | None) -> Any:
+        """Returns a batch.
+
+        Args:
+            indices: What the sampler gave for it.
+            key: What its samples are keyed by; None for those of an iterable dataset.
+
+        Raises:
+            StopIteration: The iterable dataset is at its end.
+        """
+        batch = self._made(indices, key) if self._draws else self._fetcher.fetch(indices)
+        self.batches += 1
+        return pin_memory.pin_memory(batch, self._device) if self._pins else batch  # type: ignore[no-untyped-call]
+
+    def _made(self, indices: Any, key: Key | None) -> Any:
+        with keyed.borrowed():
+            if self._streams is not None:
+                with self._streams:
+                    return self._fetcher.fetch(indices)
+            assert key is not None  # of a map-style dataset
+            if not self._is_listed:
+                keyed.begin_sample(key, indices)
+            elif self._takes_lists:
+                keyed.begin_batch(key)
+            else:
+                indices = keyed.follow(indices, key)
+            return self._fetcher.fetch(indices)
+
+
+class _Streams:
+    """The generators of torch's first worker, for an iterable dataset that is iterated here.
+
+    Args:
+        base_seed: The iterator's.
+    """
+
+    def __init__(self, base_seed: int) -> None:
+        self._torch = torch.Generator().manual_seed(base_seed).get_state()
+        numpys = np.random.RandomState(np.random.MT19937())
+        numpys.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
+        self._numpy = numpys.get_state(legacy=False)
+        self._python = random.Random(base_seed).getstate()
+
+    def __enter__(self) -> None:
+        torch.set_rng_state(self._torch)
+        np.random.set_state(self._numpy)
+        random.setstate(self._python)
+
+    def __exit__(self, *_: object) -> None:
+        self._torch = torch.get_rng_state()
+        self._numpy = np.random.get_state(legacy=False)
+        self._python = random.getstate()
+
+
+class ConsumerIter(_BaseDataLoaderIter):
+    """Batches made when they are asked for, of keyed samples.
+
+    Args:
+        loader: The loader.
+        draws: Whether samples or collation may draw random numbers.
+    """
+
+    def __init__(self, loader: Any, *, draws: bool) -> None:
+        super().__init__(loader)
+        self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
+        self._keys: Keys | None = None
+        if self._dataset_kind == _DatasetKind.Map and draws:
+            self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
+        self._most_ahead = int(loader.prefetch_factor) * int(loader.num_workers)
+        if isinstance(self._dataset, _PIPES):
+            graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
+        self._maker = Maker(self, draws=draws)
+        self._reset(loader, first_iter=True)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        super()._reset(loader, first_iter)
+        # once an order has begun of which nobody can tell when it is drawn, it is asked as batches are
+        self._is_private = self._dataset_kind == _DatasetKind.Iterable or (
+            is_private(self._index_sampler, batched=self._auto_collation)
+        )
+        if self._keys is not None:
+            self._keys.begin(self._index_sampler)
+        self._ahead = 1 if self._is_private else self._most_ahead
+        self._waiting: deque[Any] = deque()
+        self._is_exhausted = False
+        self._send_idx = self._rcvd_idx = 0
+        self._maker.begin()
+        self._pull()
+
+    def _pull(self) -> None:
+        """Takes the indices from the sampler that workers would have been asked for by now."""
+        while not self._is_exhausted and len(self._waiting) < self._ahead:
+            try:
+                self._waiting.append(self._next_index())  # type: ignore[no-untyped-call]
+            except StopIteration:
+                self._is_exhausted = True
+
+    def _next_data(self) -> Any:
+        if self._waiting:
+            indices = self._waiting.popleft()
+        elif self._is_private and not self._is_exhausted:
+            indices = self._next_index()  # type: ignore[no-untyped-call]
+        else:
+            raise StopIteration
+        self._send_idx += 1
+        self._rcvd_idx += 1
+        if not self._is_private:
+            self._pull()
+        return self._maker.make(indices, self._keys.next(indices) if self._keys else None)
+
+    def _shutdown_workers(self) -> None:
+        """Forgets what is ahead; the iterator is at its end then."""
+        self._waiting.clear()
+        self._is_exhausted = True
+
+    def consumer_batches(self) -> int:
+        """Returns how many batches the thread that asks has made."""
+        return self._maker.batches
+
+    def __next__(self) -> Any:
+        """Returns the next batch, without torch's record for profilers while none runs."""
+        if _profiler_enabled() or self._IterableDataset_len_called is not None:
+            return super().__next__()
+        batch = self._next_data()
+        self._num_yielded += 1
+        return batch

@@ -1,0 +1,221 @@
+"""What a dataset holds that a forked worker would share, or would find dead: files, connections, iterators, locks.
+
+A forked process has the parent's open files with the parent's position in them: two that read get each other's
+bytes. A generator or a connection goes on in both from the same point; a thread, and a lock that it would
+release, are not there at all. Looks into attributes and short containers; calls nothing of the user's.
+"""
+
+import functools
+import io
+import logging
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+__all__ = ["reason_not_to_fork"]
+
+_MANY = 10_000
+_LONG = 1_000
+"""Containers of more entries are looked into no further."""
+
+_FILE: Any = io.IOBase.__base__
+_IN_MEMORY = (io.BytesIO, io.StringIO)
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_LEFT = {int, float, complex, bool, str, bytes, type(None), type, range, slice}
+_HANDLES = {
+    "av": "a video",
+    "decord": "a video",
+    "duckdb": "a database",
+    "h5py": "an HDF5 file",
+    "lmdb": "a database",
+    "multiprocessing": "a process or a connection to one",
+    "netCDF4": "a netCDF file",
+    "psycopg2": "a database",
+    "rasterio": "a raster file",
+    "redis": "a connection",
+    "socket": "a connection",
+    "soundfile": "a sound file",
+    "sqlite3": "a database",
+    "subprocess": "a process",
+    "tables": "an HDF5 file",
+    "tarfile": "an archive",
+    "wave": "a sound file",
+    "zipfile": "an archive",
+}
+"""Libraries, and what they open."""
+_CLASSES = frozenset(
+    [
+        "Connection",
+        "Cursor",
+        "Container",
+        "Dataset",
+        "DatasetReader",
+        "Environment",
+        "File",
+        "Group",
+        "InputContainer",
+        "Pool",
+        "Popen",
+        "Process",
+        "DuckDBPyConnection",
+        "Redis",
+        "SoundFile",
+        "Transaction",
+        "TarFile",
+        "VideoReader",
+        "Wave_read",
+        "ZipFile",
+        "socket",
+        "connection",
+        "cursor",
+    ]
+)
+"""Classes of those that are open as long as they live, unless they say that they were closed."""
+
+
+def reason_not_to_fork(**things: Any) -> str | None:
+    """Returns what is held that a forked process must not share, with the path to it; None if nothing.
+
+    Args:
+        **things: What workers would be given, by name.
+    """
+    met = set[int]()
+    waiting = [(thing, name) for name, thing in reversed(things.items())]
+    while waiting and len(met) < _MANY:
+        thing, path = waiting.pop()
+        if type(thing) in _LEFT or id(thing) in met:
+            continue
+        met.add(id(thing))
+        if _is_everybodys(thing):
+            continue
+        if (what := _hazard(thing)) is not None:
+            return f"{path} is {what}"
+        waiting.extend(_parts(thing, path))
+    return None
+
+
+def _is_everybodys(thing: Any) -> bool:
+    """Returns whether an object is the process's own: a logger, or a standard stream."""
+    streams = sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__
+    return logging.Logger in type(thing).__mro__ or any(thing is stream for stream in streams)
+
+
+def _hazard(thing: Any) -> str | None:
+    """Returns what is shared about one object, or None."""
+    kind = type(thing)
+    mro = kind.__mro__
+    if kind in (torch.Tensor, torch.nn.Parameter):
+        is_near = thing.device.type in ("cpu", "meta")
+        return None if is_near else f"a tensor on {thing.device}, which a forked process cannot use"
+    if _FILE in mro:
+        if any(each in mro for each in _IN_MEMORY):
+            return None
+        return None if _is_closed(thing) else "an open file, whose position workers would share"
+    if kind is types.GeneratorType:
+        return (
+            None
+            if thing.gi_frame is None
+            else "a generator, of which each worker would have a copy"
+        )
+    if kind in _LOCKS:
+        return "a lock that is held" if _is_held(thing) else None
+    if threading.Thread in mro:
+        alive = threading.Thread.is_alive(thing)
+        return "a thread, which a forked process does not have" if alive else None
+    if ThreadPoolExecutor in mro:
+        started = vars(thing).get("_threads")
+        return "a pool of threads, which a forked process does not have" if started else None
+    if _is_iterator(kind):
+        return "an iterator, of which each worker would have a copy"
+    return _opened(thing)
+
+
+def _opened(thing: Any) -> str | None:
+    """Returns what a library has opened behind an object."""
+    for each in type(thing).__mro__:
+        library = each.__module__.lstrip("_").partition(".")[0]
+        if each is getattr(sys.modules.get("lmdb"), each.__name__, None):
+            library = "lmdb"  # whose classes say that they are Python's own
+        if library in _HANDLES and each.__name__ in _CLASSES:
+            return None if _is_left_closed(thing) else f"{_HANDLES[library]} that is open"
+    return None
+
+
+def _is_left_closed(thing: Any) -> bool:
+    """Returns whether an archive was closed, or an HDF5 object's file."""
+    attributes = _attributes(thing)
+    if "fp" in attributes:  # a zip file's
+        return attributes["fp"] is None
+    if attributes.get("closed") is True:  # a tar file's
+        return True
+    identity = attributes.get("_id")
+    return identity is not None and type(identity).__module__.startswith("h5py.") and not identity
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    """Returns an object's attributes as they are stored."""
+    try:
+        attributes = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        return {}
+    return attributes if type(attributes) is dict else {}
+
+
+def _is_closed(file: Any) -> bool:
+    """Returns whether a file is closed, as the class of the library says."""
+    for each in type(file).__mro__:
+        if each.__module__ in ("_io", "io") and "closed" in vars(each):
+            return bool(vars(each)["closed"].__get__(file))
+    return False
+
+
+def _is_held(lock: Any) -> bool:
+    if not lock.acquire(blocking=False):
+        return True
+    lock.release()
+    return bool(getattr(lock, "_is_owned", bool)())  # an RLock lets its own thread in
+
+
+def _is_iterator(kind: type) -> bool:
+    """Returns whether objects of a class are iterators of Python's own."""
+    return kind.__module__ in ("builtins", "itertools", "_csv") and "__next__" in vars(kind)
+
+
+def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Yields what hangs on an object, with its path."""
+    kind = type(thing)
+    if kind is types.MethodType:
+        yield thing.__self__, f"{path}.__self__"
+    elif kind is types.FunctionType:
+        for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
+            try:
+                yield cell.cell_contents, f"{path}'s {name}"
+            except ValueError:  # it is not filled yet
+                continue
+    elif kind in (list, tuple, set, frozenset):
+        yield from ((each, f"{path}[{n}]") for n, each in zip(range(_LONG), thing, strict=False))
+    elif kind is dict:
+        items = zip(range(_LONG), list(thing.items()), strict=False)
+        yield from (
+            (value, f"{path}[{key!r}]" if type(key) in _LEFT else path) for _, (key, value) in items
+        )
+    elif kind is functools.partial:
+        yield from ((thing.func, path), (thing.args, path), (thing.keywords, path))
+    elif not issubclass(kind, types.ModuleType | type):
+        attributes = _attributes(thing)
+        if attributes:
+            yield from ((value, f"{path}.{name}") for name, value in attributes.items())
+        for each in kind.__mro__:
+            slots = vars(each).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                member = vars(each).get(name)
+                if type(member) is types.MemberDescriptorType:
+                    try:
+                        yield member.__get__(thing), f"{path}.{name}"
+                    except AttributeError:
+                        continue

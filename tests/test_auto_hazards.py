@@ -1,0 +1,150 @@
+"""What AUTO finds in a dataset before it forks: files, connections, iterators and locks."""
+
+import csv
+import functools
+import io
+import itertools
+import logging
+import sqlite3
+import sys
+import tarfile
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from fastload.shared_state import reason_not_to_fork
+
+
+class Held:
+    def __init__(self, value):
+        self.value = value
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Touchy:
+    """Says that its attributes were touched."""
+
+    def __init__(self, value):
+        object.__setattr__(self, "value", value)
+
+    def __getattribute__(self, name):
+        raise AssertionError(name)
+
+
+@pytest.fixture
+def held(tmp_path):
+    """Open things, and words that are said of them."""
+    plain = tmp_path / "plain"
+    plain.write_text("a,b\n")
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("member", "content")
+    tarfile.open(tmp_path / "tar", "w").close()
+    with (
+        plain.open() as text,
+        plain.open("rb", 0) as raw,
+        zipfile.ZipFile(tmp_path / "zip") as zipped,
+        zipped.open("member") as member,
+        tarfile.open(tmp_path / "tar") as tar,
+        ThreadPoolExecutor(1) as pool,
+        threading.Lock() as _,
+    ):
+        pool.submit(int).result()
+        lock, again = threading.Lock(), threading.RLock()
+        lock.acquire()
+        again.acquire()
+        database = sqlite3.connect(":memory:")
+        yield {
+            "text": (text, "an open file"),
+            "raw": (raw, "an open file"),
+            "zip": (zipped, "an archive"),
+            "member": (member, "an open file"),
+            "tar": (tar, "an archive"),
+            "database": (database, "a database"),
+            "cursor": (database.cursor(), "a database"),
+            "lock": (lock, "a lock that is held"),
+            "again": (again, "a lock that is held"),
+            "pool": (pool, "a pool of threads"),
+            "generator": ((each for each in "ab"), "a generator"),
+            "iterator": (iter([1]), "an iterator"),
+            "counter": (itertools.count(), "an iterator"),
+            "rows": (csv.reader(text), "an iterator"),
+        }
+        database.close()
+
+
+def test_what_is_open_is_found_wherever_it_is(held, tmp_path):
+    places = {
+        "dataset.value": Held,
+        "dataset['a'][0].value": lambda value: {"a": [Slotted(value)]},
+        "dataset[1]": lambda value: functools.partial(print, value),
+        "dataset's value": lambda value: lambda: value,
+        "dataset.__self__.value": lambda value: Method(value).method,
+        "dataset.value.value": lambda value: Held(Touchy(value)),
+    }
+    for name, (value, words) in held.items():
+        for path, make in places.items():
+            found = reason_not_to_fork(dataset=make(value))
+            assert found is not None, (name, path)
+            assert words in found
+            assert found.startswith(path.replace("[1]", "[0]"))
+
+
+class Method(Held):
+    def method(self):
+        return self.value
+
+
+def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):
+    (tmp_path / "plain").write_text("a")
+    with (tmp_path / "plain").open() as closed:
+        pass
+    zipped = zipfile.ZipFile(tmp_path / "zip", "w")
+    zipped.close()
+    tar = tarfile.open(tmp_path / "tar", "w")  # noqa: SIM115
+    tar.close()
+    over = (each for each in ())
+    list(over)
+    database = sqlite3.connect
+    harmless = [
+        *(closed, zipped, tar, over, database, io.BytesIO(b"a"), io.StringIO("a")),
+        *(threading.Lock(), threading.RLock(), threading.Condition(), threading.Event()),
+        *(ThreadPoolExecutor(1), torch.nn.Linear(2, 2), torch.Generator(), torch.rand(2)),
+        *(logging.getLogger("fastload"), sys.stdout, sys, print, range(3), tmp_path),
+    ]
+    assert reason_not_to_fork(dataset=Held(harmless)) is None
+
+
+def test_circles_and_long_lists_end():
+    ring = Held(None)
+    ring.value = [ring, list(range(100_000)), dict.fromkeys(range(5000), ring)]
+    assert reason_not_to_fork(dataset=ring) is None
+
+
+def test_files_of_hdf5_are_found(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "file", "w") as file:
+        values = file.create_dataset("values", data=[1, 2])
+        for each in (file, values, file["/"]):
+            assert "an HDF5 file" in reason_not_to_fork(dataset=Held(each))
+    assert reason_not_to_fork(dataset=Held([file, values])) is None
+
+
+def test_databases_of_lmdb_are_found(tmp_path):
+    lmdb = pytest.importorskip("lmdb")
+    with lmdb.open(str(tmp_path / "lmdb")) as environment, environment.begin() as transaction:
+        for each in (environment, transaction, transaction.cursor()):
+            assert "a database" in reason_not_to_fork(dataset=Held(each))
+
+
+@pytest.mark.gpu
+def test_tensors_of_devices_are_found():
+    assert "cuda:0" in reason_not_to_fork(dataset=Held(torch.zeros(1, device="cuda")))

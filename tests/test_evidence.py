@@ -1,0 +1,67 @@
+"""When worker processes are found not to pay."""
+
+import pytest
+
+from fastload.cost import Cost
+from fastload.evidence import Evidence
+
+
+def windows(evidence, number, *, made_s, waited_s, queued_s=0.0):
+    """Counts so many windows; returns what was said after each batch."""
+    said = []
+    for _ in range(16 * number):
+        evidence.made(Cost(made_s + queued_s, made_s, queued_s))
+        said.append(evidence.taken(waited_s))
+    return said
+
+
+def test_two_windows_in_a_row_decide():
+    said = windows(Evidence(0), 3, made_s=1e-4, waited_s=3e-4)
+    assert said[:31] == [None] * 31
+    assert said[31] == "a batch takes 100 µs to make, and 300 µs to have from a worker"
+
+
+@pytest.mark.parametrize(
+    ("made_s", "waited_s"),
+    [(1e-4, 1.2e-4), (1e-4, 1e-5), (3e-3, 1.0), (6e-4, 4e-4)],
+    ids=["no margin", "never waits", "dear", "shared by workers"],
+)
+def test_workers_that_pay_or_may_pay_stay(made_s, waited_s):
+    assert not any(windows(Evidence(0), 4, made_s=made_s, waited_s=waited_s))
+
+
+def test_what_was_asked_for_while_workers_started_tells_nothing():
+    evidence = Evidence(4)
+    assert not any(windows(evidence, 2, made_s=1e-4, waited_s=3e-4))
+    assert any(windows(evidence, 1, made_s=1e-4, waited_s=3e-4))
+
+
+def test_one_long_call_and_one_odd_window_are_not_enough():
+    evidence = Evidence(0)
+    for number in range(4):
+        windows(evidence, 1, made_s=1e-4, waited_s=3e-4 if number % 2 else 1e-4)
+    assert evidence.taken(5.0) is None
+    assert not any(windows(evidence, 2, made_s=1e-4, waited_s=1e-4))
+
+
+def test_want_of_a_processor_is_not_work():
+    assert any(windows(Evidence(0), 2, made_s=1e-4, waited_s=3e-4, queued_s=1e-3))
+
+
+def test_a_short_epoch_counts_the_start_of_its_workers():
+    def ended(made_s, start_s, waited_s):
+        evidence = Evidence(4)
+        evidence.started(start_s)
+        for _ in range(2):
+            evidence.made(Cost(made_s, made_s, 0.0))
+            evidence.taken(waited_s)
+        return evidence.ended()
+
+    assert (
+        ended(0.006, 0.04, 0.005)
+        == "an epoch takes 12.0 ms to make, and 50.0 ms to have from workers"
+    )
+    assert ended(0.064, 0.04, 0.06) is None
+    assert ended(0.064, 0.04, 0.5) is None  # a slow machine would be slow here, too
+    assert ended(0.0001, 0.0, 0.0004) is not None
+    assert Evidence(0).ended() is None

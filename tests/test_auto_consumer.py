@@ -261,3 +261,35 @@ def test_indices_are_taken_when_workers_would_have_been_asked():
         return [sampler.asked, *(sampler.asked for _ in iterator)]
 
     assert asked(Cheap()) == asked(Cheap(), workers="process")
+
+
+class Changed(Dataset):
+    transform = None
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        sample = index * 1.0
+        if self.transform is not None:
+            sample = self.transform(sample)
+        return sample
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_code_that_was_cheap_and_draws_later_is_keyed(persistent):
+    def run(**arguments):
+        dataset = Changed()
+        torch.manual_seed(3)
+        loader = auto(dataset, 2, persistent_workers=persistent, **arguments)
+        dataset.transform = None
+        first = list(loader)
+        dataset.transform = lambda sample: sample + random.random()
+        return first, [list(loader) for _ in range(2)], torch.get_rng_state()
+
+    ours, state = run(), random.getstate()
+    assert len(set(torch.cat([batch for epoch in ours[1] for batch in epoch]).tolist())) == 24
+    assert_same(run(), ours, "again")
+    assert random.getstate() == state
+    if not persistent:  # whose workers do not see the change
+        assert_same(run(workers="process"), ours, "workers")

@@ -11,11 +11,11 @@ import dis
 import functools
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import IterableDataset, Subset, TensorDataset
+from torch.utils.data import ConcatDataset, IterableDataset, Subset, TensorDataset
 
 __all__ = ["is_cheap"]
 
@@ -37,87 +37,20 @@ _FUNCTIONS = {
 _QUICK = {
     id(getattr(module, name)) for module, names in _FUNCTIONS.items() for name in names.split()
 }
-_TAKEN = frozenset(
-    [
-        "T",
-        "astype",
-        "bfloat16",
-        "bool",
-        "byte",
-        "clone",
-        "contiguous",
-        "copy",
-        "detach",
-        "dim",
-        "double",
-        "dtype",
-        "flatten",
-        "float",
-        "half",
-        "int",
-        "item",
-        "long",
-        "ndim",
-        "numel",
-        "numpy",
-        "permute",
-        "reshape",
-        "shape",
-        "short",
-        "size",
-        "squeeze",
-        "swapaxes",
-        "tolist",
-        "transpose",
-        "unsqueeze",
-        "view",
-        "count",
-        "endswith",
-        "get",
-        "index",
-        "items",
-        "join",
-        "keys",
-        "lower",
-        "rstrip",
-        "lstrip",
-        "split",
-        "startswith",
-        "strip",
-        "upper",
-        "values",
-    ]
+_TAKEN = (
+    "T astype bfloat16 bool byte clone contiguous copy detach dim double dtype flatten float "
+    "half int item long ndim numel numpy permute reshape shape short size squeeze swapaxes "
+    "tolist transpose unsqueeze view count endswith get index items join keys lower rstrip "
+    "lstrip split startswith strip upper values"
 )
 """Attributes of arrays, tensors, text and containers that are quick, whichever of them has it."""
-_OF_MODULES = frozenset(
-    [
-        "as_tensor",
-        "from_numpy",
-        "tensor",
-        "array",
-        "asarray",
-        "ascontiguousarray",
-        "bfloat16",
-        "bool",
-        "bool_",
-        "float",
-        "float16",
-        "float32",
-        "float64",
-        "half",
-        "int",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "long",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-    ]
+_OF_MODULES = (
+    "as_tensor from_numpy tensor array asarray ascontiguousarray bfloat16 bool bool_ float "
+    "float16 float32 float64 half int int8 int16 int32 int64 long uint8 uint16 uint32 uint64"
 )
 """Attributes of the modules torch and numpy that are."""
+
+_QUICK_NAMES = frozenset(_TAKEN.split()), frozenset(_OF_MODULES.split())
 
 _LOOPS = (
     "FOR_ITER",
@@ -143,7 +76,7 @@ _REFUSED = (
     *("STORE_ATTR", "STORE_GLOBAL", "STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF", "STORE_NAME"),
     *("MAKE_FUNCTION", "CALL_FUNCTION_EX", "LOAD_NAME", "MATCH_CLASS", "PRINT_EXPR"),
 )
-"""Parts of the names of instructions that such code has not; and those that only a stream has."""
+"""Parts of the names of instructions that such code has not; it has the first ones if it is a stream's."""
 _OF_STREAMS = {
     "PUSH_EXC_INFO",
     "CHECK_EXC_MATCH",
@@ -158,6 +91,8 @@ def is_cheap(dataset: Any) -> bool:
         return _is_memory(dataset)
     if kind is Subset and "__getitem__" in vars(Subset):
         return _is_memory(dataset.indices) and is_cheap(dataset.dataset)
+    if kind is ConcatDataset:
+        return all(map(is_cheap, dataset.datasets))
     if kind is TensorDataset:
         return all(map(_is_memory, dataset.tensors))
     attributes = getattr(dataset, "__dict__", None)
@@ -167,9 +102,10 @@ def is_cheap(dataset: Any) -> bool:
     method = _found(kind, "__iter__" if is_stream else "__getitem__")
     if type(method) is not types.FunctionType or _found(kind, "__getitems__") is not None:
         return False
-    return _takes_only(method.__code__, is_stream=is_stream) and all(
-        map(_is_known, _meanings(method, kind, attributes))
-    )
+    names = _names(method.__code__, is_stream=is_stream)
+    if names is None:
+        return False
+    return all(map(_is_known, _meanings(names, method, kind, attributes)))
 
 
 def _is_plain(kind: type) -> bool:
@@ -184,47 +120,60 @@ def _found(kind: type, name: str) -> Any:
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 
+class _Names(NamedTuple):
+    """The names that code looks up.
+
+    Attributes:
+        of_module: Those of the module that the code is in, or built in.
+        of_values: Attributes, of the dataset or of anything else.
+    """
+
+    of_module: tuple[str, ...]
+    of_values: tuple[str, ...]
+
+
 @functools.lru_cache(maxsize=256)
-def _takes_only(code: types.CodeType, *, is_stream: bool) -> bool:
-    """Returns whether code has no instruction that may keep, open, or go on for long."""
+def _names(code: types.CodeType, *, is_stream: bool) -> _Names | None:
+    """Returns the names in code; None if an instruction may keep, open, or go on for long."""
     if any(type(constant) is types.CodeType for constant in code.co_consts):
-        return False
+        return None
     loops = 0
+    names: dict[str, dict[str, None]] = {"GLOBAL": {}, "ATTR": {}}
     for instruction in dis.get_instructions(code):
         name = instruction.opname
         if any(part in name for part in _LOOPS):
             loops += name.startswith("FOR_ITER")
             if not is_stream or loops > 1:
-                return False
+                return None
         elif (
             any(part in name for part in _REFUSED)
             or (not is_stream and ("EXC" in name or "RERAISE" in name))
             or (name == "BINARY_OP" and ("**" in instruction.argrepr or "@" in instruction.argrepr))
         ):
-            return False
-    return True
+            return None
+        elif name.startswith("LOAD_GLOBAL"):
+            names["GLOBAL"][instruction.argval] = None
+        elif name.startswith(("LOAD_ATTR", "LOAD_METHOD")):
+            names["ATTR"][instruction.argval] = None
+    return _Names(tuple(names["GLOBAL"]), tuple(names["ATTR"]))
 
 
-def _meanings(method: types.FunctionType, kind: type, attributes: dict[str, Any]) -> Iterator[Any]:
-    """Yields everything that the names of a method may stand for: of the dataset, of its module, of values."""
+def _meanings(
+    names: _Names, method: types.FunctionType, kind: type, attributes: dict[str, Any]
+) -> Iterator[Any]:
+    """Yields everything that the names of a method may stand for."""
     for cell in method.__closure__ or ():
         yield cell.cell_contents if _is_filled(cell) else _NOTHING
-    for name in method.__code__.co_names:
-        meant = [where[name] for where in (attributes, method.__globals__) if name in where]
-        if (of_class := _found(kind, name)) is not None:
-            meant.append(of_class)
-        if not meant and hasattr(builtins, name):
-            meant.append(getattr(builtins, name))
-        if meant and name not in _TAKEN:
-            yield from meant
-        elif name in _TAKEN or name in _OF_MODULES:
-            yield from (each for each in meant if not _is_named(each, name))
-        else:
+    for name in names.of_module:
+        built_in = getattr(builtins, name, _NOTHING)
+        yield method.__globals__.get(name, built_in)
+    for name in names.of_values:
+        of_class = _found(kind, name)
+        is_of_class = any(name in vars(each) for each in kind.__mro__)
+        own = [attributes[name]] if name in attributes else [of_class] if is_of_class else []
+        yield from own
+        if not own and not any(name in quick for quick in _QUICK_NAMES):
             yield _NOTHING
-
-
-def _is_named(value: Any, name: str) -> bool:
-    return value is getattr(builtins, name, _NOTHING)
 
 
 _NOTHING = object()

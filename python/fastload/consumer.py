@@ -18,6 +18,7 @@ from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastload import keyed
+from fastload.cheap import is_cheap
 from fastload.keyed import Key, Keys
 from fastload.sampler import is_private
 
@@ -133,11 +134,12 @@ class ConsumerIter(_BaseDataLoaderIter):
         super().__init__(loader)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._keys: Keys | None = None
-        if self._dataset_kind == _DatasetKind.Map and draws:
+        if self._dataset_kind == _DatasetKind.Map:
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
         self._most_ahead = int(loader.prefetch_factor) * int(loader.num_workers)
         if isinstance(self._dataset, _PIPES):
             graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
+        self._draws = draws
         self._maker = Maker(self, draws=draws)
         self._reset(loader, first_iter=True)
 
@@ -150,6 +152,9 @@ class ConsumerIter(_BaseDataLoaderIter):
         if self._keys is not None:
             self._keys.begin(self._index_sampler)
         self._ahead = 1 if self._is_private else self._most_ahead
+        if not first_iter and not self._draws and not is_cheap(self._dataset):
+            self._draws = True  # the dataset was changed between two epochs of persistent workers
+            self._maker = Maker(self)
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         self._send_idx = self._rcvd_idx = 0
@@ -175,7 +180,8 @@ class ConsumerIter(_BaseDataLoaderIter):
         self._rcvd_idx += 1
         if not self._is_private:
             self._pull()
-        return self._maker.make(indices, self._keys.next(indices) if self._keys else None)
+        key = self._keys.next(indices) if self._draws and self._keys is not None else None
+        return self._maker.make(indices, key)
 
     def _shutdown_workers(self) -> None:
         """Forgets what is ahead; the iterator is at its end then."""

@@ -121,11 +121,8 @@ fn next_over_rows(criterion: &mut Criterion) {
         Dtype::Float32,
     );
     let leaf = Arc::new(Leaf::Rows(rows.expect("a dense array")));
-    let run = Run {
-        program: Arc::new(Program::new(vec![leaf], vec![false]).expect("one leaf")),
-        options: Options::default(),
-        foreign: None,
-    };
+    let program = Program::new(vec![leaf], vec![false]).expect("one leaf");
+    let run = Run::new(Arc::new(program), Options::default(), None);
     // A walk that visits every row once, in no order that a prefetcher knows.
     let order: Arc<[i64]> = (0..ROWS as i64)
         .map(|i| i * 982_451_653 % ROWS as i64)

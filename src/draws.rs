@@ -88,7 +88,7 @@ impl Seeds {
 /// Philox takes; each generator has eight of its own.
 ///
 /// Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021; each is seeded as they
-/// advise, by SplitMix64.
+/// advise, by `SplitMix64`.
 fn expand(seed: [u64; 4], generator: u64) -> Twister {
     const LANES: usize = 8;
     let [mut a, mut b, mut c, mut d] = seed.map(|word| {
@@ -114,10 +114,10 @@ fn expand(seed: [u64; 4], generator: u64) -> Twister {
     state
 }
 
-/// By which SplitMix64 counts.
+/// By which `SplitMix64` counts.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The output function of SplitMix64.
+/// The output function of `SplitMix64`.
 fn mixed(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -266,7 +266,7 @@ fn philox(mut key: [u32; 2], mut counter: [u32; 4]) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// Eight times the authors' xoshiro256++ after their SplitMix64, written out one after the other.
+    /// Eight times the authors' xoshiro256++ after their `SplitMix64`, written out one after the other.
     #[test]
     fn states_are_those_of_eight_generators_side_by_side() {
         let seed = [1, 2, 3, u64::MAX];

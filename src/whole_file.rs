@@ -55,8 +55,14 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let entries = fs::read_dir(folder).expect("a folder");
+        let names = entries.map(|entry| {
+            entry
+                .expect("a file")
+                .file_name()
+                .into_string()
+                .expect("letters")
+        });
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
@@ -64,7 +70,7 @@ mod tests {
 
     fn folder(name: &str) -> std::path::PathBuf {
         let made = std::env::temp_dir().join(format!("fastload-{name}-{:016x}", unguessable()));
-        fs::create_dir(&made).unwrap();
+        fs::create_dir(&made).expect("a folder");
         made
     }
 

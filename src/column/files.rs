@@ -14,13 +14,16 @@ use crate::sync::{Arc, Mutex, lock};
 /// Descriptors that a column keeps at most.
 const OPEN: usize = 16;
 
+/// Open files and their numbers.
+type Open = VecDeque<(usize, Arc<File>)>;
+
 /// Files, as they were when they were looked at.
 pub struct Files {
     paths: Paths,
     stamps: Vec<Stamp>,
     /// Those that were used last, the latest at the back. A forked child opens its own: the parent exchanges
     /// descriptors while it is copied, so that an inherited number may be another file's.
-    open: Renewed<Mutex<VecDeque<(usize, Arc<File>)>>>,
+    open: Renewed<Mutex<Open>>,
 }
 
 impl Files {

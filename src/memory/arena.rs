@@ -160,7 +160,8 @@ impl ArenaSlot {
             return None;
         }
         let holders = arena.holders(slot);
-        if !holders.first() && !(planted(Bug::SlotReused) && holders.join()) {
+        let is_taken = holders.first() || planted(Bug::SlotReused) && holders.join();
+        if !is_taken {
             return None;
         }
         Self::adopt(Arc::clone(arena), slot, 0, len)

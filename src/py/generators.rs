@@ -83,7 +83,7 @@ impl Inner {
         if let Some((set_state, state, address)) = &self.torch {
             let mut words = [0_u64; 3 + 624];
             words[0] = seeds.torch;
-            words[1] = (1 << 32) | 624; // that it is seeded; and how many there are until the next twist
+            words[1] = (1 << 32) + 624; // that it is seeded; and how many there are until the next twist
             words[2] = 1; // one is taken, for the last twist is only looked for before a draw
             for (word, drawn) in words[3..].iter_mut().zip(seeds.torch_state()) {
                 *word = drawn.into();

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::super::Opened;
 use super::Lines;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::fallible::{expect_room, resize};
 
 /// As many bytes are read at once where lines are wanted one after the other.

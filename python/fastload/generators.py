@@ -141,7 +141,7 @@ def _of_numpy(generator: np.random.RandomState) -> Any:
 def _offset_of_spare() -> int | None:
     """Returns where in a `RandomState` its `has_gauss` is; eight bytes behind it is `gauss`."""
     scratch = np.random.RandomState(5)
-    size = type(scratch).__basicsize__
+    size, offset = type(scratch).__basicsize__, -1
     for _ in range(4):
         scratch.standard_normal()
         state: Any = scratch.get_state(legacy=False)
@@ -156,7 +156,7 @@ def _offset_of_spare() -> int | None:
     return offset
 
 
-def _of_python(generator: random.Random) -> Any:
+def _of_python(generator: object) -> Any:
     """Returns a generator and where its count is, behind which its words are."""
     if not isinstance(generator, _random.Random) or not _knows_pythons_states():
         return None

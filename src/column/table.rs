@@ -21,7 +21,7 @@ pub enum Values {
 /// Storage that makes samples of its own, by whole lists of indices.
 ///
 /// Methods are called by many threads at once. A new kind of storage implements this, and its
-/// program treats it as [`Rows`](super::Rows), [`Ragged`](super::Ragged) or [`Text`](super::Text).
+/// program treats it as [`Rows`](super::Rows) or [`Ragged`](super::Ragged).
 pub trait Table: Debug + Send + Sync {
     /// Number of samples.
     fn len(&self) -> usize;

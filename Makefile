@@ -121,7 +121,7 @@ $(STAMPS)/docs: $(STAMPS)/setup
 	$(BIN)/python -m pip install -q --group docs
 	@touch $@
 
-size: ## Lines per file; fails for a file above 400
+size: ## Lines per file; asks about files above 400
 	@$(or $(wildcard $(BIN)/python),$(PYTHON)) tools/size.py
 
 audit: ## Licences, advisories, sources of the crates (installs cargo-deny when missing)

@@ -55,7 +55,9 @@ def run(
         inherited.links.close()
     contexts.clear()
     link = _lib.WorkerLink(end.descriptor)
-    link.watch()
+    # where no thread is left, a parent that was killed is noticed after the batch in hand
+    with contextlib.suppress(OSError):
+        link.watch()
     _make_shared_storages_in(link)
     if snapshot is not None:
         snapshot.restore()

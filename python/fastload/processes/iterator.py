@@ -12,7 +12,8 @@ import os
 import time
 import weakref
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import psutil
 import torch
@@ -36,6 +37,8 @@ from fastload.processes.failures import Failures, samples
 __all__ = ["ProcessIter"]
 
 _log = logging.getLogger("fastload")
+
+_T = TypeVar("_T")
 
 _END_S = 0.5
 """Seconds that a worker has to end when it is told to."""
@@ -174,7 +177,9 @@ class ProcessIter(Paced):
         return True
 
     def _ready(self) -> int:
-        return self._links.ready() + sum(arrival is not None for _, arrival in self._events)
+        return self._heard(self._links.ready) + sum(
+            arrival is not None for _, arrival in self._events
+        )
 
     def _worker_bytes(self) -> int:
         """Returns what one of the workers does not share, a different one each time; it takes a millisecond."""
@@ -238,7 +243,8 @@ class ProcessIter(Paced):
 
     def _hear(self, time_s: float) -> bool:
         """Waits for what happens next; returns whether there was something in time."""
-        event = self._links.receive(time_s if time_s < math.inf else None)
+        limit_s = time_s if time_s < math.inf else None
+        event = self._heard(lambda: self._links.receive(limit_s))
         if event is None:
             return False
         place, letter = event
@@ -314,12 +320,30 @@ class ProcessIter(Paced):
             if each == place or (worker.exitcode is not None and not tasks.is_last)
         ]
         words = self._failures.sentence(gone)
+        self._abandon()
+        raise RuntimeError(words)
+
+    def _abandon(self) -> None:
+        """Ends all workers and the epoch."""
         self._end_workers()
         self._shutdown_workers()
         loader = self._loader()
         if loader is not None and loader._iterator is self:
             loader._iterator = None  # persistent workers are gone: the next epoch starts others
-        raise RuntimeError(words)
+
+    def _heard(self, listen: Callable[[], _T]) -> _T:
+        """Calls a method of the links that takes in letters.
+
+        Raises:
+            OSError: A letter could not be taken in: no memory or no descriptor is left. Its batch is lost, so
+                the epoch and its workers end.
+        """
+        try:
+            return listen()
+        except OSError:
+            if self._is_here():
+                self._abandon()
+            raise
 
     def _end_workers(self) -> None:
         """Ends workers that are at work, without waiting for what they do."""

@@ -368,6 +368,10 @@ class ProcessIter(Paced):
     def _shutdown_workers(self) -> None:
         if not hasattr(self, "_workers") or not self._is_here():
             return  # before there were any; or in a child, to which they do not belong
+        if not hasattr(self, "_workers_status"):  # one of them could not be started
+            self._end_workers()
+            self._links.close()
+            return
         if self._is_late and not self._shutdown:
             self._end_workers()  # who hangs does not hear that it is over
         super()._shutdown_workers()

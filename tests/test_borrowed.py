@@ -16,7 +16,9 @@ import fastload
 from fastload import borrowed
 from fastload.columns import Rows
 
-from ._compare import SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same
+
+pytestmark = MANY_WORKERS
 
 MOVED_WHILE_READ = """
 import sys

@@ -30,7 +30,7 @@ SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolcha
 STAMPS := $(VENV)/.stamps
 
 .PHONY: check setup build release demo test test-tiny test-posix lint fix bench docs docs-serve size audit \
-        fuzz sanitize soak soak-proof test-wheels clean help always
+        faults fuzz sanitize soak soak-proof test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
 	@$(TEST) core python-fast
@@ -151,6 +151,10 @@ soak: release ## Every lane with shuffled settings beside torch's loader, for le
 
 soak-proof: $(STAMPS)/setup ## Plant bugs, and see the soak find each
 	@$(BIN)/python -m tools.soak --proof --minutes 6 --hang 20 --seed 1
+
+# Linux: the calls of a process are let fail by another one. make faults ARGUMENTS="--lane npz --fault read"
+faults: build ## Each system call fails in turn, files change, limits bite: in every lane
+	@$(BIN)/python -m tools.faults $(ARGUMENTS)
 
 test-wheels: $(STAMPS)/setup ## The wheel and the sdist in fresh environments, CPython 3.11 to 3.13
 	@$(BIN)/python tools/test_wheels.py --features "abi3 $(SIMD)"

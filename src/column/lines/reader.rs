@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::super::Opened;
 use super::Lines;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::fallible::{expect_room, resize};
 
 /// As many bytes are read at once where lines are wanted one after the other.
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`], [`Error::Read`].
+    /// [`Error::Changed`](crate::error::Error::Changed), [`Error::Read`](crate::error::Error::Read).
     pub fn check(&mut self, index: usize) -> Result<()> {
         self.file(self.lines.place(index).0).map(drop)
     }
@@ -79,8 +79,8 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read.
-    /// [`Error::Memory`]: there is no room for the line, or for a string of it and a copy of that.
+    /// [`Error::Changed`](crate::error::Error::Changed): the file is not as it was. [`Error::Read`](crate::error::Error::Read): it cannot be read.
+    /// [`Error::Memory`](crate::error::Error::Memory): there is no room for the line, or for a string of it and a copy of that.
     pub fn with<T>(&mut self, index: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let lines = self.lines;
         let (file, part) = lines.place(index);

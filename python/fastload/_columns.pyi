@@ -54,7 +54,7 @@ class Storage:
             old: Where the storage's memory was.
             new: Where it is now; it has the same bytes, and stays until this is called again.
             len: Bytes of both.
-            kept: What has the old memory, and is let go of when nobody reads that any more.
+            kept: Owns the old memory; released once no batch reads it any more.
         """
 
     def is_read(self) -> bool:

@@ -145,7 +145,7 @@ class ConsumerIter(_BaseDataLoaderIter):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         super()._reset(loader, first_iter)
-        # once an order has begun of which nobody can tell when it is drawn, it is asked as batches are
+        # an order whose draws have no effect outside is asked for one batch at a time
         self._is_private = self._dataset_kind == _DatasetKind.Iterable or (
             is_private(self._index_sampler, batched=self._auto_collation)
         )

@@ -74,7 +74,7 @@ class Loader(DataLoader[_T_co]):
         drop_last: Whether a last batch that is too short is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.
         worker_init_fn: Called in each worker process, or Python thread, with its number; native threads
-                do not call it.
+            and the consumer do not call it.
         multiprocessing_context: How worker processes are started.
         generator: Source of `base_seed` and of the order.
         prefetch_factor: Batches ahead per worker; 2 unless given, or 8 of native ones that take
@@ -168,9 +168,8 @@ class Loader(DataLoader[_T_co]):
         elif max_tokens is None and length is not None:
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
-        if (
-            max_tokens is not None and collate_fn is None
-        ):  # also where a framework gives the batch sampler
+        # also where a framework gives the batch sampler
+        if max_tokens is not None and collate_fn is None:
             collate_fn = PadCollate()
         self._memo = None
         self._record = record_of(dataset)
@@ -200,10 +199,9 @@ class Loader(DataLoader[_T_co]):
         self.length = length
         self.tune = tune
         self._tuner = None
+        # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
-            self.prefetch_factor = Auto(
-                self.prefetch_factor
-            )  # also where a framework hands it back
+            self.prefetch_factor = Auto(self.prefetch_factor)
         self._workers_now = None
         self._profile_fits = None
         self._counters = None

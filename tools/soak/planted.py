@@ -27,7 +27,7 @@ class Bug(NamedTuple):
 
 BUGS = {
     "leaked_lease": Bug("a dropped lease keeps its memory", "leased"),
-    "lost_wake_up": Bug("the waiting consumer is not woken", "woken"),
+    "lost_wake_up": Bug("the waiting consumer is not woken", "not woken"),
     "missing_release": Bug(
         "a share in an arena's slot stays counted", "growth: .*shared", grows=True
     ),

@@ -4,12 +4,14 @@ import faulthandler
 import itertools
 import os
 import random
+import re
 import signal
 import sys
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +25,11 @@ from tools.soak.oracle import Event
 from tools.soak.plan import Round
 from tools.soak.sources import Source
 
-SLICE_S = (0.1, 0.104)
-"""Nobody is woken that looks for itself after 100 ms: a wait of that length is a wake-up that was lost."""
+_WAIT = Path(__file__).resolve().parent.parent.parent / "src" / "py" / "wait.rs"
+_SLICE = re.search(r"\bSLICE: Duration = Duration::from_millis\((\d+)\)", _WAIT.read_text())
+assert _SLICE is not None
+SLICE_S = int(_SLICE[1]) / 1000
+"""A waiting consumer looks for its batch itself after so long: a wait of that length is a lost wake-up."""
 
 CHILD_S = 20
 
@@ -80,15 +85,13 @@ def run(settings: Round, sources: Mapping[str, Source], beat: Beat) -> Result:
 def lost_wake_ups(waits: Sequence[float]) -> str | None:
     """Returns in words that waits ended by themselves, or None.
 
-    A machine that is busy elsewhere makes waits of every length; a wake-up that is lost makes waits of one:
-    in 4 ms of the 140 from 60 to 200 ms lies a quarter of all, where a thirtieth is to be expected.
+    A machine that is busy elsewhere makes waits of every length; a lost wake-up makes waits of one: of all
+    from 0.6 to 2 slices a quarter lies in the 4 % after the first, where a thirtieth is to be expected.
     """
-    inside = sum(SLICE_S[0] <= wait < SLICE_S[1] for wait in waits)
-    all_long = sum(0.06 <= wait < 0.2 for wait in waits)
+    inside = sum(SLICE_S <= wait < 1.04 * SLICE_S for wait in waits)
+    all_long = sum(0.6 * SLICE_S <= wait < 2 * SLICE_S for wait in waits)
     if inside >= 6 and inside > 0.25 * all_long:
-        return (
-            f"{inside} of {all_long} long waits lasted 100 ms, as if nobody had woken the consumer"
-        )
+        return f"{inside} of {all_long} long waits lasted {1000 * SLICE_S:.0f} ms: the consumer was not woken"
     return None
 
 

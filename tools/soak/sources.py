@@ -222,7 +222,7 @@ def _jsonl(folder: Path, rng: np.random.Generator) -> dict[str, Source]:
 
     def sample(index: int) -> Any:
         path, number = kept[index]
-        return json.loads(path.read_text(encoding="utf-8").splitlines()[number])
+        return _as_tensors(json.loads(path.read_text(encoding="utf-8").splitlines()[number]))
 
     fields = ["text", "stars", "score"]
     return {
@@ -279,11 +279,22 @@ def _parquet(folder: Path, rng: np.random.Generator) -> dict[str, Source]:
         )
 
     # read at once: pyarrow's threads survive no fork
-    rows = [row for path in sorted(folder.glob("*.parquet")) for row in _read_rows(path)]
+    paths = sorted(folder.glob("*.parquet"))
+    rows = [_as_tensors(row) for path in paths for row in _read_rows(path)]
     python = Each(SAMPLES, rows.__getitem__)
     return {
         "parquet": Source(native("1GiB"), lambda: python),
         "parquet small cache": Source(native("1KiB"), lambda: python),
+    }
+
+
+def _as_tensors(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a sample of a column is: tensors, and strings as they are."""
+    return {
+        name: value
+        if isinstance(value, str)
+        else torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+        for name, value in row.items()
     }
 
 

@@ -19,7 +19,7 @@ import fastload
 from fastload import columns
 from fastload.auto import Auto
 from tools.soak import oracle, verdict, watch
-from tools.soak.rounds import Beat, Finding, seed_all
+from tools.soak.rounds import SLICE_S, Beat, Finding, seed_all
 from tools.soak.sources import Numbered
 
 SAMPLES = 20_000
@@ -32,7 +32,7 @@ LEAST_BATCHES = 1000
 WINDOWS = 8
 LONGEST = 4
 """Where a machine is slow, a stretch takes so many times its seconds at most."""
-LONG_S = 0.05
+LONG_S = SLICE_S / 2
 """Shorter waits are not remembered."""
 
 

@@ -73,7 +73,9 @@ def draw(seed: int, number: int, sources: Mapping[str, Source]) -> Round:
     """Returns the settings of a round."""
     rng = random.Random(f"{seed}/{number}")
     first = _draw(rng, sources)
-    if rng.random() < 0.15:
+    # inline, samples draw from the global generators, which the second loader's epochs seed anew
+    draws_globally = first.lane == "inline" and sources[first.source].random
+    if rng.random() < 0.15 and not draws_globally:
         second = _draw(
             rng, {name: s for name, s in sources.items() if s.native is not None}, "native"
         )

@@ -150,7 +150,7 @@ soak: release ## Every lane with shuffled settings beside torch's loader, for le
 	@$(BIN)/python -m tools.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGUMENTS)
 
 soak-proof: $(STAMPS)/setup ## Plant bugs, and see the soak find each
-	@$(BIN)/python -m tools.soak --proof --minutes 6 --hang 20 --seed 1
+	@$(BIN)/python -m tools.soak --proof --minutes 10 --hang 45 --seed 1
 
 # Linux: the calls of a process are let fail by another one. make faults ARGUMENTS="--lane npz --fault read"
 faults: build ## Each system call fails in turn, files change, limits bite: in every lane

@@ -54,8 +54,8 @@ def test_a_step_is_no_growth(step, answer):
 def test_what_never_changes_passes_and_what_is_short_is_undecided():
     assert verdict.of_series(batches(30), np.full(30, 7.0)).judge(LIMIT) == "pass"
     assert verdict.of_series(batches(5), batches(5) * 100).judge(LIMIT) == "not enough data yet"
-    assert verdict.of_stretches([100.0] * 5).judge(LIMIT) == "not enough data yet"
-    assert verdict.of_stretches([100.0] * 6).judge(LIMIT) == "FAIL"
+    assert verdict.of_stretches([100.0] * 9).judge(LIMIT) == "not enough data yet"
+    assert verdict.of_stretches([100.0] * 10).judge(LIMIT) == "FAIL"
     noise = walk(np.random.default_rng(3), 30, 0.9, 1e8)
     assert verdict.of_series(batches(30), noise).judge(LIMIT) == "not enough data yet"
 

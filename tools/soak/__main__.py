@@ -251,7 +251,7 @@ def proof(arguments: argparse.Namespace) -> int:
     for name in arguments.bugs or [*planted.BUGS, "none"]:
         bug = planted.BUGS.get(name)
         if bug is not None:  # a slope needs several stretches, everything else many rounds
-            arguments.rounds_s, arguments.steady_s = (1, 8) if bug.grows else (30, 8)
+            arguments.rounds_s, arguments.steady_s = (1, 16) if bug.grows else (30, 8)
         report = soak(arguments, {"PYTHONPATH": path, planted.VARIABLE: name}, quiet=True)
         found = report.findings[0] if report.findings else "nothing"
         when = f"{report.found_after_s:5.0f} s" if report.findings else "-"
@@ -278,7 +278,7 @@ def main() -> int:
     )
     parser.add_argument("--rounds-s", type=float, default=12, help="seconds of rounds in a cycle")
     parser.add_argument(
-        "--steady-s", type=float, default=16, help="seconds of stretches in a cycle"
+        "--steady-s", type=float, default=32, help="seconds of stretches in a cycle"
     )
     parser.add_argument("--until-found", action="store_true", help="end with the first finding")
     parser.add_argument("--proof", action="store_true", help="plant bugs, and find each")

@@ -27,6 +27,8 @@ SEED = 18
 SAMPLING_S = 0.1
 WARM_UP = 0.3
 WARM_UP_BATCHES = 1000
+WARM_UP_BATCHES_OF_WORKERS = 25_000
+"""The memory of a worker process grows by some hundred kB before that: pages of its heap are touched first."""
 LEAST_BATCHES = 1000
 """A slope of fewer is that of the warm-up."""
 WINDOWS = 8
@@ -111,8 +113,8 @@ def lanes(folder: Path) -> dict[str, Lane]:
         "native, padded": native(ragged, 16, two, collate_fn=fastload.PadCollate()),
         "native, files": native(columns.Npy(paths), 4, two),
         "native, depth 1": native(columns.Npy(paths), 4, one, share=0.6),
-        "processes, AUTO": python(2, "process", auto=True, share=2),
-        "processes, chosen": python(2, "process", share=2),
+        "processes, AUTO": python(2, "process", auto=True, share=4),
+        "processes, chosen": python(2, "process", share=4),
         "threads": python(2, "threads"),
         "inline": python(0, "auto", share=0.6),
     }
@@ -126,6 +128,7 @@ def run(lane: Lane, seconds: float, beat: Beat) -> Stretch:
     """
     expected, loader = lane.digests(), lane.loader()
     begun, batches = time.monotonic(), 0
+    warm_up = WARM_UP_BATCHES_OF_WORKERS if lane.workers else WARM_UP_BATCHES
     due = begun + WARM_UP * seconds
     x: list[float] = []
     figures: dict[str, list[float]] = {}
@@ -152,7 +155,7 @@ def run(lane: Lane, seconds: float, beat: Beat) -> Stretch:
             left = now = time.monotonic()
             if over(now):
                 break
-            if now < due or batches < WARM_UP_BATCHES:
+            if now < due or batches < warm_up:
                 continue
             due = now + SAMPLING_S
             x.append(batches)

@@ -6,6 +6,9 @@ autocorrelation of what the slope leaves over. `Stretches` are separate runs tha
 gives one slope, these are independent, and the median of them has the bounds of the sign test, which
 assume nothing about their distribution. Minima are taken beforehand, by whoever measures. Warm-up is left out
 there, too: a first stretch, a first part of each.
+
+Many figures are looked at many times while a soak runs, so one is called a failure in the midst of it only by
+wider bounds, which hold 999 times of 1,000.
 """
 
 import math
@@ -16,6 +19,9 @@ import numpy as np
 
 Z = 1.959964
 """Of a normal distribution, 95 % lie within so many deviations."""
+
+Z_SURELY = 3.090232
+"""Of a normal distribution, 0.1 % lie beyond so many deviations on one side."""
 
 LEAST_POINTS = 20
 MOST_POINTS = 400
@@ -31,18 +37,20 @@ class Slope(NamedTuple):
         low: The lower bound.
         high: The upper bound.
         points: Of how many points or stretches.
+        surely: A lower bound that holds 999 times of 1,000.
     """
 
     value: float
     low: float
     high: float
     points: int
+    surely: float = -math.inf
 
     def judge(self, limit: float) -> str:
         """Returns `"pass"`, `"FAIL"`, or `"not enough data yet"` where the bounds are on both sides."""
         if self.high < limit:
             return "pass"
-        return "FAIL" if self.low > limit else "not enough data yet"
+        return "FAIL" if self.surely > limit else "not enough data yet"
 
 
 UNKNOWN = Slope(math.nan, -math.inf, math.inf, 0)
@@ -69,7 +77,9 @@ def of_series(x: Sequence[float], y: Sequence[float]) -> Slope:
     low, high = (len(slopes) - reach) / 2, (len(slopes) + reach) / 2
     if low < 0 or high > len(slopes) - 1:
         return Slope(value, -math.inf, math.inf, n)
-    return Slope(value, float(slopes[math.floor(low)]), float(slopes[math.ceil(high)]), n)
+    least = math.floor((len(slopes) - Z_SURELY * math.sqrt(variance)) / 2)
+    surely = float(slopes[least]) if least >= 0 else -math.inf
+    return Slope(value, float(slopes[math.floor(low)]), float(slopes[math.ceil(high)]), n, surely)
 
 
 def of_stretches(slopes: Sequence[float]) -> Slope:
@@ -78,19 +88,20 @@ def of_stretches(slopes: Sequence[float]) -> Slope:
     n = len(known)
     if n < LEAST_STRETCHES:
         return UNKNOWN._replace(points=n)
-    rank = _rank(n)
-    return Slope(float(np.median(known)), float(known[rank]), float(known[n - 1 - rank]), n)
+    rank, least = max(0, _rank(n, 0.025)), _rank(n, 0.001)
+    surely = float(known[least]) if least >= 0 else -math.inf
+    return Slope(float(np.median(known)), float(known[rank]), float(known[n - 1 - rank]), n, surely)
 
 
-def _rank(n: int) -> int:
-    """Returns the largest rank that at most one of 40 medians lies below: the sign test's."""
+def _rank(n: int, share: float) -> int:
+    """Returns the largest rank that at most this share of medians lies below, the sign test's; -1 for none."""
     below, rank = 0.0, -1
     for successes in range(n):
         below += math.comb(n, successes) / 2**n
-        if below > 0.025:
+        if below > share:
             break
         rank = successes
-    return max(rank, 0)
+    return rank
 
 
 def minima(x: Sequence[float], y: Sequence[float], windows: int) -> tuple[list[float], list[float]]:

@@ -274,7 +274,7 @@ def main() -> int:
     parser.add_argument("--round", type=int, help="this round alone")
     parser.add_argument("--first", type=int, default=0, help="number of the first round")
     parser.add_argument(
-        "--hang", type=float, default=60, help="seconds without a batch that are too many"
+        "--hang", type=float, default=120, help="seconds without a batch that are too many"
     )
     parser.add_argument("--rounds-s", type=float, default=12, help="seconds of rounds in a cycle")
     parser.add_argument(

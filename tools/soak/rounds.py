@@ -31,7 +31,7 @@ assert _SLICE is not None
 SLICE_S = int(_SLICE[1]) / 1000
 """A waiting consumer looks for its batch itself after so long: a wait of that length is a lost wake-up."""
 
-CHILD_S = 20
+CHILD_S = 40
 
 Beat = Callable[[], None]
 
@@ -268,9 +268,10 @@ def _ours(settings: Round, source: Source, workers: int) -> Any:
 
 
 def _second(settings: Round, source: Source) -> Any:
-    """Returns a loader of ours for what is drawn: with another number of workers, untuned, undisturbed."""
+    """Returns a loader of ours for what is drawn: with another number of workers, untuned, undisturbed, in order."""
     loader = _ours(settings, source, settings.other_workers)
     loader.tune = False
+    loader.in_order = True  # as torch's, beside whose batches its own are put
     return loader
 
 

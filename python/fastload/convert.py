@@ -29,7 +29,7 @@ _PLAIN = (
     "pin_memory_device",
     "in_order",
 )
-_EXTRA = ("workers", "memory_budget", "max_tokens", "length", "tune")
+_EXTRA = ("workers", "memory_budget", "max_tokens", "length", "lazy_images", "tune")
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (
     "multiprocessing_context",

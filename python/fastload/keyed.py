@@ -17,7 +17,7 @@ import torch
 from fastload import _lib, sampler
 from fastload.generators import Generators
 
-__all__ = ["Key", "Keys", "begin_batch", "begin_sample", "borrowed", "count_of", "follow"]
+__all__ = ["Key", "Keys", "begin_batch", "begin_sample", "borrowed", "count_of", "current", "follow"]
 
 
 class Key(NamedTuple):
@@ -108,18 +108,18 @@ def follow(indices: Any, key: Key | None) -> Any:
         return indices
     if key is None:
         return _lib.Followed(indices)
-    return _lib.Followed(indices, _globals().native, key, _devices())
+    return _lib.Followed(indices, current().native, key, _devices())
 
 
 def begin_sample(key: Key, index: Any) -> None:
     """Keys the global generators for a sample that is no part of a batch."""
-    key.begin_sample(_globals(), index, 0)
+    key.begin_sample(current(), index, 0)
     _seed_accelerators()
 
 
 def begin_batch(key: Key) -> None:
     """Keys the global generators for what is done once for a batch."""
-    key.begin_batch(_globals())
+    key.begin_batch(current())
     _seed_accelerators()
 
 
@@ -133,7 +133,7 @@ class borrowed:  # noqa: N801 (a context manager)
 
     def __enter__(self) -> None:
         borrowed._depth += 1
-        self._generators = _globals()
+        self._generators = current()
         self._saved = self._generators.save()
 
     def __exit__(self, *_: object) -> None:
@@ -146,7 +146,7 @@ class borrowed:  # noqa: N801 (a context manager)
 _kept: Generators | None = None
 
 
-def _globals() -> Generators:
+def current() -> Generators:
     """Returns the global generators of this process."""
     global _kept
     if _kept is None or not _kept.is_current:

@@ -91,6 +91,8 @@ class Loader(DataLoader[_T_co]):
             `PadCollate()` unless given. A `batch_sampler` that is given wins.
         length: The field whose lengths those are, as `fastload.lengths` takes it; None for samples that
             are one field themselves. Or the lengths, as a list, an array or a tensor.
+        lazy_images: Whether what worker processes open with Pillow is decoded when its pixels are needed,
+            natively. Samples do not depend on it.
         tune: Whether workers and depth that nobody chose follow what the training takes, measured
             while it runs. Samples do not depend on it. A `Profile`, or the path of one: where it starts.
 
@@ -114,6 +116,7 @@ class Loader(DataLoader[_T_co]):
     memory_budget: int | str | None
     max_tokens: int | None
     length: Any
+    lazy_images: bool
     tune: bool | str | PathLike[str] | Profile
     _profile: Profile | None
     _tuner: Online | None
@@ -149,6 +152,7 @@ class Loader(DataLoader[_T_co]):
         memory_budget: int | str | None = None,
         max_tokens: int | None = None,
         length: Any = None,
+        lazy_images: bool = True,
         tune: bool | str | PathLike[str] | Profile = True,
     ) -> None:
         self._profile = profile_of(tune)
@@ -197,6 +201,7 @@ class Loader(DataLoader[_T_co]):
         self.memory_budget = memory_budget
         self.max_tokens = max_tokens
         self.length = length
+        self.lazy_images = lazy_images
         self.tune = tune
         self._tuner = None
         # a framework that rebuilds the loader hands it back, and it still counts as not set

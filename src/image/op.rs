@@ -7,7 +7,7 @@ use super::action::Kernel;
 use super::erasure::Erasure;
 use super::random::{Nested, Random};
 use super::{Action, Draws, Key, Movement, Rotation, Shape, center_crop};
-use crate::Result;
+use crate::{Error, Result};
 
 /// One operation of an image pipeline.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +110,12 @@ impl Op {
     pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let shape = plan.shape();
         match self {
+            Self::Action(Action::Crop(region)) if !region.lies_in(shape) => {
+                return Err(Error::Transform {
+                    what: format!("crop {region:?}"),
+                    reason: format!("the image has {}x{} pixels", shape.height, shape.width),
+                });
+            }
             Self::Action(action) => plan.push(action.clone()),
             Self::Resize(size, kernel) => {
                 let (height, width) = size.of(shape.height, shape.width);

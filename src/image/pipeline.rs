@@ -7,7 +7,7 @@ use super::op::{Op, Plan};
 use super::output::{Layout, Output};
 use super::random::{Random, nested};
 use super::resample::Resampler;
-use super::{Action, Frame, Key, Region, Shape, erasure};
+use super::{Action, Frame, Key, Pixels, Region, Shape, erasure};
 use crate::memory::Dtype;
 use crate::{Error, Result};
 
@@ -27,6 +27,11 @@ pub struct Pipeline {
 pub struct Scratch {
     /// Where an image is decoded to.
     pub decoded: Frame,
+    work: Work,
+}
+
+#[derive(Debug, Default)]
+struct Work {
     made: Frame,
     next: Frame,
     resampler: Resampler,
@@ -141,7 +146,7 @@ impl Pipeline {
         let shape = shape.sized(region.height, region.width);
         let (_, window) = take_crops(after, action.shape(shape));
         Ok(match action.scaling(shape, window) {
-            Some(scaling) => region.inside(scratch.resampler.reach(&scaling)?),
+            Some(scaling) => region.inside(scratch.work.resampler.reach(&scaling)?),
             None => region,
         })
     }
@@ -161,6 +166,36 @@ impl Pipeline {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<()> {
+        let Scratch { decoded, work } = scratch;
+        self.run(plan, shape, (decoded.view(), held), work, out)
+    }
+
+    /// Makes the sample of an image that `frame` holds whole, and writes it into `out`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pipeline::apply`].
+    pub fn apply_to(
+        &self,
+        frame: &Frame,
+        plan: &Plan,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let shape = frame.shape();
+        let whole = (frame.view(), Region::whole(shape));
+        self.run(plan, shape, whole, &mut scratch.work, out)
+    }
+
+    /// `held` is the part of an image of `shape` that is there, and its region.
+    fn run(
+        &self,
+        plan: &Plan,
+        shape: Shape,
+        held: (Pixels<'_>, Region),
+        work: &mut Work,
+        out: &mut [u8],
+    ) -> Result<()> {
         let sample_shape = self.sample_shape(plan);
         let bytes = sample_shape.iter().product::<usize>() * self.dtype().itemsize();
         if out.len() != bytes {
@@ -169,14 +204,12 @@ impl Pipeline {
                 reason: format!("it has {bytes} bytes and its slot {}", out.len()),
             });
         }
-        let Scratch {
-            decoded,
+        let Work {
             made,
             next,
             resampler,
-        } = scratch;
-        let mut source = decoded.view();
-        let mut held = held;
+        } = work;
+        let (mut source, mut held) = held;
         let mut shape = shape;
         let mut rest = &plan.actions[..];
         loop {

@@ -64,6 +64,15 @@ impl Region {
         }
     }
 
+    /// Tells whether the region is a part of an image of `shape`.
+    pub fn lies_in(self, shape: Shape) -> bool {
+        let ends_in = |first: usize, count, all| {
+            let end = first.checked_add(count);
+            end.is_some_and(|end| end <= all)
+        };
+        ends_in(self.top, self.height, shape.height) && ends_in(self.left, self.width, shape.width)
+    }
+
     /// Returns a part of this region, `inner` being counted from its first pixel.
     #[must_use]
     pub fn inside(self, inner: Self) -> Self {

@@ -13,6 +13,11 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
+/// Runs `body` with the memory that this thread uses for all its images.
+pub(super) fn with_scratch<T>(body: impl FnOnce(&mut Scratch) -> T) -> T {
+    SCRATCH.with_borrow_mut(body)
+}
+
 /// Images, and the operations that each goes through.
 #[derive(Debug)]
 pub struct Image {
@@ -105,7 +110,7 @@ impl Image {
         switches: Switches,
         then: impl FnOnce(Decoded<'_>) -> Result<T>,
     ) -> Result<T> {
-        SCRATCH.with_borrow_mut(|scratch| {
+        with_scratch(|scratch| {
             let made = match (&self.source, blob) {
                 (Source::Encoded(_, reading), Some(Blob::Encoded(bytes))) => {
                     self.decode_file(bytes, *reading, key, switches, scratch)

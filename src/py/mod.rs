@@ -27,6 +27,7 @@ mod numbers;
 mod pack;
 mod pad;
 mod permutation;
+mod picture;
 mod plan;
 mod process;
 mod program;
@@ -61,6 +62,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     files::add_to(module)?;
     module.add_class::<copying::Copying>()?;
     module.add_class::<form::Leaf>()?;
+    module.add_class::<picture::Picture>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<foreign::Requests>()?;

@@ -39,6 +39,7 @@ class Context:
         admission: Lets tasks in.
         starts_more: Whether workers are started later, too; they get what the first ones got.
         may_return: Whether the consumer makes the batches that workers cannot hand over as they are.
+        lazy_images: Whether pictures wait in the workers.
 
     Attributes:
         links: The links to the processes.
@@ -53,6 +54,7 @@ class Context:
         *,
         starts_more: bool = False,
         may_return: bool = False,
+        lazy_images: bool = False,
     ) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
@@ -61,6 +63,7 @@ class Context:
         self._real = real
         self._starts_more = starts_more
         self._may_return = may_return
+        self._lazy_images = lazy_images
         self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
@@ -77,7 +80,9 @@ class Context:
             return self._results
         self._close_end()
         place, descriptor = self.links.open()
-        self._end = End(descriptor, may_return=self._may_return)
+        self._end = End(
+            descriptor, may_return=self._may_return, lazy_images=self._lazy_images
+        )
         self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
         return self.tasks[place]
 
@@ -205,17 +210,19 @@ class End:
     Args:
         descriptor: The descriptor, in this process.
         may_return: Whether the consumer makes the batches that cannot be handed over as they are.
+        lazy_images: Whether pictures wait in the worker.
     """
 
-    def __init__(self, descriptor: int, *, may_return: bool) -> None:
+    def __init__(self, descriptor: int, *, may_return: bool, lazy_images: bool) -> None:
         self.descriptor = descriptor
         self.may_return = may_return
+        self.lazy_images = lazy_images
 
     def __getstate__(self) -> Any:
-        return DupFd(self.descriptor), self.may_return
+        return DupFd(self.descriptor), self.may_return, self.lazy_images
 
     def __setstate__(self, state: Any) -> None:
-        descriptor, self.may_return = state
+        descriptor, self.may_return, self.lazy_images = state
         self.descriptor = descriptor.detach()
         os.set_inheritable(self.descriptor, False)
 

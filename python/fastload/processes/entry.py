@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fastload import _lib
+from fastload.pictures import waits_in
 from fastload.processes.connection import Connection
 from fastload.processes.pickling import SMALL
 from fastload.processes.snapshot import Snapshot
@@ -64,6 +65,8 @@ def run(
     if image is not None:
         args = tuple(_given(image, arg) for arg in args)
         image.values.clear()  # so that the arguments alone hold them
+    if end.lazy_images:
+        waits_in()
     named = inspect.signature(target).bind(*args).arguments
     connection = Connection(link, named, may_return=end.may_return)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell

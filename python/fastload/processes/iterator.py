@@ -83,7 +83,11 @@ class ProcessIter(Paced):
         self._admission = Admission(budget, first)
         real = loader.multiprocessing_context or torch.multiprocessing
         self._context = Context(
-            real, self._admission, starts_more=is_elastic(loader), may_return=may_return
+            real,
+            self._admission,
+            starts_more=is_elastic(loader),
+            may_return=may_return,
+            lazy_images=loader.lazy_images,
         )
         self._links = self._context.links
         self._failures = Failures()

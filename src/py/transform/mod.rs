@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::image::{
     Action, Filter, GaussianBlur, Interpolation, Kernel, Layout, Luma, Movement, Op, Output, Pad,
-    Padding, PassOrder, Pipeline, Rotation, Size, Table, torch,
+    Padding, PassOrder, Pipeline, Region, Rotation, Size, Table, Turn, torch,
 };
 use crate::memory::Dtype;
 
@@ -28,7 +28,8 @@ pub(super) fn pipeline(
     Ok(Pipeline::new(ops, parse_output(output)?, source)?)
 }
 
-fn parse_all(ops: &Bound<'_, PyList>) -> PyResult<Vec<Op>> {
+/// Reads operations.
+pub(super) fn parse_all(ops: &Bound<'_, PyList>) -> PyResult<Vec<Op>> {
     let ops = ops.iter().map(|op| parse(op.cast::<PyTuple>()?));
     ops.collect()
 }
@@ -52,6 +53,25 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
             let (height, width) = values.extract()?;
             Ok(Op::CenterCrop { height, width })
         }
+        "crop" => {
+            let (top, left, height, width) = only(op)?;
+            Ok(Op::Action(Action::Crop(Region {
+                top,
+                left,
+                height,
+                width,
+            })))
+        }
+        "flip_fixed" => Ok(Op::Action(match only(op)? {
+            true => Action::FlipVertical,
+            false => Action::FlipHorizontal,
+        })),
+        "turn" => Ok(Op::Action(Action::Turn(match only(op)? {
+            1 => Turn::Left,
+            2 => Turn::Half,
+            3 => Turn::Right,
+            _ => return Err(unknown(op)),
+        }))),
         "pad" => {
             let ((left, top, right, bottom), fill, mode): (_, _, String) = values.extract()?;
             Ok(Op::Action(Action::Pad(Pad {

@@ -1,0 +1,114 @@
+"""A user's samples, made while pictures wait.
+
+Owns when they do: while a sample of a map-style dataset is made, in this thread, and until it is done. A file that
+proves damaged only once its pixels are made would have failed earlier, perhaps within the user's `try`: the sample is
+then made again from the same generators' states, with pictures that do not wait.
+"""
+
+import functools
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from fastload import keyed
+
+__all__ = ["waits_in"]
+
+_FEW = 64
+"""After so many samples without a picture, only every so many-th is looked at."""
+
+
+def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
+    """Has pictures wait in what a process fetches from now on."""
+    begin = fetcher.__init__
+
+    def begun(self: Any, dataset: Any, *args: Any, **named: Any) -> None:
+        begin(self, dataset, *args, **named)
+        self.dataset = _Waited(dataset)
+
+    fetcher.__init__ = begun  # type: ignore[method-assign]
+
+
+class _Waited:
+    """A dataset, for torch's fetcher.
+
+    Args:
+        dataset: Whose samples are made.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self._get = functools.partial(operator.getitem, dataset)
+        self._waiting: Any = None
+        self._converts = self._is_off = False
+        self._idle = 0
+        self.__getitems__: Callable[[Any], Any] | None = None
+        if getattr(dataset, "__getitems__", None):
+            self.__getitems__ = lambda indices: self._made(dataset.__getitems__, indices)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._made(self._get, index)
+
+    def _made(self, make: Callable[[Any], Any], index: Any) -> Any:
+        if not self._waits():
+            return make(index)
+        waiting = self._waiting
+        making = waiting.making
+        generators = keyed.current()
+        saved, opened = generators.save(), making.opened
+        making.is_on, making.failed = True, False
+        try:
+            try:
+                sample = make(index)
+            finally:
+                for source in making.sources:
+                    if not source.runs:
+                        source.check()
+            if making.sources:
+                _settle(sample, waiting.Waiting)
+        except (Exception, waiting.Late):
+            if not making.failed:
+                raise
+        finally:
+            making.is_on = False
+            making.sources.clear()
+        self._idle = 0 if making.opened > opened else self._idle + 1
+        if not making.failed:
+            return sample
+        generators.restore(saved)
+        return make(index)
+
+    def _waits(self) -> bool:
+        """Returns whether pictures are to wait in the next sample, which needs Pillow."""
+        if self._is_off:
+            return False
+        if self._waiting is None:
+            if "PIL.Image" not in sys.modules:
+                return False
+            from fastload.pictures import waiting
+
+            self._waiting = waiting
+            self._is_off = not waiting.install()
+            return not self._is_off
+        if not self._converts:
+            from fastload.pictures import tensors
+
+            self._converts = tensors.install()
+        if self._idle >= _FEW:
+            self._idle += 1
+            return self._idle % _FEW == 0
+        return True
+
+
+def _settle(sample: Any, waiting: type) -> None:
+    """Makes the pixels of images in a sample."""
+    if isinstance(sample, waiting):
+        sample.settle()  # type: ignore[attr-defined]
+    elif isinstance(sample, dict):
+        for value in sample.values():
+            _settle(value, waiting)
+    elif isinstance(sample, list | tuple):
+        for value in sample:
+            _settle(value, waiting)

@@ -1,0 +1,81 @@
+//! An encoded image whose pixels Python asks for.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use super::enter::Enter;
+use super::{pad, tensor, transform};
+use crate::decode::{Reading, Switches};
+use crate::image::{Layout, Output, Pipeline};
+use crate::program;
+
+/// One encoded image.
+#[pyclass(frozen, module = "fastload._lib")]
+pub(super) struct Picture {
+    core: program::Picture<PyBackedBytes>,
+}
+
+#[pymethods]
+impl Picture {
+    #[new]
+    #[pyo3(signature = (encoded, mode, *, truncated=false, max_pixels=None))]
+    fn new(
+        encoded: PyBackedBytes,
+        mode: &str,
+        truncated: bool,
+        max_pixels: Option<u64>,
+    ) -> PyResult<Picture> {
+        let reading = Reading::from_name(mode)
+            .ok_or_else(|| PyValueError::new_err(format!("unknown mode {mode:?}")))?;
+        let switches = Switches {
+            truncated,
+            max_pixels,
+        };
+        let core = program::Picture::open(encoded, reading, switches)?;
+        Ok(Picture { core })
+    }
+
+    #[getter]
+    fn size(&self) -> (usize, usize) {
+        let shape = self.core.shape();
+        (shape.width, shape.height)
+    }
+
+    #[pyo3(signature = (ops, output, *, keep=false))]
+    fn tensor(
+        &self,
+        py: Python<'_>,
+        ops: &Bound<'_, PyList>,
+        output: &Bound<'_, PyTuple>,
+        keep: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let shape = self.core.shape();
+        let known = (Some((shape.height, shape.width)), Some(shape.channels));
+        let pipeline = transform::pipeline(ops, output, known)?;
+        let plan = self.core.plan(&pipeline)?;
+        let shape = pipeline.sample_shape(&plan).into();
+        let mut dense = pad::field_of(py, shape, pipeline.dtype(), None)?;
+        let out = dense.memory.bytes_mut();
+        py.enter(|| self.core.write(&pipeline, &plan, keep, out))?;
+        tensor::of_field(py, dense)
+    }
+
+    #[pyo3(signature = (ops, *, keep=false))]
+    fn pixels<'py>(
+        &self,
+        py: Python<'py>,
+        ops: &Bound<'_, PyList>,
+        keep: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let shape = self.core.shape();
+        let known = (Some((shape.height, shape.width)), Some(shape.channels));
+        let pipeline = Pipeline::new(transform::parse_all(ops)?, Output::Bytes(Layout::Hwc), known)?;
+        let plan = self.core.plan(&pipeline)?;
+        let bytes = pipeline.sample_shape(&plan).iter().product();
+        PyBytes::new_with(py, bytes, |out| {
+            py.enter(|| self.core.write(&pipeline, &plan, keep, out))
+        })
+    }
+}

@@ -23,7 +23,7 @@ from fastload import AUTO, Dataset, Loader
 from fastload.columns import Rows
 
 DATA = tuple(range(6))  # Python's, not ours
-OURS = ("workers", "memory_budget", "max_tokens", "length", "tune")
+OURS = ("workers", "memory_budget", "max_tokens", "length", "lazy_images", "tune")
 """The arguments that torch does not have."""
 
 

@@ -2,6 +2,7 @@
 
 from typing import final
 
+import torch
 from typing_extensions import disjoint_base
 
 from fastload._files import Blobs
@@ -158,6 +159,44 @@ class Image(Column):
         epoch: int = 0,
     ) -> list[list[Action]]:
         """Returns the plans of the first `count` indices, were all images of this size."""
+
+@final
+class Picture:
+    """One encoded image, of which pixels are made when they are asked for.
+
+    Args:
+        encoded: A whole file.
+        mode: What it is decoded to, as for `Image`.
+        truncated: Pillow's `LOAD_TRUNCATED_IMAGES`.
+        max_pixels: Pillow's `MAX_IMAGE_PIXELS`.
+
+    Attributes:
+        size: Width and height.
+
+    Raises:
+        OSError: It is not decoded natively, or its header is damaged.
+        ValueError: No such mode.
+    """
+
+    def __new__(
+        cls, encoded: bytes, mode: str, *, truncated: bool = False, max_pixels: int | None = None
+    ) -> Picture: ...
+    @property
+    def size(self) -> tuple[int, int]: ...
+    def tensor(self, ops: list[Op], output: Output, *, keep: bool = False) -> torch.Tensor:
+        """Returns what is written after operations, of which none draws.
+
+        Args:
+            ops: Operations in order, as `fastload.operations` writes them.
+            output: What is written, likewise.
+            keep: Whether the whole image is decoded and its pixels are kept for the next time.
+
+        Raises:
+            OSError: The file is damaged.
+            ValueError: Operations that do not fit the image, or of no known form.
+        """
+    def pixels(self, ops: list[Op], *, keep: bool = False) -> bytes:
+        """Returns the pixels after operations, row after row, one byte for each channel; else as `tensor`."""
 
 @final
 class Select(Column):

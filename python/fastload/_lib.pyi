@@ -18,6 +18,7 @@ from fastload._columns import Column as Column
 from fastload._columns import Concat as Concat
 from fastload._columns import Image as Image
 from fastload._columns import Lists as Lists
+from fastload._columns import Picture as Picture
 from fastload._columns import Ragged as Ragged
 from fastload._columns import Rows as Rows
 from fastload._columns import Select as Select

@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 from fastload import keyed
 from fastload.cheap import is_cheap
 from fastload.keyed import Key, Keys
+from fastload.pictures import Waited
 from fastload.sampler import is_private
 
 __all__ = ["ConsumerIter", "Maker"]
@@ -33,17 +34,19 @@ class Maker:
     Args:
         iterator: One of torch's, from which the dataset and the collation are taken.
         draws: Whether samples or collation may draw random numbers.
+        lazy_images: Whether pictures wait.
 
     Attributes:
         batches: How many it has made.
     """
 
-    def __init__(self, iterator: Any, *, draws: bool = True) -> None:
+    def __init__(self, iterator: Any, *, draws: bool = True, lazy_images: bool = False) -> None:
         self._is_map = iterator._dataset_kind == _DatasetKind.Map
         self._is_listed = iterator._auto_collation and self._is_map
         dataset = iterator._dataset
         self._takes_lists = self._is_listed and bool(getattr(dataset, "__getitems__", None))
         self._draws = draws
+        self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device
         self._streams = _Streams(int(iterator._base_seed)) if draws and not self._is_map else None
@@ -66,7 +69,10 @@ class Maker:
             self._fetcher = self._new_fetcher()
 
     def _new_fetcher(self) -> Any:
-        return _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
+        fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
+        if self._lazy_images:
+            fetcher.dataset = Waited(fetcher.dataset)
+        return fetcher
 
     def make(self, indices: Any, key: Key | None) -> Any:
         """Returns a batch.
@@ -140,7 +146,8 @@ class ConsumerIter(_BaseDataLoaderIter):
         if isinstance(self._dataset, _PIPES):
             graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         self._draws = draws
-        self._maker = Maker(self, draws=draws)
+        self._lazy_images = bool(loader.lazy_images)
+        self._maker = Maker(self, draws=draws, lazy_images=self._lazy_images)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
@@ -154,7 +161,7 @@ class ConsumerIter(_BaseDataLoaderIter):
         self._ahead = 1 if self._is_private else self._most_ahead
         if not first_iter and not self._draws and not is_cheap(self._dataset):
             self._draws = True  # the dataset was changed between two epochs of persistent workers
-            self._maker = Maker(self)
+            self._maker = Maker(self, lazy_images=self._lazy_images)
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         self._send_idx = self._rcvd_idx = 0

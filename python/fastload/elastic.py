@@ -32,6 +32,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
 
     most_workers: int | None = None
     _maker: Maker | None = None
+    _lazy_images = False
     _keys: Keys | None = None
     _loader: Any  # a weak reference
     _index_queues: list[Any]
@@ -101,7 +102,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """
         if self._maker is not None:
             return
-        self._maker = Maker(self)
+        self._maker = Maker(self, lazy_images=self._lazy_images)
         self._maker.begin()
         self._leaving += self._active
         self._active.clear()

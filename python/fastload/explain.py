@@ -69,6 +69,11 @@ def _lines(loader: Any, choice: lanes.Choice) -> Iterator[tuple[str, str]]:
         yield "seam", _seam(loader, choice)
     if choice.change:
         yield "to make it native", choice.change
+    if choice.lane in ("process", "consumer") and loader.lazy_images and "PIL.Image" in sys.modules:
+        yield (
+            "pictures",
+            "what Pillow opens is decoded natively, when pixels are needed (lazy_images=True)",
+        )
     if choice.lane not in ("inline", "consumer"):
         yield "workers", _workers(loader, choice)
     if choice.lane == "native":

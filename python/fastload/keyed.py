@@ -17,7 +17,16 @@ import torch
 from fastload import _lib, sampler
 from fastload.generators import Generators
 
-__all__ = ["Key", "Keys", "begin_batch", "begin_sample", "borrowed", "count_of", "current", "follow"]
+__all__ = [
+    "Key",
+    "Keys",
+    "begin_batch",
+    "begin_sample",
+    "borrowed",
+    "count_of",
+    "current",
+    "follow",
+]
 
 
 class Key(NamedTuple):

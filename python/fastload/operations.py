@@ -15,6 +15,7 @@ Op = tuple[Any, ...]
 * `("resize", size | (height, width), longest | None, kernel)`: a kernel is `("pillow" | "pillow13",
   filter)` or `("torch" | "torch_aliased", filter)`: the pixels of Pillow's images, or of torch's uint8
   tensors with and without antialiasing;
+* `("crop", (top, left, height, width))`; `("flip_fixed", vertical)`; `("turn", quarters to the left)`;
 * `("center_crop", height, width)`; `("pad", (left, top, right, bottom), fill, padding_mode)`;
 * `("affine_fixed", angle, translate, scale, shear, center | None, interpolation, fill | None)`;
   `("rotate_fixed", angle, interpolation, expand, center | None, fill | None)`;

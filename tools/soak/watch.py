@@ -1,5 +1,6 @@
 """What the process has: memory, descriptors, threads, mappings, children; and what a round left behind."""
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -93,7 +94,17 @@ def settle(before: Held) -> Held:
 def more(now: Held, before: Held) -> list[str]:
     """Returns in words of what there is more than before."""
     pairs = zip(Held._fields, now, before, strict=True)
-    return [f"{name.replace('_', ' ')}: {n} in place of {b}" for name, n, b in pairs if n > b]
+    left = [f"{name.replace('_', ' ')}: {n} in place of {b}" for name, n, b in pairs if n > b]
+    return [*left, f"threads are {', '.join(threads())}"] if now.threads > before.threads else left
+
+
+def threads() -> list[str]:
+    """Returns the names of this process's threads, and where in the kernel each waits."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            found.append(f"{(task / 'comm').read_text().strip()} ({(task / 'wchan').read_text()})")
+    return found
 
 
 def children() -> list[int]:

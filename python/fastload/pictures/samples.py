@@ -15,7 +15,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from fastload import keyed
 
-__all__ = ["waits_in"]
+__all__ = ["Waited", "waits_in"]
 
 _FEW = 64
 """After so many samples without a picture, only every so many-th is looked at."""
@@ -27,12 +27,12 @@ def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
 
     def begun(self: Any, dataset: Any, *args: Any, **named: Any) -> None:
         begin(self, dataset, *args, **named)
-        self.dataset = _Waited(dataset)
+        self.dataset = Waited(dataset)
 
     fetcher.__init__ = begun  # type: ignore[method-assign]
 
 
-class _Waited:
+class Waited:
     """A dataset, for torch's fetcher.
 
     Args:

@@ -21,7 +21,7 @@ from fastload.operations import Op, Output
 
 __all__ = ["Late", "Waiting", "install", "making"]
 
-_open = Image.open
+_open: Any = Image.open
 
 _REFUSALS = (OSError, ValueError, RuntimeError)
 """What native code raises where it leaves an image to Pillow."""
@@ -118,7 +118,8 @@ class _Source:
 
     def tensor(self, ops: list[Op], output: Output) -> torch.Tensor:
         """Returns what is written after `ops`."""
-        return self._native.tensor(ops, output, keep=self._keeps())
+        tensor: torch.Tensor = self._native.tensor(ops, output, keep=self._keeps())
+        return tensor
 
     def by_pillow(self, ops: list[Op]) -> Image.Image:
         """Returns the image that Pillow makes.
@@ -209,7 +210,7 @@ class Waiting(Image.Image):
         except _REFUSALS:
             image = source.by_pillow(ops)
         del self._source, self._ops
-        self.__class__ = Image.Image
+        _become(self, Image.Image)
         self.im = image.im
 
     def _begun(self, mode: str) -> tuple[_Source, list[Op]] | None:
@@ -289,7 +290,7 @@ class Waiting(Image.Image):
 
     def close(self) -> None:
         """Gives the image up."""
-        self.__class__ = Image.Image
+        _become(self, Image.Image)
         self.close()
 
     def thumbnail(self, *args: Any, **named: Any) -> None:
@@ -332,6 +333,9 @@ class _File(Waiting):
     """
 
     plain: type
+    fp: Any
+    tile: list[Any]
+    _exclusive_fp: bool
     _data: bytes | None = None
     _kept: dict[str, _Source]
 
@@ -368,7 +372,7 @@ class _File(Waiting):
 
     def _be_plain(self) -> None:
         self.__dict__.pop("_data", None)
-        self.__class__ = self.plain
+        _become(self, self.plain)
 
     def _begun(self, mode: str) -> tuple[_Source, list[Op]] | None:
         if mode not in _NATIVE:
@@ -449,6 +453,11 @@ def _has_end(data: bytes) -> bool:
     return b"\xff\xd9" in data[-_TAIL_BYTES:] or b"IEND" in data[-_TAIL_BYTES:]
 
 
+def _become(image: Any, kind: type) -> None:
+    """Has an image be Pillow's own."""
+    image.__class__ = kind
+
+
 def _settled(image: Waiting) -> Image.Image:
     """Returns an image once it has pixels; it is Pillow's own then."""
     image.settle()
@@ -492,7 +501,7 @@ Waiting.__name__ = "Image"
 
 
 @functools.cache
-def _waiting(kind: type) -> type | None:
+def _waiting(kind: Any) -> type | None:
     """Returns the class of images that wait in place of one of Pillow's, if there is one."""
     if (kind.__module__, kind.__name__) not in _FILES:
         return None
@@ -502,10 +511,10 @@ def _waiting(kind: type) -> type | None:
 
 @functools.wraps(_open)
 def _opened(*args: Any, **named: Any) -> Image.Image:
-    image = _open(*args, **named)
-    kind = _waiting(type(image)) if making.is_on else None
+    image: Image.Image = _open(*args, **named)
+    kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):
-        image.__class__ = kind
+        _become(image, kind)
         making.opened += 1
     return image
 
@@ -519,5 +528,5 @@ def install() -> bool:
     has_pixels = isinstance(vars(Image.Image).get("im"), property)
     is_pillows = _open.__code__.co_filename == Image.new.__code__.co_filename
     if has_pixels and is_pillows and Image.open is _open:
-        Image.open = _opened
+        Image.open = _opened  # type: ignore[assignment]
     return Image.open is _opened

@@ -80,9 +80,7 @@ class Context:
             return self._results
         self._close_end()
         place, descriptor = self.links.open()
-        self._end = End(
-            descriptor, may_return=self._may_return, lazy_images=self._lazy_images
-        )
+        self._end = End(descriptor, may_return=self._may_return, lazy_images=self._lazy_images)
         self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
         return self.tasks[place]
 

@@ -67,6 +67,7 @@ class ProcessIter(Paced):
     ) -> None:
         began_s = time.perf_counter()
         self._may_return = may_return
+        self._lazy_images = bool(loader.lazy_images)
         self._evidence: Evidence | None = None
         if may_return and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
@@ -87,7 +88,7 @@ class ProcessIter(Paced):
             self._admission,
             starts_more=is_elastic(loader),
             may_return=may_return,
-            lazy_images=loader.lazy_images,
+            lazy_images=self._lazy_images,
         )
         self._links = self._context.links
         self._failures = Failures()

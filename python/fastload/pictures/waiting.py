@@ -506,7 +506,8 @@ def _waiting(kind: Any) -> type | None:
     if (kind.__module__, kind.__name__) not in _FILES:
         return None
     names = {"plain": kind, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    return type(kind)(kind.__name__, (_File, kind), names)
+    made: type = type(kind)(kind.__name__, (_File, kind), names)
+    return made
 
 
 @functools.wraps(_open)

@@ -3,7 +3,9 @@
 import copy
 import io
 import pickle
+import struct
 import warnings
+import zlib
 
 import hypothesis
 import numpy as np
@@ -36,6 +38,13 @@ def upright(kind="JPEG"):
     return encoded("RGB", kind, exif=exif)
 
 
+def described(png):
+    """Puts a text between the pixels and the end of a PNG."""
+    text = b"tEXtComment\0after"
+    chunk = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+    return png[:-12] + chunk + png[-12:]
+
+
 FILES = {
     "jpeg": encoded("RGB", "JPEG", quality=90),
     "jpeg progressive": encoded("RGB", "JPEG", (130, 97), progressive=True, subsampling=0),
@@ -43,6 +52,7 @@ FILES = {
     "jpeg cmyk": encoded("CMYK", "JPEG"),
     "jpeg turned": upright(),
     "png": encoded("RGB", "PNG"),
+    "png with text behind": described(encoded("RGB", "PNG")),
     "png transparent": encoded("RGB", "PNG", transparency=(0, 1, 2)),
     "png grey": encoded("L", "PNG"),
     "png palette": encoded("P", "PNG"),

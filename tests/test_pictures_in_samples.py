@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
-from torchvision import transforms
+from torchvision import datasets, transforms
 
-from fastload import Loader
+from fastload import Loader, lanes
 from fastload.pictures import samples, waiting
 
 from ._compare import assert_same
@@ -51,10 +51,13 @@ def folder(tmp_path_factory):
     return root
 
 
+OPEN = Image.open
+
+
 @pytest.fixture(autouse=True)
 def pillows():
     yield
-    Image.open = waiting._open
+    Image.open = OPEN
 
 
 class Files(Dataset):
@@ -230,6 +233,25 @@ def test_a_replaced_open_is_left_alone(folder, monkeypatch):
     seed(1)
     waited[0]
     assert Image.open is replaced
+
+
+def test_replaced_methods_are_left_alone(folder, monkeypatch):
+    monkeypatch.setattr(Image.Image, "resize", lambda self, *arguments: self)
+    waited = samples.Waited(Placeholder(folder))
+    seed(1)
+    waited[0]
+    assert Image.open is OPEN
+
+
+def test_library_datasets_stay_native_afterwards(folder):
+    (folder.parent / "folders").mkdir()
+    (folder.parent / "folders" / "a").symlink_to(folder)
+    images = datasets.ImageFolder(folder.parent / "folders", transforms.ToTensor())
+    assert lanes.choose(Loader(images)).lowered is not None
+    seed(1)
+    samples.Waited(Placeholder(folder))[0]
+    assert Image.open is waiting._opened
+    assert lanes.choose(Loader(images)).lowered is not None
 
 
 def test_lists_of_samples_are_made_again_as_a_whole(folder):

@@ -26,7 +26,6 @@ _open: Any = Image.open
 _REFUSALS = (OSError, ValueError, RuntimeError)
 """What native code raises where it leaves an image to Pillow."""
 
-
 _FILES = {("PIL.JpegImagePlugin", "JpegImageFile"), ("PIL.PngImagePlugin", "PngImageFile")}
 """Those of which decoding changes no more than the pixels; a WebP's `info` has more afterwards."""
 _FILTERS = {
@@ -381,7 +380,8 @@ class _File(Waiting):
         if mode not in kept and (data := self._read()) is not None and _has_end(data):
             with contextlib.suppress(*_REFUSALS):
                 kept[mode] = _Source(data, mode, self._size)
-                making.sources.append(kept[mode])
+                if making.is_on:
+                    making.sources.append(kept[mode])
         return (kept[mode], []) if mode in kept else None
 
     def _read(self) -> bytes | None:
@@ -449,8 +449,15 @@ class _Access:
 
 
 def _has_end(data: bytes) -> bool:
-    """Returns whether a JPEG or PNG is not cut short, which would better be noticed at once."""
-    return b"\xff\xd9" in data[-_TAIL_BYTES:] or b"IEND" in data[-_TAIL_BYTES:]
+    """Returns whether a file is not cut short, which would better be noticed at once.
+
+    A PNG also has nothing behind its pixels, which Pillow would add to `info`.
+    """
+    if data.startswith(b"\xff\xd8"):
+        return b"\xff\xd9" in data[-_TAIL_BYTES:]
+    last = data.rfind(b"IDAT")
+    end = last + 8 + int.from_bytes(data[max(0, last - 4) : max(0, last)])  # behind its checksum
+    return last > 0 and data[end + 4 : end + 8] == b"IEND"
 
 
 def _become(image: Any, kind: type) -> None:
@@ -524,10 +531,17 @@ def install() -> bool:
     """Has `PIL.Image.open` give images that wait, where this thread makes a sample.
 
     Returns:
-        Whether it does: neither where somebody has replaced it, nor with a Pillow that has no `Image.im` to ask for.
+        Whether it does: neither where it, or what is noted down, has been replaced, nor with a Pillow that has
+        no `Image.im` to ask for.
     """
-    has_pixels = isinstance(vars(Image.Image).get("im"), property)
-    is_pillows = _open.__code__.co_filename == Image.new.__code__.co_filename
-    if has_pixels and is_pillows and Image.open is _open:
+    own = vars(Image.Image)
+    has_pixels = isinstance(own.get("im"), property)
+    noted = [own[name] for name in ("convert", "copy", "crop", "load", "resize", "transpose")]
+    are_pillows = all(
+        getattr(method, "__code__", None) is not None
+        and method.__code__.co_filename == Image.__file__
+        for method in (_open, *noted)
+    )
+    if has_pixels and are_pillows and Image.open is _open:
         Image.open = _opened  # type: ignore[assignment]
     return Image.open is _opened

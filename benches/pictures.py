@@ -19,7 +19,7 @@ from torch.utils.data import ConcatDataset, DataLoader
 
 import fastload
 from demo.meter import cpu_s
-from fastload.pictures import Waited
+from fastload.pictures import waited
 
 OURS, EAGER = "fastload, defaults", "fastload, lazy_images=False"
 REPEATS = 4
@@ -81,7 +81,7 @@ def main() -> None:
         torch.set_num_threads(1)
         for name in bench.cases:
             made = CLASSES[name](folder)
-            alone = {"Pillow": made, "waiting": Waited(made)}
+            alone = {"Pillow": made, "waiting": waited(made)}
             contestants = {who: functools.partial(samples, each) for who, each in alone.items()}
             bench.show(
                 f"{name}: a sample by itself", interleave(contestants, bench.rounds), digits=2

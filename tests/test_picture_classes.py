@@ -60,7 +60,7 @@ def test_their_pictures_wait(folder, name, monkeypatch):
     monkeypatch.setattr(waiting.Waiting, "settle", lambda self: (settled.append(1), settle(self)))
     monkeypatch.setattr(Image, "open", waiting._open)
     dataset = CLASSES[name](folder)
-    waited = samples.Waited(dataset)
+    waited = samples.waited(dataset)
     opened = waiting.making.opened
     lists = waited.__getitems__
     sample = waited[2] if lists is None else lists([2])[0]

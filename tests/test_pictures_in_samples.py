@@ -158,7 +158,7 @@ def seed(number):
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_a_sample_is_what_it_is_without_waiting(folder, kind):
-    eager, waited = kind(folder), samples.Waited(kind(folder))
+    eager, waited = kind(folder), samples.waited(kind(folder))
     for epoch in range(2):
         for index in range(24):
             seed(100 * epoch + index)
@@ -186,7 +186,7 @@ def test_what_is_raised_is_pillows(folder):
         def __getitem__(self, index):
             return transforms.functional.to_tensor(Image.open(self.paths[index]).convert("RGB"))
 
-    eager, waited = Plain(folder), samples.Waited(Plain(folder))
+    eager, waited = Plain(folder), samples.waited(Plain(folder))
     for index in (3, 7, 11, 15):
         with pytest.raises(Exception) as expected:  # noqa: PT011 (Pillow's own)
             eager[index]
@@ -201,7 +201,7 @@ def test_an_exception_of_the_users_comes_after_that_of_a_damaged_file(folder):
             Image.open(self.paths[index]).convert("RGB")
             raise KeyError(index)
 
-    waited = samples.Waited(Wrong(folder))
+    waited = samples.waited(Wrong(folder))
     with pytest.raises(OSError, match="truncated"):
         waited[3]
     with pytest.raises(KeyError, match="4"):
@@ -214,14 +214,14 @@ def test_pictures_in_a_sample_are_pillows_own(folder):
             image = Image.open(self.paths[index]).convert("RGB")
             return {"image": image, "views": [image.crop((0, 0, 9, 9)), (image.rotate(90), index)]}
 
-    sample = samples.Waited(Nested(folder))[0]
+    sample = samples.waited(Nested(folder))[0]
     found = [sample["image"], sample["views"][0], sample["views"][1][0]]
     assert [type(image) for image in found] == [Image.Image] * 3
     assert all(image._im is not None for image in found)
 
 
 def test_without_pictures_nothing_is_looked_at_any_more():
-    waited = samples.Waited(list(range(1000)))
+    waited = samples.waited(list(range(1000)))
     assert [waited[index] for index in range(500)] == list(range(500))
     assert not waiting.making.is_on
 
@@ -229,7 +229,7 @@ def test_without_pictures_nothing_is_looked_at_any_more():
 def test_a_replaced_open_is_left_alone(folder, monkeypatch):
     monkeypatch.setattr(waiting, "_open", lambda *arguments: Image.open(*arguments))
     replaced = Image.open
-    waited = samples.Waited(Placeholder(folder))
+    waited = samples.waited(Placeholder(folder))
     seed(1)
     waited[0]
     assert Image.open is replaced
@@ -237,7 +237,7 @@ def test_a_replaced_open_is_left_alone(folder, monkeypatch):
 
 def test_replaced_methods_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr(Image.Image, "resize", lambda self, *arguments: self)
-    waited = samples.Waited(Placeholder(folder))
+    waited = samples.waited(Placeholder(folder))
     seed(1)
     waited[0]
     assert Image.open is OPEN
@@ -249,7 +249,7 @@ def test_library_datasets_stay_native_afterwards(tmp_path):
     images = datasets.ImageFolder(tmp_path, transforms.ToTensor())
     assert lanes.choose(Loader(images)).lane == "native"
     seed(1)
-    samples.Waited(Placeholder(tmp_path / "a"))[0]
+    samples.waited(Placeholder(tmp_path / "a"))[0]
     assert Image.open is waiting._opened
     assert lanes.choose(Loader(images)).lane == "native"
 
@@ -263,7 +263,7 @@ def test_lists_of_samples_are_made_again_as_a_whole(folder):
     seed(5)
     expected = Listed(folder).__getitems__(indices)
     seed(5)
-    assert_same(samples.Waited(Listed(folder)).__getitems__(indices), expected)
+    assert_same(samples.waited(Listed(folder)).__getitems__(indices), expected)
 
 
 def test_waiting_can_be_switched_off(folder):

@@ -92,6 +92,7 @@ __all__ = [
     "ParquetFiles",
     "Part",
     "Permutation",
+    "Picture",
     "Plain",
     "Program",
     "Pt",
@@ -107,6 +108,7 @@ __all__ = [
     "Text",
     "Tokens",
     "Tuner",
+    "Unframed",
     "Watch",
     "Window",
     "WorkerLink",
@@ -130,6 +132,27 @@ __all__ = [
 ]
 
 __version__: str
+
+@final
+class Unframed:
+    """What is indexed, or called, by calling a function, of which no traceback tells.
+
+    Args:
+        made: Returns a value, or else an exception to raise with the traceback that it has.
+        lists: Likewise, for lists of indices; None if there is nothing for them.
+    """
+
+    def __new__(
+        cls,
+        made: Callable[[Any], tuple[Any, Exception | None]],
+        lists: Callable[[Any], tuple[Any, Exception | None]] | None = None,
+    ) -> Unframed: ...
+    @property
+    def __getitems__(self) -> Unframed | None: ...
+    def __getitem__(self, index: Any, /) -> Any:
+        """Returns the value for an index."""
+    def __call__(self, index: Any) -> Any:
+        """Returns the value for an index."""
 
 @final
 class Leaf:

@@ -20,7 +20,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 from fastload import keyed
 from fastload.cheap import is_cheap
 from fastload.keyed import Key, Keys
-from fastload.pictures import Waited
+from fastload.pictures import waited
 from fastload.sampler import is_private
 
 __all__ = ["ConsumerIter", "Maker"]
@@ -71,7 +71,7 @@ class Maker:
     def _new_fetcher(self) -> Any:
         fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
         if self._lazy_images:
-            fetcher.dataset = Waited(fetcher.dataset)
+            fetcher.dataset = waited(fetcher.dataset)
         return fetcher
 
     def make(self, indices: Any, key: Key | None) -> Any:

@@ -38,6 +38,7 @@ mod template;
 mod tensor;
 mod transform;
 mod tune;
+mod unframed;
 mod value;
 mod wait;
 mod watch;
@@ -63,6 +64,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<copying::Copying>()?;
     module.add_class::<form::Leaf>()?;
     module.add_class::<picture::Picture>()?;
+    module.add_class::<unframed::Unframed>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<foreign::Requests>()?;

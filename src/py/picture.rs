@@ -71,7 +71,11 @@ impl Picture {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let shape = self.core.shape();
         let known = (Some((shape.height, shape.width)), Some(shape.channels));
-        let pipeline = Pipeline::new(transform::parse_all(ops)?, Output::Bytes(Layout::Hwc), known)?;
+        let pipeline = Pipeline::new(
+            transform::parse_all(ops)?,
+            Output::Bytes(Layout::Hwc),
+            known,
+        )?;
         let plan = self.core.plan(&pipeline)?;
         let bytes = pipeline.sample_shape(&plan).iter().product();
         PyBytes::new_with(py, bytes, |out| {

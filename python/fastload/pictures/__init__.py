@@ -10,6 +10,6 @@ that a file that turns out to be damaged fails where it would have failed. Invar
 is without all this.
 """
 
-from fastload.pictures.samples import Waited, waits_in
+from fastload.pictures.samples import waited, waits_in
 
-__all__ = ["Waited", "waits_in"]
+__all__ = ["waited", "waits_in"]

@@ -13,9 +13,9 @@ from typing import Any
 
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from fastload import keyed
+from fastload import _lib, keyed
 
-__all__ = ["Waited", "waits_in"]
+__all__ = ["waited", "waits_in"]
 
 _FEW = 64
 """After so many samples without a picture, only every so many-th is looked at."""
@@ -27,33 +27,38 @@ def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
 
     def begun(self: Any, dataset: Any, *args: Any, **named: Any) -> None:
         begin(self, dataset, *args, **named)
-        self.dataset = Waited(dataset)
+        self.dataset = waited(dataset)
 
     fetcher.__init__ = begun  # type: ignore[method-assign]
 
 
-class Waited:
-    """A dataset, for torch's fetcher.
+def waited(dataset: Any) -> _lib.Unframed:
+    """Returns a dataset for torch's fetcher, whose pictures wait while its samples are made."""
+    making = _Samples()
+    lists = getattr(dataset, "__getitems__", None)
+    made = functools.partial(making.made, functools.partial(operator.getitem, dataset))
+    return _lib.Unframed(made, functools.partial(making.made, lists) if lists else None)
 
-    Args:
-        dataset: Whose samples are made.
-    """
 
-    def __init__(self, dataset: Any) -> None:
-        self._get = functools.partial(operator.getitem, dataset)
+class _Samples:
+    """Makes samples of a dataset, one after the other."""
+
+    def __init__(self) -> None:
         self._waiting: Any = None
         self._converts = self._is_off = False
         self._idle = 0
-        self.__getitems__: Callable[[Any], Any] | None = None
-        if getattr(dataset, "__getitems__", None):
-            self.__getitems__ = lambda indices: self._made(dataset.__getitems__, indices)
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._made(self._get, index)
+    def made(self, make: Callable[[Any], Any], index: Any) -> tuple[Any, Exception | None]:
+        """Returns what `make` returns of an index; or what it raises, without this frame in its traceback."""
+        try:
+            return self._made(make, index) if self._waits() else make(index), None
+        except Exception as error:
+            traceback = error.__traceback__
+            while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+                traceback = traceback.tb_next
+            return None, error.with_traceback(traceback)
 
     def _made(self, make: Callable[[Any], Any], index: Any) -> Any:
-        if not self._waits():
-            return make(index)
         waiting = self._waiting
         making = waiting.making
         generators = keyed.current()

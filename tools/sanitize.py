@@ -35,8 +35,9 @@ MIRI = ["memory::", "stream::", "parquet::cache", "collate::", "program::lists"]
 """Tests that Miri can run: no C, no fork, no socket, and not for hours."""
 SEEDS = 8
 
-PYTHON = ["memory", "stream", "pinned", "foreign*", "default_collate", "process_*"]
+PYTHON = ["memory", "borrowed", "stream", "pinned", "foreign*", "default_collate", "process_*"]
 """`tests/test_*.py` of memory, streams and worker processes."""
+MARKED = "not slow or sanitized"
 
 INTERLEAVINGS = re.compile(r"^interleavings: (\d+)$")
 
@@ -170,7 +171,7 @@ def extension(title: str, tools: Tools) -> Suite:
     }
     files = sorted(str(file) for each in PYTHON for file in ROOT.glob(f"tests/test_{each}.py"))
     pytest = ["env", *(f"{key}={value}" for key, value in made.items())]
-    pytest += [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-o", "timeout=120", *files]
+    pytest += [sys.executable, "-m", "pytest", "-q", "-m", MARKED, "-o", "timeout=120", *files]
     return Suite(title, pytest, with_reports("python", count_pytest))
 
 

@@ -150,6 +150,7 @@ _NATIVE = {"num_workers": 2}
 
 LANES = {
     "images": Lane(functools.partial(_pictures, suffix="jpg"), _images, _NATIVE),
+    "webp": Lane(functools.partial(_pictures, suffix="webp"), _images, _NATIVE),
     "images by Pillow": Lane(functools.partial(_pictures, suffix="bmp"), _images, _NATIVE),
     "rows": Lane(lambda _: None, _rows, _NATIVE),
     "npy": Lane(_write_npy, lambda folder: fastload.Dataset(Npy(str(folder / "*.npy"))), _NATIVE),

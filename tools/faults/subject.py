@@ -8,9 +8,11 @@ import faulthandler
 import gc
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ import torch
 import fastload
 from fastload import _lib
 from tools.faults import seccomp
-from tools.faults.disturbances import DISTURBANCES
+from tools.faults.allocations import failing
+from tools.faults.disturbances import DISTURBANCES, limited
 from tools.faults.lanes import LANES, Lane
 
 __all__ = ["ARM", "DISARM", "MARK", "MAX_S"]
@@ -33,6 +36,8 @@ MAX_S = 40
 """Seconds that a step may take before all threads are printed and the process ends."""
 
 _BATCH = 4
+_IDLE_S = 2.5
+"""After so long memory of earlier batches has gone back to the system."""
 
 
 def _signal(what: int) -> int:
@@ -118,6 +123,7 @@ class Subject:
         if not command:
             self._epoch(self._loader(), result)
             self.before = _held()
+            gc.freeze()  # what is here now stays; each of thousands of rounds collects what it made
             return result
         if "disturbance" in command:
             disturbance = DISTURBANCES[command["disturbance"]]
@@ -129,10 +135,11 @@ class Subject:
                 self._write()
                 self.dataset = self.lane.make(self.folder)
         else:
-            with _armed(result):
+            is_memory = "addresses" in command or "allocation" in command
+            with self._fault(command, result):
                 try:
                     self.dataset = self.lane.make(self.folder)
-                    is_whole = not _signal(ASK)
+                    is_whole = not (is_memory or _signal(ASK))
                     loader.append(self._loader())
                     self._epoch(loader[0], result)
                 except Exception as error:
@@ -152,6 +159,18 @@ class Subject:
                 result["problems"].append(f"{left} {what} left")
         self.before = held
         return result
+
+    def _fault(self, command: dict[str, Any], result: dict[str, Any]) -> Any:
+        """Returns the context in which a command's fault may happen."""
+        if "addresses" in command:
+            time.sleep(_IDLE_S)
+            return limited(resource.RLIMIT_AS, command["addresses"])
+        if "allocation" in command:
+            self._epoch(
+                self._loader(), result
+            )  # starts the threads: Rust's std aborts where it cannot
+            return failing(command["allocation"], result, lasting=command["lasting"])
+        return _armed(result)
 
     def _epoch(self, loader: Any, result: dict[str, Any], happen: Any = None) -> None:
         """Loads one epoch; notes errors, wrong batches, and batches that were lost without a word."""

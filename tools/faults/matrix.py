@@ -102,10 +102,10 @@ class _Process:
             stderr=self._stderr,
             text=True,
         )
-        self._listener: Listener | None = None
-        if self._read() is not None:
-            self._listener = Listener(self._process.pid, self.arm.answer)
-            self.ask({})  # has the process count what it holds
+        if self._read() is None:
+            raise RuntimeError(self.close())
+        self._listener = Listener(self._process.pid, self.arm.answer)
+        self.ask({})  # has the process count what it holds
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any] | None:
         """Returns what came of a command; None if the process ended."""

@@ -36,6 +36,8 @@ MAX_S = 40
 """Seconds that a step may take before all threads are printed and the process ends."""
 
 _BATCH = 4
+_SETTLED_S = 2.0
+"""So long a thread that has been told to end, or a process, may still be seen."""
 _IDLE_S = 2.5
 """After so long memory of earlier batches has gone back to the system."""
 
@@ -114,7 +116,8 @@ class Subject:
         self.lane.write(self.folder)
 
     def _loader(self) -> Any:
-        return fastload.Loader(self.dataset, _BATCH, timeout=MAX_S // 2, **self.lane.options)
+        options = {"timeout": MAX_S // 2} | self.lane.options
+        return fastload.Loader(self.dataset, _BATCH, **options)
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
         """Loads with a fault, then without; returns what came of it."""
@@ -152,13 +155,20 @@ class Subject:
         self._epoch(loader.pop() if loader else self._loader(), after)
         result["problems"] += [f"afterwards: {words}" for words in after["errors"]]
         result["problems"] += [f"afterwards: {words}" for words in after["problems"]]
-        held = _held()
-        for what, count in held.items():
-            left = count - self.before[what]
-            if left > (command.get("leaves", 0) if what == "descriptors" else 0):
-                result["problems"].append(f"{left} {what} left")
+        allowed = {"descriptors": command.get("leaves", 0)}
+        end_s = time.monotonic() + _SETTLED_S
+        while left := self._left(held := _held(), allowed):
+            if time.monotonic() > end_s:
+                result["problems"] += left
+                break
+            time.sleep(0.05)
         self.before = held
         return result
+
+    def _left(self, held: dict[str, int], allowed: dict[str, int]) -> list[str]:
+        """Returns what is held beyond what was held before, in words."""
+        more = {what: count - self.before[what] for what, count in held.items()}
+        return [f"{left} {what} left" for what, left in more.items() if left > allowed.get(what, 0)]
 
     def _fault(self, command: dict[str, Any], result: dict[str, Any]) -> Any:
         """Returns the context in which a command's fault may happen."""

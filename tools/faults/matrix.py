@@ -27,6 +27,8 @@ _ROOM = (0, *((1 << 16 << step // 2) + (1 << 15 << step // 2) * (step % 2) for s
 """Bytes of addresses that are left to an epoch: 0, 64 KiB, 96 KiB, 128 KiB, 192 KiB, ... 384 MiB."""
 _UNBORN = "Exception ignored in thread started by"
 """CPython's `Thread.start` waits for ever for a thread without memory for its first frame (python/cpython#140746)."""
+_ABORTED = "memory allocation of 48 bytes failed"
+"""Rust's std ends the process where the handle of a new thread cannot be allocated; it uses C's allocator for that."""
 _GROWTH = 48 << 20
 """Bytes that a lane's process may grow by over all faults of one kind."""
 
@@ -214,7 +216,9 @@ class _Runner:
                 command = {"allocation": nth, "lasting": lasting}
                 result = self._process.ask(command)
                 if result is None:
-                    problems.append(f"allocation {nth}: {self._process.close()}")
+                    words = self._process.close()
+                    if _ABORTED not in words:
+                        problems.append(f"allocation {nth}: {words}")
                     self._process = _Process(self._lane, self._folder, preload)
                     continue
                 if not result["hits"]:

@@ -30,7 +30,7 @@ impl From<&Metadata> for Stamp {
             len: metadata.len(),
             modified,
             is_linked: is_linked(metadata),
-            inode: if is_old { None } else { inode(metadata) },
+            inode: (!is_old).then(|| inode(metadata)),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Stamp {
         self.len == now.len()
             && self.modified == now.modified().ok()
             && self.is_linked == is_linked(now)
-            && (self.inode.is_none() || self.inode == inode(now))
+            && self.inode.is_none_or(|inode_then| inode_then == inode(now))
     }
 }
 
@@ -99,13 +99,13 @@ fn is_linked(metadata: &Metadata) -> bool {
 }
 
 #[cfg(unix)]
-fn inode(metadata: &Metadata) -> Option<u64> {
-    Some(std::os::unix::fs::MetadataExt::ino(metadata))
+fn inode(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
 }
 
 #[cfg(not(unix))]
-fn inode(_metadata: &Metadata) -> Option<u64> {
-    None
+fn inode(_metadata: &Metadata) -> u64 {
+    0
 }
 
 #[cfg(not(unix))]
@@ -115,38 +115,36 @@ fn is_linked(_metadata: &Metadata) -> bool {
 
 #[cfg(all(test, unix, not(miri)))]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
     use crate::whole_file::unguessable;
 
     /// Replaces a file that was changed `age` ago by another of the same size and time; returns what a check says.
-    fn replaced(age: Duration) -> Result<()> {
+    fn replaced(age: Duration) -> io::Result<Result<()>> {
         let name = format!("fastload-stamp-{:016x}", unguessable());
         let path = std::env::temp_dir().join(name);
         let other = path.with_extension("other");
         let changed = SystemTime::now() - age;
-        let write = |path: &PathBuf, content: &[u8]| {
-            std::fs::write(path, content).unwrap();
-            let file = File::options().write(true).open(path).unwrap();
-            file.set_modified(changed).unwrap();
-            Stamp::of(&file).unwrap()
+        let write = |path: &Path, content: &[u8]| {
+            std::fs::write(path, content)?;
+            let file = File::options().write(true).open(path)?;
+            file.set_modified(changed)?;
+            Stamp::of(&file)
         };
-        let stamp = write(&path, b"then");
-        assert!(stamp.check(&File::open(&path).unwrap(), &path).is_ok());
+        let stamp = write(&path, b"then")?;
+        assert!(stamp.check(&File::open(&path)?, &path).is_ok());
         assert!(!stamp.differs(&path));
-        write(&other, b"now!");
-        std::fs::rename(&other, &path).unwrap();
-        let checked = stamp.check(&File::open(&path).unwrap(), &path);
+        write(&other, b"now!")?;
+        std::fs::rename(&other, &path)?;
+        let checked = stamp.check(&File::open(&path)?, &path);
         assert_eq!(stamp.differs(&path), checked.is_err());
-        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&path)?;
         assert!(stamp.differs(&path));
-        checked
+        Ok(checked)
     }
 
     #[test]
     fn a_file_replaced_within_the_grain_of_the_clock_has_changed() {
-        let checked = replaced(Duration::ZERO);
+        let checked = replaced(Duration::ZERO).unwrap();
         assert!(
             matches!(
                 checked,
@@ -162,6 +160,6 @@ mod tests {
 
     #[test]
     fn an_old_file_may_get_another_number() {
-        assert!(replaced(Duration::from_secs(60)).is_ok());
+        assert!(replaced(Duration::from_secs(60)).unwrap().is_ok());
     }
 }

@@ -22,7 +22,9 @@ FUZZ = Path(__file__).resolve().parent
 TARGETS = sorted(file.stem for file in (FUZZ / "fuzz_targets").iterdir())
 LIMITS = ["-timeout=30", "-rss_limit_mb=3000", "-max_len=8192", "-print_final_stats=1"]
 MOST_KEPT = 24 << 10
-"""Bytes of the files that are kept of a target."""
+"""Bytes of the archive of the files that are kept of a target."""
+ENTRY = 110
+"""Bytes at most that an archive takes for a file beside its content."""
 
 EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
 COVERED = re.compile(r"\bcov: (\d+)")
@@ -76,15 +78,17 @@ def keep(target: str, environment: dict[str, str]) -> None:
     command = ["cargo", "+nightly", "fuzz", "cmin", target, str(corpus), "--", *LIMITS[:3]]
     subprocess.run(command, cwd=FUZZ.parent, env=environment, check=True)
     (FUZZ / "kept").mkdir(exist_ok=True)
-    made, room = set(seeds.seeds(target)), MOST_KEPT
+    made, room, number = set(seeds.seeds(target)), MOST_KEPT, 0
     with zipfile.ZipFile(FUZZ / "kept" / f"{target}.zip", "w", zipfile.ZIP_LZMA) as archive:
         for file in sorted(corpus.iterdir(), key=lambda file: (file.stat().st_size, file.name)):
             content = file.read_bytes()
-            if content not in made and (room := room - len(content)) >= 0:
-                entry = zipfile.ZipInfo(
-                    file.name
-                )  # of no time, so that the same files are the same archive
-                archive.writestr(entry, content, zipfile.ZIP_LZMA)
+            if content in made:
+                continue
+            room -= len(content) + ENTRY
+            if room >= 0:
+                # of no time, so that the same files are the same archive
+                archive.writestr(zipfile.ZipInfo(f"kept-{number}"), content, zipfile.ZIP_LZMA)
+                number += 1
 
 
 def main() -> int:

@@ -88,6 +88,7 @@ main(*sys.argv[1:])
 
 
 @pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.timeout(120)  # each process imports torch
 @pytest.mark.parametrize(
     ("dataset", "move", "make"),

@@ -30,7 +30,13 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("lane", "fault", "cells"),
-    [("npz", "read: EIO", 2), ("process, 2", "mmap", 2), ("jsonl", "ENOSPC", 4)],
+    [
+        ("npz", "read: EIO", 2),
+        ("process, 2", "mmap", 2),
+        ("jsonl", "ENOSPC", 4),
+        ("rows", "each limit", 1),
+        ("webp", "allocation", 2),
+    ],
 )
 def test_an_epoch_survives_each_failure(lane: str, fault: str, cells: int):
     ended = python("-m", "tools.faults", "--lane", lane, "--fault", fault)

@@ -144,6 +144,30 @@ def test_an_idle_worker_that_is_killed(persistent: bool):
     assert left() == before
 
 
+def linger(_: int) -> None:
+    """Has a worker take long to end."""
+    multiprocessing.util.Finalize(None, time.sleep, (60,), exitpriority=1)
+
+
+def test_an_interrupt_while_workers_end_leaves_none():
+    begun = left()
+    ended = iter(Loader(range(4), 2, num_workers=2))
+    assert [batch.tolist() for batch in ended] == [[0, 1], [2, 3]]
+    kept = descriptors() - begun[1]  # by an iterator that is still there
+    batches = iter(Loader(range(4), 2, num_workers=2, worker_init_fn=linger))
+    assert [next(batches).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    timer.join()
+    assert descriptors() == begun[1] + 2 * kept
+    with pytest.raises(StopIteration):
+        next(batches)
+    del batches, ended
+    assert left() == begun
+
+
 class Stream(IterableDataset[Any]):
     def __iter__(self) -> Any:
         for number in range(100_000):

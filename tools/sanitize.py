@@ -35,8 +35,15 @@ MIRI = ["memory::", "stream::", "parquet::cache", "collate::", "program::lists"]
 """Tests that Miri can run: no C, no fork, no socket, and not for hours."""
 SEEDS = 8
 
-PYTHON = ["memory", "stream", "pinned", "foreign*", "default_collate", "process_*"]
+PYTHON = ["memory", "borrowed", "stream", "pinned", "foreign*", "default_collate", "process_*"]
 """`tests/test_*.py` of memory, streams and worker processes."""
+MARKED = "not slow or sanitized"
+LEFT_OUT = [
+    # memory that torch frees behind the library's back is read before that is noticed: docs/columns.md
+    "tests/test_borrowed.py::test_a_move_that_nothing_tells_of_is_an_error",
+    # AddressSanitizer's shadow memory has page faults of its own
+    "tests/test_memory.py::test_steady_batches_come_without_page_faults",
+]
 
 INTERLEAVINGS = re.compile(r"^interleavings: (\d+)$")
 
@@ -170,7 +177,8 @@ def extension(title: str, tools: Tools) -> Suite:
     }
     files = sorted(str(file) for each in PYTHON for file in ROOT.glob(f"tests/test_{each}.py"))
     pytest = ["env", *(f"{key}={value}" for key, value in made.items())]
-    pytest += [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-o", "timeout=120", *files]
+    pytest += [sys.executable, "-m", "pytest", "-q", "-m", MARKED, "-o", "timeout=120"]
+    pytest += [*(f"--deselect={test}" for test in LEFT_OUT), *files]
     return Suite(title, pytest, with_reports("python", count_pytest))
 
 

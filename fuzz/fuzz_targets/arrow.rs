@@ -1,7 +1,7 @@
 //! Any bytes as the offsets and the values of an Arrow column, as they are given over in memory.
 #![no_main]
 
-use _lib::column::{Blobs, Numbers, Offsets, Ragged, Rows, Scratch, Text};
+use _lib::column::{Blobs, Numbers, Offsets, Ragged, Rows, Scratch};
 use _lib::memory::Dtype;
 use libfuzzer_sys::fuzz_target;
 
@@ -32,13 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         let copied = ragged.gather(&[index], &mut Scratch::default(), &mut out);
         copied.expect("a sample of its own length");
     }
-    if let Some(text) = Text::new(ragged.clone()) {
-        for index in 0..text.len() {
-            let bytes = ragged.bytes(index).expect("bytes");
-            let is_text = text.get(index).is_ok();
-            assert_eq!(is_text, std::str::from_utf8(bytes).is_ok());
-        }
-        let blobs = Blobs::buffer(ragged.clone()).expect("bytes");
+    if let Some(blobs) = Blobs::buffer(ragged.clone()) {
         for index in 0..blobs.len() {
             let half = ragged.bytes(index).map_or(0, <[u8]>::len) as u64 / 2;
             assert!(blobs.fetch(index, 0..half).is_ok_and(|part| part.len() as u64 == half));

@@ -78,7 +78,7 @@ impl Files {
 
     /// Whether the file `at` is not as it was, or cannot be looked at.
     pub fn has_changed(&self, at: usize) -> bool {
-        Stamp::of_path(self.path(at)).ok() != Some(self.stamps[at])
+        self.stamps[at].differs(self.path(at))
     }
 
     /// Fills `out` with the bytes of the file `at` from `start` on.

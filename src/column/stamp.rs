@@ -3,25 +3,34 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 
+/// Two changes this close together may leave the same time: the grain of the coarsest file systems (FAT).
+const GRAIN: Duration = Duration::from_secs(2);
+
 /// Size and time of the last change of a file, and whether it is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
     /// Whether a directory has it: not so of a file that is deleted while it is open.
     is_linked: bool,
+    /// Its number in the file system, if it was changed within [`GRAIN`] before it was looked at. That of older
+    /// files is not compared: file systems in user space may give the same file another number later.
+    inode: Option<u64>,
 }
 
 impl From<&Metadata> for Stamp {
     fn from(metadata: &Metadata) -> Stamp {
+        let modified = metadata.modified().ok();
+        let is_old = modified.is_some_and(|time| time.elapsed().is_ok_and(|age| age > GRAIN));
         Stamp {
             len: metadata.len(),
-            modified: metadata.modified().ok(),
+            modified,
             is_linked: is_linked(metadata),
+            inode: (!is_old).then(|| inode(metadata)),
         }
     }
 }
@@ -30,11 +39,6 @@ impl Stamp {
     /// Looks at an open file.
     pub fn of(file: &File) -> io::Result<Stamp> {
         Ok(Stamp::from(&file.metadata()?))
-    }
-
-    /// Looks at a file by its path.
-    pub fn of_path(path: &Path) -> io::Result<Stamp> {
-        Ok(Stamp::from(&path.metadata()?))
     }
 
     /// Bytes of the file.
@@ -53,25 +57,39 @@ impl Stamp {
         self.len == 0
     }
 
+    /// Returns true if the file at `path` is not as it was, or cannot be looked at.
+    pub fn differs(self, path: &Path) -> bool {
+        path.metadata().map_or(true, |now| !self.is_of(&now))
+    }
+
     /// Refuses an open file that is not as it was, or was deleted meanwhile.
     ///
     /// # Errors
     ///
     /// [`Error::Changed`]; [`Error::Read`]: it is no longer there, or cannot be looked at.
     pub fn check(self, file: &File, path: &Path) -> Result<()> {
-        let now = Stamp::of(file).map_err(|source| Error::read(path, source))?;
-        if now == self {
+        let now = file
+            .metadata()
+            .map_err(|source| Error::read(path, source))?;
+        if self.is_of(&now) {
             return Ok(());
         }
-        if self.is_linked && !now.is_linked {
+        if self.is_linked && !is_linked(&now) {
             let source = io::Error::from_raw_os_error(libc::ENOENT);
             return Err(Error::read(path, source));
         }
         Err(Error::Changed {
             path: path.to_owned(),
             then: self.len,
-            now: now.len,
+            now: now.len(),
         })
+    }
+
+    fn is_of(self, now: &Metadata) -> bool {
+        self.len == now.len()
+            && self.modified == now.modified().ok()
+            && self.is_linked == is_linked(now)
+            && self.inode.is_none_or(|inode_then| inode_then == inode(now))
     }
 }
 
@@ -80,7 +98,68 @@ fn is_linked(metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(metadata) > 0
 }
 
+#[cfg(unix)]
+fn inode(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn inode(_metadata: &Metadata) -> u64 {
+    0
+}
+
 #[cfg(not(unix))]
 fn is_linked(_metadata: &Metadata) -> bool {
     true
+}
+
+#[cfg(all(test, unix, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::whole_file::unguessable;
+
+    /// Replaces a file that was changed `age` ago by another of the same size and time; returns what a check says.
+    fn replaced(age: Duration) -> io::Result<Result<()>> {
+        let name = format!("fastload-stamp-{:016x}", unguessable());
+        let path = std::env::temp_dir().join(name);
+        let other = path.with_extension("other");
+        let changed = SystemTime::now() - age;
+        let write = |path: &Path, content: &[u8]| {
+            std::fs::write(path, content)?;
+            let file = File::options().write(true).open(path)?;
+            file.set_modified(changed)?;
+            Stamp::of(&file)
+        };
+        let stamp = write(&path, b"then")?;
+        assert!(stamp.check(&File::open(&path)?, &path).is_ok());
+        assert!(!stamp.differs(&path));
+        write(&other, b"now!")?;
+        std::fs::rename(&other, &path)?;
+        let checked = stamp.check(&File::open(&path)?, &path);
+        assert_eq!(stamp.differs(&path), checked.is_err());
+        std::fs::remove_file(&path)?;
+        assert!(stamp.differs(&path));
+        Ok(checked)
+    }
+
+    #[test]
+    fn a_file_replaced_within_the_grain_of_the_clock_has_changed() {
+        let checked = replaced(Duration::ZERO).unwrap();
+        assert!(
+            matches!(
+                checked,
+                Err(Error::Changed {
+                    then: 4,
+                    now: 4,
+                    ..
+                })
+            ),
+            "{checked:?}"
+        );
+    }
+
+    #[test]
+    fn an_old_file_may_get_another_number() {
+        assert!(replaced(Duration::from_secs(60)).unwrap().is_ok());
+    }
 }

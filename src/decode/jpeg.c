@@ -179,21 +179,21 @@ static int decode(struct decoder *decoder, const struct fastload_jpeg_window *wi
     if (left != window->left || width != window->width) return STOPPED;
     /* The function knows of no suspension, but what was missing once is missing for good. */
     if (window->top > 0) (void)jpeg_skip_scanlines(image, window->top);
-    if (image->output_scanline < window->top) return TRUNCATED;
   }
-  const unsigned bottom = window->top + window->height;
-  while (image->output_scanline < bottom && !decoder->source.starved) {
+  unsigned done = 0; /* rows written: `pixels` has room for the window's, whatever libjpeg counts */
+  while (done < window->height && !decoder->source.starved) {
     JSAMPROW rows[ROWS];
-    const unsigned done = image->output_scanline - window->top;
     const unsigned left = window->height - done;
     const unsigned wanted = left < ROWS ? left : ROWS;
     for (unsigned row = 0; row < wanted; row++) {
       rows[row] = pixels + (done + row) * stride;
     }
-    if (jpeg_read_scanlines(image, rows, wanted) == 0) return TRUNCATED;
+    const unsigned read = jpeg_read_scanlines(image, rows, wanted);
+    if (read == 0) return TRUNCATED;
+    done += read;
   }
   if (decoder->source.starved) return TRUNCATED;
-  if (bottom < image->output_height) {
+  if (window->top + window->height < image->output_height) {
     /* In a file of several scans, all of them were read before the first row. */
     return jpeg_has_multiple_scans(image) || is_sound_to_the_end(image) ? DECODED : STOPPED;
   }

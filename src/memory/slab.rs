@@ -183,8 +183,12 @@ impl Pool {
 mod tests {
     use super::*;
 
+    /// Makes a pool that lives as long as the process, where checkers for leaks find it.
     fn new_pool() -> &'static Pool {
-        Box::leak(Box::new(Pool::new()))
+        static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        lock(&POOLS).push(pool);
+        pool
     }
 
     #[test]

@@ -161,7 +161,7 @@ mod tests {
         use crate::memory::{Hold, give_up};
 
         const LEN: usize = if cfg!(miri) { 64 } else { 1 << 16 };
-        let fresh = || vec![7_u8; LEN].into_boxed_slice();
+        let fresh = || vec![7_u8; LEN]; // no box, to move which would claim its bytes alone
         let mut home = fresh();
         // SAFETY: the bytes stay until they are given up, after the view was told.
         let view = Arc::new(unsafe { View::new(home.as_ptr(), LEN, Box::new(())) });

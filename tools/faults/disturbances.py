@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-__all__ = ["DISTURBANCES", "Disturbance"]
+__all__ = ["DISTURBANCES", "SWEEP", "Disturbance", "limited"]
 
 
 class Disturbance(NamedTuple):
@@ -98,23 +98,24 @@ def _interrupt(_: Path) -> Iterator[None]:
         sender.join()
 
 
+@contextlib.contextmanager
+def limited(what: int, room: int) -> Iterator[None]:
+    """Allows no more of `what` (`resource.RLIMIT_*`) than is used, and some room."""
+    soft, hard = resource.getrlimit(what)
+    if what == resource.RLIMIT_NOFILE:
+        used = os.dup(0)  # the lowest that is free
+        os.close(used)
+    else:
+        used = psutil.Process().memory_info().vms
+    resource.setrlimit(what, (used + room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(what, (soft, hard))
+
+
 def _limit(what: int, room: int) -> Callable[[Path], Any]:
-    """Returns what allows no more than is used, and some room."""
-
-    @contextlib.contextmanager
-    def happen(_: Path) -> Iterator[None]:
-        soft, hard = resource.getrlimit(what)
-        if what == resource.RLIMIT_NOFILE:
-            used = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208
-        else:
-            used = psutil.Process().memory_info().vms
-        resource.setrlimit(what, (used + room, hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(what, (soft, hard))
-
-    return happen
+    return lambda _: limited(what, room)
 
 
 _MEMORY = ("memory", "allocat", "MemoryError", "thread", "worker")
@@ -131,3 +132,6 @@ DISTURBANCES = (
     Disturbance("16 MiB of addresses left", _limit(resource.RLIMIT_AS, 1 << 24), _MEMORY),
     Disturbance("1 MiB of addresses left", _limit(resource.RLIMIT_AS, 1 << 20), _MEMORY),
 )
+
+SWEEP = Disturbance("each limit of addresses", lambda _: contextlib.nullcontext(), _MEMORY)
+"""An epoch from the making of its dataset on, with room for ever more addresses: see `matrix`."""

@@ -107,7 +107,6 @@ FAULTS = (
     Fault("socketpair: EMFILE", frozenset({"socketpair"}), _any, -errno.EMFILE, ("open files",)),
     Fault("memfd: ENFILE", frozenset({"memfd_create"}), _any, -errno.ENFILE, ("open files",)),
     Fault("memfd size: ENOSPC", frozenset({"ftruncate"}), _shares, -errno.ENOSPC, ("space",)),
-    Fault("eventfd: EMFILE", frozenset({"eventfd2"}), _any, -errno.EMFILE, ("open files",)),
     Fault("pidfd: EMFILE", frozenset({"pidfd_open"}), _any, -errno.EMFILE, ("open files",)),
     Fault("write: ENOSPC", frozenset({"write", "pwrite64", "writev"}), _of_file, -errno.ENOSPC),
     Fault("fsync: EIO", frozenset({"fsync"}), _of_file, -errno.EIO),

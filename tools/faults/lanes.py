@@ -150,6 +150,7 @@ _NATIVE = {"num_workers": 2}
 
 LANES = {
     "images": Lane(functools.partial(_pictures, suffix="jpg"), _images, _NATIVE),
+    "webp": Lane(functools.partial(_pictures, suffix="webp"), _images, _NATIVE),
     "images by Pillow": Lane(functools.partial(_pictures, suffix="bmp"), _images, _NATIVE),
     "rows": Lane(lambda _: None, _rows, _NATIVE),
     "npy": Lane(_write_npy, lambda folder: fastload.Dataset(Npy(str(folder / "*.npy"))), _NATIVE),
@@ -167,6 +168,6 @@ LANES = {
     "process, 2": Lane(_write_png, Pictures, {"num_workers": 2}, processes=True, python=True),
     "process, iterable": Lane(_write_png, Stream, {"num_workers": 1}, processes=True, python=True),
     "threads": Lane(_write_png, Pictures, {"num_workers": 2, "workers": "threads"}, python=True),
-    "inline": Lane(_write_png, Pictures, {"num_workers": 0}, python=True),
+    "inline": Lane(_write_png, Pictures, {"num_workers": 0, "timeout": 0}, python=True),
 }
 """The lanes by name."""

@@ -2,14 +2,16 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.faults.disturbances import DISTURBANCES, Disturbance
+from tools.faults.allocations import build
+from tools.faults.disturbances import DISTURBANCES, SWEEP, Disturbance
 from tools.faults.kinds import FAULTS, Fault
 from tools.faults.lanes import LANES
 from tools.faults.seccomp import Call, Listener
@@ -17,8 +19,16 @@ from tools.faults.subject import ARM, DISARM, MARK, MAX_S
 
 __all__ = ["Cell", "run_lane"]
 
+_ALLOCATION = "allocation in C"
+
 _MOST = 400
 """Calls of one kind that are let fail, one after the other."""
+_ROOM = (0, *((1 << 16 << step // 2) + (1 << 15 << step // 2) * (step % 2) for step in range(26)))
+"""Bytes of addresses that are left to an epoch: 0, 64 KiB, 96 KiB, 128 KiB, 192 KiB, ... 384 MiB."""
+_UNBORN = "Exception ignored in thread started by"
+"""CPython's `Thread.start` waits for ever for a thread without memory for its first frame (python/cpython#140746)."""
+_ABORTED = "memory allocation of 48 bytes failed"
+"""Rust's std ends the process where the handle of a new thread cannot be allocated; it uses C's allocator for that."""
 _GROWTH = 48 << 20
 """Bytes that a lane's process may grow by over all faults of one kind."""
 
@@ -81,18 +91,23 @@ class _Arm:
 class _Process:
     """A lane's process and its listener."""
 
-    def __init__(self, lane: str, folder: Path) -> None:
+    def __init__(self, lane: str, folder: Path, preload: Path | None = None) -> None:
         self.arm = _Arm(str(folder))
         self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `close`)
         command = [sys.executable, "-m", "tools.faults.subject", lane, str(folder)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=self._stderr, text=True
+            command,
+            env=os.environ | ({"LD_PRELOAD": str(preload)} if preload else {}),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=self._stderr,
+            text=True,
         )
-        self._listener: Listener | None = None
-        if self._read() is not None:
-            self._listener = Listener(self._process.pid, self.arm.answer)
-            self.ask({})  # has the process count what it holds
+        if self._read() is None:
+            raise RuntimeError(self.close())
+        self._listener = Listener(self._process.pid, self.arm.answer)
+        self.ask({})  # has the process count what it holds
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any] | None:
         """Returns what came of a command; None if the process ended."""
@@ -131,6 +146,11 @@ _OF_DATASET = ("Errno", "UnidentifiedImageError", "image file", "SyntaxError")
 """What errors of a dataset in Python say, which opens files with Pillow."""
 
 
+def _numbers(*, lasting: bool) -> Iterable[int]:
+    """Returns the numbers of the calls that are let fail."""
+    return (2**power for power in range(9)) if lasting else range(1, _MOST)
+
+
 def _wrong(
     fault: Fault | Disturbance, result: dict[str, Any], names: tuple[str, ...]
 ) -> Iterator[str]:
@@ -160,7 +180,7 @@ class _Runner:
         problems: list[str] = []
         failed = errors = 0
         rss: list[int] = []
-        for nth in (2**power for power in range(9)) if lasting else range(1, _MOST):
+        for nth in _numbers(lasting=lasting):
             arm = self._process.arm
             arm.fault, arm.nth, arm.lasting = fault, nth, lasting
             result = self._process.ask({"fault": number, "leaves": fault.leaves})
@@ -179,12 +199,58 @@ class _Runner:
             rss.append(result["rss"])
             if len(problems) > 8:
                 break
-            if lasting:
-                nth *= 2
         if rss and rss[-1] - rss[0] > _GROWTH:
             problems.append(f"the process grew by {(rss[-1] - rss[0]) >> 20} MiB")
         name = f"{fault.name}, from then on" if lasting else fault.name
         return Cell(self._lane, name, failed, errors, problems)
+
+    def allocations(self, *, lasting: bool) -> Cell:
+        """Lets the n-th allocation of C code fail, n = 1, 2, ..., until there are fewer."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._process.close()
+            preload = build(Path(folder))
+            self._process = _Process(self._lane, self._folder, preload)
+            problems: list[str] = []
+            failed = errors = 0
+            for nth in _numbers(lasting=lasting):
+                command = {"allocation": nth, "lasting": lasting}
+                result = self._process.ask(command)
+                if result is None:
+                    words = self._process.close()
+                    if _ABORTED not in words:
+                        problems.append(f"allocation {nth}: {words}")
+                    self._process = _Process(self._lane, self._folder, preload)
+                    continue
+                if not result["hits"]:
+                    break
+                failed += 1
+                errors += bool(result["errors"])
+                names = (*self._files, *SWEEP.names)
+                problems += [f"allocation {nth}: {each}" for each in _wrong(SWEEP, result, names)]
+            name = f"{_ALLOCATION}, from then on" if lasting else _ALLOCATION
+            return Cell(self._lane, name, failed, errors, problems)
+
+    def sweep(self) -> Cell:
+        """Gives an epoch ever more addresses, until three in a row need no more."""
+        self._process.arm.fault = None
+        problems: list[str] = []
+        failed = errors = enough = 0
+        for room in _ROOM:
+            failed += 1
+            result = self._process.ask({"addresses": room})
+            at = f"{room >> 10} KiB"
+            if result is None:
+                words = self._process.close()
+                if _UNBORN not in words:
+                    problems.append(f"{at}: {words}")
+                self._process = _Process(self._lane, self._folder)
+                continue
+            errors += bool(result["errors"])
+            problems += [f"{at}: {each}" for each in _wrong(SWEEP, result, SWEEP.names)]
+            enough = 0 if result["errors"] else enough + 1
+            if enough == 3:
+                break
+        return Cell(self._lane, SWEEP.name, failed, errors, problems)
 
     def disturbance(self, number: int) -> Cell:
         """Has something happen to an epoch."""
@@ -218,4 +284,9 @@ def run_lane(lane: str, only: str = "") -> Iterator[Cell]:
             if disturbance.only == "processes" and not LANES[lane].processes:
                 continue
             yield runner.disturbance(number)
+        if only in SWEEP.name:
+            yield runner.sweep()
+        if only in _ALLOCATION and not LANES[lane].python:
+            for lasting in (False, True):
+                yield runner.allocations(lasting=lasting)
         runner.close()

@@ -25,14 +25,14 @@ __all__ = ["NUMBERS", "Call", "Listener", "install", "raw_call"]
 _X86 = {
     "read": 0, "write": 1, "fstat": 5, "mmap": 9, "pread64": 17, "writev": 20, "sendto": 44,
     "sendmsg": 46, "socketpair": 53, "clone": 56, "fork": 57, "fsync": 74, "ftruncate": 77,
-    "rename": 82, "getpriority": 140, "openat": 257, "newfstatat": 262, "eventfd2": 290,
-    "epoll_create1": 291, "pwrite64": 18, "renameat2": 316, "seccomp": 317, "memfd_create": 319,
+    "rename": 82, "getpriority": 140, "openat": 257, "newfstatat": 262, "pwrite64": 18,
+    "renameat2": 316, "seccomp": 317, "memfd_create": 319,
     "statx": 332, "pidfd_open": 434, "clone3": 435, "pidfd_getfd": 438,
 }  # fmt: skip
 _ARM = {
     "read": 63, "write": 64, "fstat": 80, "mmap": 222, "pread64": 67, "writev": 66, "sendto": 206,
     "sendmsg": 211, "socketpair": 199, "clone": 220, "fsync": 82, "ftruncate": 46,
-    "getpriority": 141, "openat": 56, "newfstatat": 79, "eventfd2": 19, "epoll_create1": 20,
+    "getpriority": 141, "openat": 56, "newfstatat": 79,
     "pwrite64": 68, "renameat2": 276, "seccomp": 277, "memfd_create": 279, "statx": 291,
     "pidfd_open": 434, "clone3": 435, "pidfd_getfd": 438,
 }  # fmt: skip
@@ -40,7 +40,8 @@ NUMBERS = _X86 if platform.machine() == "x86_64" else _ARM
 """Numbers of the system calls that may be answered here, by name."""
 
 _NAMES = {number: name for name, number in NUMBERS.items()}
-_SYSTEM = {"seccomp", "pidfd_open", "pidfd_getfd"}
+_OURS = {"seccomp", "pidfd_getfd"}
+"""Calls that no fault is made of."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # linux/seccomp.h, linux/bpf_common.h
@@ -114,7 +115,7 @@ def install() -> None:
     Raises:
         OSError: The system refuses filters.
     """
-    numbers = [number for name, number in NUMBERS.items() if name not in _SYSTEM]
+    numbers = [number for name, number in NUMBERS.items() if name not in _OURS]
     program = [(_LOAD, 0, 0, 0)]
     program += [(_JUMP_IF_EQUAL, len(numbers) - at, 0, n) for at, n in enumerate(numbers)]
     program += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NOTIFY)]

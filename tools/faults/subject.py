@@ -8,9 +8,11 @@ import faulthandler
 import gc
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ import torch
 import fastload
 from fastload import _lib
 from tools.faults import seccomp
-from tools.faults.disturbances import DISTURBANCES
+from tools.faults.allocations import failing
+from tools.faults.disturbances import DISTURBANCES, limited
 from tools.faults.lanes import LANES, Lane
 
 __all__ = ["ARM", "DISARM", "MARK", "MAX_S"]
@@ -33,6 +36,10 @@ MAX_S = 40
 """Seconds that a step may take before all threads are printed and the process ends."""
 
 _BATCH = 4
+_SETTLED_S = 2.0
+"""So long a thread that has been told to end, or a process, may still be seen."""
+_IDLE_S = 2.5
+"""After so long memory of earlier batches has gone back to the system."""
 
 
 def _signal(what: int) -> int:
@@ -109,7 +116,8 @@ class Subject:
         self.lane.write(self.folder)
 
     def _loader(self) -> Any:
-        return fastload.Loader(self.dataset, _BATCH, timeout=MAX_S // 2, **self.lane.options)
+        options = {"timeout": MAX_S // 2} | self.lane.options
+        return fastload.Loader(self.dataset, _BATCH, **options)
 
     def run(self, command: dict[str, Any]) -> dict[str, Any]:
         """Loads with a fault, then without; returns what came of it."""
@@ -118,6 +126,7 @@ class Subject:
         if not command:
             self._epoch(self._loader(), result)
             self.before = _held()
+            gc.freeze()  # what is here now stays; each of thousands of rounds collects what it made
             return result
         if "disturbance" in command:
             disturbance = DISTURBANCES[command["disturbance"]]
@@ -129,10 +138,11 @@ class Subject:
                 self._write()
                 self.dataset = self.lane.make(self.folder)
         else:
-            with _armed(result):
+            is_memory = "addresses" in command or "allocation" in command
+            with self._fault(command, result):
                 try:
                     self.dataset = self.lane.make(self.folder)
-                    is_whole = not _signal(ASK)
+                    is_whole = not (is_memory or _signal(ASK))
                     loader.append(self._loader())
                     self._epoch(loader[0], result)
                 except Exception as error:
@@ -145,13 +155,32 @@ class Subject:
         self._epoch(loader.pop() if loader else self._loader(), after)
         result["problems"] += [f"afterwards: {words}" for words in after["errors"]]
         result["problems"] += [f"afterwards: {words}" for words in after["problems"]]
-        held = _held()
-        for what, count in held.items():
-            left = count - self.before[what]
-            if left > (command.get("leaves", 0) if what == "descriptors" else 0):
-                result["problems"].append(f"{left} {what} left")
+        allowed = {"descriptors": command.get("leaves", 0)}
+        end_s = time.monotonic() + _SETTLED_S
+        while left := self._left(held := _held(), allowed):
+            if time.monotonic() > end_s:
+                result["problems"] += left
+                break
+            time.sleep(0.05)
         self.before = held
         return result
+
+    def _left(self, held: dict[str, int], allowed: dict[str, int]) -> list[str]:
+        """Returns what is held beyond what was held before, in words."""
+        more = {what: count - self.before[what] for what, count in held.items()}
+        return [f"{left} {what} left" for what, left in more.items() if left > allowed.get(what, 0)]
+
+    def _fault(self, command: dict[str, Any], result: dict[str, Any]) -> Any:
+        """Returns the context in which a command's fault may happen."""
+        if "addresses" in command:
+            time.sleep(_IDLE_S)
+            return limited(resource.RLIMIT_AS, command["addresses"])
+        if "allocation" in command:
+            self._epoch(
+                self._loader(), result
+            )  # starts the threads: Rust's std aborts where it cannot
+            return failing(command["allocation"], result, lasting=command["lasting"])
+        return _armed(result)
 
     def _epoch(self, loader: Any, result: dict[str, Any], happen: Any = None) -> None:
         """Loads one epoch; notes errors, wrong batches, and batches that were lost without a word."""

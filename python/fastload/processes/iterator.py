@@ -379,7 +379,10 @@ class ProcessIter(Paced):
             return
         if self._is_late and not self._shutdown:
             self._end_workers()  # who hangs does not hear that it is over
-        super()._shutdown_workers()
-        if self._shutdown:
-            self._links.close()
-            self._context.close()
+        try:
+            super()._shutdown_workers()
+        finally:
+            if self._shutdown:
+                self._end_workers()  # an interrupt leaves some at work, terminated but not waited for
+                self._links.close()
+                self._context.close()

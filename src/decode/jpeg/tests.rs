@@ -207,6 +207,42 @@ fn what_follows_the_window_is_not_decoded() {
     assert!(pixels(half, Mode::Rgb, Some(window)).is_err(), "cut short");
 }
 
+/// Rows above a window are skipped by a function that does not say where the data ended.
+#[test]
+fn a_file_that_ends_above_the_window_has_no_row_of_it() {
+    let window = Region {
+        top: 96,
+        left: 0,
+        height: 32,
+        width: 64,
+    };
+    let reading = Reading::pillow(Mode::Rgb);
+    for subsampling in SUBSAMPLINGS {
+        let coding = Coding {
+            subsampling,
+            progressive: false,
+            restart_blocks: 0,
+        };
+        let encoded = encode(128, 64, coding);
+        let header = Header::read(&encoded, reading, Switches::default()).expect("a sound file");
+        let scan = memchr::memmem::find(&encoded, &[0xFF, 0xDA]).expect("a scan") + 16;
+        // a window's rows of blocks are a quarter of them, of noise that is everywhere alike
+        for end in scan..scan + (encoded.len() - scan) / 2 {
+            let mut frame = Frame::default();
+            let status = header.call(&encoded[..end], reading, window, &mut frame);
+            assert_eq!(
+                status.expect("memory"),
+                Status::Truncated,
+                "{coding:?}, {end}"
+            );
+            assert!(
+                frame.pixels().iter().all(|byte| *byte == 0),
+                "{coding:?}, {end}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_nobody_wants_is_not_decoded_to_its_end() {
     let coding = Coding {

@@ -259,7 +259,9 @@ class Loader(DataLoader[_T_co]):
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
             self._tell_of_worker_init()
-            return NativeIter(self, choice.program, batched=choice.batched)
+            return NativeIter(
+                self, choice.program, batched=choice.batched, from_zero=choice.from_zero
+            )
         if choice.lane == "consumer":
             return self._iterated_here(choice, choice.here, is_news=choice.fallback)
         if choice.fallback:

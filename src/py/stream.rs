@@ -146,7 +146,7 @@ impl Stream {
         self.pull(py, ahead)
     }
 
-    #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false))]
+    #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false, below=None))]
     fn feed_batches(
         &self,
         py: Python<'_>,
@@ -155,6 +155,7 @@ impl Stream {
         ahead: usize,
         tensors: bool,
         marks: bool,
+        below: Option<i64>,
     ) -> PyResult<()> {
         let batched = self.batched;
         self.ahead.store(ahead, Ordering::Relaxed);
@@ -163,6 +164,7 @@ impl Stream {
             batched,
             tensors,
             marks,
+            below,
             fetch,
         });
         self.pull(py, ahead)

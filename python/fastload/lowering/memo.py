@@ -95,6 +95,46 @@ class Memo:
         made: _T = kept.made
         return made
 
+    def of_values(
+        self, use: Hashable, values: list[Any], make: Callable[[], _T], settings: Any = None
+    ) -> _T:
+        """Returns what `make` makes of values, or made of equal ones when last asked.
+
+        As `of_list`, of a list that is made anew each time, for a use of its own.
+
+        Args:
+            use: What they are used for; no other values are.
+            values: Immutable objects.
+            make: Called if the values or the settings have changed.
+            settings: What else the result depends on, compared by `==`.
+        """
+        kept = self._recall(use, settings)
+        if kept is None or not _same(kept.copy, values):
+            kept = self._kept[use] = _Kept(list(values), settings, make())
+        made: _T = kept.made
+        return made
+
+    def of_bytes(
+        self,
+        use: Hashable,
+        contents: np.ndarray[Any, Any],
+        make: Callable[[], _T],
+        settings: Any = None,
+    ) -> _T:
+        """Returns what `make` makes of an array, or made of the same bytes when last asked.
+
+        Args:
+            use: What it is used for; no other array is.
+            contents: A copy of the array's memory, `(bytes,)` of uint8.
+            make: Called if the bytes or the settings have changed.
+            settings: What else the result depends on, compared by `==`.
+        """
+        kept = self._recall(use, settings)
+        if kept is None or not np.array_equal(kept.copy, contents):
+            kept = self._kept[use] = _Kept(contents, settings, make())
+        made: _T = kept.made
+        return made
+
     def _recall(self, place: Hashable, settings: Any) -> _Kept | None:
         """Returns what is kept at a place for these settings, and keeps it at the next sweep."""
         self._used.add(place)

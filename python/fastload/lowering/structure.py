@@ -20,12 +20,12 @@ def structure(dataset: Any, memo: Memo) -> Any:
     """
     columns = own.structure(dataset)
     entry = registry.find("dataset", dataset) if columns is None else None
+    if columns is None and entry is None:
+        return registry.reader()(dataset, memo)
     if _has_own_batches(dataset):
         msg = "the dataset has a __getitems__ of its own"
         raise NotNative(msg, "remove it")
-    if columns is not None:
-        return columns
-    return registry.reader()(dataset, memo) if entry is None else entry.lower(dataset, memo)
+    return columns if entry is None else entry.lower(dataset, memo)
 
 
 def _has_own_batches(dataset: Any) -> bool:
@@ -33,4 +33,3 @@ def _has_own_batches(dataset: Any) -> bool:
     if any("__getitems__" in vars(each) for each in type(dataset).__mro__):
         return bool(getattr(dataset, "__dict__", {}).get("__getitems__"))
     return bool(getattr(dataset, "__getitems__", None))
-

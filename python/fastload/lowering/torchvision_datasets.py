@@ -58,7 +58,11 @@ def _folder(dataset: Any, memo: Memo) -> Any:
     followed = _follow(Chain(3, []), several) if how is None else follow_decoded(how, several)
     decode = "RGB" if how is None else f"what decode_image makes in the mode {how.mode}"
     image = _image(
-        several, followed, native, f"{len(files.paths)} files", f"JPEG, PNG and WebP files to {decode}"
+        several,
+        followed,
+        native,
+        f"{len(files.paths)} files",
+        f"JPEG, PNG and WebP files to {decode}",
     )
     return _sample(image, files.classes, target_transform, memo)
 

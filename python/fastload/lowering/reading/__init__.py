@@ -35,11 +35,16 @@ def read(dataset: Any, memo: Memo) -> Any:
     except NotNative as reason:
         msg = f"{name(type(dataset))} makes its samples in Python: {reason.why}"
         raise NotNative(msg, reason.change or _CHANGE) from reason
+    except Exception as error:  # whatever is odd about a class, its own code makes its samples
+        msg = f"{name(type(dataset))} makes its samples in Python: {type(error).__name__}: {error}"
+        raise NotNative(msg, _CHANGE) from error
 
 
 def _read(dataset: Any, memo: Memo) -> Any:
-    length = _method(dataset, "__len__")
-    getitem = _method(dataset, "__getitem__")
+    length, getitem = _method(dataset, "__len__"), _method(dataset, "__getitem__")
+    kind, batches = type(dataset), "__getitems__"
+    if attributes.of_class(kind, batches) or attributes.stored_in(dataset, batches):
+        raise NotNative("it has a __getitems__ of its own", "remove it")
     count = Interpreter(Builder(memo, 0)).call(length, [dataset], {})
     if type(count) is not int or count < 1:
         raise NotNative("its length is not read to be a positive int")

@@ -166,7 +166,9 @@ def compared(symbol: str, left: Any, right: Any) -> Any:
     """
     if symbol in ("is", "is not"):
         same = _is(left, right)
-        return same if symbol == "is" else lifted(operator.not_, [same], lambda kind: kind is bool, "")
+        return (
+            same if symbol == "is" else lifted(operator.not_, [same], lambda kind: kind is bool, "")
+        )
     if isinstance(left, Index) and type(right) is int and symbol not in ("in", "not in"):
         low, high = left.ends
         compare = _COMPARE[symbol]

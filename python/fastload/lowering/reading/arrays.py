@@ -16,12 +16,10 @@ from fastload.lowering.reading.values import (
     Each,
     Index,
     Objects,
-    Ragged,
     Rows,
     Step,
     check_count,
     described,
-    objects_of,
     over,
 )
 from fastload.lowering.registry import NotNative, name
@@ -48,8 +46,10 @@ def check_array(array: Any) -> None:
             raise NotNative("a tensor requires gradients", "detach() it")
         if array.device.type != "cpu" or array.layout is not torch.strided or array.is_quantized:
             raise NotNative("a tensor is not dense in the CPU's memory", "make it so")
-        if array.is_nested or array.is_conj() or array.is_neg():
-            raise NotNative("a tensor is nested, or conjugated or negated lazily", "make it plain")
+        if any(getattr(array, "names", ())) or array.is_nested or array.is_conj() or array.is_neg():
+            raise NotNative(
+                "a tensor is named or nested, or conjugated or negated lazily", "make it plain"
+            )
     elif array.dtype.kind not in "biufc":
         raise NotNative(f"an array has elements of {array.dtype}", "make it an array of numbers")
     elif not array.dtype.isnative:
@@ -81,8 +81,11 @@ def taken(array: Any, key: Any) -> Each:
 def _taken_at(array: Any, key: tuple[Any, ...]) -> Each:
     places = [place for place, part in enumerate(key) if _differs(part)]
     before = key[: places[0]]
-    if len(places) != 1 or any(part != slice(None) for part in before) or places[0] >= array.ndim:
-        raise NotNative("an index by several values, or behind other than full slices, is not known")
+    are_whole = all(type(part) is slice and part == slice(None) for part in before)
+    if len(places) != 1 or not are_whole or places[0] >= array.ndim:
+        raise NotNative(
+            "an index by several values, or behind other than full slices, is not known"
+        )
     if before:
         move = torch.movedim if type(array) is torch.Tensor else np.moveaxis
         moved = taken(move(array, places[0], 0), key[places[0]])
@@ -415,12 +418,16 @@ def _reshape(rows: Rows, *shape: Any) -> Rows:
     whole = tuple(1 if not rows.shape else each for each in whole)
     if not rows.is_torch and not whole:
         raise NotNative("an array without dimensions is not known")
-    return rows.stepped(
-        Step(
-            ("reshape", whole), lambda array: array.reshape(len(array), *whole), is_pointwise=False
+    return (
+        rows.stepped(
+            Step(
+                ("reshape", whole),
+                lambda array: array.reshape(len(array), *whole),
+                is_pointwise=False,
+            )
         )
-    ) if not _is_viewable(rows, whole) else rows.reshaped(
-        ("reshape", whole), lambda array: array.reshape(len(array), *whole)
+        if not _is_viewable(rows, whole)
+        else rows.reshaped(("reshape", whole), lambda array: array.reshape(len(array), *whole))
     )
 
 
@@ -517,13 +524,3 @@ METHODS: dict[str, Callable[..., Any]] = {
 """The methods of samples that are known, as functions of the rows and the arguments."""
 METHODS["permute"] = _permute
 T = _transposed
-
-
-def listed(value: Each) -> list[Any]:
-    """Returns the Python objects of a value, of one exact type each."""
-    return objects_of(value, "this").values
-
-
-def ragged(values: Any, lengths: list[int]) -> Ragged:
-    """Returns arrays of different lengths, one after the other in one."""
-    return Ragged(values, lengths)

@@ -38,6 +38,7 @@ _MOST_BYTES = 1 << 24
 """Largest array that is computed ahead, in bytes; it is compared with the last one at each `iter()`."""
 _MOST_PLACES = 64
 """Longest list of other things than numbers that is a structure of a sample."""
+_OWN = (np.int64, np.float64, np.bool_)
 _NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
@@ -147,7 +148,10 @@ class Builder:
 
         def checked() -> Any:
             try:
-                return make(values)
+                array = make(values)
+                if not is_torch and dtype is None and array.dtype not in _OWN:
+                    raise OverflowError("an int has more than 64 bits")
+                return array
             except (OverflowError, RuntimeError, TypeError, ValueError) as error:
                 raise NotNative(f"a sample raises {type(error).__name__}: {error}") from error
 
@@ -165,9 +169,11 @@ class Builder:
             check_array(value)
             if value.ndim == 0 and type(value) is np.ndarray:
                 raise NotNative("an array without dimensions is not known")
-            whole = value[None].expand(self._count, *value.shape) if type(
-                value
-            ) is torch.Tensor else np.broadcast_to(value, (self._count, *value.shape))
+            whole = (
+                value[None].expand(self._count, *value.shape)
+                if type(value) is torch.Tensor
+                else np.broadcast_to(value, (self._count, *value.shape))
+            )
             return self._array(over(whole, owner=value))
         raise NotNative(f"a sample has {described(value)} in it")
 
@@ -177,7 +183,7 @@ class Builder:
         if kind in (tuple, list) and kind is not None:
             return self._sequences(values, kind)
         if kind is dict:
-            keys = set(map(tuple, values))
+            keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in values}
             if len(keys) != 1 or not (fields := keys.pop()):
                 raise NotNative("dicts of several keys")
             return {key: self._objects([each[key] for each in values]) for key in fields}
@@ -198,9 +204,7 @@ class Builder:
         inner = {type(part) for each in values for part in each}
         if kind is list and len(inner) == 1 and inner <= _NUMBERS.keys():
             made = self.array(values, _NUMBERS[inner.pop()], is_torch=False)
-            leaf = self._leaf(
-                made if isinstance(made, Ragged) else replace(made, is_python=True)
-            )
+            leaf = self._leaf(made if isinstance(made, Ragged) else replace(made, is_python=True))
             return replace(leaf, form="list")
         if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= _MOST_PLACES:
             raise NotNative(f"{name(kind)}s of several lengths, none or many places")
@@ -233,11 +237,15 @@ class Builder:
         settings = "RGB", chain.ops, chain.output()
         exact = "bit for bit what Pillow and torch make of them"
         if chain.random:
-            exact += ", given equal random parameters; these are drawn by Philox from the same ranges"
+            exact += (
+                ", given equal random parameters; these are drawn by Philox from the same ranges"
+            )
         words = Leaf(None, "", transforms=tuple(chain.names), exact=exact, wrap=chain.wrap)
         if isinstance(picture.source, Rows):
             native = _lib.Image(source, *settings)
-            return replace(words.over(native, f"{len(native)} images in memory"), heavy=len(chain.ops) > 1)
+            return replace(
+                words.over(native, f"{len(native)} images in memory"), heavy=len(chain.ops) > 1
+            )
         paths = picture.source.values
 
         def make() -> Any:
@@ -276,8 +284,10 @@ class Builder:
         count = len(rows.view) if rows.picks is None else len(rows.picks)
         words = f"{count} rows of {_arrays.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
         leaf = Leaf(self._column(rows), words, form=form)
-        if not rows.steps and not _is_packed(rows.view):
-            leaf = replace(leaf, alone=NotNative("samples are views that are not contiguous"))
+        if not _is_packed(rows.view) or not all(step.is_pointwise for step in rows.steps):
+            leaf = replace(
+                leaf, alone=NotNative("samples one by one may not be contiguous", "load batches")
+            )
         if rows.picks is None:
             return leaf
         picks = self._memo.of_values(
@@ -321,7 +331,7 @@ class Builder:
             return _column_of(array)
 
         keys = tuple(step.key for step in rows.steps)
-        settings = keys, str(rows.view.dtype), tuple(rows.view.shape)
+        settings = keys, str(rows.view.dtype), str(rows.probe.dtype), tuple(rows.view.shape)
         if rows.is_ours:
             place = f"computed {_memory(rows.view)[:-1]}"
             return self._memo.of_objects(place, (rows.owner,), make, settings)

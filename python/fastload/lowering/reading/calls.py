@@ -8,6 +8,7 @@ import functools
 import os
 import os.path
 import pathlib
+import sys
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ __all__ = [
     "is_immutable",
     "is_known",
     "is_opened",
+    "is_readable",
     "is_sequence",
     "parts",
 ]
@@ -84,8 +86,8 @@ def attribute(value: Any, attribute: str) -> Any:
         return _of_class(value, attribute)
     if kind in _METHODS:
         return Method(value, attribute)
-    if _is_encoding(kind) and attribute != "data":
-        return Method(_data_of(value), attribute)
+    if _is_encoding(kind):
+        return Method(unwrapped(value), attribute)
     return attributes.of_instance(value, attribute)
 
 
@@ -118,8 +120,11 @@ def _is_encoding(kind: type) -> bool:
     )
 
 
-def _data_of(encoding: Any) -> Any:
-    data = attributes.stored_in(encoding, "data")
+def unwrapped(value: Any) -> Any:
+    """Returns the dict that a tokenizer's encoding is; any other value as it is."""
+    if isinstance(value, Each) or not _is_encoding(type(value)):
+        return value
+    data = attributes.stored_in(value, "data")
     if type(data) is not dict:
         raise NotNative("an encoding without data is not known")
     return data
@@ -201,7 +206,30 @@ def is_known(function: Any, arguments: list[Any] | None = None) -> bool:
     return is_of_picture and registry.find("transform", function) is not None
 
 
-def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any], words: str) -> Any:
+def is_readable(function: Any, arguments: list[Any]) -> bool:
+    """Returns whether a function is somebody's own, to be read where it is called."""
+    if type(function) is not types.FunctionType or is_known(function, arguments):
+        return False
+    package = str(function.__globals__.get("__name__", "")).partition(".")[0]
+    return package not in sys.stdlib_module_names and package not in _LIBRARIES
+
+
+_LIBRARIES = (
+    "PIL",
+    "cv2",
+    "datasets",
+    "numpy",
+    "pandas",
+    "scipy",
+    "torch",
+    "torchvision",
+    "transformers",
+)
+
+
+def call(
+    reader: Any, function: Any, arguments: list[Any], named: dict[str, Any], words: str
+) -> Any:
     """Returns what a known function or method returns.
 
     Args:
@@ -266,14 +294,19 @@ def _measured(array: Any, what: str, arguments: list[Any]) -> Any:
 
 
 def _of_ragged(ragged: Ragged, what: str, arguments: list[Any]) -> Any:
-    if what not in ("float", "double", "long", "int", "to", "clone", "astype", "copy", "contiguous"):
+    if what not in (
+        "float",
+        "double",
+        "long",
+        "int",
+        "to",
+        "clone",
+        "astype",
+        "copy",
+        "contiguous",
+    ):
         raise NotNative(f"{what}() of arrays of different lengths is not known")
-    rows = Rows(ragged.values[:, None], ragged.values[:0, None], ragged.values, is_ours=True)
-    made = METHODS[what](rows, *arguments)
-    array = made.view
-    for step in made.steps:
-        array = step.call(array)
-    return Ragged(array[:, 0], ragged.lengths)
+    return _elementwise(ragged, lambda rows: METHODS[what](rows, *arguments))
 
 
 def _of_python(
@@ -465,28 +498,26 @@ def _path(_: Any, *several: Any) -> Any:
     )
 
 
-def _tensor(copies: bool) -> Callable[..., Any]:  # noqa: FBT001
-    def make(reader: Any, value: Any, dtype: Any = None) -> Any:
-        _check_modes()
-        if dtype is not None and not isinstance(dtype, torch.dtype):
-            raise NotNative(f"a tensor of dtype {dtype!r} is not known")
-        if isinstance(value, Rows) and not value.is_python:
-            if copies and value.is_torch:
-                raise NotNative("torch.tensor() of a tensor warns", "use clone()")
-            if not copies:
-                _check_writable(value)
-            made = to_torch(value)
-            return made if dtype is None else cast(made, dtype)
-        if isinstance(value, Ragged) and not isinstance(value.values, torch.Tensor):
-            made = to_torch(Rows(value.values, value.values[:0], value.values, is_ours=True))
-            made = made if dtype is None else cast(made, dtype)
-            array = made.view
-            for step in made.steps:
-                array = step.call(array)
-            return Ragged(array, value.lengths)
-        return _array(reader, value, dtype, is_torch=True)
+def _tensor(reader: Any, data: Any, dtype: Any = None) -> Any:
+    _check_modes()
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        raise NotNative(f"a tensor of dtype {dtype!r} is not known")
+    if isinstance(data, Rows) and not data.is_python:
+        made = to_torch(data)
+        return made if dtype is None else cast(made, dtype)
+    if isinstance(data, Ragged):
+        return _elementwise(data, lambda rows: _tensor(reader, rows, dtype))
+    return _array(reader, data, dtype, is_torch=True)
 
-    return make
+
+def _elementwise(ragged: Ragged, call: Callable[[Rows], Rows]) -> Ragged:
+    """Returns arrays of different lengths with each element changed by itself."""
+    whole = ragged.values[:, None]
+    made = call(Rows(whole, whole[:0], ragged.values, is_ours=True))
+    array = made.view
+    for step in made.steps:
+        array = step.call(array)
+    return Ragged(array[:, 0], ragged.lengths)
 
 
 def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
@@ -497,8 +528,6 @@ def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
         raise NotNative(f"an array of {described(value)} is not known")
     objects = objects_of(value, "an array")
     if objects.kinds in ({torch.Tensor}, {np.ndarray}):
-        if is_torch and objects.kinds == {torch.Tensor}:
-            raise NotNative("torch.tensor() of a tensor warns", "use clone()")
         made = reader.builder.stacked(objects.values)
         if isinstance(made, Ragged):
             raise NotNative("arrays of different lengths are not made tensors of")
@@ -512,19 +541,13 @@ def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
 
 def _check_modes() -> None:
     """Refuses to guess what torch makes while somebody has changed how it makes tensors."""
-    if torch._C._len_torch_function_stack():
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         raise NotNative("a mode of torch, as a default device, changes how tensors are made")
-
-
-def _check_writable(rows: Rows) -> None:
-    if not rows.is_torch and not rows.steps and not rows.view.flags.writeable:
-        raise NotNative("torch warns of an array that cannot be written to", "copy it once")
 
 
 def _from_numpy(_: Any, value: Any) -> Any:
     if not isinstance(value, Rows) or value.is_torch or value.is_scalar:
         raise NotNative(f"torch.from_numpy() of {described(value)} is not known")
-    _check_writable(value)
     return to_torch(value)
 
 
@@ -577,8 +600,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     range: _range,
     os.path.join: _join,
     pathlib.Path: _path,
-    torch.tensor: _tensor(copies=True),
-    torch.as_tensor: _tensor(copies=False),
+    torch.tensor: _tensor,
+    torch.as_tensor: _tensor,
     torch.from_numpy: _from_numpy,
     torch.is_tensor: _is_tensor,
     torch.LongTensor: _legacy(torch.int64),

@@ -57,10 +57,17 @@ def _is_same(got: Any, want: Any) -> bool:
     if isinstance(want, tuple | list):
         return len(got) == len(want) and all(map(_is_same, got, want))
     if isinstance(want, torch.Tensor):
-        is_alike = (got.dtype, got.shape, got.requires_grad) == (want.dtype, want.shape, want.requires_grad)
+        is_alike = (got.dtype, got.shape, got.requires_grad) == (
+            want.dtype,
+            want.shape,
+            want.requires_grad,
+        )
         return is_alike and got.device == want.device and _bytes(got) == _bytes(want)
     if isinstance(want, np.ndarray | np.generic):
-        return (got.dtype, got.shape) == (want.dtype, want.shape) and got.tobytes() == want.tobytes()
+        return (got.dtype, got.shape) == (
+            want.dtype,
+            want.shape,
+        ) and got.tobytes() == want.tobytes()
     return repr(got) == repr(want)  # of numbers and text; tells -0.0 from 0.0
 
 

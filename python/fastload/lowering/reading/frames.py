@@ -156,7 +156,9 @@ def _check_labels(frame: Any) -> None:
     """
     index = frame.index
     if type(index) is not _class("RangeIndex") or (index.start, index.step) != (0, 1):
-        raise NotNative("a frame's labels are not 0, 1, 2, …", "use iloc, or reset_index(drop=True)")
+        raise NotNative(
+            "a frame's labels are not 0, 1, 2, …", "use iloc, or reset_index(drop=True)"
+        )
 
 
 def _check_within(index: Index, rows: int) -> None:

@@ -76,7 +76,9 @@ class Interpreter:
         self._steps = 0
         self._depth = 0
 
-    def call(self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]) -> Any:
+    def call(
+        self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]
+    ) -> Any:
         """Returns what a function returns.
 
         Raises:
@@ -163,7 +165,7 @@ class Interpreter:
     def _assign(self, target: ast.expr, value: Any, scope: "_Scope") -> None:
         match target:
             case ast.Name():
-                scope.set(target.id, value)
+                scope.set(_unmangled(target.id), value)
             case ast.Tuple() | ast.List():
                 if any(isinstance(each, ast.Starred) for each in target.elts):
                     raise NotNative("a starred target is not read")
@@ -231,18 +233,18 @@ class Interpreter:
         return node.value
 
     def _name(self, node: ast.Name, scope: "_Scope") -> Any:
-        value = scope.get(node.id)
+        value = scope.get(_unmangled(node.id))
         self._uses += value is self._index and value is not None
         return value
 
     def _attribute(self, node: ast.Attribute, scope: "_Scope") -> Any:
-        found = calls.attribute(self._value(node.value, scope), node.attr)
+        found = calls.attribute(self._value(node.value, scope), _unmangled(node.attr))
         if isinstance(found, Getter):
             return self.call(found.function, [found.instance], {})
         return found
 
     def _subscript(self, node: ast.Subscript, scope: "_Scope") -> Any:
-        container = self._value(node.value, scope)
+        container = calls.unwrapped(self._value(node.value, scope))
         key = self._value(node.slice, scope)
         if key is self._index and key is not None and isinstance(node.slice, ast.Name):
             self._uses -= calls.is_sequence(container, key.count)
@@ -377,7 +379,7 @@ class Interpreter:
             return self.call(function.function, [function.instance, *arguments], named)
         if type(function) is types.MethodType:
             function, arguments = function.__func__, [function.__self__, *arguments]
-        if type(function) is types.FunctionType and not calls.is_known(function, arguments):
+        if calls.is_readable(function, arguments):
             return self.call(function, arguments, named)
         if (method := calls.callable_of(function, arguments)) is not None:
             return self.call(method, [function, *arguments], named)
@@ -498,6 +500,13 @@ def _bound(function: types.FunctionType, arguments: list[Any], named: dict[str, 
     return given
 
 
+def _unmangled(identifier: str) -> str:
+    """Refuses a name that the compiler makes another of, within a class."""
+    if identifier.startswith("__") and not identifier.endswith("__"):
+        raise NotNative(f"{identifier} is private to its class")
+    return identifier
+
+
 def _body(tree: ast.FunctionDef) -> list[ast.stmt]:
     return tree.body
 
@@ -527,4 +536,3 @@ def _placed(reason: NotNative, node: ast.stmt, scope: _Scope) -> NotNative:
     if " (line " in reason.why:
         return reason.again()
     return NotNative(f"{reason.why} (line {node.lineno} of {scope.where})", reason.change)
-

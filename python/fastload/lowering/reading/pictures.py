@@ -34,7 +34,9 @@ class Picture(Each):
 
 def is_known(function: Any) -> bool:
     """Returns whether a function makes pictures."""
-    return any(function is known for known in (_pillows("open"), _pillows("fromarray"), *_loaders()))
+    return any(
+        function is known for known in (_pillows("open"), _pillows("fromarray"), *_loaders())
+    )
 
 
 def _pillows(function: str) -> Any:
@@ -116,6 +118,7 @@ def method(
     """
     del reader
     is_plain = not picture.transforms and not named
-    if what == "convert" and arguments == ["RGB"] and picture.mode in (None, "RGB") and is_plain:
+    is_rgb = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == "RGB"
+    if what == "convert" and is_rgb and picture.mode in (None, "RGB") and is_plain:
         return replace(picture, mode="RGB")
     raise NotNative(f"{what} of a picture is not known")

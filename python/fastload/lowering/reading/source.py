@@ -40,7 +40,9 @@ def parsed(code: types.CodeType) -> ast.FunctionDef | NotNative:
     except (SyntaxError, ValueError):
         return NotNative(f"the file of {name} does not compile")
     if code not in _codes(module):
-        return NotNative(f"the source of {name} is not what was compiled; it may have changed since")
+        return NotNative(
+            f"the source of {name} is not what was compiled; it may have changed since"
+        )
     found = [
         node
         for node in ast.walk(tree)

@@ -6,7 +6,15 @@ from typing import Any
 from fastload.lowering.reading import frames
 from fastload.lowering.reading.arithmetic import SIMPLE, lifted
 from fastload.lowering.reading.arrays import check_array, is_array, of_rows, taken
-from fastload.lowering.reading.values import Each, Index, Made, Objects, Rows, check_count, described
+from fastload.lowering.reading.values import (
+    Each,
+    Index,
+    Made,
+    Objects,
+    Rows,
+    check_count,
+    described,
+)
 from fastload.lowering.registry import NotNative
 
 __all__ = ["item"]

@@ -40,13 +40,7 @@ class Index(Each):
         return min(self.first, last), max(self.first, last)
 
     def values(self) -> range:
-        """Returns the value for each sample.
-
-        Raises:
-            NotNative: It is the same for all, as a range cannot be.
-        """
-        if self.step == 0:
-            raise NotNative("the index is multiplied by 0")
+        """Returns the value for each sample."""
         return range(self.first, self.first + self.step * self.count, self.step)
 
 

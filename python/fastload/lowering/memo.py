@@ -79,7 +79,7 @@ class Memo:
         return made
 
     def of_objects(
-        self, use: str, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
+        self, use: Hashable, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
     ) -> _T:
         """Returns what `make` makes of things, or made of them when last asked.
 

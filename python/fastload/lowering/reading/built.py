@@ -3,6 +3,7 @@
 Owns which values have columns, and what is computed ahead of an epoch for those that native code does not compute.
 """
 
+import contextlib
 import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -25,6 +26,7 @@ from fastload.lowering.reading.values import (
     Objects,
     Ragged,
     Rows,
+    Step,
     check_count,
     described,
     over,
@@ -36,6 +38,9 @@ __all__ = ["Builder"]
 
 _MOST_BYTES = 1 << 24
 """Largest array that is computed ahead, in bytes; it is compared with the last one at each `iter()`."""
+_SAME = ("torch", "numpy")
+"""The keys of steps that leave each element as it is."""
+_BYTES = (torch.uint8, np.dtype(np.uint8))
 _MOST_PLACES = 64
 """Longest list of other things than numbers that is a structure of a sample."""
 _OWN = (np.int64, np.float64, np.bool_)
@@ -300,16 +305,15 @@ class Builder:
 
     def _column(self, rows: Rows) -> Any:
         """Returns the native column of rows, with what the steps make of them."""
-        if not rows.steps:
+        keys = [step.key for step in rows.steps if step.key not in _SAME]
+        if not keys:
             return self._native(rows.view)
-        casts = [step.key for step in rows.steps if step.key not in ("torch", "numpy")]
-        if not casts:
-            return self._native(rows.view)
-        if len(casts) == 1 and type(casts[0]) is tuple and casts[0][0] == "cast":
-            try:
-                return self._native(rows.view, _arrays.dtype_name(rows.probe.dtype))
-            except ValueError:
-                pass  # no such conversion
+        dtype = _arrays.dtype_name(rows.probe.dtype)
+        if rows.view.dtype in _BYTES and all(step.is_pointwise for step in rows.steps):
+            return self._native(rows.view, dtype, _bytes(_run(rows.steps, _all_bytes(rows.view))))
+        if len(keys) == 1 and type(keys[0]) is tuple and keys[0][0] == "cast":
+            with contextlib.suppress(ValueError):  # no such conversion is native
+                return self._native(rows.view, dtype)
         return self._computed(rows)
 
     def _computed(self, rows: Rows) -> Any:
@@ -322,13 +326,7 @@ class Builder:
             )
 
         def make() -> Any:
-            array = rows.view
-            for step in rows.steps:
-                try:
-                    array = step.call(array)
-                except Exception as error:
-                    raise NotNative(f"a sample raises {type(error).__name__}: {error}") from error
-            return _column_of(array)
+            return _column_of(_run(rows.steps, rows.view))
 
         keys = tuple(step.key for step in rows.steps)
         settings = keys, str(rows.view.dtype), str(rows.probe.dtype), tuple(rows.view.shape)
@@ -337,15 +335,46 @@ class Builder:
             return self._memo.of_objects(place, (rows.owner,), make, settings)
         return self._memo.of_bytes(self._place("computed"), _bytes(rows.view), make, settings)
 
-    def _native(self, array: Any, cast: str | None = None) -> Any:
-        """Returns the column of an array's rows, kept while it lies where it was."""
+    def _native(self, array: Any, cast: str | None = None, table: Any = None) -> Any:
+        """Returns the column of an array's rows, kept while it lies where it was.
+
+        Args:
+            array: `(N, ...)`.
+            cast: The dtype of samples, if it is another.
+            table: What each byte becomes, as bytes.
+
+        Raises:
+            NotNative: No array in memory.
+            ValueError: No such conversion is native.
+        """
         try:
             memory = _memory(array)
         except TypeError as error:
             raise NotNative(str(error)) from error
-        place = f"rows {memory[:-1]} {cast}"  # the column keeps the memory, so no other is there
-        native = self._memo.of_objects(place, (), lambda: _lib.Rows(*memory, cast))
-        return _lib.Rows(*memory, cast) if native.moved() else native
+        settings = cast, None if table is None else table.tobytes()
+        place: Any = "rows", memory[:-1], settings  # the column keeps the memory: no other is there
+        native = self._memo.of_objects(place, (), lambda: _lib.Rows(*memory, *settings))
+        return _lib.Rows(*memory, *settings) if native.moved() else native
+
+
+def _run(steps: tuple[Step, ...], array: Any) -> Any:
+    """Returns what steps make of an array.
+
+    Raises:
+        NotNative: One of them fails.
+    """
+    for step in steps:
+        try:
+            array = step.call(array)
+        except Exception as error:
+            raise NotNative(f"a sample raises {type(error).__name__}: {error}") from error
+    return array
+
+
+def _all_bytes(like: Any) -> Any:
+    """Returns each byte once, of the library of an array."""
+    is_torch = isinstance(like, torch.Tensor)
+    return torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
 
 
 def _memory(array: Any) -> _arrays.Memory:

@@ -71,7 +71,7 @@ class Interpreter:
         self.builder = builder
         self.is_memory = True
         self._index = index
-        self._uses = 0  # of the index that are not an index into as many things
+        self._uses = self._plain_uses = 0
         self._own: dict[int, Any] = {}
         self._steps = 0
         self._depth = 0
@@ -100,7 +100,7 @@ class Interpreter:
     @property
     def is_plain(self) -> bool:
         """Whether the index is only an index into what has as many places as there are samples."""
-        return self._uses == 0
+        return 0 < self._plain_uses == self._uses
 
     def own(self, container: Any) -> Any:
         """Returns a container that the method made itself, which it may change."""
@@ -247,7 +247,7 @@ class Interpreter:
         container = calls.unwrapped(self._value(node.value, scope))
         key = self._value(node.slice, scope)
         if key is self._index and key is not None and isinstance(node.slice, ast.Name):
-            self._uses -= calls.is_sequence(container, key.count)
+            self._plain_uses += calls.is_sequence(container, key.count)
         getter = calls.getter(container)
         if getter is not None:
             return self.call(getter, [container, key], {})

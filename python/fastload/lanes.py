@@ -221,10 +221,10 @@ def _obstacles(
     if not loader._auto_collation and not batched and type(loader.sampler) is BatchSampler:
         msg = "the dataset, indexed with a list, has no batch"
         yield NotNative(msg, "give the BatchSampler as batch_sampler")
-    if loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
-        if any(leaf.is_read for _, leaf in leaves):
-            msg = "worker_init_fn may change the dataset, whose class is read as it is here"
-            yield NotNative(msg, "leave worker_init_fn out")
+    is_read = any(leaf.is_read for _, leaf in leaves)
+    if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
+        msg = "worker_init_fn may change the dataset, whose class is read as it is here"
+        yield NotNative(msg, "leave worker_init_fn out")
     for path, leaf in leaves:
         if leaf.stop is None:
             yield from _leaf_obstacles(path, leaf, batched=batched)

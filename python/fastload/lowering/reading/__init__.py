@@ -6,15 +6,15 @@ samples. What it found is compared with some samples before it is used, where th
 """
 
 import types
-from dataclasses import replace
 from typing import Any
 
 from fastload.lowering import registry
-from fastload.lowering.leaf import fill, leaves
+from fastload.lowering.leaf import leaves
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading import attributes, compared
 from fastload.lowering.reading.built import Builder
 from fastload.lowering.reading.interpreter import Interpreter
+from fastload.lowering.reading.stored import Stored
 from fastload.lowering.reading.values import Index
 from fastload.lowering.registry import NotNative, name
 
@@ -44,39 +44,34 @@ def _read(dataset: Any, memo: Memo) -> Any:
     length, getitem = _method(dataset, "__len__"), _method(dataset, "__getitem__")
     kind, batches = type(dataset), "__getitems__"
     if attributes.of_class(kind, batches) or attributes.stored_in(dataset, batches):
-        raise NotNative("it has a __getitems__ of its own", "remove it")
-    count = Interpreter(Builder(memo, 0)).call(length, [dataset], {})
+        msg = "it has a __getitems__ of its own"
+        raise NotNative(msg, "remove it")
+    stored = Stored(memo)
+    count = Interpreter(stored).call(length, [dataset], {})
     if type(count) is not int or count < 1:
-        raise NotNative("its length is not read to be a positive int")
+        msg = "its length is not read to be a positive int"
+        raise NotNative(msg)
     index = Index(1, 0, count)
-    builder = Builder(memo, count)
-    reader = Interpreter(builder, index)
+    reader = Interpreter(stored, index)
     value = reader.call(getitem, [dataset, index], {})
-    structure = builder.structure(value)
-    found = [leaf for _, leaf in leaves(structure)]
-    if not found or any(len(leaf.native) != count for leaf in found):
-        raise NotNative("a sample has no values, or columns have several lengths")
-    exact = "bit for bit" if reader.is_memory else "not compared, for its files would be opened"
-    marked = (
-        replace(
-            leaf,
-            is_read=True,
-            from_zero=leaf.from_zero or not reader.is_plain,
-            exact=leaf.exact if reader.is_memory else f"{leaf.exact}; {exact}",
-        )
-        for leaf in found
-    )
-    structure = fill(structure, marked)
+    exact = "bit for bit, as its code says"
+    structure = Builder(stored, count, not reader.is_plain, exact).structure(value)
+    found = list(leaves(structure))
+    if not found or any(len(leaf.native) != count for _, leaf in found):
+        msg = "a sample has no values, or columns have several lengths"
+        raise NotNative(msg)
     if reader.is_memory:
-        compared.check(dataset, structure, count, memo)
+        compared.check(dataset, structure, found, memo)
     return structure
 
 
 def _method(dataset: Any, method: str) -> types.FunctionType:
     kind = type(dataset)
     if not attributes.is_plain(kind):
-        raise NotNative("its class has a __getattr__ or a __getattribute__ of its own")
+        msg = "its class has a __getattr__ or a __getattribute__ of its own"
+        raise NotNative(msg)
     found = attributes.of_class(kind, method)
     if type(found) is not types.FunctionType:
-        raise NotNative(f"its {method} is no function in Python")
+        msg = f"its {method} is no function in Python"
+        raise NotNative(msg)
     return found

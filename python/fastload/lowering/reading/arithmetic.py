@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fastload.lowering.reading.arrays import METHODS, calculated
+from fastload.lowering.reading.elements import calculated
+from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import (
     Each,
     Index,
@@ -24,13 +25,23 @@ from fastload.lowering.reading.values import (
 )
 from fastload.lowering.registry import NotNative
 
-__all__ = ["NUMBERS", "SIMPLE", "binary", "compared", "formatted", "lifted", "negated", "truth"]
+__all__ = [
+    "NUMBERS",
+    "PATHS",
+    "SIMPLE",
+    "binary",
+    "compared",
+    "formatted",
+    "lifted",
+    "negated",
+    "truth",
+]
 
 NUMBERS = frozenset({int, float, bool})
 SIMPLE = frozenset({*NUMBERS, str, bytes, type(None)})
 """Types that are immutable, and whose operators run nobody's code."""
 _SEQUENCES = frozenset({list, tuple})
-_PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
+PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset, range})
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -101,7 +112,7 @@ def _may(symbol: str, one: type, other: type) -> bool:
     if symbol == "*":
         return int in kinds and bool(kinds & {str, *_SEQUENCES})
     if symbol == "/":
-        return one in _PATHS and other in {str, *_PATHS}
+        return one in PATHS and other in {str, *PATHS}
     return symbol == "%" and one is str and other in SIMPLE | {tuple}
 
 
@@ -125,14 +136,16 @@ def lifted(
     count = max((_count(each) for each in arguments), default=0)
     if not count:
         if not may(*map(type, arguments)):
-            raise NotNative(f"{doing} of {' and '.join(map(described, arguments))} is not known")
+            msg = f"{doing} of {' and '.join(map(described, arguments))} is not known"
+            raise NotNative(msg)
         return Objects([tuple(arguments)]).map(lambda each: function(*each)).values[0]
     check_count(count)
     columns = [_column(each, count, doing) for each in arguments]
     for kinds in set(zip(*(map(type, column) for column in columns), strict=True)):
         if not may(*kinds):
             names = " and ".join(kind.__name__ for kind in kinds)
-            raise NotNative(f"{doing} of {names} is not known")
+            msg = f"{doing} of {names} is not known"
+            raise NotNative(msg)
     return Objects(list(zip(*columns, strict=True))).map(lambda each: function(*each))
 
 
@@ -144,7 +157,8 @@ def _count(value: Any) -> int:
     if isinstance(value, Rows):
         return len(value.view) if value.picks is None else len(value.picks)
     if isinstance(value, Each):
-        raise NotNative(f"an operation on {described(value)} is not known")
+        msg = f"an operation on {described(value)} is not known"
+        raise NotNative(msg)
     return max(map(_count, value), default=0) if type(value) is tuple else 0
 
 
@@ -203,7 +217,8 @@ def _is(left: Any, right: Any) -> Any:
     if not isinstance(value, Each):
         return left is right
     if other is not None:
-        raise NotNative("`is` of values that differ between samples is not known")
+        msg = "`is` of values that differ between samples is not known"
+        raise NotNative(msg)
     if isinstance(value, Objects):
         return Objects([each is None for each in value.values])
     return False
@@ -214,7 +229,8 @@ def negated(value: Any) -> Any:
     if isinstance(value, Index):
         return binary("-", 0, value)
     if _has_arrays(value):
-        raise NotNative("the negative of an array is not known")
+        msg = "the negative of an array is not known"
+        raise NotNative(msg)
     return lifted(operator.neg, [value], lambda kind: kind in NUMBERS, "the negative")
 
 
@@ -229,13 +245,15 @@ def truth(value: Any, what: str) -> bool:
     if isinstance(value, Each):
         objects = objects_of(value, "the truth")
         if not objects.kinds <= SIMPLE | _CONTAINERS:
-            raise NotNative(f"the truth of {described(objects)} is not known")
+            msg = f"the truth of {described(objects)} is not known"
+            raise NotNative(msg)
         return uniform(map(bool, objects.values), what)
     kind = type(value)
     if kind in SIMPLE or kind in _CONTAINERS:
         return bool(value)
     if any({"__bool__", "__len__"} & vars(each).keys() for each in kind.__mro__):
-        raise NotNative(f"the truth of {described(value)} is not known")
+        msg = f"the truth of {described(value)} is not known"
+        raise NotNative(msg)
     return True
 
 
@@ -251,7 +269,12 @@ def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
             value = _scalars(value)
         values.append(value)
         how.append((conversion, spec))
-    convert = {"": lambda value: value, "r": repr, "s": str, "a": ascii}
+    convert: dict[str, Callable[[Any], Any]] = {
+        "": lambda value: value,
+        "r": repr,
+        "s": str,
+        "a": ascii,
+    }
 
     def join(*each: Any) -> str:
         return "".join(
@@ -261,7 +284,7 @@ def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
 
     def may(*kinds: type) -> bool:
         return all(
-            kind in SIMPLE or kind in _PATHS or issubclass(kind, np.integer) for kind in kinds
+            kind in SIMPLE or kind in PATHS or issubclass(kind, np.integer) for kind in kinds
         )
 
     return lifted(join, values, may, "a format")
@@ -270,7 +293,8 @@ def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
 def _scalars(rows: Rows) -> Objects:
     """Returns NumPy's integers, one for each sample."""
     if rows.steps or rows.probe.dtype.kind not in "iu":
-        raise NotNative("the text of a NumPy scalar that is no integer is not known")
+        msg = "the text of a NumPy scalar that is no integer is not known"
+        raise NotNative(msg)
     view = rows.view if rows.picks is None else rows.view[rows.picks]
     check_count(len(view))
     return Objects(list(view))

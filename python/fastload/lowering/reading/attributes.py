@@ -57,30 +57,36 @@ def of_instance(instance: Any, attribute: str) -> Any:
     """
     kind = type(instance)
     if not is_plain(kind):
-        raise NotNative(f"{name(kind)} has a __getattr__ or a __getattribute__ of its own")
+        msg = f"{name(kind)} has a __getattr__ or a __getattribute__ of its own"
+        raise NotNative(msg)
     stored = _stored(kind, attribute)
     if type(stored) is property:
         if type(stored.fget) is not types.FunctionType:
-            raise NotNative(f"{name(kind)}.{attribute} is a property of an unknown kind")
+            msg = f"{name(kind)}.{attribute} is a property of an unknown kind"
+            raise NotNative(msg)
         return Getter(stored.fget, instance)
     if type(stored) is _SLOT:
         try:
             return stored.__get__(instance, kind)
         except AttributeError:
-            raise NotNative(f"{name(kind)} has no {attribute} yet") from None
+            msg = f"{name(kind)} has no {attribute} yet"
+            raise NotNative(msg) from None
     if stored is not _MISSING and _is_data_descriptor(stored):
-        raise NotNative(f"{name(kind)}.{attribute} is a descriptor")
+        msg = f"{name(kind)}.{attribute} is a descriptor"
+        raise NotNative(msg)
     own = _attributes(instance, kind)
     if attribute in own:
         return own[attribute]
     if stored is _MISSING:
-        raise NotNative(f"{name(kind)} has no attribute {attribute}")
+        msg = f"{name(kind)} has no attribute {attribute}"
+        raise NotNative(msg)
     if type(stored) is types.FunctionType:
         return Bound(stored, instance)
     if type(stored) is staticmethod:
         return stored.__func__
     if hasattr(type(stored), "__get__"):
-        raise NotNative(f"{name(kind)}.{attribute} is a descriptor")
+        msg = f"{name(kind)}.{attribute} is a descriptor"
+        raise NotNative(msg)
     return stored
 
 

@@ -10,40 +10,49 @@ import numpy as np
 import torch
 
 from fastload import _lib
-from fastload.lowering.leaf import fill, leaves
+from fastload.lowering.leaf import Leaf, fill
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative, name
+from fastload.lowering.registry import NotNative
 
 __all__ = ["check"]
 
 _COMPARED = 5
 
 
-def check(dataset: Any, structure: Any, count: int, memo: Memo) -> None:
+def check(dataset: Any, structure: Any, found: list[tuple[str, Leaf]], memo: Memo) -> None:
     """Compares some samples, unless they were compared since the columns were made.
+
+    Args:
+        dataset: The dataset.
+        structure: What was read of a sample.
+        found: Its leaves, with their paths.
+        memo: Where it is kept which columns were compared.
 
     Raises:
         NotNative: They differ, or the dataset raises.
     """
-    found = list(leaves(structure))
     natives = tuple(leaf.native for _, leaf in found)
-    memo.of_objects("compared", natives, lambda: _compare(dataset, structure, found, count))
+    memo.of_objects("compared", natives, lambda: _compare(dataset, structure, found))
 
 
-def _compare(dataset: Any, structure: Any, found: list[Any], count: int) -> bool:
+def _compare(dataset: Any, structure: Any, found: list[tuple[str, Leaf]]) -> bool:
     numbered = (_lib.Leaf(place, leaf.form) for place, (_, leaf) in enumerate(found))
     try:
         program = _lib.Program([leaf.native for _, leaf in found], fill(structure, numbered))
     except (TypeError, ValueError) as error:
         raise NotNative(str(error)) from error
+    if program.is_random():  # of which there are no two equal samples
+        return False
     for place in range(_COMPARED):
-        index = (count - 1) * place // (_COMPARED - 1)
+        index = (len(program) - 1) * place // (_COMPARED - 1)
         try:
             want = dataset[index]
         except Exception as error:
-            raise NotNative(f"sample {index} raises {type(error).__name__}: {error}") from error
+            msg = f"sample {index} raises {type(error).__name__}: {error}"
+            raise NotNative(msg) from error
         if not _is_same(program.sample(index), want):
-            raise NotNative(f"what was read of sample {index} is not what the dataset returns")
+            msg = f"what was read of sample {index} is not what the dataset returns"
+            raise NotNative(msg)
     return True
 
 
@@ -56,7 +65,7 @@ def _is_same(got: Any, want: Any) -> bool:
         return list(got) == list(want) and all(_is_same(got[key], want[key]) for key in want)
     if isinstance(want, tuple | list):
         return len(got) == len(want) and all(map(_is_same, got, want))
-    if isinstance(want, torch.Tensor):
+    if type(want) is torch.Tensor:
         is_alike = (got.dtype, got.shape, got.requires_grad) == (
             want.dtype,
             want.shape,
@@ -73,8 +82,3 @@ def _is_same(got: Any, want: Any) -> bool:
 
 def _bytes(tensor: torch.Tensor) -> bytes:
     return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def named(dataset: Any) -> str:
-    """Returns the name of a dataset's class."""
-    return name(type(dataset))

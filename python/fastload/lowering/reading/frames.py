@@ -5,15 +5,26 @@ dtype, which pandas itself is asked for. pandas is never imported here.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastload.lowering.reading.arrays import taken
-from fastload.lowering.reading.values import Each, Index, Objects, check_count, over
+from fastload.lowering.reading.values import Each, Index, Objects, check_count
 from fastload.lowering.registry import NotNative
 
-__all__ = ["Indexer", "Row", "attribute", "is_frame", "is_of_frames", "item", "length", "values"]
+__all__ = [
+    "METHODS",
+    "Indexer",
+    "Row",
+    "attribute",
+    "is_frame",
+    "is_of_frames",
+    "item",
+    "length",
+    "values",
+]
 
 
 class Indexer(NamedTuple):
@@ -78,7 +89,8 @@ def attribute(value: Any, name: str) -> Any:
         names = [value.frame.columns[at] for at in value.columns]
         if name in names and not hasattr(_class("Series"), name):
             return item(value, name)
-    raise NotNative(f"{name} of a frame is not known")
+    msg = f"{name} of a frame is not known"
+    raise NotNative(msg)
 
 
 def _is_column(frame: Any, name: str) -> bool:
@@ -93,7 +105,8 @@ def values(value: Any) -> Any:
         row = part.iloc[0].to_numpy()
         array = part.to_numpy()
         if row.dtype != array.dtype or array.dtype.kind not in "biuf":
-            raise NotNative(f"a row of {row.dtype} is not known")
+            msg = f"a row of {row.dtype} is not known"
+            raise NotNative(msg)
         return taken(array, value.key)
     array = value.to_numpy()
     if array.dtype == object and array.ndim == 1:
@@ -115,7 +128,8 @@ def item(value: Any, key: Any) -> Any:
         if type(key) is list and all(type(each) is str for each in key):
             return value[key]
         if type(key) is not str or list(value.columns).count(key) != 1:
-            raise NotNative(f"a frame indexed by {key!r} is not known")
+            msg = f"a frame indexed by {key!r} is not known"
+            raise NotNative(msg)
         return value[key]
     _check_labels(value)
     return _cell(value, key)
@@ -130,21 +144,25 @@ def _indexed(indexer: Indexer, key: Any) -> Any:
         return _cell(frame, key, from_end=not is_by_label)
     rows, columns = key if type(key) is tuple and len(key) == 2 else (key, slice(None))
     if not isinstance(rows, Index):
-        raise NotNative("a row of a frame that is not named by the index is not known")
+        msg = "a row of a frame that is not named by the index is not known"
+        raise NotNative(msg)
     if is_by_label and rows.ends[0] < 0:
-        raise NotNative("a negative label of a frame is not known")
+        msg = "a negative label of a frame is not known"
+        raise NotNative(msg)
     _check_within(rows, length(frame))
     if type(columns) is slice and not is_by_label:
         places = range(len(frame.columns))[columns]
         if places.step != 1 or not places:
-            raise NotNative("columns that are not side by side")
+            msg = "columns that are not side by side"
+            raise NotNative(msg)
         return Row(frame, rows, places)
     if type(columns) is slice and columns == slice(None):
         return Row(frame, rows, range(len(frame.columns)))
     if is_by_label:
         return _cell(item(frame, columns), rows)
     if type(columns) is not int:
-        raise NotNative(f"a frame indexed by {columns!r} is not known")
+        msg = f"a frame indexed by {columns!r} is not known"
+        raise NotNative(msg)
     return _cell(frame.iloc[:, columns], rows)
 
 
@@ -156,15 +174,15 @@ def _check_labels(frame: Any) -> None:
     """
     index = frame.index
     if type(index) is not _class("RangeIndex") or (index.start, index.step) != (0, 1):
-        raise NotNative(
-            "a frame's labels are not 0, 1, 2, …", "use iloc, or reset_index(drop=True)"
-        )
+        msg = "a frame's labels are not 0, 1, 2, …"
+        raise NotNative(msg, "use iloc, or reset_index(drop=True)")
 
 
 def _check_within(index: Index, rows: int) -> None:
     low, high = index.ends
     if low < 0 or high >= rows:
-        raise NotNative(f"its indices go from {low} to {high}, and the frame has {rows} rows")
+        msg = f"its indices go from {low} to {high}, and the frame has {rows} rows"
+        raise NotNative(msg)
 
 
 def _of_row(row: Row, key: Any) -> Any:
@@ -175,15 +193,18 @@ def _of_row(row: Row, key: Any) -> Any:
     elif type(key) is slice and all(type(e) in (int, type(None)) for e in (key.start, key.stop)):
         places = row.columns[key]
         if places.step != 1 or not places:
-            raise NotNative("columns that are not side by side")
+            msg = "columns that are not side by side"
+            raise NotNative(msg)
         return Row(frame, row.key, places)
     else:
-        raise NotNative(f"a row of a frame indexed by {key!r} is not known")
+        msg = f"a row of a frame indexed by {key!r} is not known"
+        raise NotNative(msg)
     cell = frame.iloc[0, row.columns.start : row.columns.stop].iloc[place - row.columns.start]
     column = frame.iloc[:, place]
     if isinstance(cell, np.generic) and column.dtype != cell.dtype:
         if column.dtype.kind not in "biuf" or cell.dtype != np.float64 or column.dtype.itemsize > 8:
-            raise NotNative(f"a row of a frame makes {cell.dtype} of {column.dtype}")
+            msg = f"a row of a frame makes {cell.dtype} of {column.dtype}"
+            raise NotNative(msg)
         return taken(column.to_numpy().astype(cell.dtype), row.key)
     return _cell(column, row.key)
 
@@ -191,7 +212,8 @@ def _of_row(row: Row, key: Any) -> Any:
 def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
     """Returns one value of a series for each sample."""
     if not isinstance(key, Index):
-        raise NotNative("a cell that is not named by the index is not known")
+        msg = "a cell that is not named by the index is not known"
+        raise NotNative(msg)
     if not from_end:
         _check_within(key, length(series))
     dtype = series.dtype
@@ -200,11 +222,24 @@ def _cell(series: Any, key: Any, *, from_end: bool = False) -> Any:
     check_count(length(series))
     texts = series.tolist()
     if set(map(type, texts)) != {str}:
-        raise NotNative(f"a column of {dtype} that is not all text, or has gaps, is not known")
+        msg = f"a column of {dtype} that is not all text, or has gaps, is not known"
+        raise NotNative(msg)
     _check_within(key, len(texts))
     return Objects([texts[at] for at in key.values()])
 
 
-def rows_of(array: Any) -> Any:
-    """Returns the rows of an array, one for each sample."""
-    return over(array)
+def _listed(value: Any) -> list[Any]:
+    """Returns a series as a list."""
+    if not is_frame(value) or value.ndim != 1:
+        msg = "tolist() of a row of a frame is not known"
+        raise NotNative(msg)
+    listed: list[Any] = value.tolist()
+    return listed
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "to_numpy": values,
+    "tolist": _listed,
+    "to_list": _listed,
+}
+"""The methods of frames, series and rows that are known."""

@@ -42,7 +42,7 @@ def is_known(function: Any) -> bool:
 def _pillows(function: str) -> Any:
     """Returns a function of Pillow's; None where there is none, or another one in its place."""
     module = sys.modules.get("PIL.Image")
-    found = getattr(module, function, None)
+    found: Any = getattr(module, function, None)
     own = getattr(found, "__globals__", None) is getattr(module, "__dict__", ())
     return found if own and found.__name__ == function else None
 
@@ -67,19 +67,21 @@ def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]
     pictures = [each for each in arguments if isinstance(each, Picture)]
     if pictures:
         if len(arguments) != 1 or named:
-            raise NotNative(f"{name(function)} of a picture and more is not known")
+            msg = f"{name(function)} of a picture and more is not known"
+            raise NotNative(msg)
         if registry.find("transform", function) is None:
-            raise NotNative(
-                f"{name(function)} is Python code", "use a transform of torchvision in its place"
-            )
+            msg = f"{name(function)} is Python code"
+            raise NotNative(msg, "use a transform of torchvision in its place")
         (picture,) = pictures
         if picture.mode is None:
-            raise NotNative("a picture has the mode of its file", 'add .convert("RGB")')
+            msg = "a picture has the mode of its file"
+            raise NotNative(msg, 'add .convert("RGB")')
         return replace(picture, transforms=(*picture.transforms, function))
     if not is_known(function):
         return None
     if len(arguments) != 1 or named:
-        raise NotNative(f"{name(function)} with these arguments is not known")
+        msg = f"{name(function)} with these arguments is not known"
+        raise NotNative(msg)
     if function is _pillows("fromarray"):
         return _of_array(arguments[0])
     reader.is_memory = False
@@ -89,22 +91,26 @@ def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]
 
 def _paths(value: Any) -> Objects:
     if not isinstance(value, Objects):
-        raise NotNative(f"a picture at {described(value)} is not known")
+        msg = f"a picture at {described(value)} is not known"
+        raise NotNative(msg)
     kinds = value.kinds
     if kinds == {str}:
         return value
     if not all(kind.__module__.partition(".")[0] == "pathlib" for kind in kinds):
-        raise NotNative(f"a picture at {described(value)} is not known")
+        msg = f"a picture at {described(value)} is not known"
+        raise NotNative(msg)
     return Objects(list(map(str, value.values)))
 
 
 def _of_array(value: Any) -> Picture:
     is_bytes = isinstance(value, Rows) and not value.is_torch and value.probe.dtype == np.uint8
     if not is_bytes or value.steps or value.picks is not None:
-        raise NotNative(f"a picture of {described(value)} is not known", "use an array of bytes")
+        msg = f"a picture of {described(value)} is not known"
+        raise NotNative(msg, "use an array of bytes")
     shape = value.shape
     if len(shape) != 2 and (len(shape) != 3 or shape[2] != 3):
-        raise NotNative(f"a picture of shape {shape} is not known")
+        msg = f"a picture of shape {shape} is not known"
+        raise NotNative(msg)
     return Picture(value, "L" if len(shape) == 2 else "RGB")
 
 
@@ -121,4 +127,5 @@ def method(
     is_rgb = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == "RGB"
     if what == "convert" and is_rgb and picture.mode in (None, "RGB") and is_plain:
         return replace(picture, mode="RGB")
-    raise NotNative(f"{what} of a picture is not known")
+    msg = f"{what} of a picture is not known"
+    raise NotNative(msg)

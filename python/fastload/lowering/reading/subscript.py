@@ -9,7 +9,6 @@ from fastload.lowering.reading.arrays import check_array, is_array, of_rows, tak
 from fastload.lowering.reading.values import (
     Each,
     Index,
-    Made,
     Objects,
     Rows,
     check_count,
@@ -32,10 +31,9 @@ def item(container: Any, key: Any) -> Any:
         return frames.item(container, key)
     if isinstance(container, Rows) and not container.is_python:
         if differs(key):
-            raise NotNative("an array that differs from sample to sample, indexed likewise")
+            msg = "an array that differs from sample to sample, indexed likewise"
+            raise NotNative(msg)
         return of_rows(container, key)
-    if isinstance(container, Made):
-        return _of_made(container, key)
     if is_array(container):
         if differs(key):
             return taken(container, key)
@@ -48,7 +46,8 @@ def item(container: Any, key: Any) -> Any:
             container.__getitem__, [key], lambda kind: kind in SIMPLE, "the look-up of a dict"
         )
     if type(container) not in _INDEXED:
-        raise NotNative(f"indexing {described(container)} is not known")
+        msg = f"indexing {described(container)} is not known"
+        raise NotNative(msg)
     return _of_sequence(container, key)
 
 
@@ -84,7 +83,8 @@ def _of_sequence(container: Any, key: Any) -> Any:
             "a slice",
         )
     if type(container) is range and isinstance(key, Each):
-        raise NotNative("a range indexed by other than the index is not known")
+        msg = "a range indexed by other than the index is not known"
+        raise NotNative(msg)
     return lifted(
         container.__getitem__, [key], lambda kind: kind is int or _is_known_slice(key), "an index"
     )
@@ -95,7 +95,8 @@ def _of_index(container: Any, key: Index) -> Any:
     low, high = key.ends
     shift = length if high < 0 else 0
     if low + shift < 0 or high + shift >= length:
-        raise NotNative(f"its indices go from {low} to {high}, and what they index has {length}")
+        msg = f"its indices go from {low} to {high}, and what they index has {length}"
+        raise NotNative(msg)
     if type(container) is range:
         first = container[key.first + shift]
         return Index(key.step * container.step, first, key.count)
@@ -120,13 +121,3 @@ def _of_objects(objects: Each, key: Any) -> Any:
         return (kind in _INDEXED and of_key is int) or (kind is dict and of_key in SIMPLE)
 
     return lifted(operator.getitem, [objects, key], may, "an index")
-
-
-def _of_made(made: Made, key: Any) -> Any:
-    structure = made.structure
-    if type(key) not in (int, str) or type(structure) not in (tuple, list, dict):
-        raise NotNative("an index into a sample of another dataset is not known")
-    try:
-        return Made(structure[key])
-    except (LookupError, TypeError) as error:
-        raise NotNative(f"it raises {type(error).__name__}: {error}") from error

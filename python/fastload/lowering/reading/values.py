@@ -15,7 +15,7 @@ import torch
 
 from fastload.lowering.registry import NotNative, name
 
-__all__ = ["Each", "Index", "Made", "Objects", "Ragged", "Rows", "Step", "objects_of", "over"]
+__all__ = ["Each", "Index", "Objects", "Ragged", "Rows", "Step", "objects_of", "over"]
 
 MOST_OBJECTS = 2_000_000
 """Most samples whose values are computed one by one, at each `iter()`."""
@@ -64,7 +64,8 @@ class Objects(Each):
         try:
             return Objects(list(map(function, self.values)))
         except Exception as error:
-            raise NotNative(f"a sample raises {type(error).__name__}: {error}") from error
+            msg = f"a sample raises {type(error).__name__}: {error}"
+            raise NotNative(msg) from error
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,6 @@ class Ragged(Each):
     is_list: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Made(Each):
-    """A value that is finished: it can be put into the sample, and nothing else."""
-
-    structure: Any
-
-
 def over(array: Any, *, owner: Any = None, is_ours: bool = False) -> Rows:
     """Returns the rows of an array `(N, ...)`, one for each sample."""
     return Rows(array, array[:0], array if owner is None else owner, is_ours)
@@ -189,7 +183,8 @@ def objects_of(value: Each, doing: str) -> Objects:
         for step in value.steps:
             array = step.call(array)
         return Objects((array if value.picks is None else array[value.picks]).tolist())
-    raise NotNative(f"{doing} of {described(value)} is not known")
+    msg = f"{doing} of {described(value)} is not known"
+    raise NotNative(msg)
 
 
 def check_count(count: int) -> None:
@@ -199,7 +194,8 @@ def check_count(count: int) -> None:
         NotNative: They are too many.
     """
     if count > MOST_OBJECTS:
-        raise NotNative(f"its {count} samples would be computed one by one at each epoch")
+        msg = f"its {count} samples would be computed one by one at each epoch"
+        raise NotNative(msg)
 
 
 def described(value: Any) -> str:
@@ -225,7 +221,8 @@ def uniform(values: Iterable[bool], what: str) -> bool:
     """
     truths = set(values)
     if len(truths) != 1:
-        raise NotNative(f"{what} differs from sample to sample")
+        msg = f"{what} differs from sample to sample"
+        raise NotNative(msg)
     return truths.pop()
 
 
@@ -233,4 +230,5 @@ def _tried(call: Callable[[Any], Any], array: Any) -> Any:
     try:
         return call(array)
     except Exception as error:
-        raise NotNative(f"a sample raises {type(error).__name__}: {error}") from error
+        msg = f"a sample raises {type(error).__name__}: {error}"
+        raise NotNative(msg) from error

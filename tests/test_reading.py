@@ -263,3 +263,17 @@ def test_what_was_read_is_kept():
         again = lower(dataset, memo)
         pairs = zip(first.leaves, again.leaves, strict=True)
         assert all(one.native is other.native for (_, one), (_, other) in pairs)
+
+
+@pytest.mark.parametrize("change", ["labels", "class"])
+def test_persistent_iterators_look_again(change):
+    dataset = classes.Pairs(ROWS, list(LABELS))
+    loader = Loader(dataset, batch_size=4, persistent_workers=True, num_workers=1)
+    first = iter(loader)
+    assert iter(loader) is first
+    if change == "labels":
+        dataset.labels[0] = 99
+    else:
+        dataset.labels[0] = 0.5  # among ints, which is Python's
+    assert iter(loader) is not first
+    assert_same(list(loader), list(DataLoader(dataset, batch_size=4)))

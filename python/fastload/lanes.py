@@ -91,6 +91,13 @@ class Choice(NamedTuple):
         return any(leaf.from_zero for _, leaf in self.lowered.leaves)
 
     @property
+    def read(self) -> tuple[Any, ...]:
+        """The native columns that were read from the code of a class; none of other lanes."""
+        if self.lane != "native" or self.lowered is None:
+            return ()
+        return tuple(leaf.native for _, leaf in self.lowered.leaves if leaf.is_read)
+
+    @property
     def program(self) -> _lib.Program:
         """What makes the batches of the native lane."""
         assert self.lowered is not None

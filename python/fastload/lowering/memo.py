@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fastload import _lib
+from fastload.lowering.registry import NotNative
 
 __all__ = ["Memo"]
 
@@ -28,9 +29,16 @@ class _Kept(NamedTuple):
 
 
 class Memo:
-    """The columns that were made of lists, by the list and what it is used for."""
+    """The columns that were made of lists, by the list and what it is used for.
+
+    Attributes:
+        refusal: Why a dataset was not read: the identities of what it is made of, those things, the reason.
+    """
+
+    refusal: tuple[tuple[int, ...], tuple[Any, ...], NotNative] | None
 
     def __init__(self) -> None:
+        self.refusal = None
         self._kept: dict[Hashable, _Kept] = {}
         self._used: set[Hashable] = set()
 

@@ -20,6 +20,8 @@ from fastload.lowering.registry import NotNative, name
 
 __all__ = ["read"]
 
+_LONG = 10_000
+"""A refused dataset with so long a list is not read again before it has other attributes."""
 _CHANGE = "describe them by fastload.columns in a fastload.Dataset"
 
 
@@ -30,14 +32,27 @@ def read(dataset: Any, memo: Memo) -> Any:
     Raises:
         NotNative: Python makes them, and why.
     """
+    things = _things(dataset)
+    if memo.refusal is not None and memo.refusal[0] == tuple(map(id, things)):
+        raise memo.refusal[2].again()  # to read what is long and refused at each epoch takes long
+    memo.refusal = None
     try:
         return _read(dataset, memo)
     except NotNative as reason:
-        msg = f"{name(type(dataset))} makes its samples in Python: {reason.why}"
-        raise NotNative(msg, reason.change or _CHANGE) from reason
+        why, change = reason.why, reason.change
     except Exception as error:  # whatever is odd about a class, its own code makes its samples
-        msg = f"{name(type(dataset))} makes its samples in Python: {type(error).__name__}: {error}"
-        raise NotNative(msg, _CHANGE) from error
+        why, change = f"{type(error).__name__}: {error}", ""
+    msg = f"{name(type(dataset))} makes its samples in Python: {why}"
+    refusal = NotNative(msg, change or _CHANGE)
+    if any(type(each) in (list, dict) and len(each) > _LONG for each in things):
+        memo.refusal = tuple(map(id, things)), things, refusal.again()
+    raise refusal
+
+
+def _things(dataset: Any) -> tuple[Any, ...]:
+    """Returns a dataset's class and the values of its attributes."""
+    own = attributes.all_stored(dataset)
+    return type(dataset), *own.values()
 
 
 def _read(dataset: Any, memo: Memo) -> Any:

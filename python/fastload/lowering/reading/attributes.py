@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fastload.lowering.registry import NotNative, name
 
-__all__ = ["Bound", "Getter", "is_plain", "of_class", "of_instance", "stored_in"]
+__all__ = ["Bound", "Getter", "all_stored", "is_plain", "of_class", "of_instance", "stored_in"]
 
 _OF_TORCH = ("torch.utils.data.dataset", "typing", "abc")
 _MISSING = object()
@@ -19,14 +19,14 @@ _SLOT = types.MemberDescriptorType
 class Bound(NamedTuple):
     """A function with the object that it is called on."""
 
-    function: types.FunctionType
+    function: Any
     instance: Any
 
 
 class Getter(NamedTuple):
     """A property that is asked of an object: a function to be read."""
 
-    function: types.FunctionType
+    function: Any
     instance: Any
 
 
@@ -108,6 +108,11 @@ def _attributes(instance: Any, kind: type) -> dict[str, Any]:
         return {}
     own = holder.__get__(instance, kind)
     return own if type(own) is dict else {}
+
+
+def all_stored(instance: Any) -> dict[str, Any]:
+    """Returns an object's own dict, whatever its class would answer; empty if it has none."""
+    return _attributes(instance, type(instance))
 
 
 def stored_in(instance: Any, attribute: str) -> Any:

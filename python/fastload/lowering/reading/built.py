@@ -68,7 +68,7 @@ class Builder:
         if isinstance(value, Ragged):
             return self._ragged(value)
         if isinstance(value, Picture):
-            return picture_leaf(self.stored, value, is_read=True, from_zero=self.from_zero)
+            return picture_leaf(self.stored, value, from_zero=self.from_zero)
         return self._constant(value)
 
     def _leaf(self, native: Any, words: str, form: Form, alone: NotNative | None = None) -> Leaf:

@@ -58,26 +58,23 @@ def _compare(dataset: Any, structure: Any, found: list[tuple[str, Leaf]]) -> boo
 
 def _is_same(got: Any, want: Any) -> bool:
     """Returns whether two samples are the same, bit for bit."""
-    kind = type(want) if type(want) is not np.memmap else np.ndarray
+    kind: Any = type(want) if type(want) is not np.memmap else np.ndarray
     if type(got) is not kind:
         return False
     if isinstance(want, dict):
         return list(got) == list(want) and all(_is_same(got[key], want[key]) for key in want)
     if isinstance(want, tuple | list):
         return len(got) == len(want) and all(map(_is_same, got, want))
-    if type(want) is torch.Tensor:
-        is_alike = (got.dtype, got.shape, got.requires_grad) == (
-            want.dtype,
-            want.shape,
-            want.requires_grad,
-        )
-        return is_alike and got.device == want.device and _bytes(got) == _bytes(want)
+    if isinstance(want, torch.Tensor):
+        return _described(got) == _described(want) and _bytes(got) == _bytes(want)
     if isinstance(want, np.ndarray | np.generic):
-        return (got.dtype, got.shape) == (
-            want.dtype,
-            want.shape,
-        ) and got.tobytes() == want.tobytes()
+        is_alike = got.dtype == want.dtype and got.shape == want.shape
+        return is_alike and bool(got.tobytes() == want.tobytes())
     return repr(got) == repr(want)  # of numbers and text; tells -0.0 from 0.0
+
+
+def _described(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, tensor.shape, tensor.device, tensor.layout, tensor.requires_grad
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:

@@ -261,8 +261,9 @@ class Expressions(ABC):
                 raise NotNative(msg)
             named[each.arg] = self._value(each.value, scope)
         if isinstance(function, Bound):
-            return self.call(function.function, [function.instance, *arguments], named)
-        if isinstance(function, types.MethodType):
+            arguments = [function.instance, *arguments]
+            function = function.function
+        elif isinstance(function, types.MethodType):
             arguments = [function.__self__, *arguments]
             function = function.__func__
         if calls.is_readable(function, arguments):

@@ -19,18 +19,19 @@ from fastload.lowering.torchvision_containers import flat
 __all__ = ["picture_leaf"]
 
 
-def picture_leaf(stored: Stored, picture: Picture, **marks: bool) -> Leaf:
+def picture_leaf(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
     """Returns the leaf of pictures.
 
     Args:
         stored: Keeps the column.
         picture: The pictures, with their transforms.
-        **marks: Attributes of the leaf.
+        from_zero: As of the leaf.
 
     Raises:
         NotNative: A transform is Python, or no transform makes a tensor.
     """
     in_memory = picture.source if isinstance(picture.source, Rows) else None
+    paths = [] if isinstance(picture.source, Rows) else picture.source.values
     source: Any = [] if in_memory is None else column_of(in_memory.view)
     least = (0, 0) if in_memory is None else (in_memory.shape[0], in_memory.shape[1])
     chain = Chain(1 if picture.mode == "L" else 3, source, least=least)
@@ -46,13 +47,21 @@ def picture_leaf(stored: Stored, picture: Picture, **marks: bool) -> Leaf:
     exact = "bit for bit what Pillow and torch make of them"
     if chain.random:
         exact += ", given equal random parameters; these are drawn by Philox from the same ranges"
-    leaf = Leaf(None, "", transforms=tuple(chain.names), exact=exact, wrap=chain.wrap, **marks)
+    leaf = Leaf(
+        None,
+        "",
+        transforms=tuple(chain.names),
+        exact=exact,
+        wrap=chain.wrap,
+        is_read=True,
+        from_zero=from_zero,
+    )
     if in_memory is not None:
         use = "pictures", memory_of(in_memory.view)[:-1]
         native = stored.memo.of_objects(use, (), lambda: _lib.Image(source, *settings), settings)
         found = leaf.over(native, f"{len(native)} images in memory")
         return replace(found, heavy=len(chain.ops) > 1)
-    return _of_files(stored, leaf, picture.source.values, settings)
+    return _of_files(stored, leaf, paths, settings)
 
 
 def _of_files(stored: Stored, leaf: Leaf, paths: list[str], settings: Any) -> Leaf:

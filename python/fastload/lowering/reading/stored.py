@@ -66,13 +66,13 @@ class Stored:
             msg = f"an array of {described(Objects(objects))} is not known"
             raise NotNative(msg)
         if kinds <= NUMBERS.keys():
-            return over(self.values(objects, make, dtype, is_torch), is_ours=True)
+            return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
         flat = list(itertools.chain.from_iterable(objects))
         lengths = list(map(len, objects))
         if min(lengths) == 0 and dtype is None:
             msg = "an empty list has no numbers that tell its type"
             raise NotNative(msg)
-        array = self.values(flat, make, dtype, is_torch)
+        array = self.values(flat, make, dtype, is_torch=is_torch)
         if min(lengths) == max(lengths) > 0:
             return over(array.reshape(len(objects), lengths[0]), owner=array, is_ours=True)
         return Ragged(array, lengths)
@@ -110,8 +110,18 @@ class Stored:
         return Ragged(kept, lengths)
 
     def values(
-        self, values: list[Any], make: Callable[[Any], Any], dtype: Any, is_torch: bool = False
+        self,
+        values: list[Any],
+        make: Callable[[Any], Any],
+        dtype: Any,
+        *,
+        is_torch: bool = False,
     ) -> Any:
+        """Returns what `make` makes of Python numbers of one type.
+
+        Raises:
+            NotNative: Numbers of several types, or that do not fit.
+        """
         kinds = set(map(type, values))
         if len(kinds) > 1 or not kinds <= NUMBERS.keys():
             msg = "numbers of several types"

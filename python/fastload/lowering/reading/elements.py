@@ -19,6 +19,7 @@ from fastload.lowering.registry import NotNative, name
 __all__ = ["calculated", "cast", "elementwise", "to_numpy", "to_torch"]
 
 
+_FROM_NUMPY = torch.from_numpy  # as it was imported
 _HALF = (torch.float16, torch.bfloat16, np.dtype(np.float16))
 
 
@@ -39,10 +40,10 @@ def to_torch(rows: Rows) -> Rows:
 
 def _from_numpy(array: Any) -> Any:
     if array.flags.writeable:
-        return torch.from_numpy(array)
+        return _FROM_NUMPY(array)
     with warnings.catch_warnings():  # nobody writes to it
         warnings.simplefilter("ignore")
-        return torch.from_numpy(array)
+        return _FROM_NUMPY(array)
 
 
 def to_numpy(rows: Rows) -> Rows:

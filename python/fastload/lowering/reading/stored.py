@@ -26,6 +26,8 @@ _SAME = ("torch", "numpy")
 """The keys of steps that leave each element as it is."""
 _BYTES = (torch.uint8, np.dtype(np.uint8))
 _OWN = (np.int64, np.float64, np.bool_)
+_TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.concatenate
+"""As they were imported: somebody may put other functions in their places."""
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 """Python's numbers, with the dtypes that have their values."""
 
@@ -57,9 +59,9 @@ class Stored:
             NotNative: Other things, or several types of numbers.
         """
         make: Callable[[Any], Any] = (
-            (lambda values: torch.tensor(values, dtype=dtype))
+            (lambda values: _TENSOR(values, dtype=dtype))
             if is_torch
-            else (lambda values: np.array(values, dtype))
+            else (lambda values: _ARRAY(values, dtype))
         )
         kinds = set(map(type, objects))
         if not (kinds <= NUMBERS.keys() or kinds in ({list}, {tuple})) or not objects:
@@ -98,7 +100,7 @@ class Stored:
             msg = "a list of very large arrays, or of scalars"
             raise NotNative(msg, "stack them into one")
         lengths = [len(array) for array in arrays]
-        join: Callable[..., Any] = torch.cat if type(first) is torch.Tensor else np.concatenate
+        join: Callable[..., Any] = _CAT if type(first) is torch.Tensor else _CONCATENATE
         joined = join(list(arrays))
         place = self.place("stacked")
         settings = str(joined.dtype), tuple(joined.shape)

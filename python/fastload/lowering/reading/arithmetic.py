@@ -257,6 +257,20 @@ def truth(value: Any, what: str) -> bool:
     return True
 
 
+def chosen(test: Objects, one: Any, other: Any) -> Any:
+    """Returns one value for the samples of which a test is true, another for the rest.
+
+    Raises:
+        NotNative: They are other things than numbers, text or None.
+    """
+    return lifted(
+        lambda is_one, *both: both[not is_one],
+        [test, one, other],
+        lambda *kinds: set(kinds) <= SIMPLE,
+        "a choice between values",
+    )
+
+
 def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
     """Returns the text of an f-string.
 

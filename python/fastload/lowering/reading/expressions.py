@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastload.lowering.reading import calls
-from fastload.lowering.reading.arithmetic import binary, compared, formatted, negated, truth
+from fastload.lowering.reading.arithmetic import binary, chosen, compared, formatted, negated, truth
 from fastload.lowering.reading.attributes import Bound, Getter
 from fastload.lowering.reading.members import attribute, getter, is_sequence, parts, unwrapped
 from fastload.lowering.reading.scope import Scope, unmangled
 from fastload.lowering.reading.stored import Stored
 from fastload.lowering.reading.subscript import item
-from fastload.lowering.reading.values import Each, Index, described
+from fastload.lowering.reading.values import Each, Index, Objects, described
 from fastload.lowering.registry import NotNative
 
 __all__ = ["Expressions", "simple", "symbol"]
@@ -230,7 +230,11 @@ class Expressions(ABC):
         return True
 
     def _conditional(self, node: ast.IfExp, scope: Scope) -> Any:
-        return self._value(node.body if self._truth(node.test, scope) else node.orelse, scope)
+        test = self._value(node.test, scope)
+        if isinstance(test, Objects) and test.kinds == {bool} and len(set(test.values)) > 1:
+            return chosen(test, self._value(node.body, scope), self._value(node.orelse, scope))
+        is_first = truth(test, f"`{ast.unparse(node.test)}`")
+        return self._value(node.body if is_first else node.orelse, scope)
 
     def _named(self, node: ast.NamedExpr, scope: Scope) -> Any:
         value = self._value(node.value, scope)

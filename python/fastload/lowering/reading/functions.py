@@ -3,6 +3,7 @@
 Owns what each returns for values that differ from sample to sample.
 """
 
+import math
 import os.path
 import pathlib
 import types
@@ -21,6 +22,8 @@ from fastload.lowering.reading.values import Each, Index, Objects, Ragged, Rows,
 from fastload.lowering.registry import NotNative
 
 __all__ = ["FUNCTIONS"]
+
+_NOTHING = object()
 
 
 def _len(reader: Any, value: Any) -> Any:
@@ -130,6 +133,23 @@ def _rounded(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
+    return _getattr(_, value, attribute, _NOTHING) is not _NOTHING
+
+
+def _getattr(_: Any, value: Any, attribute: Any, default: Any = None) -> Any:
+    """Returns an attribute of an object of somebody's class, or what stands for none."""
+    kind = type(value)
+    if isinstance(value, Each) or kind.__module__ == "builtins" or type(attribute) is not str:
+        msg = f"an attribute of {described(value)} by its name is not known"
+        raise NotNative(msg)
+    found = attributes.of_class(kind, attribute) is not None
+    if not attributes.is_plain(kind) or found:
+        msg = f"{attribute} of {described(value)} is not known"
+        raise NotNative(msg)
+    return attributes.all_stored(value).get(attribute, default)
+
+
 def _zip(_: Any, *several: Any) -> Any:
     return list(zip(*map(parts, several), strict=False))
 
@@ -169,6 +189,10 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     max: _extreme(max),
     abs: _rounded(abs),
     round: _rounded(round),
+    getattr: _getattr,
+    hasattr: _hasattr,
+    math.ceil: _rounded(math.ceil),
+    math.floor: _rounded(math.floor),
     zip: _zip,
     enumerate: _enumerate,
     range: _range,

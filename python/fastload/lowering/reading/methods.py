@@ -85,6 +85,15 @@ def _of_ragged(ragged: Ragged, what: str, arguments: list[Any]) -> Any:
     return elementwise(ragged, lambda rows: METHODS[what](rows, *arguments))
 
 
+def _fields(dicts: Objects) -> dict[Any, Objects]:
+    """Returns the values of dicts that have the same keys, by their keys."""
+    keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in dicts.values}
+    if len(keys) != 1:
+        msg = "dicts of several keys"
+        raise NotNative(msg)
+    return {key: Objects([each[key] for each in dicts.values]) for key in keys.pop()}
+
+
 def _of_python(
     reader: Any, of: Any, what: str, arguments: list[Any], named: dict[str, Any], words: str
 ) -> Any:
@@ -104,6 +113,8 @@ def _of_python(
         msg = f"{words} with arguments by name is not known"
         raise NotNative(msg)
     kinds = of.kinds if isinstance(of, Objects) else {type(of)}
+    if isinstance(of, Objects) and kinds == {dict} and what in ("items", "keys", "values"):
+        return list(getattr(_fields(of), what)())
     if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
         msg = f"it calls {words}, which is not known"
         raise NotNative(msg)

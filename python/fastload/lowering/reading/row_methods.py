@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from fastload.lowering.reading.arrays import of_rows
-from fastload.lowering.reading.elements import cast, to_numpy
+from fastload.lowering.reading.elements import calculated, cast, to_numpy
 from fastload.lowering.reading.values import Rows, Step, described
 from fastload.lowering.registry import NotNative
 
@@ -200,6 +200,14 @@ def _copied(rows: Rows) -> Rows:
     return rows
 
 
+def _calculator(symbol: str) -> Callable[[Rows, Any], Rows]:
+    def call(rows: Rows, other: Any) -> Rows:
+        _only_torch(rows, "a method of tensors")
+        return calculated(symbol, rows, other)
+
+    return call
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "float": _caster(torch.float32),
     "double": _caster(torch.float64),
@@ -220,6 +228,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "copy": _copied,
     "numpy": _numpy,
     "item": _number,
+    "add": _calculator("+"),
+    "sub": _calculator("-"),
+    "mul": _calculator("*"),
+    "div": _calculator("/"),
     "unsqueeze": _unsqueeze,
     "squeeze": _squeeze,
     "permute": _permute,

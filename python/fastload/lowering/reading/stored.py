@@ -70,6 +70,8 @@ class Stored:
         if kinds <= NUMBERS.keys():
             return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
         flat = list(itertools.chain.from_iterable(objects))
+        if is_torch and isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+            flat = _floats(flat)
         lengths = list(map(len, objects))
         if min(lengths) == 0 and dtype is None:
             msg = "an empty list has no numbers that tell its type"
@@ -228,6 +230,12 @@ class Stored:
         place: Any = "rows", memory[:-1], settings  # the column keeps the memory: no other is there
         native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *settings))
         return _lib.Rows(*memory, *settings) if native.moved() else native
+
+
+def _floats(numbers: list[Any]) -> list[Any]:
+    """Returns Python numbers as floats, as torch reads them for tensors of floats."""
+    kinds = set(map(type, numbers))
+    return list(map(float, numbers)) if kinds <= {int, float} and len(kinds) > 1 else numbers
 
 
 def _run(steps: tuple[Step, ...], array: Any) -> Any:

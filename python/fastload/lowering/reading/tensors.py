@@ -10,7 +10,9 @@ import numpy as np
 import torch
 
 from fastload.lowering.reading.arithmetic import lifted
+from fastload.lowering.reading.arrays import of_rows
 from fastload.lowering.reading.elements import cast, elementwise, to_torch
+from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, described, objects_of
 from fastload.lowering.registry import NotNative
 
@@ -33,7 +35,8 @@ def _tensor(reader: Any, data: Any, dtype: Any = None) -> Any:
 def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
     """Returns the array of Python numbers, or of lists of them."""
     if isinstance(value, list | tuple) and any(isinstance(each, Each) for each in value):
-        value = lifted(lambda *each: list(each), list(value), lambda *_: True, "a list")
+        several = [_item(each) for each in value] if is_torch and dtype is not None else value
+        value = lifted(lambda *each: list(each), list(several), lambda *_: True, "a list")
     if not isinstance(value, Each):
         msg = f"an array of {described(value)} is not known"
         raise NotNative(msg)
@@ -50,6 +53,12 @@ def _array(reader: Any, value: Any, dtype: Any, *, is_torch: bool) -> Any:
         msg = "an array without dimensions is not known"
         raise NotNative(msg)
     return made
+
+
+def _item(value: Any) -> Any:
+    """Returns the Python numbers of NumPy's scalars; other values as they are."""
+    is_scalar = isinstance(value, Rows) and value.is_scalar and not value.is_python
+    return METHODS["item"](value) if is_scalar else value
 
 
 def _check_modes() -> None:
@@ -78,6 +87,26 @@ def _np_array(reader: Any, value: Any, dtype: Any = None) -> Any:
     return _array(reader, value, dtype, is_torch=False)
 
 
+def _method(name: str) -> Callable[..., Any]:
+    """Returns the function that does as a method of arrays does."""
+
+    def call(_: Any, value: Any, *arguments: Any) -> Any:
+        if not isinstance(value, Rows) or value.is_scalar:
+            msg = f"{name}() of {described(value)} is not known"
+            raise NotNative(msg)
+        return METHODS[name](value, *arguments)
+
+    return call
+
+
+def _expanded(_: Any, value: Any, axis: Any) -> Any:
+    if not isinstance(value, Rows) or value.is_torch or value.is_scalar or type(axis) is not int:
+        msg = f"np.expand_dims() of {described(value)} is not known"
+        raise NotNative(msg)
+    at = range(value.ndim + 1)[axis]
+    return of_rows(value, (*[slice(None)] * at, None))
+
+
 def _np_scalar(kind: Any) -> Callable[..., Any]:
     def make(_: Any, value: Any) -> Any:
         if not isinstance(value, Rows) or value.is_torch or value.is_python:
@@ -88,12 +117,15 @@ def _np_scalar(kind: Any) -> Callable[..., Any]:
     return make
 
 
-def _legacy(dtype: torch.dtype) -> Callable[..., Any]:
+def _legacy(dtype: torch.dtype | None) -> Callable[..., Any]:
     def make(reader: Any, value: Any) -> Any:
         _check_modes()
+        made_of = torch.get_default_dtype() if dtype is None else dtype
         is_sequence = isinstance(value, Objects) and value.kinds <= {list, tuple}
         if isinstance(value, list | tuple) or is_sequence:
-            return _array(reader, value, dtype, is_torch=True)
+            return _array(reader, value, made_of, is_torch=True)
+        if isinstance(value, Rows) and value.ndim and not value.is_torch:
+            return cast(to_torch(value), made_of)
         msg = f"a tensor of {described(value)} made so is not known"
         raise NotNative(msg, "use torch.tensor")
 
@@ -106,6 +138,19 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     torch.from_numpy: _from_numpy,
     torch.LongTensor: _legacy(torch.int64),
     torch.FloatTensor: _legacy(torch.float32),
+    torch.Tensor: _legacy(None),
+    torch.unsqueeze: _method("unsqueeze"),
+    torch.squeeze: _method("squeeze"),
+    torch.permute: _method("permute"),
+    torch.transpose: _method("transpose"),
+    torch.reshape: _method("reshape"),
+    torch.flatten: _method("flatten"),
+    torch.clone: _method("clone"),
+    np.expand_dims: _expanded,
+    np.transpose: _method("transpose"),
+    np.reshape: _method("reshape"),
+    np.ravel: _method("ravel"),
+    np.ascontiguousarray: _np_array,
     np.array: _np_array,
     np.asarray: _np_array,
     np.float32: _np_scalar(np.float32),

@@ -85,6 +85,7 @@ pub(super) struct Rows {
 impl Rows {
     #[new]
     #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, cast=None, table=None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         pointer: usize,

@@ -147,6 +147,7 @@ impl Stream {
     }
 
     #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false, below=None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of Python")]
     fn feed_batches(
         &self,
         py: Python<'_>,

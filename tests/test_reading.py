@@ -1,5 +1,8 @@
 """Classes over memory that are native because their code is read, and those that are refused, each for its reason."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -277,3 +280,16 @@ def test_persistent_iterators_look_again(change):
         dataset.labels[0] = 0.5  # among ints, which is Python's
     assert iter(loader) is not first
     assert_same(list(loader), list(DataLoader(dataset, batch_size=4)))
+
+
+def test_a_refusal_keeps_no_loader_alive():
+    loader = Loader(classes.Drawn(rows=ROWS), batch_size=4)
+    alive = weakref.ref(loader)
+    gc.collect()
+    gc.disable()
+    try:
+        lanes.choose(loader)
+        del loader
+        assert alive() is None
+    finally:
+        gc.enable()

@@ -43,10 +43,10 @@ def read(dataset: Any, memo: Memo) -> Any:
     except Exception as error:  # whatever is odd about a class, its own code makes its samples
         why, change = f"{type(error).__name__}: {error}", ""
     msg = f"{name(type(dataset))} makes its samples in Python: {why}"
-    refusal = NotNative(msg, change or _CHANGE)
+    change = change or _CHANGE
     if any(type(each) in (list, dict) and len(each) > _LONG for each in things):
-        memo.refusal = tuple(map(id, things)), things, refusal.again()
-    raise refusal
+        memo.refusal = tuple(map(id, things)), things, NotNative(msg, change)
+    raise NotNative(msg, change)  # which no name keeps: its traceback has this frame
 
 
 def _things(dataset: Any) -> tuple[Any, ...]:

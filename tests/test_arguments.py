@@ -37,7 +37,7 @@ class Wide(torch.utils.data.Dataset):
         return len(DATA)
 
     def __getitem__(self, index):
-        return DATA[index]
+        return DATA[hash(index)]  # a function that is not read
 
 
 def outcome(kind, *args, **kwargs):

@@ -174,7 +174,7 @@ class Cheap(Dataset):
         return len(self.rows)
 
     def __getitem__(self, index):
-        return self.rows[index], index
+        return self.rows[index], divmod(index, 1)[0]  # quick, and not read
 
 
 class Ints(IterableDataset):
@@ -270,7 +270,7 @@ class Changed(Dataset):
         return 12
 
     def __getitem__(self, index):
-        sample = index * 1.0
+        sample = divmod(index, 1)[0] * 1.0  # quick, and not read
         if self.transform is not None:
             sample = self.transform(sample)
         return sample

@@ -95,7 +95,7 @@ class Proxy:
         return 5
 
     def __getitem__(self, index):
-        return VALUES[index] + 100
+        return VALUES[hash(index)] + 100  # a function that is not read
 
 
 def with_batches_of_its_own(dataset: Any) -> Any:

@@ -106,7 +106,7 @@ class Own(Dataset):
         return 4
 
     def __getitem__(self, index):
-        return index
+        return hash(index)  # the index, by a function that is not read
 
 
 REFUSED = {

@@ -146,7 +146,9 @@ def test_batches_without_a_place_for_it(make, words):
 
 def test_processes_out_of_order_are_refused():
     sampler = BucketBatchSampler([1] * 4, 2, remainder="mask")
-    loader = Loader(Samples(4), batch_sampler=sampler, num_workers=1, in_order=False)
+    loader = Loader(
+        Samples(4), batch_sampler=sampler, num_workers=1, in_order=False, workers="process"
+    )
     with pytest.raises(ValueError, match="leave in_order at True"):
         iter(loader)
 

@@ -26,6 +26,7 @@ class Rows(Column):
         owner: Whatever keeps the memory alive; released with the column.
         cast: The dtype that elements are converted to while they are copied: int64 for smaller whole
             numbers, float32 or float64 for other floating point numbers. None leaves them.
+        table: What each byte becomes, 256 elements of the dtype `cast`; for rows of uint8.
 
     Raises:
         TypeError: No such dtype.
@@ -40,6 +41,7 @@ class Rows(Column):
         dtype: str,
         owner: object,
         cast: str | None = None,
+        table: bytes | None = None,
     ) -> Rows: ...
     def moved(self) -> bool:
         """Returns whether the owner, a tensor, has its memory elsewhere by now, and nothing has said so."""

@@ -36,11 +36,14 @@ class NativeIter(_BaseDataLoaderIter):
         loader: The loader.
         program: What makes its samples.
         batched: Whether its sampler gives batches of indices.
+        from_zero: Whether only ints from 0 to the program's length are indices of its own.
     """
 
     _stream: _lib.Stream
 
-    def __init__(self, loader: Any, program: _lib.Program, *, batched: bool) -> None:
+    def __init__(
+        self, loader: Any, program: _lib.Program, *, batched: bool, from_zero: bool = False
+    ) -> None:
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             msg = (
@@ -51,7 +54,8 @@ class NativeIter(_BaseDataLoaderIter):
         workers = int(loader.num_workers)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._program = program
-        order = sampler.recognise(self._index_sampler, batched=batched)
+        self._below = len(program) if from_zero else None
+        order = self._order(batched=batched)
         self._ahead, most_ahead = ahead(loader, program, order)
         self._marks = sample_mask.tells(loader.batch_sampler)
         self._settings = {
@@ -79,7 +83,7 @@ class NativeIter(_BaseDataLoaderIter):
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
         """Opens a stream for an epoch and asks for its first batches."""
-        order = sampler.recognise(self._index_sampler, batched=self._settings["batched"])
+        order = self._order(batched=self._settings["batched"])
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
         self._epoch += 1
@@ -110,7 +114,14 @@ class NativeIter(_BaseDataLoaderIter):
                 self._ahead,
                 self._auto_collation,
                 self._marks,
+                self._below,
             )
+
+    def _order(self, *, batched: bool) -> sampler.Order | None:
+        """Returns the order of torch's own samplers, if all of its indices are native."""
+        order = sampler.recognise(self._index_sampler, batched=batched)
+        is_native = order is None or self._below is None or order.below <= self._below
+        return order if is_native else None
 
     def _fetch(self) -> Callable[[Any], Any]:
         """Returns what makes a batch in Python, as torch does inline; it does not hold the iterator."""

@@ -336,12 +336,14 @@ class Stream:
         ahead: int,
         tensors: bool,
         marks: bool = False,
+        below: int | None = None,
     ) -> None:
         """Takes an iterator of tasks, and pulls the first `ahead` from it, then as `feed` does.
 
         A task is an iterable of indices, or one index where the stream is not batched. Where an index
         is no plain number (an int, a `Filler`, a NumPy integer; with `tensors`, an int64 tensor without dimensions),
         `fetch(task)` makes what is handed over, on the consumer's thread; its error takes the place of the batch.
+        With `below`, plain numbers are ints and `Filler`s from 0 to there alone.
         With `marks` the state of a batch has a byte for each index: 0 for a `Filler`, else 1.
         An error of the iterator itself is raised at once.
         """

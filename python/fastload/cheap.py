@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch.utils.data import ConcatDataset, IterableDataset, Subset, TensorDataset
 
+from fastload.lowering.reading.attributes import is_plain, of_class
+
 __all__ = ["is_cheap"]
 
 _ROW_BYTES = 1 << 17
@@ -96,28 +98,16 @@ def is_cheap(dataset: Any) -> bool:
     if kind is TensorDataset:
         return all(map(_is_memory, dataset.tensors))
     attributes = getattr(dataset, "__dict__", None)
-    if type(attributes) is not dict or not all(map(_is_plain, kind.__mro__)):
+    if type(attributes) is not dict or not is_plain(kind):
         return False
     is_stream = issubclass(kind, IterableDataset)
-    method = _found(kind, "__iter__" if is_stream else "__getitem__")
-    if type(method) is not types.FunctionType or _found(kind, "__getitems__") is not None:
+    method = of_class(kind, "__iter__" if is_stream else "__getitem__")
+    if type(method) is not types.FunctionType or of_class(kind, "__getitems__") is not None:
         return False
     names = _names(method.__code__, is_stream=is_stream)
     if names is None:
         return False
     return all(map(_is_known, _meanings(names, method, kind, attributes)))
-
-
-def _is_plain(kind: type) -> bool:
-    """Returns whether attributes of a class's instances are what is stored."""
-    if kind is object or kind.__module__ in ("torch.utils.data.dataset", "typing", "abc"):
-        return True
-    return {"__getattr__", "__getattribute__"}.isdisjoint(vars(kind))
-
-
-def _found(kind: type, name: str) -> Any:
-    """Returns what a class has by a name, as it is stored."""
-    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 
 class _Names(NamedTuple):
@@ -168,9 +158,9 @@ def _meanings(
         built_in = getattr(builtins, name, _NOTHING)
         yield method.__globals__.get(name, built_in)
     for name in names.of_values:
-        of_class = _found(kind, name)
+        found = of_class(kind, name)
         is_of_class = any(name in vars(each) for each in kind.__mro__)
-        own = [attributes[name]] if name in attributes else [of_class] if is_of_class else []
+        own = [attributes[name]] if name in attributes else [found] if is_of_class else []
         yield from own
         if not own and not any(name in quick for quick in _QUICK_NAMES):
             yield _NOTHING

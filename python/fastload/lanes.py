@@ -28,6 +28,7 @@ from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lo
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 from fastload.shared_state import reason_not_to_fork
+from fastload.worker_init import only_seeds
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
 
@@ -82,6 +83,19 @@ class Choice(NamedTuple):
     draws: bool = True
     may_return: bool = False
     here: str = ""
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether native samples are known for ints from 0 to the dataset's length alone."""
+        assert self.lowered is not None
+        return any(leaf.from_zero for _, leaf in self.lowered.leaves)
+
+    @property
+    def read(self) -> tuple[Any, ...]:
+        """The native columns that were read from the code of a class; none of other lanes."""
+        if self.lane != "native" or self.lowered is None:
+            return ()
+        return tuple(leaf.native for _, leaf in self.lowered.leaves if leaf.is_read)
 
     @property
     def program(self) -> _lib.Program:
@@ -214,6 +228,10 @@ def _obstacles(
     if not loader._auto_collation and not batched and type(loader.sampler) is BatchSampler:
         msg = "the dataset, indexed with a list, has no batch"
         yield NotNative(msg, "give the BatchSampler as batch_sampler")
+    is_read = any(leaf.is_read for _, leaf in leaves)
+    if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
+        msg = "worker_init_fn may change the dataset, whose class is read as it is here"
+        yield NotNative(msg, "leave worker_init_fn out")
     for path, leaf in leaves:
         if leaf.stop is None:
             yield from _leaf_obstacles(path, leaf, batched=batched)

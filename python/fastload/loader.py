@@ -127,6 +127,7 @@ class Loader(DataLoader[_T_co]):
     _memo: Memo | None
     _record: Record
     _settled: tuple[lanes.Choice, tuple[Any, ...]] | None
+    _read: tuple[Any, ...]
 
     def __init__(
         self,
@@ -178,6 +179,7 @@ class Loader(DataLoader[_T_co]):
         self._memo = None
         self._record = record_of(dataset)
         self._settled = None
+        self._read = ()
         self.workers = workers  # before torch warns about num_workers in the words of the lane
         super().__init__(
             dataset,
@@ -253,6 +255,12 @@ class Loader(DataLoader[_T_co]):
             return budget_bytes(self._profile.memory_budget)
         return budget_bytes(self.memory_budget)
 
+    def __iter__(self) -> _BaseDataLoaderIter:
+        """Returns an iterator; a new one, also of persistent workers, where the dataset reads otherwise."""
+        if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
+            self._iterator = None
+        return super().__iter__()
+
     def _get_iterator(self) -> _BaseDataLoaderIter:
         marks = sample_mask.tells(self.batch_sampler)
         if self.num_workers == 0 and self.workers == "auto" and self._profile is None:
@@ -264,7 +272,10 @@ class Loader(DataLoader[_T_co]):
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
             self._tell_of_worker_init()
-            return NativeIter(self, choice.program, batched=choice.batched)
+            self._read = choice.read
+            return NativeIter(
+                self, choice.program, batched=choice.batched, from_zero=choice.from_zero
+            )
         if choice.lane == "consumer":
             return self._iterated_here(choice, choice.here, is_news=choice.fallback)
         if choice.fallback:
@@ -455,6 +466,7 @@ class Loader(DataLoader[_T_co]):
             "_memo": None,
             "_record": None,
             "_settled": None,
+            "_read": (),
             "_tuner": None,
             "_workers_now": None,
         }

@@ -57,6 +57,12 @@ class Order(NamedTuple):
         return False
 
     @property
+    def below(self) -> int:
+        """The number that its indices are below."""
+        is_distributed = isinstance(self.sampler, DistributedSampler)
+        return len(self.sampler.dataset if is_distributed else self.sampler.data_source)
+
+    @property
     def is_private(self) -> bool:
         """Whether nobody can tell when it is drawn, once it has begun: no generator is shared."""
         return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None

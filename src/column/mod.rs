@@ -6,6 +6,7 @@
 mod binary;
 mod blobs;
 mod cast;
+mod convert;
 mod documents;
 mod files;
 mod flat;

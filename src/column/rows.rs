@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Cast;
+use super::convert::{Convert, Lookup};
 use crate::memory::{Dtype, View, gather, prefetch};
 
 /// The rows of an array of shape `(N, ...)`; a sample is one of them, without the first dimension.
@@ -12,7 +13,7 @@ pub struct Rows {
     view: Arc<View>,
     /// Type of the array's elements.
     dtype: Dtype,
-    cast: Option<Cast>,
+    convert: Option<Convert>,
     len: usize,
     row_shape: Vec<usize>,
     /// Bytes of a row of the array.
@@ -80,7 +81,7 @@ impl Rows {
         Some(Rows {
             view: Arc::new(view),
             dtype,
-            cast: None,
+            convert: None,
             len,
             row_shape: row_shape.to_vec(),
             row_bytes,
@@ -96,7 +97,7 @@ impl Rows {
         Rows {
             view: Arc::new(View::owned(elements)),
             dtype,
-            cast: None,
+            convert: None,
             len,
             row_shape: Vec::new(),
             row_bytes: dtype.itemsize(),
@@ -109,14 +110,22 @@ impl Rows {
     /// Has elements converted to `dtype` while they are copied; None if there is no such [`Cast`].
     pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
         if dtype != self.dtype {
-            self.cast = Some(Cast::new(self.dtype, dtype)?);
+            self.convert = Some(Convert::Cast(Cast::new(self.dtype, dtype)?));
         }
+        Some(self)
+    }
+
+    /// Has bytes looked up in a table of 256 elements of `dtype` while they are copied; None if the rows
+    /// are no bytes, or the table is another.
+    pub fn looked_up(mut self, dtype: Dtype, table: Vec<u8>) -> Option<Rows> {
+        let lookup = (self.dtype == Dtype::UInt8).then(|| Lookup::new(dtype, table))??;
+        self.convert = Some(Convert::Look(lookup));
         Some(self)
     }
 
     /// Whether elements are converted.
     pub(super) fn is_cast(&self) -> bool {
-        self.cast.is_some()
+        self.convert.is_some()
     }
 
     /// The memory that rows are read from.
@@ -141,7 +150,7 @@ impl Rows {
 
     /// Element type of a sample.
     pub fn dtype(&self) -> Dtype {
-        self.cast.map_or(self.dtype, Cast::to)
+        self.convert.as_ref().map_or(self.dtype, Convert::to)
     }
 
     /// Shape of one row.
@@ -161,9 +170,9 @@ impl Rows {
 
     /// Copies the rows of `range`, which must end at [`Rows::len`] or before.
     pub(super) fn copy_range(&self, range: Range<usize>, scratch: &mut Scratch, out: &mut [u8]) {
-        match (self.block(range.clone()), self.cast) {
+        match (self.block(range.clone()), &self.convert) {
             (Some(bytes), None) => out.copy_from_slice(bytes),
-            (Some(bytes), Some(cast)) => cast.run(bytes, out),
+            (Some(bytes), Some(convert)) => convert.run(bytes, out),
             (None, _) => self.copy_rows(range, scratch, out),
         }
     }
@@ -186,7 +195,7 @@ impl Rows {
 
     /// Returns all rows if each is one element of `N` bytes, and they lie one after the other.
     pub(super) fn elements<const N: usize>(&self) -> Option<&[[u8; N]]> {
-        let is_one = self.row_bytes == N && self.row_shape.is_empty() && self.cast.is_none();
+        let is_one = self.row_bytes == N && self.row_shape.is_empty() && self.convert.is_none();
         let block = is_one.then(|| self.block(0..self.len)).flatten();
         block.map(|bytes| bytes.as_chunks().0)
     }
@@ -204,7 +213,7 @@ impl Rows {
 
     /// Whether any range of rows is one block of their own elements.
     pub(super) fn is_block(&self) -> bool {
-        self.cast.is_none() && self.block(0..self.len).is_some()
+        self.convert.is_none() && self.block(0..self.len).is_some()
     }
 
     fn copy_rows(
@@ -216,12 +225,12 @@ impl Rows {
         let Scratch { starts, uncast } = scratch;
         starts.clear();
         starts.extend(indices.map(|index| self.start(index)));
-        let Some(cast) = self.cast else {
+        let Some(convert) = &self.convert else {
             return self.copy_all(starts, out);
         };
         uncast.resize(starts.len() * self.row_bytes, 0);
         self.copy_all(starts, uncast);
-        cast.run(uncast, out);
+        convert.run(uncast, out);
     }
 
     fn start(&self, index: usize) -> usize {

@@ -84,7 +84,8 @@ pub(super) struct Rows {
 #[pymethods]
 impl Rows {
     #[new]
-    #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, cast=None))]
+    #[pyo3(signature = (pointer, shape, strides_bytes, dtype, owner, cast=None, table=None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         pointer: usize,
@@ -93,6 +94,7 @@ impl Rows {
         dtype: &str,
         owner: Py<PyAny>,
         cast: Option<&str>,
+        table: Option<Vec<u8>>,
     ) -> PyResult<PyClassInitializer<Rows>> {
         let dtype = named(dtype)?;
         let borrowed = py.import(intern!(py, "fastload.borrowed"))?;
@@ -114,7 +116,11 @@ impl Rows {
             storage.get().add(rows.view());
         }
         let cast = cast.map_or(Ok(dtype), named)?;
-        let rows = rows.cast(cast).ok_or_else(|| {
+        let converted = match table {
+            None => rows.cast(cast),
+            Some(table) => rows.looked_up(cast, table),
+        };
+        let rows = converted.ok_or_else(|| {
             let (from, to) = (dtype.name(), cast.name());
             PyValueError::new_err(format!("cannot read elements of {from} as {to}"))
         })?;

@@ -24,6 +24,8 @@ pub(super) enum Source {
         tensors: bool,
         /// Whether the state of a task is which of its samples count.
         marks: bool,
+        /// Where given, only ints from 0 to there are plain numbers.
+        below: Option<i64>,
         fetch: Py<PyAny>,
     },
 }
@@ -177,11 +179,12 @@ impl Source {
                 batched,
                 tensors,
                 marks,
+                below,
                 fetch,
             } => {
                 let next = next(batches.bind(py))?;
                 let how = [*batched, *tensors, *marks];
-                Ok(next.map(|task| task_of(task, how, fetch.bind(py))))
+                Ok(next.map(|task| task_of(task, how, *below, fetch.bind(py))))
             }
         }
     }
@@ -216,6 +219,7 @@ fn next<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>
 fn task_of(
     task: Bound<'_, PyAny>,
     [batched, tensors, marks]: [bool; 3],
+    below: Option<i64>,
     fetch: &Bound<'_, PyAny>,
 ) -> Pulled {
     let read = || -> PyResult<Pulled> {
@@ -226,7 +230,7 @@ fn task_of(
             task
         };
         let state = marks.then(|| index::marks(&task)).transpose()?;
-        let pulled = match index::read(&task, batched, tensors)? {
+        let pulled = match index::read(&task, batched, tensors, below)? {
             Some(indices) => Pulled::native(indices),
             None => Pulled::made(Ok(fetch.call1((task,))?.unbind())),
         };

@@ -12,19 +12,25 @@ use crate::order::Indices;
 /// Reads the indices of a task, or its one index; None if one of them is not plain.
 ///
 /// `tensors` says whether an int64 tensor without dimensions is plain: it is where a batch is made of
-/// single samples, but not where the dataset is indexed with the list of them.
+/// single samples, but not where the dataset is indexed with the list of them. With `below`, only ints
+/// from 0 to there are plain.
 pub(super) fn read(
     task: &Bound<'_, PyAny>,
     batched: bool,
     tensors: bool,
+    below: Option<i64>,
 ) -> PyResult<Option<Indices>> {
+    let plain = |index: &Bound<'_, PyAny>| match below {
+        Some(below) => small(index, below),
+        None => plain(index, tensors),
+    };
     if !batched {
-        return Ok(plain(task, tensors)?.map(|index| Indices::list([index])));
+        return Ok(plain(task)?.map(|index| Indices::list([index])));
     }
     let Ok(indices) = task.try_iter() else {
         return Ok(None);
     };
-    let indices = indices.map(|index| plain(&index?, tensors));
+    let indices = indices.map(|index| plain(&index?));
     let indices: Option<Vec<i64>> = indices.collect::<PyResult<_>>()?;
     Ok(indices.map(Indices::list))
 }
@@ -40,6 +46,13 @@ fn is_filler(index: &Bound<'_, PyAny>) -> PyResult<bool> {
     static FILLER: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let filler = FILLER.import(index.py(), "fastload.batching.filler", "Filler")?;
     Ok(index.is_exact_instance(filler))
+}
+
+/// Reads an int or a `Filler` from 0 to `below`.
+fn small(index: &Bound<'_, PyAny>, below: i64) -> PyResult<Option<i64>> {
+    let is_int = index.is_exact_instance_of::<PyInt>() || is_filler(index)?;
+    let value = is_int.then(|| index.extract().ok()).flatten();
+    Ok(value.filter(|value| (0..below).contains(value)))
 }
 
 /// Reads an int, a `Filler`, a NumPy integer, or an int64 tensor without dimensions.

@@ -146,7 +146,8 @@ impl Stream {
         self.pull(py, ahead)
     }
 
-    #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false))]
+    #[pyo3(signature = (batches, fetch, ahead, tensors, marks=false, below=None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of Python")]
     fn feed_batches(
         &self,
         py: Python<'_>,
@@ -155,6 +156,7 @@ impl Stream {
         ahead: usize,
         tensors: bool,
         marks: bool,
+        below: Option<i64>,
     ) -> PyResult<()> {
         let batched = self.batched;
         self.ahead.store(ahead, Ordering::Relaxed);
@@ -163,6 +165,7 @@ impl Stream {
             batched,
             tensors,
             marks,
+            below,
             fetch,
         });
         self.pull(py, ahead)

@@ -13,6 +13,7 @@ from typing import Any
 from fastload import _lib
 from fastload.lowering import (  # noqa: F401 (they register what they lower)
     huggingface,
+    reading,
     timm,
     torch_datasets,
     torchvision_blur,

@@ -37,6 +37,8 @@ class Leaf:
         heavy: Whether making the value is work that is worth leaving Python for.
         alone: Why single samples are Python: they are other values than those of batches.
         listed: Whether the dataset, indexed with a list of indices, has a batch of the value.
+        is_read: Whether it was read from the code of a class that somebody wrote.
+        from_zero: Whether the dataset is known for ints from 0 to its length alone, and for no others.
     """
 
     native: Any
@@ -51,6 +53,8 @@ class Leaf:
     heavy: bool = False
     alone: NotNative | None = None
     listed: bool = False
+    is_read: bool = False
+    from_zero: bool = False
 
     def over(self, native: Any, column: str) -> "Leaf":
         """Returns the same leaf over another column."""

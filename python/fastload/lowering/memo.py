@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fastload import _lib
+from fastload.lowering.registry import NotNative
 
 __all__ = ["Memo"]
 
@@ -28,9 +29,16 @@ class _Kept(NamedTuple):
 
 
 class Memo:
-    """The columns that were made of lists, by the list and what it is used for."""
+    """The columns that were made of lists, by the list and what it is used for.
+
+    Attributes:
+        refusal: Why a dataset was not read: the identities of what it is made of, those things, the reason.
+    """
+
+    refusal: tuple[tuple[int, ...], tuple[Any, ...], NotNative] | None
 
     def __init__(self) -> None:
+        self.refusal = None
         self._kept: dict[Hashable, _Kept] = {}
         self._used: set[Hashable] = set()
 
@@ -79,7 +87,7 @@ class Memo:
         return made
 
     def of_objects(
-        self, use: str, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
+        self, use: Hashable, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
     ) -> _T:
         """Returns what `make` makes of things, or made of them when last asked.
 
@@ -92,6 +100,46 @@ class Memo:
         kept = self._recall(place := (use, *map(id, things)), settings)
         if kept is None:
             kept = self._kept[place] = _Kept(things, settings, make())
+        made: _T = kept.made
+        return made
+
+    def of_values(
+        self, use: Hashable, values: list[Any], make: Callable[[], _T], settings: Any = None
+    ) -> _T:
+        """Returns what `make` makes of values, or made of equal ones when last asked.
+
+        As `of_list`, of a list that is made anew each time, for a use of its own.
+
+        Args:
+            use: What they are used for; no other values are.
+            values: Immutable objects.
+            make: Called if the values or the settings have changed.
+            settings: What else the result depends on, compared by `==`.
+        """
+        kept = self._recall(use, settings)
+        if kept is None or not _same(kept.copy, values):
+            kept = self._kept[use] = _Kept(list(values), settings, make())
+        made: _T = kept.made
+        return made
+
+    def of_bytes(
+        self,
+        use: Hashable,
+        contents: np.ndarray[Any, Any],
+        make: Callable[[], _T],
+        settings: Any = None,
+    ) -> _T:
+        """Returns what `make` makes of an array, or made of the same bytes when last asked.
+
+        Args:
+            use: What it is used for; no other array is.
+            contents: A copy of the array's memory, `(bytes,)` of uint8.
+            make: Called if the bytes or the settings have changed.
+            settings: What else the result depends on, compared by `==`.
+        """
+        kept = self._recall(use, settings)
+        if kept is None or not np.array_equal(kept.copy, contents):
+            kept = self._kept[use] = _Kept(contents, settings, make())
         made: _T = kept.made
         return made
 

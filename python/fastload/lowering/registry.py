@@ -13,7 +13,18 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch.nn.modules.module import _has_any_global_hook
 
-__all__ = ["Entry", "NotNative", "collator", "dataset", "entries", "find", "name", "transform"]
+__all__ = [
+    "Entry",
+    "NotNative",
+    "collator",
+    "dataset",
+    "entries",
+    "find",
+    "name",
+    "others",
+    "reader",
+    "transform",
+]
 
 Family = Literal["dataset", "transform", "collator"]
 
@@ -83,6 +94,7 @@ _CALLED = (
 )
 
 _ENTRIES: dict[tuple[Family, str], Entry] = {}
+_OTHERS: list[Callable[..., Any]] = []
 
 
 def dataset(
@@ -102,6 +114,17 @@ def transform(
 def collator(*paths: str, methods: Iterable[str], notes: str) -> Callable[[_Lower], _Lower]:
     """Registers the function that lowers collate functions of these classes, or these functions."""
     return _register("collator", paths, methods, notes)
+
+
+def others(lower: _Lower) -> _Lower:
+    """Registers the function that lowers datasets of classes that are in no library."""
+    _OTHERS.append(lower)
+    return lower
+
+
+def reader() -> Callable[..., Any]:
+    """Returns the function that lowers datasets of classes that are in no library."""
+    return _OTHERS[-1]
 
 
 def entries(family: Family) -> Iterator[Entry]:

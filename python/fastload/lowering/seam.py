@@ -34,12 +34,13 @@ class Seam:
 
     __getitems__ = None  # not the dataset's own, which would make its samples in Python
 
-    __slots__ = ("__weakref__", "_dataset", "_is_lowered", "_lowered", "_memo")
+    __slots__ = ("__weakref__", "_below", "_dataset", "_is_lowered", "_lowered", "_memo")
 
     _dataset: Any
     _memo: Memo
     _lowered: Lowered | None
     _is_lowered: bool
+    _below: int | None
 
     def __init__(self, dataset: Any, memo: Memo | None = None) -> None:
         put = super().__setattr__
@@ -47,6 +48,7 @@ class Seam:
         put("_memo", memo or Memo())
         put("_lowered", None)
         put("_is_lowered", False)
+        put("_below", None)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -66,7 +68,7 @@ class Seam:
         """
         if not self._is_lowered:
             self._lower()
-        if self._lowered is None or not _is_plain(index):
+        if self._lowered is None or not _is_plain(index, self._below):
             return self._dataset[index]
         sample = draw_sample(self._lowered.program, operator.index(index))
         return _finish(self._lowered.sample, sample)
@@ -91,11 +93,19 @@ class Seam:
         put = super().__setattr__
         put("_is_lowered", True)
         with contextlib.suppress(NotNative):
-            put("_lowered", lower(self._dataset, self._memo))
+            lowered = lower(self._dataset, self._memo)
+            put("_lowered", lowered)
+            if any(leaf.from_zero for _, leaf in lowered.leaves):
+                put("_below", len(lowered.program))
 
 
-def _is_plain(index: Any) -> bool:
-    """Returns whether an index is a number, which means the same to every dataset; a bool is none."""
+def _is_plain(index: Any, below: int | None) -> bool:
+    """Returns whether an index is a number, which means the same to every dataset; a bool is none.
+
+    With `below`, it is an int from 0 to there.
+    """
+    if below is not None:
+        return type(index) is int and 0 <= index < below
     if type(index) is torch.Tensor:
         return index.ndim == 0 and index.dtype is torch.int64
     return type(index) is int or isinstance(index, np.integer)

@@ -1,6 +1,6 @@
 """The structure of a dataset's samples: whatever the dataset is, and whatever it holds.
 
-Owns the order in which a dataset is asked what it is: columns first, then the table of classes.
+Owns the order in which a dataset is asked what it is: columns first, then the table of classes, then its code.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def structure(dataset: Any, memo: Memo) -> Any:
     columns = own.structure(dataset)
     entry = registry.find("dataset", dataset) if columns is None else None
     if columns is None and entry is None:
-        raise _unknown(dataset)
+        return registry.reader()(dataset, memo)
     if _has_own_batches(dataset):
         msg = "the dataset has a __getitems__ of its own"
         raise NotNative(msg, "remove it")
@@ -33,11 +33,3 @@ def _has_own_batches(dataset: Any) -> bool:
     if any("__getitems__" in vars(each) for each in type(dataset).__mro__):
         return bool(getattr(dataset, "__dict__", {}).get("__getitems__"))
     return bool(getattr(dataset, "__getitems__", None))
-
-
-def _unknown(dataset: Any) -> NotNative:
-    name = registry.name(type(dataset))
-    return NotNative(
-        f"{name} makes its samples in Python",
-        "describe them by fastload.columns in a fastload.Dataset",
-    )

@@ -36,8 +36,11 @@ def _tensor_dataset(dataset: Any, memo: Memo) -> Any:
 def _subset(dataset: Any, memo: Memo) -> Any:
     whole = structure(dataset.dataset, memo)
     picked = _picked(dataset.indices, len(dataset.dataset), memo)
+    if any(leaf.from_zero for _, leaf in leaves(whole)):
+        _check_from_zero(dataset.indices, memo)
     count = f"{len(picked)} of"
-    return fill(whole, (select(leaf, picked, count, memo) for _, leaf in leaves(whole)))
+    selected = (select(leaf, picked, count, memo) for _, leaf in leaves(whole))
+    return fill(whole, (replace(leaf, from_zero=False) for leaf in selected))
 
 
 @registry.dataset(
@@ -242,6 +245,24 @@ def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
     return picked
 
 
+def _check_from_zero(indices: Any, memo: Memo) -> None:
+    """Refuses indices of which a class that was read may make another sample.
+
+    Raises:
+        NotNative: Others than ints from 0 on.
+    """
+    is_known = type(indices) is range and (not indices or min(indices) >= 0)
+    if type(indices) is list:
+        is_known = memo.of_list(
+            "from zero",
+            indices,
+            lambda: set(map(type, indices)) <= {int} and min(indices, default=0) >= 0,
+        )
+    if not is_known:
+        msg = "the indices of the Subset are not all Python ints from 0 on"
+        raise NotNative(msg, "make them so")
+
+
 def _of_list(indices: list[Any], length: int) -> _lib.Rows | None:
     if len(set(map(type, indices))) > 1:
         return None
@@ -284,4 +305,5 @@ def _joined(parts: Any, memo: Memo) -> Leaf:
         msg = f"the parts of the ConcatDataset do not fit together: {error}"
         raise NotNative(msg, "give them one dtype") from error
     column = " + ".join(leaf.column for leaf in parts)
-    return replace(first, native=native, column=column, listed=False)
+    from_zero = any(leaf.from_zero for leaf in parts)
+    return replace(first, native=native, column=column, listed=False, from_zero=from_zero)

@@ -8,7 +8,7 @@ from fastload.lowering.registry import NotNative
 from fastload.lowering.torchvision_transforms import both
 from fastload.operations import Op
 
-__all__ = ["steps"]
+__all__ = ["flat", "steps"]
 
 _IN_ORDER = (
     "torchvision.transforms.transforms.Compose",
@@ -27,6 +27,12 @@ def steps(transform: Any) -> list[Any] | None:
     if entry is None or entry.path not in _IN_ORDER:
         return None
     return list(transform if entry.path.endswith("Sequential") else transform.transforms)
+
+
+def flat(transform: Any) -> list[Any]:
+    """Returns the transforms that are called one after the other."""
+    several = steps(transform)
+    return [transform] if several is None else [step for each in several for step in flat(each)]
 
 
 @registry.transform(*_IN_ORDER, notes="also nested; what is before the first Python step is native")

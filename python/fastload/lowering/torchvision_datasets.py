@@ -18,7 +18,7 @@ from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import NotNative
 from fastload.lowering.torch_datasets import numbers, rows
-from fastload.lowering.torchvision_containers import steps
+from fastload.lowering.torchvision_containers import flat
 from fastload.lowering.torchvision_io import Decoding, Followed, decoding, follow_decoded
 from fastload.operations import Op, Output
 
@@ -54,11 +54,15 @@ def _folder(dataset: Any, memo: Memo) -> Any:
             "images", samples, lambda: _lib.Image(files.paths, mode, *settings), (mode, *settings)
         )
 
-    flat = [] if transform is None else _flat(transform)
-    followed = _follow(Chain(3, []), flat) if how is None else follow_decoded(how, flat)
+    several = [] if transform is None else flat(transform)
+    followed = _follow(Chain(3, []), several) if how is None else follow_decoded(how, several)
     decode = "RGB" if how is None else f"what decode_image makes in the mode {how.mode}"
     image = _image(
-        flat, followed, native, f"{len(files.paths)} files", f"JPEG, PNG and WebP files to {decode}"
+        several,
+        followed,
+        native,
+        f"{len(files.paths)} files",
+        f"JPEG, PNG and WebP files to {decode}",
     )
     return _sample(image, files.classes, target_transform, memo)
 
@@ -175,8 +179,8 @@ def _decoded(data: Any, transform: Any) -> Leaf:
     def native(mode: str, ops: list[Op], output: Output) -> Any:
         return _lib.Image(source, mode, ops, output)
 
-    flat = [] if transform is None else _flat(transform)
-    return _image(flat, _follow(chain, flat), native, f"{len(data)} images in memory", "")
+    several = [] if transform is None else flat(transform)
+    return _image(several, _follow(chain, several), native, f"{len(data)} images in memory", "")
 
 
 def _follow(chain: Chain, flat: list[Any]) -> Followed:
@@ -220,12 +224,6 @@ def _image(
         stop=stop,
         heavy=bool(decode) or len(chain.ops) > 1,
     )
-
-
-def _flat(transform: Any) -> list[Any]:
-    """Returns the transforms that are called one after the other."""
-    several = steps(transform)
-    return [transform] if several is None else [step for each in several for step in _flat(each)]
 
 
 def _sample(image: Leaf, classes: Any, target_transform: Any, memo: Memo) -> tuple[Leaf, Leaf]:

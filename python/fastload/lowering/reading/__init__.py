@@ -1,0 +1,92 @@
+"""Reading: datasets of classes that somebody wrote, as columns, from the source of `__getitem__`.
+
+An abstract interpreter goes through the method once, with attributes as they are now and an index that stands for
+all of them. Nothing of the user's is run. What it does not know is refused with its line, and Python makes the
+samples. What it found is compared with some samples before it is used, where that opens no file.
+"""
+
+import types
+from typing import Any
+
+from fastload.lowering import registry
+from fastload.lowering.leaf import leaves
+from fastload.lowering.memo import Memo
+from fastload.lowering.reading import attributes, compared
+from fastload.lowering.reading.built import Builder
+from fastload.lowering.reading.interpreter import Interpreter
+from fastload.lowering.reading.stored import Stored
+from fastload.lowering.reading.values import Index
+from fastload.lowering.registry import NotNative, name
+
+__all__ = ["read"]
+
+_LONG = 10_000
+"""A refused dataset with so long a list is not read again before it has other attributes."""
+_CHANGE = "describe them by fastload.columns in a fastload.Dataset"
+
+
+@registry.others
+def read(dataset: Any, memo: Memo) -> Any:
+    """Returns the structure of a dataset's samples, read from the code of its class.
+
+    Raises:
+        NotNative: Python makes them, and why.
+    """
+    things = _things(dataset)
+    if memo.refusal is not None and memo.refusal[0] == tuple(map(id, things)):
+        raise memo.refusal[2].again()  # to read what is long and refused at each epoch takes long
+    memo.refusal = None
+    try:
+        return _read(dataset, memo)
+    except NotNative as reason:
+        why, change = reason.why, reason.change
+    except Exception as error:  # whatever is odd about a class, its own code makes its samples
+        why, change = f"{type(error).__name__}: {error}", ""
+    msg = f"{name(type(dataset))} makes its samples in Python: {why}"
+    change = change or _CHANGE
+    if any(type(each) in (list, dict) and len(each) > _LONG for each in things):
+        memo.refusal = tuple(map(id, things)), things, NotNative(msg, change)
+    raise NotNative(msg, change)  # which no name keeps: its traceback has this frame
+
+
+def _things(dataset: Any) -> tuple[Any, ...]:
+    """Returns a dataset's class and the values of its attributes."""
+    own = attributes.all_stored(dataset)
+    return type(dataset), *own.values()
+
+
+def _read(dataset: Any, memo: Memo) -> Any:
+    length, getitem = _method(dataset, "__len__"), _method(dataset, "__getitem__")
+    kind, batches = type(dataset), "__getitems__"
+    if attributes.of_class(kind, batches) or attributes.stored_in(dataset, batches):
+        msg = "it has a __getitems__ of its own"
+        raise NotNative(msg, "remove it")
+    stored = Stored(memo)
+    count = Interpreter(stored).call(length, [dataset], {})
+    if type(count) is not int or count < 1:
+        msg = "its length is not read to be a positive int"
+        raise NotNative(msg)
+    index = Index(1, 0, count)
+    reader = Interpreter(stored, index)
+    value = reader.call(getitem, [dataset, index], {})
+    exact = "bit for bit, as its code says"
+    structure = Builder(stored, count, not reader.is_plain, exact).structure(value)
+    found = list(leaves(structure))
+    if not found or any(len(leaf.native) != count for _, leaf in found):
+        msg = "a sample has no values, or columns have several lengths"
+        raise NotNative(msg)
+    if reader.is_memory:
+        compared.check(dataset, structure, found, memo)
+    return structure
+
+
+def _method(dataset: Any, method: str) -> types.FunctionType:
+    kind = type(dataset)
+    if not attributes.is_plain(kind):
+        msg = "its class has a __getattr__ or a __getattribute__ of its own"
+        raise NotNative(msg)
+    found = attributes.of_class(kind, method)
+    if type(found) is not types.FunctionType:
+        msg = f"its {method} is no function in Python"
+        raise NotNative(msg)
+    return found

@@ -1,0 +1,120 @@
+"""Attributes as they are stored: read without running code of anybody's.
+
+Owns the rule of Python's own lookup, for objects whose classes leave it alone. Refuses hooks
+(`__getattr__`, `__getattribute__`) and descriptors that run code to answer.
+"""
+
+import types
+from typing import Any, NamedTuple
+
+from fastload.lowering.registry import NotNative, name
+
+__all__ = ["Bound", "Getter", "all_stored", "is_plain", "of_class", "of_instance", "stored_in"]
+
+_OF_TORCH = ("torch.utils.data.dataset", "typing", "abc")
+_MISSING = object()
+_SLOT = types.MemberDescriptorType
+
+
+class Bound(NamedTuple):
+    """A function with the object that it is called on."""
+
+    function: Any
+    instance: Any
+
+
+class Getter(NamedTuple):
+    """A property that is asked of an object: a function to be read."""
+
+    function: Any
+    instance: Any
+
+
+def is_plain(kind: type) -> bool:
+    """Returns whether attributes of a class's instances are what is stored."""
+    return all(
+        each is object
+        or each.__module__ in _OF_TORCH
+        or {"__getattr__", "__getattribute__"}.isdisjoint(vars(each))
+        for each in kind.__mro__
+    )
+
+
+def of_class(kind: type, attribute: str) -> Any:
+    """Returns what a class has by a name, as it is stored; None if nothing."""
+    found = _stored(kind, attribute)
+    return None if found is _MISSING else found
+
+
+def of_instance(instance: Any, attribute: str) -> Any:
+    """Returns an attribute of an object.
+
+    Returns:
+        What is stored; `Bound` for a method, `Getter` for a property.
+
+    Raises:
+        NotNative: There is none, or code would have to run to tell.
+    """
+    kind = type(instance)
+    if not is_plain(kind):
+        msg = f"{name(kind)} has a __getattr__ or a __getattribute__ of its own"
+        raise NotNative(msg)
+    stored = _stored(kind, attribute)
+    if type(stored) is property:
+        if type(stored.fget) is not types.FunctionType:
+            msg = f"{name(kind)}.{attribute} is a property of an unknown kind"
+            raise NotNative(msg)
+        return Getter(stored.fget, instance)
+    if type(stored) is _SLOT:
+        try:
+            return stored.__get__(instance, kind)
+        except AttributeError:
+            msg = f"{name(kind)} has no {attribute} yet"
+            raise NotNative(msg) from None
+    if stored is not _MISSING and _is_data_descriptor(stored):
+        msg = f"{name(kind)}.{attribute} is a descriptor"
+        raise NotNative(msg)
+    own = _attributes(instance, kind)
+    if attribute in own:
+        return own[attribute]
+    if stored is _MISSING:
+        msg = f"{name(kind)} has no attribute {attribute}"
+        raise NotNative(msg)
+    if type(stored) is types.FunctionType:
+        return Bound(stored, instance)
+    if type(stored) is staticmethod:
+        return stored.__func__
+    if hasattr(type(stored), "__get__"):
+        msg = f"{name(kind)}.{attribute} is a descriptor"
+        raise NotNative(msg)
+    return stored
+
+
+def _stored(kind: type, attribute: str) -> Any:
+    for each in kind.__mro__:
+        if attribute in vars(each):
+            return vars(each)[attribute]
+    return _MISSING
+
+
+def _is_data_descriptor(value: Any) -> bool:
+    return hasattr(type(value), "__set__") or hasattr(type(value), "__delete__")
+
+
+def _attributes(instance: Any, kind: type) -> dict[str, Any]:
+    """Returns the dict of an object, if it has a plain one."""
+    holder = _stored(kind, "__dict__")
+    if type(holder) is not types.GetSetDescriptorType:
+        return {}
+    own = holder.__get__(instance, kind)
+    return own if type(own) is dict else {}
+
+
+def all_stored(instance: Any) -> dict[str, Any]:
+    """Returns an object's own dict, whatever its class would answer; empty if it has none."""
+    return _attributes(instance, type(instance))
+
+
+def stored_in(instance: Any, attribute: str) -> Any:
+    """Returns what an object's own dict has by a name, whatever its class would answer; None if nothing."""
+    return _attributes(instance, type(instance)).get(attribute)

@@ -1,0 +1,160 @@
+"""The structure of a sample, of what a method returned for all samples.
+
+Owns which values are columns, and in which form.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload import _arrays
+from fastload.lowering.leaf import Form, Leaf
+from fastload.lowering.reading.arrays import check_array
+from fastload.lowering.reading.picture_leaf import picture_leaf
+from fastload.lowering.reading.pictures import Picture
+from fastload.lowering.reading.stored import NUMBERS, Stored, column_of, is_packed
+from fastload.lowering.reading.values import (
+    Index,
+    Objects,
+    Ragged,
+    Rows,
+    check_count,
+    described,
+    over,
+)
+from fastload.lowering.registry import NotNative, name
+
+__all__ = ["Builder"]
+
+_MOST_PLACES = 64
+"""Longest list of other things than numbers that is a structure of a sample."""
+_ALONE = NotNative("samples one by one may not be contiguous", "load batches")
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Makes the leaves of a sample.
+
+    Attributes:
+        stored: Makes the columns.
+        count: How many samples there are.
+        from_zero: Whether the dataset is known for ints from 0 to its length alone.
+        exact: What the result is equal to, in words.
+    """
+
+    stored: Stored
+    count: int
+    from_zero: bool
+    exact: str
+
+    def structure(self, value: Any) -> Any:
+        """Returns the structure of a sample, with a leaf for each value.
+
+        Raises:
+            NotNative: A value that is no column.
+        """
+        if isinstance(value, Rows):
+            return self._array(value)
+        if isinstance(value, Objects):
+            return self._objects(value.values)
+        if type(value) is dict and value:
+            return {key: self.structure(part) for key, part in value.items()}
+        if type(value) in (tuple, list) and value:
+            return type(value)(map(self.structure, value))
+        if isinstance(value, Index):
+            return self._index(value)
+        if isinstance(value, Ragged):
+            return self._ragged(value)
+        if isinstance(value, Picture):
+            return picture_leaf(self.stored, value, from_zero=self.from_zero)
+        return self._constant(value)
+
+    def _leaf(self, native: Any, words: str, form: Form, alone: NotNative | None = None) -> Leaf:
+        return Leaf(
+            native,
+            words,
+            form,
+            exact=self.exact,
+            alone=alone,
+            is_read=True,
+            from_zero=self.from_zero,
+        )
+
+    def _array(self, rows: Rows, form: Form | None = None) -> Leaf:
+        own: Form = "number" if rows.is_python else "tensor" if rows.is_torch else "array"
+        is_packed_row = all(step.is_pointwise for step in rows.steps) and is_packed(rows.view)
+        native, picks = self.stored.rows(rows), rows.picks
+        count = len(rows.view) if picks is None else len(picks)
+        words = f"{count} rows of {_arrays.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
+        native = native if picks is None else self.stored.picked(native, picks)
+        return self._leaf(native, words, form or own, None if is_packed_row else _ALONE)
+
+    def _index(self, index: Index) -> Leaf:
+        check_count(index.count)
+        numbers = np.arange(index.count) * index.step + index.first
+        use = "index", index.step, index.first, index.count
+        native = self.stored.memo.of_objects(use, (), lambda: column_of(numbers))
+        return self._leaf(native, "the index", "number")
+
+    def _ragged(self, value: Ragged, form: Form | None = None) -> Leaf:
+        own: Form = "tensor" if isinstance(value.values, torch.Tensor) else "array"
+        words = f"{len(value.lengths)} arrays of different lengths"
+        return self._leaf(self.stored.ragged(value), words, form or own)
+
+    def _constant(self, value: Any) -> Leaf:
+        """Returns the leaf of a value that is the same for all samples."""
+        kind = type(value)
+        if kind in NUMBERS:
+            numbers = np.broadcast_to(np.array(value, NUMBERS[kind]), self.count)
+            use = "constant", kind, repr(value), self.count
+            native = self.stored.memo.of_objects(use, (), lambda: column_of(numbers))
+            return self._leaf(native, f"{value!r}", "number")
+        if kind is str:
+            check_count(self.count)
+            return self._leaf(self.stored.texts([value] * self.count), f"{value!r}", "text")
+        if kind not in (np.ndarray, torch.Tensor) or (value.ndim == 0 and kind is np.ndarray):
+            msg = f"a sample has {described(value)} in it"
+            raise NotNative(msg)
+        check_array(value)
+        shape = self.count, *value.shape
+        is_torch = kind is torch.Tensor
+        whole = value[None].expand(shape) if is_torch else np.broadcast_to(value, shape)
+        return self._array(over(whole, owner=value))
+
+    def _objects(self, values: list[Any]) -> Any:
+        kinds = set(map(type, values))
+        kind = kinds.pop() if len(kinds) == 1 else None
+        if kind is tuple or kind is list:
+            return self._sequences(values, kind)
+        if kind is dict:
+            keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in values}
+            if len(keys) != 1 or not (fields := keys.pop()):
+                msg = "dicts of several keys"
+                raise NotNative(msg)
+            return {key: self._objects([each[key] for each in values]) for key in fields}
+        if kind in NUMBERS:
+            dtype = NUMBERS[kind]
+            numbers = self.stored.values(values, lambda each: np.array(each, dtype), dtype)
+            return self._leaf(self.stored.native(numbers), f"{len(values)} numbers", "number")
+        if kind is str:
+            return self._leaf(self.stored.texts(values), f"{len(values)} texts", "text")
+        if kind in (torch.Tensor, np.ndarray):
+            return self._of_list(self.stored.stacked(values))
+        msg = f"a sample has {described(Objects(values))} in it"
+        raise NotNative(msg)
+
+    def _of_list(self, made: Rows | Ragged, form: Form | None = None) -> Leaf:
+        return self._array(made, form) if isinstance(made, Rows) else self._ragged(made, form)
+
+    def _sequences(self, values: list[Any], kind: type) -> Any:
+        lengths = set(map(len, values))
+        inner = {type(part) for each in values for part in each}
+        if kind is list and len(inner) == 1 and inner <= NUMBERS.keys():
+            numbers = self.stored.array(values, NUMBERS[inner.pop()], is_torch=False)
+            return self._of_list(numbers, "list")
+        if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= _MOST_PLACES:
+            msg = f"{name(kind)}s of several lengths, none or many places"
+            raise NotNative(msg)
+        return kind(self._objects([each[place] for each in values]) for place in range(length))

@@ -1,0 +1,81 @@
+"""What was read, beside what the dataset returns: the last proof before samples are made natively.
+
+Owns the choice of the samples. Only datasets that touch nothing but memory are indexed: that opens no file in the
+training process.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload import _lib
+from fastload.lowering.leaf import Leaf, fill
+from fastload.lowering.memo import Memo
+from fastload.lowering.registry import NotNative
+
+__all__ = ["check"]
+
+_COMPARED = 5
+
+
+def check(dataset: Any, structure: Any, found: list[tuple[str, Leaf]], memo: Memo) -> None:
+    """Compares some samples, unless they were compared since the columns were made.
+
+    Args:
+        dataset: The dataset.
+        structure: What was read of a sample.
+        found: Its leaves, with their paths.
+        memo: Where it is kept which columns were compared.
+
+    Raises:
+        NotNative: They differ, or the dataset raises.
+    """
+    natives = tuple(leaf.native for _, leaf in found)
+    memo.of_objects("compared", natives, lambda: _compare(dataset, structure, found))
+
+
+def _compare(dataset: Any, structure: Any, found: list[tuple[str, Leaf]]) -> bool:
+    numbered = (_lib.Leaf(place, leaf.form) for place, (_, leaf) in enumerate(found))
+    try:
+        program = _lib.Program([leaf.native for _, leaf in found], fill(structure, numbered))
+    except (TypeError, ValueError) as error:
+        raise NotNative(str(error)) from error
+    if program.is_random():  # of which there are no two equal samples
+        return False
+    for place in range(_COMPARED):
+        index = (len(program) - 1) * place // (_COMPARED - 1)
+        try:
+            want = dataset[index]
+        except Exception as error:
+            msg = f"sample {index} raises {type(error).__name__}: {error}"
+            raise NotNative(msg) from error
+        if not _is_same(program.sample(index), want):
+            msg = f"what was read of sample {index} is not what the dataset returns"
+            raise NotNative(msg)
+    return True
+
+
+def _is_same(got: Any, want: Any) -> bool:
+    """Returns whether two samples are the same, bit for bit."""
+    kind: Any = type(want) if type(want) is not np.memmap else np.ndarray
+    if type(got) is not kind:
+        return False
+    if isinstance(want, dict):
+        return list(got) == list(want) and all(_is_same(got[key], want[key]) for key in want)
+    if isinstance(want, tuple | list):
+        return len(got) == len(want) and all(map(_is_same, got, want))
+    if isinstance(want, torch.Tensor):
+        return _described(got) == _described(want) and _bytes(got) == _bytes(want)
+    if isinstance(want, np.ndarray | np.generic):
+        is_alike = got.dtype == want.dtype and got.shape == want.shape
+        return is_alike and bool(got.tobytes() == want.tobytes())
+    return repr(got) == repr(want)  # of numbers and text; tells -0.0 from 0.0
+
+
+def _described(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, tensor.shape, tensor.device, tensor.layout, tensor.requires_grad
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

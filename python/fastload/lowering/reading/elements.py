@@ -1,0 +1,187 @@
+"""Elements of arrays: casts and arithmetic, made of all samples at once.
+
+Owns which operations are known to give each element the same bits for one sample and for many: conversions, and
+operators that are one correctly rounded operation. The library itself makes them.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload.lowering.reading.arrays import check_array
+from fastload.lowering.reading.values import Each, Ragged, Rows, Step, described
+from fastload.lowering.registry import NotNative, name
+
+__all__ = ["calculated", "cast", "elementwise", "to_numpy", "to_torch"]
+
+
+_FROM_NUMPY = torch.from_numpy  # as it was imported
+_HALF = (torch.float16, torch.bfloat16, np.dtype(np.float16))
+
+
+def to_torch(rows: Rows) -> Rows:
+    """Returns arrays as tensors of the same elements."""
+    if rows.is_torch:
+        return rows
+    call = _from_numpy
+    picks = replace(rows, is_python=False)
+    if rows.steps:
+        return picks.stepped(Step("torch", call))
+    try:
+        return replace(picks, view=call(rows.view), probe=call(rows.probe))
+    except (TypeError, ValueError) as error:
+        msg = f"torch takes no such array: {error}"
+        raise NotNative(msg) from error
+
+
+def _from_numpy(array: Any) -> Any:
+    if array.flags.writeable:
+        return _FROM_NUMPY(array)
+    with warnings.catch_warnings():  # nobody writes to it
+        warnings.simplefilter("ignore")
+        return _FROM_NUMPY(array)
+
+
+def to_numpy(rows: Rows) -> Rows:
+    """Returns tensors as arrays that share their memory."""
+    if rows.ndim == 0:
+        msg = "an array without dimensions is not known"
+        raise NotNative(msg)
+    call = torch.Tensor.numpy
+    if rows.steps:
+        return rows.stepped(Step("numpy", call))
+    return replace(rows, view=call(rows.view), probe=call(rows.probe))
+
+
+def cast(rows: Rows, dtype: Any) -> Rows:
+    """Returns the rows with elements of another dtype, one of torch for tensors, else NumPy's.
+
+    Raises:
+        NotNative: No such dtype.
+    """
+    if rows.is_torch and not isinstance(dtype, torch.dtype):
+        msg = f"a cast to {dtype!r} is not known"
+        raise NotNative(msg)
+    if not rows.is_torch:
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            msg = f"a cast to {dtype!r} is not known"
+            raise NotNative(msg) from None
+        if dtype.kind not in "biuf" or not dtype.isnative:
+            msg = f"a cast to {dtype} is not known"
+            raise NotNative(msg)
+    was = rows.probe.dtype
+    if was == dtype:
+        return rows
+    if _kind(was) == "c":
+        msg = "a cast of complex numbers is not known"
+        raise NotNative(msg)
+
+    def call(array: Any) -> Any:
+        if _kind(was) == "f" and _kind(dtype) in "iu":
+            _check_range(array, dtype)
+        return array.to(dtype) if isinstance(array, torch.Tensor) else array.astype(dtype)
+
+    return rows.stepped(Step(("cast", str(dtype)), call))
+
+
+def elementwise(ragged: Ragged, call: Callable[[Rows], Rows]) -> Ragged:
+    """Returns arrays of different lengths with each element changed by itself."""
+    whole = ragged.values[:, None]
+    made = call(Rows(whole, whole[:0], ragged.values, is_ours=True))
+    array = made.view
+    for step in made.steps:
+        array = step.call(array)
+    return Ragged(array[:, 0], ragged.lengths)
+
+
+def _kind(dtype: Any) -> str:
+    if not isinstance(dtype, torch.dtype):
+        return str(dtype.kind)
+    if dtype is torch.bool:
+        return "b"
+    return "c" if dtype.is_complex else "f" if dtype.is_floating_point else "i"
+
+
+def _check_range(array: Any, dtype: Any) -> None:
+    """Refuses numbers whose conversion to an integer is another on each processor."""
+    if not len(array):
+        return
+    least, most = float(array.min()), float(array.max())
+    limits: Any = torch.iinfo(dtype) if isinstance(dtype, torch.dtype) else np.iinfo(dtype)
+    if not (limits.min - 1 < least and most < limits.max):
+        msg = f"numbers from {least} to {most} do not fit {dtype}"
+        raise ValueError(msg)
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda one, other: one + other,
+    "-": lambda one, other: one - other,
+    "*": lambda one, other: one * other,
+    "/": lambda one, other: one / other,
+    "<": lambda one, other: one < other,
+    "<=": lambda one, other: one <= other,
+    ">": lambda one, other: one > other,
+    ">=": lambda one, other: one >= other,
+    "==": lambda one, other: one == other,
+    "!=": lambda one, other: one != other,
+}
+"""Operators whose result for an element is one correctly rounded operation on it."""
+
+
+_SMALL = 1 << 16
+
+
+def calculated(symbol: str, left: Any, right: Any) -> Rows:
+    """Returns rows of which each element was calculated with what is the same for all samples.
+
+    Raises:
+        NotNative: The operation is not known to be exact.
+    """
+    rows, other = (left, right) if isinstance(left, Rows) else (right, left)
+    if not isinstance(rows, Rows) or isinstance(other, Each) or symbol not in _OPERATORS:
+        msg = f"{described(left)} {symbol} {described(right)} is not known"
+        raise NotNative(msg)
+    dtype = rows.probe.dtype
+    if dtype in _HALF or _kind(dtype) == "c" or (_kind(dtype) == "b" and symbol not in "==!="):
+        msg = f"arithmetic on {dtype} is not known to be exact"
+        raise NotNative(msg)
+    if not rows.is_torch and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        msg = "arithmetic of NumPy before version 2 depends on values"
+        raise NotNative(msg)
+    is_number = type(other) in (int, float)
+    key: Any = (type(other).__name__, repr(other))
+    if not is_number:
+        key = _constant_key(rows, other)
+    call = _OPERATORS[symbol]
+    is_left = rows is left
+    made = rows.stepped(
+        Step(
+            (symbol, is_left, key),
+            (lambda array: call(array, other)) if is_left else (lambda array: call(other, array)),
+            is_pointwise=is_number,
+        )
+    )
+    if made.shape != rows.shape or made.is_torch != rows.is_torch:
+        msg = "arithmetic that changes the shape of a sample is not known"
+        raise NotNative(msg)
+    return made
+
+
+def _constant_key(rows: Rows, other: Any) -> Any:
+    """Returns what names a constant array; refuses one that batches would be broadcast to otherwise."""
+    is_same = type(other) is torch.Tensor if rows.is_torch else type(other) is np.ndarray
+    if not is_same or other.ndim > rows.ndim or rows.ndim == 0 or other.nbytes > _SMALL:
+        msg = f"arithmetic with {name(type(other))} is not known to be exact"
+        raise NotNative(msg)
+    check_array(other)
+    if _kind(other.dtype) in "bc" or other.dtype in _HALF:
+        msg = f"arithmetic with {other.dtype} is not known to be exact"
+        raise NotNative(msg)
+    flat = np.ascontiguousarray(np.asarray(other))
+    return str(other.dtype), tuple(other.shape), flat.tobytes()

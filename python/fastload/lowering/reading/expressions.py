@@ -1,0 +1,325 @@
+"""Expressions of a method, for all samples at once.
+
+Owns which are known. What is not known is refused; nothing of the user's is run.
+"""
+
+import ast
+import types
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastload.lowering.reading import calls
+from fastload.lowering.reading.arithmetic import binary, chosen, compared, formatted, negated, truth
+from fastload.lowering.reading.attributes import Bound, Getter
+from fastload.lowering.reading.members import attribute, getter, is_sequence, parts, unwrapped
+from fastload.lowering.reading.scope import Scope, unmangled
+from fastload.lowering.reading.stored import Stored
+from fastload.lowering.reading.subscript import item
+from fastload.lowering.reading.values import Each, Index, Objects, described
+from fastload.lowering.registry import NotNative
+
+__all__ = ["Expressions", "simple", "symbol"]
+
+
+_MOST_STEPS = 5_000
+"""Most statements and expressions of one method; loops over constants are counted each time."""
+
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+}
+
+
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+class Expressions(ABC):
+    """Reads expressions.
+
+    Args:
+        stored: Makes arrays of lists.
+        index: The index of a sample; None where there is none.
+
+    Attributes:
+        is_memory: Whether nothing but memory is touched, so far.
+    """
+
+    def __init__(self, stored: Stored, index: Index | None = None) -> None:
+        self.stored = stored
+        self.is_memory = True
+        self._index = index
+        self._uses = self._plain_uses = 0
+        self._own: dict[int, Any] = {}
+        self._steps = 0
+        self._depth = 0
+
+    @abstractmethod
+    def call(
+        self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]
+    ) -> Any:
+        """Returns what a function returns."""
+
+    @abstractmethod
+    def _assign(self, target: ast.expr, value: Any, scope: Scope) -> None:
+        """Gives a value to names."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the index is only an index into what has as many places as there are samples."""
+        return 0 < self._plain_uses == self._uses
+
+    def own(self, container: Any) -> Any:
+        """Returns a container that the method made itself, which it may change."""
+        self._own[id(container)] = container
+        return container
+
+    def is_own(self, container: Any) -> bool:
+        """Returns whether the method made a container itself."""
+        return self._own.get(id(container)) is container
+
+    def _value(self, node: ast.expr, scope: Scope) -> Any:
+        self._count()
+        read = _EXPRESSIONS.get(type(node))
+        if read is None:
+            msg = f"{type(node).__name__} is not read"
+            raise NotNative(msg)
+        return read(self, node, scope)
+
+    def _truth(self, node: ast.expr, scope: Scope) -> bool:
+        return truth(self._value(node, scope), f"`{ast.unparse(node)}`")
+
+    def _parts(self, value: Any, count: int | None = None) -> list[Any]:
+        """Returns what is iterated over, of what is the same for all samples."""
+        return parts(value, count)
+
+    def _constant(self, node: ast.Constant, scope: Scope) -> Any:  # noqa: ARG002
+        return node.value
+
+    def _name(self, node: ast.Name, scope: Scope) -> Any:
+        value = scope.get(unmangled(node.id))
+        self._uses += value is self._index and value is not None
+        return value
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Any:
+        found = attribute(self._value(node.value, scope), unmangled(node.attr))
+        if isinstance(found, Getter):
+            return self.call(found.function, [found.instance], {})
+        return found
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Any:
+        container = unwrapped(self._value(node.value, scope))
+        key = self._value(node.slice, scope)
+        if key is self._index and key is not None and isinstance(node.slice, ast.Name):
+            self._plain_uses += is_sequence(container, key.count)
+        own = getter(container)
+        if own is not None:
+            return self.call(own, [container, key], {})
+        return item(container, key)
+
+    def _slice(self, node: ast.Slice, scope: Scope) -> Any:
+        ends = (node.lower, node.upper, node.step)
+        return slice(*(None if end is None else self._value(end, scope) for end in ends))
+
+    def _tuple(self, node: ast.Tuple, scope: Scope) -> Any:
+        return tuple(self._elements(node.elts, scope))
+
+    def _list(self, node: ast.List, scope: Scope) -> Any:
+        return self.own(list(self._elements(node.elts, scope)))
+
+    def _elements(self, nodes: list[ast.expr], scope: Scope) -> Iterator[Any]:
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                yield from self._parts(self._value(node.value, scope))
+            else:
+                yield self._value(node, scope)
+
+    def _dict(self, node: ast.Dict, scope: Scope) -> Any:
+        made: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                other = self._value(value, scope)
+                if type(other) is not dict:
+                    msg = f"** of {described(other)} is not read"
+                    raise NotNative(msg)
+                made.update(other)
+            else:
+                made[simple(self._value(key, scope))] = self._value(value, scope)
+        return self.own(made)
+
+    def _list_comprehension(self, node: ast.ListComp, scope: Scope) -> Any:
+        inner = scope.child()
+        return self.own(
+            [self._value(node.elt, inner) for _ in self._generated(node.generators, inner)]
+        )
+
+    def _dict_comprehension(self, node: ast.DictComp, scope: Scope) -> Any:
+        inner = scope.child()
+        made = {}
+        for _ in self._generated(node.generators, inner):
+            key = simple(self._value(node.key, inner))
+            made[key] = self._value(node.value, inner)
+        return self.own(made)
+
+    def _generated(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[None]:
+        first, *rest = generators
+        if first.is_async:
+            msg = "an asynchronous comprehension is not read"
+            raise NotNative(msg)
+        for each in self._parts(self._value(first.iter, scope)):
+            self._count()
+            self._assign(first.target, each, scope)
+            if all(self._truth(test, scope) for test in first.ifs):
+                if rest:
+                    yield from self._generated(rest, scope)
+                else:
+                    yield
+
+    def _binary(self, node: ast.BinOp, scope: Scope) -> Any:
+        left, right = self._value(node.left, scope), self._value(node.right, scope)
+        made = binary(symbol(node.op), left, right)
+        return self.own(made) if type(made) is list else made
+
+    def _unary(self, node: ast.UnaryOp, scope: Scope) -> Any:
+        if isinstance(node.op, ast.Not):
+            return not self._truth(node.operand, scope)
+        if isinstance(node.op, ast.USub):
+            return negated(self._value(node.operand, scope))
+        msg = f"{type(node.op).__name__} is not read"
+        raise NotNative(msg)
+
+    def _boolean(self, node: ast.BoolOp, scope: Scope) -> Any:
+        ends_at = isinstance(node.op, ast.Or)
+        value: Any = None
+        for each in node.values:
+            value = self._value(each, scope)
+            if each is not node.values[-1] and truth(value, f"`{ast.unparse(each)}`") == ends_at:
+                break
+        return value
+
+    def _comparison(self, node: ast.Compare, scope: Scope) -> Any:
+        if len(node.ops) != 1:  # each part is one truth for all samples
+            return self._chained(node, scope)
+        left = self._value(node.left, scope)
+        right = self._value(node.comparators[0], scope)
+        return compared(_COMPARE[type(node.ops[0])], left, right)
+
+    def _chained(self, node: ast.Compare, scope: Scope) -> bool:
+        left = self._value(node.left, scope)
+        for op, part in zip(node.ops, node.comparators, strict=True):
+            right = self._value(part, scope)
+            if not truth(compared(_COMPARE[type(op)], left, right), f"`{ast.unparse(node)}`"):
+                return False
+            left = right
+        return True
+
+    def _conditional(self, node: ast.IfExp, scope: Scope) -> Any:
+        test = self._value(node.test, scope)
+        if isinstance(test, Objects) and test.kinds == {bool} and len(set(test.values)) > 1:
+            return chosen(test, self._value(node.body, scope), self._value(node.orelse, scope))
+        is_first = truth(test, f"`{ast.unparse(node.test)}`")
+        return self._value(node.body if is_first else node.orelse, scope)
+
+    def _named(self, node: ast.NamedExpr, scope: Scope) -> Any:
+        value = self._value(node.value, scope)
+        scope.set(node.target.id, value)
+        return value
+
+    def _joined(self, node: ast.JoinedStr, scope: Scope) -> Any:
+        parts: list[tuple[Any, str, str]] = []
+        for each in node.values:
+            if isinstance(each, ast.FormattedValue):
+                spec = "" if each.format_spec is None else self._value(each.format_spec, scope)
+                if isinstance(spec, Each):
+                    msg = "a format that differs from sample to sample"
+                    raise NotNative(msg)
+                conversion = "" if each.conversion < 0 else chr(each.conversion)
+                parts.append((self._value(each.value, scope), conversion, spec))
+            else:
+                parts.append((self._value(each, scope), "", ""))
+        return formatted(parts)
+
+    def _call(self, node: ast.Call, scope: Scope) -> Any:
+        function = self._value(node.func, scope)
+        arguments = list(self._elements(node.args, scope))
+        named: dict[str, Any] = {}
+        for each in node.keywords:
+            if each.arg is None:
+                msg = "** in a call is not read"
+                raise NotNative(msg)
+            named[each.arg] = self._value(each.value, scope)
+        if isinstance(function, Bound):
+            arguments = [function.instance, *arguments]
+            function = function.function
+        elif isinstance(function, types.MethodType):
+            arguments = [function.__self__, *arguments]
+            function = function.__func__
+        if calls.is_readable(function, arguments):
+            return self.call(function, arguments, named)
+        if (method := calls.callable_of(function, arguments)) is not None:
+            return self.call(method, [function, *arguments], named)
+        return calls.call(self, function, arguments, named, ast.unparse(node.func))
+
+    def _count(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            msg = "it has a long loop"
+            raise NotNative(msg)
+
+
+_EXPRESSIONS: dict[type, Callable[..., Any]] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Subscript: Expressions._subscript,
+    ast.Slice: Expressions._slice,
+    ast.Tuple: Expressions._tuple,
+    ast.List: Expressions._list,
+    ast.Dict: Expressions._dict,
+    ast.ListComp: Expressions._list_comprehension,
+    ast.DictComp: Expressions._dict_comprehension,
+    ast.BinOp: Expressions._binary,
+    ast.UnaryOp: Expressions._unary,
+    ast.BoolOp: Expressions._boolean,
+    ast.Compare: Expressions._comparison,
+    ast.IfExp: Expressions._conditional,
+    ast.NamedExpr: Expressions._named,
+    ast.JoinedStr: Expressions._joined,
+    ast.Call: Expressions._call,
+}
+
+
+def symbol(node: ast.operator) -> str:
+    """Returns an operator as it is written.
+
+    Raises:
+        NotNative: It is not known.
+    """
+    if type(node) not in _BINARY:
+        msg = f"the operator {type(node).__name__} is not read"
+        raise NotNative(msg)
+    return _BINARY[type(node)]
+
+
+def simple(key: Any) -> Any:
+    """Returns the key of a dict or a list, of a type that is compared without anybody's code."""
+    if type(key) not in (str, int, bool, float, bytes, type(None)):
+        msg = f"a key that is {described(key)} is not read"
+        raise NotNative(msg)
+    return key

@@ -1,0 +1,198 @@
+"""Runs a method for all samples at once, without running any code of the user's.
+
+Owns the statements that are known. Attributes are as they are now; the index is an `Index`. Whatever is not known
+here is refused with its line: the method is Python then. Nothing that a method changes outlives it: only
+containers that it makes itself may be changed.
+"""
+
+import ast
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastload.lowering.reading import calls
+from fastload.lowering.reading.arithmetic import binary
+from fastload.lowering.reading.expressions import Expressions, simple, symbol
+from fastload.lowering.reading.members import is_immutable
+from fastload.lowering.reading.scope import Scope, bound, unmangled
+from fastload.lowering.reading.source import parsed
+from fastload.lowering.reading.values import Each, described
+from fastload.lowering.registry import NotNative
+
+__all__ = ["Interpreter"]
+
+
+_DEPTH = 8
+
+
+class _Returned(NamedTuple):
+    value: Any
+
+
+class _Flow(NamedTuple):
+    is_break: bool
+
+
+class Interpreter(Expressions):
+    """Reads functions; one for each time that a dataset is read."""
+
+    def call(
+        self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]
+    ) -> Any:
+        """Returns what a function returns.
+
+        Raises:
+            NotNative: Why that is not known.
+        """
+        tree = parsed(function.__code__)
+        if isinstance(tree, NotNative):
+            raise tree.again()
+        if self._depth == _DEPTH:
+            msg = f"{function.__name__} is called too deep"
+            raise NotNative(msg)
+        self._depth += 1
+        try:
+            scope = Scope(function, bound(function, arguments, named))
+            outcome = self._block(tree.body, scope)
+        finally:
+            self._depth -= 1
+        return outcome.value if isinstance(outcome, _Returned) else None
+
+    def _block(self, statements: list[ast.stmt], scope: Scope) -> Any:
+        for statement in statements:
+            try:
+                outcome = self._statement(statement, scope)
+            except NotNative as reason:
+                raise _placed(reason, statement, scope) from reason
+            if outcome is not None:
+                return outcome
+        return None
+
+    def _statement(self, node: ast.stmt, scope: Scope) -> Any:
+        self._count()
+        match node:
+            case ast.Return():
+                return _Returned(None if node.value is None else self._value(node.value, scope))
+            case ast.Assign():
+                value = self._value(node.value, scope)
+                for target in node.targets:
+                    self._assign(target, value, scope)
+            case ast.AnnAssign():
+                if node.value is not None:
+                    self._assign(node.target, self._value(node.value, scope), scope)
+            case ast.AugAssign():
+                self._augment(node, scope)
+            case ast.If():
+                taken = node.body if self._truth(node.test, scope) else node.orelse
+                return self._block(taken, scope)
+            case ast.Assert():
+                if not self._truth(node.test, scope):
+                    msg = "an assertion fails"
+                    raise NotNative(msg)
+            case ast.For():
+                return self._loop(node, scope)
+            case ast.With():
+                return self._with(node, scope)
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case ast.Expr():
+                self._value(node.value, scope)
+            case ast.Continue():
+                return _Flow(is_break=False)
+            case ast.Break():
+                return _Flow(is_break=True)
+            case ast.Raise():
+                msg = "it raises an exception"
+                raise NotNative(msg)
+            case _:
+                msg = f"{_STATEMENTS.get(type(node), 'this statement')} is not read"
+                raise NotNative(msg)
+        return None
+
+    def _assign(self, target: ast.expr, value: Any, scope: Scope) -> None:
+        match target:
+            case ast.Name():
+                scope.set(unmangled(target.id), value)
+            case ast.Tuple() | ast.List():
+                if any(isinstance(each, ast.Starred) for each in target.elts):
+                    msg = "a starred target is not read"
+                    raise NotNative(msg)
+                parts = self._parts(value, len(target.elts))
+                if len(parts) != len(target.elts):
+                    msg = f"{len(parts)} values for {len(target.elts)} names"
+                    raise NotNative(msg)
+                for each, part in zip(target.elts, parts, strict=True):
+                    self._assign(each, part, scope)
+            case ast.Subscript():
+                container = self._value(target.value, scope)
+                key = self._value(target.slice, scope)
+                if not self.is_own(container) or isinstance(key, Each):
+                    msg = "it changes what it did not make itself"
+                    raise NotNative(msg)
+                _tried(lambda: container.__setitem__(simple(key), value))
+            case ast.Attribute():
+                msg = f"it sets the attribute {target.attr}"
+                raise NotNative(msg)
+            case _:
+                msg = "this assignment is not read"
+                raise NotNative(msg)
+
+    def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
+        if not isinstance(node.target, ast.Name):
+            msg = "it changes what it did not make itself"
+            raise NotNative(msg)
+        value = scope.local(node.target.id)
+        if not is_immutable(value):
+            msg = f"it changes {described(value)} in place"
+            raise NotNative(msg)
+        other = self._value(node.value, scope)
+        scope.set(node.target.id, binary(symbol(node.op), value, other))
+
+    def _loop(self, node: ast.For, scope: Scope) -> Any:
+        for each in self._parts(self._value(node.iter, scope)):
+            self._assign(node.target, each, scope)
+            outcome = self._block(node.body, scope)
+            if isinstance(outcome, _Returned):
+                return outcome
+            if isinstance(outcome, _Flow) and outcome.is_break:
+                return None
+        return self._block(node.orelse, scope)
+
+    def _with(self, node: ast.With, scope: Scope) -> Any:
+        for each in node.items:
+            value = self._value(each.context_expr, scope)
+            if not calls.is_opened(value):
+                msg = f"a with statement of {described(value)} is not read"
+                raise NotNative(msg)
+            if each.optional_vars is not None:
+                self._assign(each.optional_vars, value, scope)
+        return self._block(node.body, scope)
+
+
+_STATEMENTS = {
+    ast.Try: "a try statement",
+    ast.While: "a while loop",
+    ast.Import: "an import",
+    ast.ImportFrom: "an import",
+    ast.FunctionDef: "a function in a function",
+    ast.ClassDef: "a class in a function",
+    ast.Global: "a global statement",
+    ast.Nonlocal: "a nonlocal statement",
+    ast.Delete: "a del statement",
+    ast.Match: "a match statement",
+}
+
+
+def _tried(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except (LookupError, TypeError) as error:
+        msg = f"it raises {type(error).__name__}: {error}"
+        raise NotNative(msg) from error
+
+
+def _placed(reason: NotNative, node: ast.stmt, scope: Scope) -> NotNative:
+    """Returns a reason with the line that it is about."""
+    if " (line " in reason.why:
+        return reason.again()
+    return NotNative(f"{reason.why} (line {node.lineno} of {scope.where})", reason.change)

@@ -1,0 +1,192 @@
+"""Attributes and parts of values: what stands behind a dot, and what a container yields.
+
+Owns which attributes of which types are known. Objects of the user's are read by `attributes`.
+"""
+
+import pathlib
+import types
+from typing import Any, NamedTuple
+
+from fastload.lowering.reading import attributes, frames, pictures
+from fastload.lowering.reading.arithmetic import SIMPLE
+from fastload.lowering.reading.arrays import is_array, of_rows
+from fastload.lowering.reading.row_methods import transposed
+from fastload.lowering.reading.values import Each, Index, Objects, Rows, described
+from fastload.lowering.registry import NotNative, name
+
+__all__ = [
+    "METHODS_OF",
+    "Method",
+    "attribute",
+    "getter",
+    "is_encoding",
+    "is_immutable",
+    "is_sequence",
+    "parts",
+    "unwrapped",
+]
+
+
+_MOST_PARTS = 256
+"""Longest container that a loop or an assignment goes through."""
+
+
+_PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
+
+
+_STR = (
+    "capitalize casefold endswith join lower lstrip partition removeprefix removesuffix replace rpartition "
+    "rsplit rstrip split splitlines startswith strip swapcase title upper zfill"
+)
+
+
+METHODS_OF: dict[type, str] = {
+    str: _STR,
+    dict: "get items keys values",
+    list: "append extend",
+    int: "bit_length",
+    float: "is_integer",
+    bool: "bit_length",
+    bytes: "decode",
+    **dict.fromkeys(_PATHS, "with_suffix with_name joinpath as_posix"),
+}
+"""Methods that run nobody's code, by the exact type."""
+
+
+class Method(NamedTuple):
+    """A method of a known type, with what it is called on."""
+
+    of: Any
+    name: str
+
+
+def attribute(value: Any, attribute: str) -> Any:
+    """Returns an attribute: a value, a `Method`, or what `attributes` says of objects of the user's.
+
+    Raises:
+        NotNative: It is not known.
+    """
+    if frames.is_of_frames(value):
+        if attribute in frames.METHODS:
+            return Method(value, attribute)
+        return frames.attribute(value, attribute)
+    if isinstance(value, pictures.Picture):
+        return Method(value, attribute)
+    if isinstance(value, Rows) and not value.is_python:
+        return _of_rows(value, attribute)
+    if isinstance(value, Each):
+        return Method(value, attribute)
+    if is_array(value):
+        if attribute in ("shape", "ndim", "dtype"):
+            found = getattr(value, attribute)
+            return tuple(found) if attribute == "shape" else found
+        return Method(value, attribute)
+    kind = type(value)
+    if kind is types.ModuleType:
+        if attribute not in vars(value):
+            msg = f"{value.__name__} has no {attribute}"
+            raise NotNative(msg)
+        return vars(value)[attribute]
+    if issubclass(kind, type):
+        return _of_class(value, attribute)
+    if kind in METHODS_OF:
+        return Method(value, attribute)
+    if is_encoding(kind):
+        return Method(unwrapped(value), attribute)
+    return attributes.of_instance(value, attribute)
+
+
+def _of_rows(rows: Rows, attribute: str) -> Any:
+    if attribute == "T":
+        return transposed(rows)
+    if attribute == "shape":
+        return rows.shape
+    if attribute == "ndim":
+        return rows.ndim
+    if attribute == "dtype":
+        return rows.probe.dtype
+    return Method(rows, attribute)
+
+
+def _of_class(kind: type, attribute: str) -> Any:
+    if type(kind) is not type:
+        msg = f"{name(kind)} has a metaclass"
+        raise NotNative(msg)
+    found = next((vars(each)[attribute] for each in kind.__mro__ if attribute in vars(each)), None)
+    if type(found) not in SIMPLE | {tuple, list, dict} or found is None:
+        msg = f"{name(kind)}.{attribute} is not known"
+        raise NotNative(msg)
+    return found
+
+
+def is_encoding(kind: type) -> bool:
+    """Returns whether a class is what tokenizers of transformers return, a dict of a kind."""
+    return (kind.__module__, kind.__qualname__) == (
+        "transformers.tokenization_utils_base",
+        "BatchEncoding",
+    )
+
+
+def unwrapped(value: Any) -> Any:
+    """Returns the dict that a tokenizer's encoding is; any other value as it is."""
+    if isinstance(value, Each) or not is_encoding(type(value)):
+        return value
+    data = attributes.stored_in(value, "data")
+    if type(data) is not dict:
+        msg = "an encoding without data is not known"
+        raise NotNative(msg)
+    return data
+
+
+def getter(container: Any) -> types.FunctionType | None:
+    """Returns the `__getitem__` that somebody wrote for the class of a value, or None."""
+    kind = type(container)
+    if isinstance(container, Each) or kind.__module__ == "builtins" or is_array(container):
+        return None
+    found = attributes.of_class(kind, "__getitem__")
+    is_own = type(found) is types.FunctionType and not frames.is_of_frames(container)
+    return found if is_own and not is_encoding(kind) else None
+
+
+def is_sequence(value: Any, count: int) -> bool:
+    """Returns whether a value is a plain sequence of so many things, and takes any index as such."""
+    return (type(value) in (list, tuple) or (is_array(value) and value.ndim > 0)) and (
+        len(value) == count
+    )
+
+
+def parts(value: Any, count: int | None = None) -> list[Any]:
+    """Returns what a container yields; of what differs between samples, each place of a sample.
+
+    Args:
+        value: The container.
+        count: How many places are wanted, if that is known.
+
+    Raises:
+        NotNative: It is not known, or is long.
+    """
+    if isinstance(value, Objects) and value.kinds in ({tuple}, {list}) and count is not None:
+        if set(map(len, value.values)) != {count}:
+            msg = f"not all samples have {count} values"
+            raise NotNative(msg)
+        return [Objects([each[at] for each in value.values]) for at in range(count)]
+    if isinstance(value, Rows) and value.ndim and value.shape[0] <= _MOST_PARTS:
+        return [of_rows(value, at) for at in range(value.shape[0])]
+    if type(value) not in (list, tuple, range, dict):
+        msg = f"a loop over {described(value)} is not read"
+        raise NotNative(msg)
+    if len(value) > _MOST_PARTS:
+        msg = f"a loop over {len(value)} things is not read"
+        raise NotNative(msg)
+    return list(value)
+
+
+def is_immutable(value: Any) -> bool:
+    """Returns whether `value += other` leaves the value itself as it is."""
+    if isinstance(value, Index):
+        return True
+    if isinstance(value, Objects):
+        return value.kinds <= SIMPLE | {tuple}
+    if isinstance(value, Rows):
+        return value.is_scalar
+    return type(value) in SIMPLE | {tuple}

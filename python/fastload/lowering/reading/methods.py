@@ -1,0 +1,132 @@
+"""Calls of methods that are known.
+
+Owns what a method may be given. Methods of arrays are in `row_methods`; those of Python's own types are called,
+one sample after the other.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload.lowering.reading import frames, pictures
+from fastload.lowering.reading.arithmetic import PATHS, SIMPLE, lifted
+from fastload.lowering.reading.arrays import is_array
+from fastload.lowering.reading.elements import elementwise
+from fastload.lowering.reading.members import METHODS_OF, Method, parts
+from fastload.lowering.reading.row_methods import METHODS
+from fastload.lowering.reading.values import Each, Objects, Ragged, Rows
+from fastload.lowering.registry import NotNative
+
+__all__ = ["call_method"]
+
+
+def call_method(
+    reader: Any, method: Method, arguments: list[Any], named: dict[str, Any], words: str
+) -> Any:
+    """Returns what a known method returns; the arguments are those of `calls.call`.
+
+    Raises:
+        NotNative: It is not known, or fails.
+    """
+    of, what = method
+    if isinstance(of, pictures.Picture):
+        return pictures.method(reader, of, what, arguments, named)
+    if frames.is_of_frames(of):
+        return frames.METHODS[what](of)
+    if isinstance(of, Ragged):
+        return _of_ragged(of, what, arguments)
+    is_rows = isinstance(of, Rows) and not of.is_python
+    if is_rows and what in ("size", "dim", "numel", "tolist"):
+        return _measured(of, what, arguments)
+    if is_rows and what in METHODS:
+        try:
+            return METHODS[what](of, *arguments, **named)
+        except (IndexError, TypeError, ValueError) as error:
+            msg = f"{words}() with these arguments is not known: {error}"
+            raise NotNative(msg) from error
+    if is_array(of) and what in ("size", "dim", "__len__") and not named:
+        return _measured(of, what, arguments)
+    if not is_rows and not is_array(of):
+        return _of_python(reader, of, what, arguments, named, words)
+    msg = f"it calls {words}, which is not known"
+    raise NotNative(msg)
+
+
+def _measured(array: Any, what: str, arguments: list[Any]) -> Any:
+    if what == "tolist" and isinstance(array, Rows) and array.ndim == 0:
+        return METHODS["item"](array)
+    shape = tuple(array.shape)
+    if what == "dim":
+        return len(shape)
+    is_torch = array.is_torch if isinstance(array, Rows) else type(array) is torch.Tensor
+    if what == "size" and is_torch:
+        return shape[arguments[0]] if arguments else shape
+    if what == "numel":
+        return int(np.prod(shape, dtype=np.int64))
+    msg = f"{what} of an array is not known"
+    raise NotNative(msg)
+
+
+def _of_ragged(ragged: Ragged, what: str, arguments: list[Any]) -> Any:
+    if what not in (
+        "float",
+        "double",
+        "long",
+        "int",
+        "to",
+        "clone",
+        "astype",
+        "copy",
+        "contiguous",
+    ):
+        msg = f"{what}() of arrays of different lengths is not known"
+        raise NotNative(msg)
+    return elementwise(ragged, lambda rows: METHODS[what](rows, *arguments))
+
+
+def _fields(dicts: Objects) -> dict[Any, Objects]:
+    """Returns the values of dicts that have the same keys, by their keys."""
+    keys = {tuple(each) if set(map(type, each)) <= {str, int} else () for each in dicts.values}
+    if len(keys) != 1:
+        msg = "dicts of several keys"
+        raise NotNative(msg)
+    return {key: Objects([each[key] for each in dicts.values]) for key in keys.pop()}
+
+
+def _of_python(
+    reader: Any, of: Any, what: str, arguments: list[Any], named: dict[str, Any], words: str
+) -> Any:
+    """Returns what a method of Python's own types returns."""
+    if (type(of) is list and what in ("append", "extend")) or (
+        type(of) is dict and what == "update"
+    ):
+        if not reader.is_own(of) or named or any(isinstance(e, Each) for e in arguments[1:]):
+            msg = "it changes what it did not make itself"
+            raise NotNative(msg)
+        added = arguments[0] if len(arguments) == 1 else None
+        if what != "append" and type(added) not in (list, tuple, dict):
+            msg = f"{words} with these arguments is not known"
+            raise NotNative(msg)
+        return getattr(of, what)(added)
+    if named:
+        msg = f"{words} with arguments by name is not known"
+        raise NotNative(msg)
+    kinds = of.kinds if isinstance(of, Objects) else {type(of)}
+    if isinstance(of, Objects) and kinds == {dict} and what in ("items", "keys", "values"):
+        return list(getattr(_fields(of), what)())
+    if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
+        msg = f"it calls {words}, which is not known"
+        raise NotNative(msg)
+    if type(of) is dict:
+        if what == "get":
+            return lifted(of.get, arguments, lambda kind, *_: kind in SIMPLE, words)
+        return list(getattr(of, what)())
+    if type(of) is str and what == "join":
+        arguments = [tuple(parts(arguments[0]))] if len(arguments) == 1 else arguments
+    allowed = SIMPLE | {tuple, list} | PATHS
+
+    def may(*kinds: type) -> bool:
+        return set(kinds) <= allowed | {dict}
+
+    return lifted(lambda each, *rest: getattr(each, what)(*rest), [of, *arguments], may, words)

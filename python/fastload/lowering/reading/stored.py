@@ -1,0 +1,290 @@
+"""Columns of arrays, kept as long as the arrays are what they were.
+
+Owns what is computed ahead of an epoch: numbers of lists, and arithmetic that native code does not have. It is
+compared with the last epoch's, so that every change takes effect.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload import _arrays, _lib
+from fastload.lowering.memo import Memo
+from fastload.lowering.reading.arrays import check_array
+from fastload.lowering.reading.values import Objects, Ragged, Rows, Step, described, over
+from fastload.lowering.registry import NotNative
+
+__all__ = ["NUMBERS", "Stored", "column_of", "is_packed", "memory_of"]
+
+_MOST_BYTES = 1 << 24
+"""Largest array that is computed ahead, in bytes; it is compared with the last one at each `iter()`."""
+_SAME = ("torch", "numpy")
+"""The keys of steps that leave each element as it is."""
+_BYTES = (torch.uint8, np.dtype(np.uint8))
+_OWN = (np.int64, np.float64, np.bool_)
+_TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.concatenate
+"""As they were imported: somebody may put other functions in their places."""
+NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
+"""Python's numbers, with the dtypes that have their values."""
+
+
+class Stored:
+    """Makes arrays and columns, and keeps those whose values have not changed.
+
+    Args:
+        memo: Where they are kept.
+    """
+
+    def __init__(self, memo: Memo) -> None:
+        self.memo = memo
+        self._places = itertools.count()
+
+    def place(self, what: str) -> Hashable:
+        """Returns the next place in the memo: the same for the same use at the next `iter()`."""
+        return "reading", next(self._places), what
+
+    def array(self, objects: list[Any], dtype: Any, *, is_torch: bool) -> Rows | Ragged:
+        """Returns Python numbers, or lists of them, as arrays or tensors.
+
+        Args:
+            objects: A number for each sample, or a list of numbers.
+            dtype: Of the result; None for the library's own choice.
+            is_torch: Whether torch makes it, else NumPy.
+
+        Raises:
+            NotNative: Other things, or several types of numbers.
+        """
+        make: Callable[[Any], Any] = (
+            (lambda values: _TENSOR(values, dtype=dtype))
+            if is_torch
+            else (lambda values: _ARRAY(values, dtype))
+        )
+        kinds = set(map(type, objects))
+        if not (kinds <= NUMBERS.keys() or kinds in ({list}, {tuple})) or not objects:
+            msg = f"an array of {described(Objects(objects))} is not known"
+            raise NotNative(msg)
+        if kinds <= NUMBERS.keys():
+            return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
+        flat = list(itertools.chain.from_iterable(objects))
+        if is_torch and isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+            flat = _floats(flat)
+        lengths = list(map(len, objects))
+        if min(lengths) == 0 and dtype is None:
+            msg = "an empty list has no numbers that tell its type"
+            raise NotNative(msg)
+        array = self.values(flat, make, dtype, is_torch=is_torch)
+        if min(lengths) == max(lengths) > 0:
+            return over(array.reshape(len(objects), lengths[0]), owner=array, is_ours=True)
+        return Ragged(array, lengths)
+
+    def stacked(self, arrays: list[Any]) -> Rows | Ragged:
+        """Returns arrays, one for each sample, as the rows of one.
+
+        Raises:
+            NotNative: Arrays of several classes, dtypes or shapes, or very large ones.
+        """
+        first = arrays[0]
+        for array in arrays:
+            check_array(array)
+            if (type(array), array.dtype, array.shape[1:], array.ndim) != (
+                type(first),
+                first.dtype,
+                first.shape[1:],
+                first.ndim,
+            ):
+                msg = "arrays of several classes, dtypes or shapes"
+                raise NotNative(msg)
+        if sum(array.nbytes for array in arrays) > _MOST_BYTES or first.ndim == 0:
+            msg = "a list of very large arrays, or of scalars"
+            raise NotNative(msg, "stack them into one")
+        lengths = [len(array) for array in arrays]
+        join: Callable[..., Any] = _CAT if type(first) is torch.Tensor else _CONCATENATE
+        joined = join(list(arrays))
+        place = self.place("stacked")
+        settings = str(joined.dtype), tuple(joined.shape)
+        kept = self.memo.of_bytes(place, _bytes(joined), lambda: joined, settings)
+        if min(lengths) == max(lengths) > 0:
+            return over(
+                kept.reshape(len(arrays), lengths[0], *kept.shape[1:]), owner=kept, is_ours=True
+            )
+        return Ragged(kept, lengths)
+
+    def values(
+        self,
+        values: list[Any],
+        make: Callable[[Any], Any],
+        dtype: Any,
+        *,
+        is_torch: bool = False,
+    ) -> Any:
+        """Returns what `make` makes of Python numbers of one type.
+
+        Raises:
+            NotNative: Numbers of several types, or that do not fit.
+        """
+        kinds = set(map(type, values))
+        if len(kinds) > 1 or not kinds <= NUMBERS.keys():
+            msg = "numbers of several types"
+            raise NotNative(msg, "make them all ints, floats or bools")
+        settings = (str(dtype), is_torch, str(torch.get_default_dtype()), kinds)
+
+        def checked() -> Any:
+            try:
+                array = make(values)
+                if not is_torch and dtype is None and array.dtype not in _OWN:
+                    msg = "an int has more than 64 bits"
+                    raise OverflowError(msg)
+                return array
+            except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+                msg = f"a sample raises {type(error).__name__}: {error}"
+                raise NotNative(msg) from error
+
+        return self.memo.of_values(self.place("array"), values, checked, settings)
+
+    def texts(self, values: list[str]) -> Any:
+        """Returns the column of text.
+
+        Raises:
+            NotNative: A text has no bytes of UTF-8.
+        """
+
+        def make() -> Any:
+            try:
+                encoded = [value.encode() for value in values]
+            except UnicodeEncodeError as error:
+                msg = f"a text has no bytes: {error}"
+                raise NotNative(msg) from error
+            joined = np.frombuffer(b"".join(encoded), np.uint8)
+            return _lib.Text(_ragged(joined, map(len, encoded)))
+
+        return self.memo.of_values(self.place("texts"), values, make, set(map(type, values)))
+
+    def ragged(self, value: Ragged) -> Any:
+        """Returns the column of arrays of different lengths."""
+        return self.memo.of_values(
+            self.place("ragged"),
+            value.lengths,
+            lambda: _ragged(value.values, value.lengths),
+            id(value.values),
+        )
+
+    def picked(self, native: Any, picks: Any) -> Any:
+        """Returns the column of some rows of another, by their places."""
+        places = self.memo.of_values(self.place("picks"), picks.tolist(), lambda: column_of(picks))
+        return self.memo.of_objects(
+            "selection", (native, places), lambda: _lib.Select(native, places)
+        )
+
+    def rows(self, rows: Rows) -> Any:
+        """Returns the native column of rows, with what the steps make of them."""
+        keys = [step.key for step in rows.steps if step.key not in _SAME]
+        if not keys:
+            return self.native(rows.view)
+        dtype = _arrays.dtype_name(rows.probe.dtype)
+        if rows.view.dtype in _BYTES and all(step.is_pointwise for step in rows.steps):
+            return self.native(rows.view, dtype, _bytes(_run(rows.steps, _all_bytes(rows.view))))
+        if len(keys) == 1 and type(keys[0]) is tuple and keys[0][0] == "cast":
+            with contextlib.suppress(ValueError):  # no such conversion is native
+                return self.native(rows.view, dtype)
+        return self._computed(rows)
+
+    def _computed(self, rows: Rows) -> Any:
+        """Returns the column of what the steps make of rows, computed here and now."""
+        elements = int(np.prod(rows.shape, dtype=np.int64)) * len(rows.view)
+        size = elements * max(rows.probe.itemsize, rows.view.itemsize)
+        if size > _MOST_BYTES:
+            msg = f"computing its {size >> 20} MiB ahead of each epoch would take too long"
+            raise NotNative(msg)
+
+        def make() -> Any:
+            return column_of(_run(rows.steps, rows.view))
+
+        keys = tuple(step.key for step in rows.steps)
+        settings = keys, str(rows.view.dtype), str(rows.probe.dtype), tuple(rows.view.shape)
+        if rows.is_ours:
+            place = f"computed {memory_of(rows.view)[:-1]}"
+            return self.memo.of_objects(place, (rows.owner,), make, settings)
+        return self.memo.of_bytes(self.place("computed"), _bytes(rows.view), make, settings)
+
+    def native(self, array: Any, cast: str | None = None, table: Any = None) -> Any:
+        """Returns the column of an array's rows, kept while it lies where it was.
+
+        Args:
+            array: `(N, ...)`.
+            cast: The dtype of samples, if it is another.
+            table: What each byte becomes, as bytes.
+
+        Raises:
+            NotNative: No array in memory.
+            ValueError: No such conversion is native.
+        """
+        try:
+            memory = memory_of(array)
+        except TypeError as error:
+            raise NotNative(str(error)) from error
+        settings = cast, None if table is None else table.tobytes()
+        place: Any = "rows", memory[:-1], settings  # the column keeps the memory: no other is there
+        native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *settings))
+        return _lib.Rows(*memory, *settings) if native.moved() else native
+
+
+def _floats(numbers: list[Any]) -> list[Any]:
+    """Returns Python numbers as floats, as torch reads them for tensors of floats."""
+    kinds = set(map(type, numbers))
+    return list(map(float, numbers)) if kinds <= {int, float} and len(kinds) > 1 else numbers
+
+
+def _run(steps: tuple[Step, ...], array: Any) -> Any:
+    """Returns what steps make of an array.
+
+    Raises:
+        NotNative: One of them fails.
+    """
+    for step in steps:
+        try:
+            array = step.call(array)
+        except Exception as error:
+            msg = f"a sample raises {type(error).__name__}: {error}"
+            raise NotNative(msg) from error
+    return array
+
+
+def _all_bytes(like: Any) -> Any:
+    """Returns each byte once, of the library of an array."""
+    is_torch = isinstance(like, torch.Tensor)
+    return torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
+
+
+def memory_of(array: Any) -> _arrays.Memory:
+    """Describes an array or a tensor."""
+    is_torch = isinstance(array, torch.Tensor)
+    return _arrays.of_tensor(array) if is_torch else _arrays.of_array(array)
+
+
+def column_of(array: Any) -> Any:
+    """Returns the column of an array's rows, which nobody keeps."""
+    return _lib.Rows(*memory_of(array))
+
+
+def is_packed(view: Any) -> bool:
+    """Returns whether each row is one block."""
+    if not len(view):
+        return True
+    row = view[:1]
+    return bool(row.is_contiguous() if isinstance(row, torch.Tensor) else row.flags.c_contiguous)
+
+
+def _bytes(array: Any) -> np.ndarray[Any, Any]:
+    """Returns a copy of an array's elements, as bytes."""
+    if isinstance(array, torch.Tensor):
+        return array.contiguous().clone().reshape(-1).view(torch.uint8).numpy()
+    return np.array(array, order="C", copy=True).reshape(-1).view(np.uint8)
+
+
+def _ragged(values: Any, lengths: Any) -> Any:
+    ends = np.fromiter(itertools.accumulate(lengths, initial=0), np.int64)
+    return _lib.Ragged(column_of(values), column_of(ends))

@@ -1,0 +1,234 @@
+"""Values of a method that differ from sample to sample, for all samples at once.
+
+Owns the kinds: an affine integer of the index, one Python object for each sample, one row of an array for each
+sample. Whatever is no `Each` is the same object for all samples. An operation on a sample is made on all of
+them, by Python, NumPy or torch itself; it is allowed only where that gives each sample its own result.
+"""
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastload.lowering.registry import NotNative, name
+
+__all__ = ["Each", "Index", "Objects", "Ragged", "Rows", "Step", "objects_of", "over"]
+
+MOST_OBJECTS = 2_000_000
+"""Most samples whose values are computed one by one, at each `iter()`."""
+
+
+class Each:
+    """A value that differs from sample to sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Index(Each):
+    """The index times `step` plus `first`, for indices from 0 to `count`."""
+
+    step: int
+    first: int
+    count: int
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest value."""
+        last = self.first + self.step * (self.count - 1)
+        return min(self.first, last), max(self.first, last)
+
+    def values(self) -> range:
+        """Returns the value for each sample."""
+        return range(self.first, self.first + self.step * self.count, self.step)
+
+
+@dataclass(frozen=True, eq=False)
+class Objects(Each):
+    """One Python object for each sample."""
+
+    values: list[Any]
+
+    @property
+    def kinds(self) -> set[type]:
+        """The exact types of the objects."""
+        return set(map(type, self.values))
+
+    def map(self, function: Callable[[Any], Any]) -> "Objects":
+        """Returns what a function of Python's own returns for each object.
+
+        Raises:
+            NotNative: It raises for one of them.
+        """
+        try:
+            return Objects(list(map(function, self.values)))
+        except Exception as error:
+            msg = f"a sample raises {type(error).__name__}: {error}"
+            raise NotNative(msg) from error
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation on arrays of samples.
+
+    Attributes:
+        key: Names it with its constants: equal keys mean equal results.
+        call: Makes it, on an array whose first dimension counts samples.
+        is_pointwise: Whether each element depends on its own alone, wherever it stands.
+    """
+
+    key: Hashable
+    call: Callable[[Any], Any]
+    is_pointwise: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Each):
+    """One array for each sample: a row of an array.
+
+    Attributes:
+        view: `(N, ...)`, a tensor or a NumPy array, without a copy of what it was made from.
+        probe: No rows of what the steps make of `view`: has its dtype, library and shape.
+        owner: The user's array that `view` lies in, or one of our own.
+        is_ours: Whether nobody else can write to it.
+        steps: What is done to `view`.
+        picks: Which row each sample is, `(samples,)`; None where there is one row for each.
+        is_python: Whether samples are Python numbers.
+    """
+
+    view: Any
+    probe: Any
+    owner: Any
+    is_ours: bool = False
+    steps: tuple[Step, ...] = ()
+    picks: np.ndarray[Any, Any] | None = None
+    is_python: bool = False
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether samples are tensors."""
+        return isinstance(self.probe, torch.Tensor)
+
+    @property
+    def ndim(self) -> int:
+        """The dimensions of a sample."""
+        return int(self.probe.ndim) - 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a sample."""
+        return tuple(self.probe.shape[1:])
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether samples are NumPy's scalars, or Python's."""
+        return not self.is_torch and self.ndim == 0
+
+    def reshaped(self, key: Hashable, call: Callable[[Any], Any]) -> "Rows":
+        """Returns the rows with their elements elsewhere, none of them changed.
+
+        Raises:
+            NotNative: The operation fails.
+        """
+        if all(step.is_pointwise for step in self.steps) and self.is_torch == isinstance(
+            self.view, torch.Tensor
+        ):
+            return replace(self, view=_tried(call, self.view), probe=_tried(call, self.probe))
+        return self.stepped(Step(key, call, is_pointwise=False))
+
+    def stepped(self, step: Step) -> "Rows":
+        """Returns the rows with one more operation made on them.
+
+        Raises:
+            NotNative: The operation fails.
+        """
+        return replace(self, probe=_tried(step.call, self.probe), steps=(*self.steps, step))
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged(Each):
+    """One array for each sample, of different lengths; or a list of numbers.
+
+    Attributes:
+        values: All elements, a tensor or a NumPy array of our own.
+        lengths: The length of each sample.
+        is_list: Whether samples are lists of Python numbers.
+    """
+
+    values: Any
+    lengths: list[int]
+    is_list: bool = False
+
+
+def over(array: Any, *, owner: Any = None, is_ours: bool = False) -> Rows:
+    """Returns the rows of an array `(N, ...)`, one for each sample."""
+    return Rows(array, array[:0], array if owner is None else owner, is_ours)
+
+
+def objects_of(value: Each, doing: str) -> Objects:
+    """Returns a value as one Python object for each sample: a number or whatever it is.
+
+    Raises:
+        NotNative: It is no Python object, or there are too many.
+    """
+    if isinstance(value, Objects):
+        return value
+    if isinstance(value, Index):
+        check_count(value.count)
+        return Objects(list(value.values()))
+    if isinstance(value, Rows) and value.is_python:
+        check_count(len(value.view) if value.picks is None else len(value.picks))
+        array = value.view
+        for step in value.steps:
+            array = step.call(array)
+        return Objects((array if value.picks is None else array[value.picks]).tolist())
+    msg = f"{doing} of {described(value)} is not known"
+    raise NotNative(msg)
+
+
+def check_count(count: int) -> None:
+    """Refuses to compute values one by one for very many samples.
+
+    Raises:
+        NotNative: They are too many.
+    """
+    if count > MOST_OBJECTS:
+        msg = f"its {count} samples would be computed one by one at each epoch"
+        raise NotNative(msg)
+
+
+def described(value: Any) -> str:
+    """Returns what a value is, in a few words."""
+    if isinstance(value, Index):
+        return "the index"
+    if isinstance(value, Objects):
+        return " or ".join(sorted(map(name, itertools.islice(value.kinds, 3))))
+    if isinstance(value, Rows):
+        if value.is_python:
+            return "a number"
+        return "a tensor" if value.is_torch else "a NumPy scalar" if value.is_scalar else "an array"
+    if isinstance(value, Ragged):
+        return "arrays of different lengths"
+    return name(value) if not isinstance(value, Each) else type(value).__name__.lower()
+
+
+def uniform(values: Iterable[bool], what: str) -> bool:
+    """Returns the truth that is the same for all samples.
+
+    Raises:
+        NotNative: It differs between samples.
+    """
+    truths = set(values)
+    if len(truths) != 1:
+        msg = f"{what} differs from sample to sample"
+        raise NotNative(msg)
+    return truths.pop()
+
+
+def _tried(call: Callable[[Any], Any], array: Any) -> Any:
+    try:
+        return call(array)
+    except Exception as error:
+        msg = f"a sample raises {type(error).__name__}: {error}"
+        raise NotNative(msg) from error

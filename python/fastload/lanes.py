@@ -46,6 +46,8 @@ _PYTHON = {
     "texts": (list, str, bytes),
 }
 """The types of leaves that are not tensors, by their form."""
+_FEW_BATCHES = 4
+"""To start a native epoch takes as long as so many batches of cheap samples do in the consumer."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
 _PLANNERS: dict[type, Callable[[Lowered, Any], Plan]] = {
     PadCollate: plan,
@@ -136,6 +138,9 @@ def choose(loader: Any) -> Choice:
         further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
+    if obstacle is None and workers == "auto" and _is_short(loader, lowered):
+        here = "its epochs are over before native threads have begun"
+        return Choice("consumer", here, lowered=lowered, draws=False, here=here)
     if obstacle is None and workers in ("auto", "native"):
         collation = "default collation" if made is None else made.name
         why = f"every leaf of the dataset is a column, with {collation}"
@@ -145,6 +150,7 @@ def choose(loader: Any) -> Choice:
         raise ValueError(msg)
     obstacle = obstacle or NotNative(f"workers={workers!r}", "leave workers at 'auto'")
     seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
+    seam = seam and not _draws_as_torch(loader, lowered)
     rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
     if workers == "threads":
         return Choice("threads", obstacle.why, **rest)
@@ -168,6 +174,18 @@ def choose(loader: Any) -> Choice:
         msg = f"workers='process' cannot be: {hindrance}"
         raise ValueError(msg)
     return Choice("threads", f"{obstacle.why}, and {hindrance}", **rest, fallback=True)
+
+
+def _is_short(loader: Any, lowered: Lowered | None) -> bool:
+    """Returns whether a class that was read has cheap samples, and an epoch so few batches that no thread pays."""
+    if lowered is None or not isinstance(loader.num_workers, Auto):
+        return False
+    if not any(leaf.is_read for _, leaf in lowered.leaves) or not _is_cheap(loader, seam=False):
+        return False
+    try:
+        return len(loader) <= _FEW_BATCHES
+    except TypeError:  # a sampler without a length
+        return False
 
 
 def _is_cheap(loader: Any, *, seam: bool) -> bool:
@@ -232,12 +250,21 @@ def _obstacles(
     if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
         msg = "worker_init_fn may change the dataset, whose class is read as it is here"
         yield NotNative(msg, "leave worker_init_fn out")
+    if _draws_as_torch(loader, lowered):
+        msg = f"num_workers={loader.num_workers} asks for the draws of torch's workers"
+        yield NotNative(msg, "leave num_workers at AUTO, whose draws are keyed")
     for path, leaf in leaves:
         if leaf.stop is None:
             yield from _leaf_obstacles(path, leaf, batched=batched)
     if batched and _uses_torchs(loader) and (kind := _recollated(lowered)):
         msg = f"torch's default_collate_fn_map has an entry of its own for {kind}"
         yield NotNative(msg, "remove that entry")
+
+
+def _draws_as_torch(loader: Any, lowered: Lowered | None) -> bool:
+    """Returns whether a class that was read draws, and a number of workers was chosen, whose streams are torch's."""
+    is_chosen = loader.workers == "auto" and not isinstance(loader.num_workers, Auto)
+    return is_chosen and lowered is not None and any(leaf.draws for _, leaf in lowered.leaves)
 
 
 def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNative | None]:

@@ -38,6 +38,7 @@ class Leaf:
         alone: Why single samples are Python: they are other values than those of batches.
         listed: Whether the dataset, indexed with a list of indices, has a batch of the value.
         is_read: Whether it was read from the code of a class that somebody wrote.
+        draws: Whether it was read, and something is drawn for each sample.
         from_zero: Whether the dataset is known for ints from 0 to its length alone, and for no others.
     """
 
@@ -54,6 +55,7 @@ class Leaf:
     alone: NotNative | None = None
     listed: bool = False
     is_read: bool = False
+    draws: bool = False
     from_zero: bool = False
 
     def over(self, native: Any, column: str) -> "Leaf":

@@ -54,6 +54,7 @@ def picture_leaf(stored: Stored, picture: Picture, *, from_zero: bool) -> Leaf:
         exact=exact,
         wrap=chain.wrap,
         is_read=True,
+        draws=chain.random,
         from_zero=from_zero,
     )
     if in_memory is not None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from _picture_classes import CLASSES, write
-from PIL import Image
 from torch.utils.data import DataLoader
 
 from fastload import Loader
@@ -58,7 +57,6 @@ def test_their_pictures_wait(folder, name, monkeypatch):
     settled = []
     settle = waiting.Waiting.settle
     monkeypatch.setattr(waiting.Waiting, "settle", lambda self: (settled.append(1), settle(self)))
-    monkeypatch.setattr(Image, "open", waiting._open)
     dataset = CLASSES[name](folder)
     waited = samples.waited(dataset)
     opened = waiting.making.opened

@@ -176,17 +176,10 @@ ENDS = {
 @pytest.fixture(autouse=True, scope="module")
 def installed():
     assert waiting.install()
-    originals = {
-        (module, name): getattr(module, name)
-        for module in (v1, v2f, v2f._type_conversion)
-        for name in ("to_tensor", "pil_to_tensor")
-        if hasattr(module, name)
-    }
-    tensors.install()
+    assert tensors.install()
     yield
-    Image.open = waiting._open
-    for (module, name), function in originals.items():
-        setattr(module, name, function)
+    waiting.uninstall()
+    tensors.uninstall()
 
 
 def outcome(file, steps, end, *, waits):

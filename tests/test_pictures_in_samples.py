@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import datasets, transforms
 
 from fastload import Loader, lanes
-from fastload.pictures import samples, waiting
+from fastload.pictures import samples, tensors, waiting
 
 from ._compare import assert_same
 
@@ -51,13 +51,11 @@ def folder(tmp_path_factory):
     return root
 
 
-OPEN = Image.open
-
-
 @pytest.fixture(autouse=True)
 def pillows():
     yield
-    Image.open = OPEN
+    waiting.uninstall()
+    tensors.uninstall()
 
 
 class Files(Dataset):
@@ -227,12 +225,11 @@ def test_without_pictures_nothing_is_looked_at_any_more():
 
 
 def test_a_replaced_open_is_left_alone(folder, monkeypatch):
-    monkeypatch.setattr(waiting, "_open", lambda *arguments: Image.open(*arguments))
-    replaced = Image.open
-    waited = samples.waited(Placeholder(folder))
+    pillows = Image.open
+    monkeypatch.setattr(Image, "open", lambda *arguments: pillows(*arguments))
     seed(1)
-    waited[0]
-    assert Image.open is replaced
+    samples.waited(Placeholder(folder))[0]
+    assert not waiting._swap._is_in
 
 
 def test_replaced_methods_are_left_alone(folder, monkeypatch):
@@ -240,7 +237,7 @@ def test_replaced_methods_are_left_alone(folder, monkeypatch):
     waited = samples.waited(Placeholder(folder))
     seed(1)
     waited[0]
-    assert Image.open is OPEN
+    assert not waiting._swap._is_in
 
 
 def test_library_datasets_stay_native_afterwards(tmp_path):
@@ -250,7 +247,7 @@ def test_library_datasets_stay_native_afterwards(tmp_path):
     assert lanes.choose(Loader(images)).lane == "native"
     seed(1)
     samples.waited(Placeholder(tmp_path / "a"))[0]
-    assert Image.open is waiting._opened
+    assert waiting._swap._is_in
     assert lanes.choose(Loader(images)).lane == "native"
 
 

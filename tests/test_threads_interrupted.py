@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.random import initial_seed, manual_seed
 
+from fastload.swap import Swap
 from fastload.threads import numpy_streams, random_streams, routes
-from fastload.threads.swap import Swap
 
 from ._compare import MANY_WORKERS
 from ._threads import Drawn, threads

@@ -5,7 +5,6 @@ The numbers are written where the pixels are made, without Pillow's image in bet
 
 import functools
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,42 +12,47 @@ import torch
 from fastload import transforms
 from fastload.operations import Output
 from fastload.pictures.waiting import Waiting
+from fastload.swap import Swap
 
-__all__ = ["install"]
+__all__ = ["install", "pil_to_tensor", "to_tensor", "uninstall"]
 
-_V1 = "torchvision.transforms.functional"
-_V2 = "torchvision.transforms.v2.functional"
-
-_exchanged: list[str] = []
+_swaps: dict[str, Swap] = {}
 
 
 def install() -> bool:
-    """Exchanges the functions in torchvision's modules; returns whether these are imported."""
-    first = sys.modules.get(_V1)
-    if first is None or _exchanged:
-        return first is not None
-    _exchange("to_tensor", _to_tensor, first)
-    seconds = (sys.modules.get(_V2), sys.modules.get(f"{_V2}._type_conversion"))
-    _exchange("pil_to_tensor", _pil_to_tensor, first, *filter(None, seconds))
+    """Has torchvision's functions ask an image that waits; returns whether torchvision is imported."""
+    functional = sys.modules.get("torchvision.transforms.functional")
+    if functional is None:
+        return False
+    if not _swaps:
+        _swaps["to_tensor"] = Swap(functional.to_tensor, _to_tensor_stub)
+        _swaps["pil_to_tensor"] = Swap(functional.pil_to_tensor, _pil_to_tensor_stub)
+    for swap in _swaps.values():
+        swap.install()
     return True
 
 
-def _exchange(name: str, waiting: Callable[[Waiting], Any], *modules: Any) -> None:
-    torchvisions = getattr(modules[0], name)
-
-    @functools.wraps(torchvisions)
-    def converted(pic: Any) -> Any:
-        made = waiting(pic) if isinstance(pic, Waiting) else None
-        return torchvisions(pic) if made is None else made
-
-    _exchanged.append(name)
-    for module in modules:
-        if getattr(module, name) is torchvisions:
-            setattr(module, name, converted)
+def uninstall() -> None:
+    """Has torchvision's functions be its own again."""
+    for swap in _swaps.values():
+        swap.uninstall()
 
 
-def _to_tensor(image: Waiting) -> torch.Tensor | None:
-    """`(C, H, W)` of the default dtype, from 0 to 1."""
+def to_tensor(pic: Any) -> torch.Tensor:
+    """Returns `(C, H, W)` of the default dtype, from 0 to 1."""
+    made = _shared(pic) if isinstance(pic, Waiting) else None
+    return _swaps["to_tensor"].original(pic) if made is None else made
+
+
+def pil_to_tensor(pic: Any) -> torch.Tensor:
+    """Returns `(C, H, W)` of uint8, a view of `(H, W, C)`."""
+    made = pic.tensor(("bytes", "hwc")) if isinstance(pic, Waiting) else None
+    if made is None:
+        return _swaps["pil_to_tensor"].original(pic)  # type: ignore[no-any-return]
+    return made.permute(2, 0, 1)
+
+
+def _shared(image: Waiting) -> torch.Tensor | None:
     output = _shares(torch.get_default_dtype())
     if image.mode != "L":
         return image.tensor(output)
@@ -56,13 +60,19 @@ def _to_tensor(image: Waiting) -> torch.Tensor | None:
     return None if made is None else made.permute(2, 0, 1)  # its strides are torchvision's
 
 
-def _pil_to_tensor(image: Waiting) -> torch.Tensor | None:
-    """`(C, H, W)` of uint8, a view of `(H, W, C)`."""
-    made = image.tensor(("bytes", "hwc"))
-    return None if made is None else made.permute(2, 0, 1)
-
-
 @functools.cache
 def _shares(dtype: torch.dtype) -> Output:
     """Returns what writes bytes as `to_tensor` does."""
     return transforms.table(torch.arange(256, dtype=torch.uint8).to(dtype).div(255).reshape(1, 256))
+
+
+def _to_tensor_stub(pic):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    from fastload.pictures.tensors import to_tensor
+
+    return to_tensor(pic)
+
+
+def _pil_to_tensor_stub(pic):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    from fastload.pictures.tensors import pil_to_tensor
+
+    return pil_to_tensor(pic)

@@ -18,10 +18,9 @@ from PIL import Image
 
 from fastload import _lib, pillow
 from fastload.operations import Op, Output
+from fastload.swap import Swap
 
-__all__ = ["Late", "Waiting", "install", "making"]
-
-_open: Any = Image.open
+__all__ = ["Late", "Waiting", "install", "making", "opened", "uninstall"]
 
 _REFUSALS = (OSError, ValueError, RuntimeError)
 """What native code raises where it leaves an image to Pillow."""
@@ -517,14 +516,24 @@ def _waiting(kind: Any) -> type | None:
     return made
 
 
-@functools.wraps(_open)
-def _opened(*args: Any, **named: Any) -> Image.Image:
+def opened(*args: Any, **named: Any) -> Image.Image:
+    """Returns what `PIL.Image.open` returns; where this thread makes a sample, one that waits."""
     image: Image.Image = _open(*args, **named)
     kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):
         _become(image, kind)
         making.opened += 1
     return image
+
+
+def _stub(fp, mode="r", formats=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    from fastload.pictures.waiting import opened
+
+    return opened(fp, mode, formats)
+
+
+_swap = Swap(Image.open, _stub)
+_open: Any = _swap.original
 
 
 def install() -> bool:
@@ -542,6 +551,12 @@ def install() -> bool:
         and method.__code__.co_filename == Image.__file__
         for method in (_open, *noted)
     )
-    if has_pixels and are_pillows and Image.open is _open:
-        Image.open = _opened  # type: ignore[assignment]
-    return Image.open is _opened
+    if not has_pixels or not are_pillows or Image.open is not _swap.function:
+        return False
+    _swap.install()
+    return True
+
+
+def uninstall() -> None:
+    """Has `PIL.Image.open` be Pillow's own again."""
+    _swap.uninstall()

@@ -13,9 +13,9 @@ from torch.utils.data._utils import collate
 from torch.utils.data._utils import worker as torch_worker
 
 from fastload.collate import shared
+from fastload.swap import Swap
 from fastload.threads import seat
 from fastload.threads.streams import Streams
-from fastload.threads.swap import Swap
 
 __all__ = ["SWAP", "answer", "worker_info"]
 

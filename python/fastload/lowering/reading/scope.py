@@ -68,7 +68,8 @@ class Scope:
         names = self._function.__globals__
         if identifier in names:
             return names[identifier]
-        built_in: Any = self._function.__builtins__
+        function: Any = self._function
+        built_in = function.__builtins__
         if built_in is not vars(builtins) or identifier not in built_in:
             msg = f"{identifier} is not defined"
             raise NotNative(msg)

@@ -20,11 +20,12 @@ class Swap:
         stub: Whose code is run instead, with the globals of `function`.
 
     Attributes:
+        function: The function.
         original: What the function was, to be called meanwhile.
     """
 
     def __init__(self, function: Any, stub: Any) -> None:
-        self._function = function
+        self.function = function
         self._stub: CodeType = stub.__code__
         self._is_in = self._is_patched = False
         self.original = self._copy()
@@ -33,19 +34,19 @@ class Swap:
         """Puts the stub's code in."""
         if not self._is_in and not self._is_patched:
             self.original = self._copy()
-            self._function.__code__ = self._stub
+            self.function.__code__ = self._stub
             self._is_in = True
 
     def uninstall(self) -> None:
         """Puts the function's own code back, unless somebody else has replaced the stub's."""
         if self._is_in:
             self._is_in = False
-            self._is_patched = self._function.__code__ is not self._stub
+            self._is_patched = self.function.__code__ is not self._stub
             if not self._is_patched:
-                self._function.__code__ = self.original.__code__
+                self.function.__code__ = self.original.__code__
 
     def _copy(self) -> FunctionType:
-        function = self._function
+        function = self.function
         names = function.__globals__, function.__name__, function.__defaults__
         copy = FunctionType(function.__code__, *names, function.__closure__)
         copy.__kwdefaults__ = function.__kwdefaults__

@@ -187,6 +187,7 @@ def miri(title: str, tools: Tools) -> Suite:
     cargo = ["cargo", "+nightly", "miri", "test", "--locked", "--lib", "--no-default-features"]
     cargo += ["--features", tools.features, "--"]
     flags = f"-Zmiri-permissive-provenance -Zmiri-many-seeds=0..{SEEDS}"
+    flags += " -Zmiri-ignore-leaks"  # threads of the pool outlive the tests; AddressSanitizer looks for leaks
     made = {"MIRIFLAGS": flags, "CARGO_TARGET_DIR": str(FOLDER / "miri"), "PROPTEST_CASES": "4"}
     return Suite(title, [*cargo, *MIRI], count_cargo, made)
 

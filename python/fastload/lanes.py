@@ -46,7 +46,7 @@ _PYTHON = {
     "texts": (list, str, bytes),
 }
 """The types of leaves that are not tensors, by their form."""
-_FEW_BATCHES = 4
+_FEW_BATCHES = 2
 """To start a native epoch takes as long as so many batches of cheap samples do in the consumer."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
 _PLANNERS: dict[type, Callable[[Lowered, Any], Plan]] = {

@@ -62,9 +62,10 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
                 width,
             })))
         }
-        "flip_fixed" => Ok(Op::Action(match only(op)? {
-            true => Action::FlipVertical,
-            false => Action::FlipHorizontal,
+        "flip_fixed" => Ok(Op::Action(if only(op)? {
+            Action::FlipVertical
+        } else {
+            Action::FlipHorizontal
         })),
         "turn" => Ok(Op::Action(Action::Turn(match only(op)? {
             1 => Turn::Left,

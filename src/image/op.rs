@@ -105,8 +105,8 @@ impl Op {
     ///
     /// # Errors
     ///
-    /// [`Error::Misfit`](crate::Error::Misfit): the operation cannot take an image of this size.
-    /// [`Error::Transform`](crate::Error::Transform): it makes one that no memory can hold.
+    /// [`Error::Misfit`]: the operation cannot take an image of this size.
+    /// [`Error::Transform`]: it makes one that no memory can hold, or crops what is not all in the image.
     pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let shape = plan.shape();
         match self {

@@ -346,6 +346,32 @@ mod tests {
     }
 
     #[test]
+    fn a_crop_lies_in_the_image() {
+        let crop = |top, left, height, width| {
+            let region = Region {
+                top,
+                left,
+                height,
+                width,
+            };
+            sample(vec![Op::Action(Action::Crop(region))], height * width * 3)
+        };
+        crop(0, 0, 9, 12).expect("the whole image");
+        crop(8, 11, 1, 1).expect("its last pixel");
+        for (top, left, height, width) in [(0, 0, 10, 1), (0, 12, 1, 1), (9, 0, 1, 1)] {
+            let refused = crop(top, left, height, width);
+            assert!(matches!(refused, Err(Error::Transform { .. })));
+        }
+        let far = Region {
+            top: usize::MAX,
+            left: 0,
+            height: 1,
+            width: 1,
+        };
+        assert!(!far.lies_in(SOURCE));
+    }
+
+    #[test]
     fn a_slot_of_another_size_is_refused() {
         let made = sample(vec![pad(1)], 11 * 14 * 3 - 1);
         assert!(matches!(made, Err(Error::Transform { .. })));

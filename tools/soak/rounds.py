@@ -1,6 +1,7 @@
 """One round: a loader of ours beside torch's, batch by batch, and what it leaves behind."""
 
 import faulthandler
+import gc
 import itertools
 import os
 import random
@@ -199,8 +200,10 @@ class _Between:
 
     def fork(self) -> None:
         """Has a child use the dataset and, natively, a loader of its own."""
+        gc.collect()  # torch's iterators, which would end the parent's workers in the child, and may hang there
         pid = os.fork()
         if pid == 0:
+            gc.disable()
             self.be_child()
         deadline = time.monotonic() + 2 * CHILD_S
         while True:

@@ -93,7 +93,7 @@ class Drawn(Dataset[Any]):
 
 
 class Numbered(Dataset[Any]):
-    """Small samples in Python that draw nothing."""
+    """Samples in Python that draw nothing: a number, and a row of which a batch of four fills a slot."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -102,7 +102,7 @@ class Numbered(Dataset[Any]):
         return self.length
 
     def __getitem__(self, index: int) -> Any:
-        return index, float(index)
+        return index, torch.full((300,), float(index), dtype=torch.float64)
 
 
 class Streamed(IterableDataset[Any]):

@@ -193,6 +193,20 @@ def test_what_is_raised_is_pillows(folder):
         assert str(got.value) == str(expected.value)
 
 
+def test_tracebacks_are_what_they_are_without_waiting(folder):
+    class Missing(Files):
+        def __getitem__(self, index):
+            return Image.open(folder / "none.jpg")
+
+    frames = []
+    for dataset in (Missing(folder), samples.waited(Missing(folder))):
+        with pytest.raises(FileNotFoundError) as raised:
+            dataset[0]
+        frames.append([entry.name for entry in raised.traceback][1:])
+    assert frames[0] == frames[1]
+    assert Image.open.__code__.co_filename == Image.__file__
+
+
 def test_an_exception_of_the_users_comes_after_that_of_a_damaged_file(folder):
     class Wrong(Files):
         def __getitem__(self, index):
@@ -228,16 +242,18 @@ def test_a_replaced_open_is_left_alone(folder, monkeypatch):
     pillows = Image.open
     monkeypatch.setattr(Image, "open", lambda *arguments: pillows(*arguments))
     seed(1)
+    opened = waiting.making.opened
     samples.waited(Placeholder(folder))[0]
-    assert not waiting._swap._is_in
+    assert waiting.making.opened == opened
 
 
 def test_replaced_methods_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr(Image.Image, "resize", lambda self, *arguments: self)
     waited = samples.waited(Placeholder(folder))
     seed(1)
+    opened = waiting.making.opened
     waited[0]
-    assert not waiting._swap._is_in
+    assert waiting.making.opened == opened
 
 
 def test_library_datasets_stay_native_afterwards(tmp_path):
@@ -246,8 +262,9 @@ def test_library_datasets_stay_native_afterwards(tmp_path):
     images = datasets.ImageFolder(tmp_path, transforms.ToTensor())
     assert lanes.choose(Loader(images)).lane == "native"
     seed(1)
+    opened = waiting.making.opened
     samples.waited(Placeholder(tmp_path / "a"))[0]
-    assert waiting._swap._is_in
+    assert waiting.making.opened == opened + 1
     assert lanes.choose(Loader(images)).lane == "native"
 
 

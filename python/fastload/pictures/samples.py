@@ -9,6 +9,8 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
@@ -16,6 +18,9 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from fastload import _lib, keyed
 
 __all__ = ["waited", "waits_in"]
+
+_HERE = str(Path(__file__).parent)
+_V1 = "torchvision.transforms.functional"
 
 _FEW = 64
 """After so many samples without a picture, only every so many-th is looked at."""
@@ -45,18 +50,15 @@ class _Samples:
 
     def __init__(self) -> None:
         self._waiting: Any = None
-        self._converts = self._is_off = False
+        self._tensors: Any = None
         self._idle = 0
 
     def made(self, make: Callable[[Any], Any], index: Any) -> tuple[Any, Exception | None]:
-        """Returns what `make` returns of an index; or what it raises, without this frame in its traceback."""
+        """Returns what `make` returns of an index; or what it raises, without frames of ours in its traceback."""
         try:
             return self._made(make, index) if self._waits() else make(index), None
         except Exception as error:
-            traceback = error.__traceback__
-            while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
-                traceback = traceback.tb_next
-            return None, error.with_traceback(traceback)
+            return None, error.with_traceback(_without_ours(error.__traceback__))
 
     def _made(self, make: Callable[[Any], Any], index: Any) -> Any:
         waiting = self._waiting
@@ -79,6 +81,9 @@ class _Samples:
         finally:
             making.is_on = False
             making.sources.clear()
+            waiting.uninstall()
+            if self._tensors is not None:
+                self._tensors.uninstall()
         self._idle = 0 if making.opened > opened else self._idle + 1
         if not making.failed:
             return sample
@@ -86,25 +91,38 @@ class _Samples:
         return make(index)
 
     def _waits(self) -> bool:
-        """Returns whether pictures are to wait in the next sample, which needs Pillow."""
-        if self._is_off:
-            return False
+        """Returns whether pictures wait in the next sample, and has Pillow and torchvision know; that needs Pillow."""
         if self._waiting is None:
             if "PIL.Image" not in sys.modules:
                 return False
             from fastload.pictures import waiting
 
             self._waiting = waiting
-            self._is_off = not waiting.install()
-            return not self._is_off
-        if not self._converts:
-            from fastload.pictures import tensors
-
-            self._converts = tensors.install()
         if self._idle >= _FEW:
             self._idle += 1
-            return self._idle % _FEW == 0
+            if self._idle % _FEW:
+                return False
+        if not self._waiting.install():
+            return False
+        if self._tensors is None and _V1 in sys.modules:
+            from fastload.pictures import tensors
+
+            self._tensors = tensors
+        if self._tensors is not None:
+            self._tensors.install()
         return True
+
+
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """Returns a traceback as it would be without the frames of this package."""
+    kept = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(_HERE):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    for each in reversed(kept):
+        traceback = TracebackType(traceback, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return traceback
 
 
 def _settle(sample: Any, waiting: type) -> None:

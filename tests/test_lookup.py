@@ -7,8 +7,10 @@ import torch
 from fastload import Loader, _arrays, _lib
 from fastload.lowering import lower
 
-from ._compare import SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same
 from ._reading import Held
+
+pytestmark = MANY_WORKERS
 
 BYTES = np.random.default_rng(0).integers(0, 256, (9, 5, 4), np.uint8)
 

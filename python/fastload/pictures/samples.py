@@ -22,8 +22,8 @@ __all__ = ["waited", "waits_in"]
 _HERE = str(Path(__file__).parent)
 _V1 = "torchvision.transforms.functional"
 
-_FEW = 64
-"""After so many samples without a picture, only every so many-th is looked at."""
+_FEW, _SELDOM = 4, 64
+"""After so few samples without a picture in a row, only every so many-th is looked at."""
 
 
 def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
@@ -100,7 +100,7 @@ class _Samples:
             self._waiting = waiting
         if self._idle >= _FEW:
             self._idle += 1
-            if self._idle % _FEW:
+            if self._idle % _SELDOM:
                 return False
         if not self._waiting.install():
             return False

@@ -205,10 +205,11 @@ def test_cheap_code_is_read_and_starts_no_worker(dataset):
 def test_workers_that_do_not_pay_end_and_others_know(caplog):
     caplog.set_level(logging.INFO, "fastload")
     dataset = Worked()
-    loader = auto(dataset, 2, batch_size=8)
+    loader = auto(dataset, 2, batch_size=1)  # so that handing over is most of the cost
+    loader.lazy_images = False
     iterator = iter(loader)
     assert type(iterator) is ProcessIter
-    want = list(DataLoader(dataset, 8))
+    want = list(DataLoader(dataset, 1))
     assert_same(list(iterator), want, "first epoch")
     assert record_of(dataset).why_here is not None
     assert [r for r in caplog.records if "loading in this process from here on" in r.message]

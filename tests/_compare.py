@@ -96,6 +96,12 @@ def outcomes(batches: Any) -> list[Any]:
             results.append(error)
 
 
+def outcomes_by_type(batches: Any) -> list[Any]:
+    """Returns each batch, or the name of the exception's type in its place."""
+    found = outcomes(batches)
+    return [type(each).__name__ if isinstance(each, Exception) else each for each in found]
+
+
 def assert_same_outcomes(got: list[Any], want: list[Any]) -> None:
     """Asserts that batches are the same, and exceptions of one type and one message."""
     assert len(got) == len(want)

@@ -16,7 +16,7 @@ import fastload
 from fastload import Loader, lanes
 from fastload.columns import Rows
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
 
 pytestmark = MANY_WORKERS
 
@@ -61,14 +61,7 @@ ODD = {
 
 def seen(kind, dataset, **arguments):
     """Returns the batches, errors by their types in their places."""
-    found, iterator = [], iter(kind(dataset, **arguments))
-    while True:
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            return found
-        except Exception as error:
-            found.append(type(error).__name__)
+    return outcomes_by_type(kind(dataset, **arguments))
 
 
 class Given(list):

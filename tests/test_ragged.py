@@ -15,7 +15,7 @@ import fastload
 from fastload import _arrays, _lib
 from fastload.columns import Ragged, Rows
 
-from ._compare import MANY_WORKERS, SIZES, assert_same, mapped
+from ._compare import MANY_WORKERS, SIZES, assert_same, mapped, outcomes
 
 pytestmark = MANY_WORKERS
 
@@ -28,15 +28,11 @@ def slices(values, offsets):
 
 
 def batches(loader):
-    """Returns what a loader gives, errors in their places."""
-    found, iterator = [], iter(loader)
-    while True:
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            return found
-        except RuntimeError as error:
-            found.append(str(error).partition(" in which")[0])
+    """Returns what a loader gives, the words of errors in their places."""
+    return [
+        str(each).partition(" in which")[0] if isinstance(each, RuntimeError) else each
+        for each in outcomes(loader)
+    ]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.bfloat16, torch.uint8], ids=str)

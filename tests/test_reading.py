@@ -19,7 +19,7 @@ from fastload import Loader, PadCollate, lanes
 from fastload.lowering import Memo, NotNative, lower
 
 from . import _reading as classes
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
 
 pd = pytest.importorskip("pandas")
 pytestmark = MANY_WORKERS
@@ -83,19 +83,7 @@ def test_what_is_read_is_torchs(make, arguments):
     ours = Loader(dataset, **given, **SIZES)
     if given["batch_size"] is not None if "batch_size" in given else True:
         assert lanes.choose(ours).lane == "native", ours.explain()
-    assert_same(outcomes(ours), outcomes(DataLoader(dataset, **given)))
-
-
-def outcomes(loader):
-    """Returns the batches, and the types of errors in their places."""
-    found, iterator = [], iter(loader)
-    while True:
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            return found
-        except Exception as error:
-            found.append(type(error).__name__)
+    assert_same(outcomes_by_type(ours), outcomes_by_type(DataLoader(dataset, **given)))
 
 
 REFUSED = {
@@ -177,8 +165,10 @@ def test_attributes_are_looked_at_again():
     dataset.labels = [float(label) for label in dataset.labels]
     same()
     dataset.labels[5] = "text"
-    same_error = [type(each) for each in outcomes(loader)]
-    assert same_error == [type(each) for each in outcomes(DataLoader(dataset, batch_size=4))]
+    same_error = [type(each) for each in outcomes_by_type(loader)]
+    assert same_error == [
+        type(each) for each in outcomes_by_type(DataLoader(dataset, batch_size=4))
+    ]
 
 
 def test_lists_in_a_list_are_looked_at_again():
@@ -230,9 +220,9 @@ def test_an_order_over_more_than_there_is():
     wide = WeightedRandomSampler([1.0] * (len(short) + 2), 40)
     for data, sampler in ((short, wide), (dataset, range(-3, 3))):
         torch.manual_seed(1)
-        ours = outcomes(Loader(data, batch_size=2, sampler=sampler, **SIZES))
+        ours = outcomes_by_type(Loader(data, batch_size=2, sampler=sampler, **SIZES))
         torch.manual_seed(1)
-        assert_same(ours, outcomes(DataLoader(data, batch_size=2, sampler=sampler)))
+        assert_same(ours, outcomes_by_type(DataLoader(data, batch_size=2, sampler=sampler)))
 
 
 def test_lists_of_several_lengths_are_padded_natively():

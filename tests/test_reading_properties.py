@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
 
 pytestmark = MANY_WORKERS
 
@@ -250,18 +250,6 @@ def made(body):
     return names["Drawn"](attributes())
 
 
-def outcomes(loader):
-    """Returns the batches, and the type of an error in its place."""
-    found, iterator = [], iter(loader)
-    while True:
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            return found
-        except Exception as error:
-            found.append(type(error).__name__)
-
-
 @given(
     BODY,
     st.sampled_from(
@@ -280,7 +268,7 @@ def test_what_is_read_is_torchs(body, arguments):
         return
     loader = Loader(dataset, **arguments, **SIZES)
     if lanes.choose(loader).lane == "native":
-        assert_same(outcomes(loader), outcomes(DataLoader(dataset, **arguments)))
+        assert_same(outcomes_by_type(loader), outcomes_by_type(DataLoader(dataset, **arguments)))
 
 
 def test_most_of_what_works_is_read():

@@ -190,3 +190,10 @@ def floats(values: list[Any]) -> bytearray | None:
 
 def ints(values: list[Any]) -> bytearray | None:
     """Returns Python ints as int64; None if one of the values is not exactly an int, or too large."""
+
+def numbers_of_lists(lists: list[Any]) -> tuple[type, bytearray] | None:
+    """Returns the type of the numbers in lists or tuples, and all of them, one after the other.
+
+    Ints are int64, floats float64, bools one byte each. None where they are not exactly of one of these types,
+    where an int has more than 64 bits, and where there is no number at all.
+    """

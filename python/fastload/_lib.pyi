@@ -13,6 +13,7 @@ from fastload._collation import Rule as Rule
 from fastload._collation import flatten as flatten
 from fastload._collation import floats as floats
 from fastload._collation import ints as ints
+from fastload._collation import numbers_of_lists as numbers_of_lists
 from fastload._columns import Bytes as Bytes
 from fastload._columns import Column as Column
 from fastload._columns import Concat as Concat
@@ -118,6 +119,7 @@ __all__ = [
     "ints",
     "make_file",
     "memory_stats",
+    "numbers_of_lists",
     "own",
     "pack_bins",
     "park",

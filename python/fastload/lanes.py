@@ -24,7 +24,7 @@ from fastload.collate.pack_plan import pack_plan
 from fastload.collate.pad_collate import PadCollate
 from fastload.collate.parts import Plan
 from fastload.collate.plan import plan
-from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lower
+from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 from fastload.shared_state import reason_not_to_fork
@@ -125,6 +125,9 @@ def choose(loader: Any) -> Choice:
     """
     workers = loader.workers
     check_workers(workers)
+    if workers == "auto" and _is_short(loader):
+        why = "its epochs are over before native threads have begun"
+        return Choice("consumer", why, draws=False, here=why)
     lowered, refusal = _lowered(loader)
     batched = loader._auto_collation or _listed(loader, lowered)
     obstacles = [refusal] if refusal else []
@@ -138,9 +141,6 @@ def choose(loader: Any) -> Choice:
         further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
-    if obstacle is None and workers == "auto" and _is_short(loader, lowered):
-        here = "its epochs are over before native threads have begun"
-        return Choice("consumer", here, lowered=lowered, draws=False, here=here)
     if obstacle is None and workers in ("auto", "native"):
         collation = "default collation" if made is None else made.name
         why = f"every leaf of the dataset is a column, with {collation}"
@@ -176,14 +176,12 @@ def choose(loader: Any) -> Choice:
     return Choice("threads", f"{obstacle.why}, and {hindrance}", **rest, fallback=True)
 
 
-def _is_short(loader: Any, lowered: Lowered | None) -> bool:
-    """Returns whether a class that was read has cheap samples, and an epoch so few batches that no thread pays."""
-    if lowered is None or not isinstance(loader.num_workers, Auto):
-        return False
-    if not any(leaf.is_read for _, leaf in lowered.leaves) or not _is_cheap(loader, seam=False):
+def _is_short(loader: Any) -> bool:
+    """Returns whether cheap code makes the samples, and an epoch has so few batches that no thread pays."""
+    if not isinstance(loader.num_workers, Auto) or not has_own_code(loader.dataset):
         return False
     try:
-        return len(loader) <= _FEW_BATCHES
+        return len(loader) <= _FEW_BATCHES and _is_cheap(loader, seam=False)
     except TypeError:  # a sampler without a length
         return False
 

@@ -75,6 +75,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::floats, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::ints, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::numbers_of_lists, module)?)?;
     module.add_class::<tune::Window>()?;
     module.add_class::<tune::Tuner>()?;
     module.add_class::<watch::Watch>()?;

@@ -61,6 +61,9 @@ def soak(
                     first = first if number is None else number + 1
                 elif "finding" in said:
                     found = said["finding"]
+                    if "hung" in found:  # the stacks of its threads are on the way
+                        time.sleep(0.5)
+                        found = "\n".join([found, *errors])
                 elif "growth" in said:
                     row = said["growth"]
                     if (row["lane"], row["kind"]) not in growing:
@@ -257,7 +260,10 @@ def proof(arguments: argparse.Namespace) -> int:
         when = f"{report.found_after_s:5.0f} s" if report.findings else "-"
         right = re.search(bug.named, found) if bug else not report.findings
         wrong += not right
-        print(f"{name:27} {when:>7}  {'' if right else 'WRONG: '}{found[:300]}", flush=True)
+        print(
+            f"{name:27} {when:>7}  {'' if right else 'WRONG: '}{found[:300] if right else found}",
+            flush=True,
+        )
     print(
         f"{wrong} of them wrong" if wrong else "Each bug is found, and nothing where there is none."
     )

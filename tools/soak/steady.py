@@ -112,7 +112,8 @@ def lanes(folder: Path) -> dict[str, Lane]:
         "native": native(rows, 16, two),
         "native, padded": native(ragged, 16, two, collate_fn=fastload.PadCollate()),
         "native, files": native(columns.Npy(paths), 4, two),
-        "native, depth 1": native(columns.Npy(paths), 4, one, share=0.6),
+        # the consumer itself makes small batches that are late: here it has to wait
+        "native, depth 1": native(columns.Npy(paths), 40, one, share=0.6),
         "processes, AUTO": python(2, "process", auto=True, share=4),
         "processes, chosen": python(2, "process", share=4),
         "threads": python(2, "threads"),

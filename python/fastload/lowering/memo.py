@@ -6,6 +6,7 @@ is used only while that which it was made from is the same: a list holds the sam
 same numbers. Items that can change in themselves are looked at anew.
 """
 
+import operator
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,7 +24,7 @@ _LOOKED_AT = 10_000
 
 
 class _Kept(NamedTuple):
-    copy: Any
+    source: Any
     settings: Any
     made: Any
 
@@ -56,11 +57,7 @@ class Memo:
             make: Called if the list or the settings have changed.
             settings: What else the result depends on, compared by `==`.
         """
-        kept = self._recall(place := (use, id(items)), settings)
-        if kept is None or not _same(kept.copy, items):
-            kept = self._kept[place] = _Kept(list(items), settings, make())
-        made: _T = kept.made
-        return made
+        return self.of_values((use, id(items)), items, make, settings)
 
     def of_array(
         self,
@@ -78,13 +75,9 @@ class Memo:
             settings: What else the result depends on, compared by `==`.
         """
         memory = items.__array_interface__
+        place = use, memory["data"], memory["strides"]
         settings = memory["typestr"], memory["shape"], settings
-        kept = self._recall(place := (use, memory["data"], memory["strides"]), settings)
-        if kept is None or not np.array_equal(kept.copy, items):
-            copy = items.copy()
-            kept = self._kept[place] = _Kept(copy, settings, make(copy))
-        made: _T = kept.made
-        return made
+        return self._recall(place, items, np.array_equal, np.copy, make, settings)
 
     def of_objects(
         self, use: Hashable, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
@@ -97,11 +90,8 @@ class Memo:
             make: Called if they are others, or the settings have changed.
             settings: What else the result depends on, compared by `==`.
         """
-        kept = self._recall(place := (use, *map(id, things)), settings)
-        if kept is None:
-            kept = self._kept[place] = _Kept(things, settings, make())
-        made: _T = kept.made
-        return made
+        place = use, *map(id, things)
+        return self._recall(place, things, _identical, tuple, lambda _: make(), settings)
 
     def of_values(
         self, use: Hashable, values: list[Any], make: Callable[[], _T], settings: Any = None
@@ -116,11 +106,7 @@ class Memo:
             make: Called if the values or the settings have changed.
             settings: What else the result depends on, compared by `==`.
         """
-        kept = self._recall(use, settings)
-        if kept is None or not _same(kept.copy, values):
-            kept = self._kept[use] = _Kept(list(values), settings, make())
-        made: _T = kept.made
-        return made
+        return self._recall(use, values, _same, list, lambda _: make(), settings)
 
     def of_bytes(
         self,
@@ -137,22 +123,35 @@ class Memo:
             make: Called if the bytes or the settings have changed.
             settings: What else the result depends on, compared by `==`.
         """
-        kept = self._recall(use, settings)
-        if kept is None or not np.array_equal(kept.copy, contents):
-            kept = self._kept[use] = _Kept(contents, settings, make())
-        made: _T = kept.made
-        return made
+        return self._recall(use, contents, np.array_equal, np.asarray, lambda _: make(), settings)
 
-    def _recall(self, place: Hashable, settings: Any) -> _Kept | None:
-        """Returns what is kept at a place for these settings, and keeps it at the next sweep."""
+    def _recall(
+        self,
+        place: Hashable,
+        source: Any,
+        is_same: Callable[[Any, Any], bool],
+        copy: Callable[[Any], Any],
+        make: Callable[[Any], _T],
+        settings: Any,
+    ) -> _T:
+        """Returns what was made for a place if source and settings are the same, else makes it of a copy."""
         self._used.add(place)
         kept = self._kept.get(place)
-        return kept if kept is not None and kept.settings == settings else None
+        if kept is None or kept.settings != settings or not is_same(kept.source, source):
+            own = copy(source)
+            kept = self._kept[place] = _Kept(own, settings, make(own))
+        made: _T = kept.made
+        return made
 
     def sweep(self) -> None:
         """Forgets what was not asked for since the last sweep."""
         self._kept = {place: kept for place, kept in self._kept.items() if place in self._used}
         self._used = set()
+
+
+def _identical(kept: tuple[Any, ...], things: tuple[Any, ...]) -> bool:
+    """Returns whether two tuples hold the same objects."""
+    return all(map(operator.is_, kept, things))
 
 
 def _same(kept: list[Any], items: list[Any]) -> bool:

@@ -14,7 +14,7 @@ from fastload.dataset import Dataset
 from fastload.lowering.leaf import Leaf, rebuild
 from fastload.lowering.registry import NotNative, name
 
-__all__ = ["structure"]
+__all__ = ["declares", "structure"]
 
 # What decides the samples of a dataset; a subclass may add anything else.
 _DECISIVE = ("__getitem__", "__getitems__", "__len__")
@@ -32,7 +32,7 @@ def structure(dataset: Any) -> Any:
     """
     kind = type(dataset)
     base = _describing(kind)
-    if base is None or vars(base).get("__fastload__", base) is None:
+    if base is None or not declares(kind):
         return None
     nearer = kind.__mro__[: kind.__mro__.index(base)]
     if own := [each for each in _DECISIVE if any(each in vars(one) for one in nearer)]:
@@ -44,6 +44,12 @@ def structure(dataset: Any) -> Any:
     if issubclass(base, Column):
         return _leaves(dataset if dataset._parts is None else dataset._parts)
     return _leaves(dataset._structure)
+
+
+def declares(kind: type) -> bool:
+    """Returns whether a class says itself what columns its samples are."""
+    base = _describing(kind)
+    return base is not None and vars(base).get("__fastload__", base) is not None
 
 
 def _describing(kind: type) -> type | None:

@@ -5,11 +5,13 @@ Owns the order in which a dataset is asked what it is: columns first, then the t
 
 from typing import Any
 
+from torch.utils.data import ConcatDataset, IterableDataset, Subset
+
 from fastload.lowering import own, registry
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import NotNative
 
-__all__ = ["structure"]
+__all__ = ["has_own_code", "structure"]
 
 
 def structure(dataset: Any, memo: Memo) -> Any:
@@ -26,6 +28,21 @@ def structure(dataset: Any, memo: Memo) -> Any:
         msg = "the dataset has a __getitems__ of its own"
         raise NotNative(msg, "remove it")
     return columns if entry is None else entry.lower(dataset, memo)
+
+
+def has_own_code(dataset: Any) -> bool:
+    """Returns whether only the code of a class that no library has tells what samples of a map-style dataset are."""
+    kind = type(dataset)
+    if kind is Subset:
+        return has_own_code(dataset.dataset)
+    if kind is ConcatDataset:
+        return any(map(has_own_code, dataset.datasets))
+    if isinstance(dataset, IterableDataset) or own.declares(kind):
+        return False
+    try:
+        return registry.find("dataset", dataset) is None
+    except NotNative:  # the library's methods were replaced
+        return True
 
 
 def _has_own_batches(dataset: Any) -> bool:

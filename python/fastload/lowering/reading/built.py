@@ -150,9 +150,7 @@ class Builder:
 
     def _sequences(self, values: list[Any], kind: type) -> Any:
         lengths = set(map(len, values))
-        inner = {type(part) for each in values for part in each}
-        if kind is list and len(inner) == 1 and inner <= NUMBERS.keys():
-            numbers = self.stored.array(values, NUMBERS[inner.pop()], is_torch=False)
+        if kind is list and (numbers := self.stored.lists(values)) is not None:
             return self._of_list(numbers, "list")
         if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= _MOST_PLACES:
             msg = f"{name(kind)}s of several lengths, none or many places"

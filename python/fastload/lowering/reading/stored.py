@@ -30,6 +30,7 @@ _TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.conc
 """As they were imported: somebody may put other functions in their places."""
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 """Python's numbers, with the dtypes that have their values."""
+_TORCHS = {np.int64: torch.int64, np.float64: torch.float64, np.bool_: torch.bool}
 
 
 class Stored:
@@ -69,17 +70,51 @@ class Stored:
             raise NotNative(msg)
         if kinds <= NUMBERS.keys():
             return over(self.values(objects, make, dtype, is_torch=is_torch), is_ours=True)
-        flat = list(itertools.chain.from_iterable(objects))
-        if is_torch and isinstance(dtype, torch.dtype) and dtype.is_floating_point:
-            flat = _floats(flat)
         lengths = list(map(len, objects))
         if min(lengths) == 0 and dtype is None:
             msg = "an empty list has no numbers that tell its type"
             raise NotNative(msg)
-        array = self.values(flat, make, dtype, is_torch=is_torch)
-        if min(lengths) == max(lengths) > 0:
-            return over(array.reshape(len(objects), lengths[0]), owner=array, is_ours=True)
-        return Ragged(array, lengths)
+        array = self._flat(objects, dtype, is_torch=is_torch)
+        if array is None:
+            flat = list(itertools.chain.from_iterable(objects))
+            if is_torch and isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+                flat = _floats(flat)
+            array = self.values(flat, make, dtype, is_torch=is_torch)
+        return _parted(array, lengths)
+
+    def lists(self, lists: list[Any]) -> Rows | Ragged | None:
+        """Returns lists of Python numbers as arrays of the type that has their values; None of anything else."""
+        array = self._flat(lists, None, is_torch=False)
+        return None if array is None else _parted(array, list(map(len, lists)))
+
+    def _flat(self, lists: list[Any], dtype: Any, *, is_torch: bool) -> Any:
+        """Returns the numbers in lists as one array or tensor; None where they have to be looked at one by one.
+
+        They are as torch and NumPy make them where `dtype` holds their values, or is one of torch's for floats.
+        """
+        found = _lib.numbers_of_lists(lists)
+        if found is None:
+            return None
+        kind, contents = found
+        own = NUMBERS[kind]
+        if is_torch:
+            by_default = torch.get_default_dtype() if kind is float else _TORCHS[own]
+            made = dtype or by_default
+            fits = made is _TORCHS[own] or (kind is float and made is torch.float32)
+        else:
+            made = own
+            fits = dtype is None or np.dtype(dtype) == own
+        if not fits:
+            return None
+        settings = kind, str(made), is_torch
+
+        def array() -> Any:
+            numbers = np.frombuffer(contents, own)
+            return torch.from_numpy(numbers).to(made) if is_torch else numbers
+
+        return self.memo.of_bytes(
+            self.place("numbers"), np.frombuffer(contents, np.uint8), array, settings
+        )
 
     def stacked(self, arrays: list[Any]) -> Rows | Ragged:
         """Returns arrays, one for each sample, as the rows of one.
@@ -107,11 +142,7 @@ class Stored:
         place = self.place("stacked")
         settings = str(joined.dtype), tuple(joined.shape)
         kept = self.memo.of_bytes(place, _bytes(joined), lambda: joined, settings)
-        if min(lengths) == max(lengths) > 0:
-            return over(
-                kept.reshape(len(arrays), lengths[0], *kept.shape[1:]), owner=kept, is_ours=True
-            )
-        return Ragged(kept, lengths)
+        return _parted(kept, lengths)
 
     def values(
         self,
@@ -230,6 +261,14 @@ class Stored:
         place: Any = "rows", memory[:-1], settings  # the column keeps the memory: no other is there
         native = self.memo.of_objects(place, (), lambda: _lib.Rows(*memory, *settings))
         return _lib.Rows(*memory, *settings) if native.moved() else native
+
+
+def _parted(array: Any, lengths: list[int]) -> Rows | Ragged:
+    """Returns the parts of an array, one for each sample, as rows where they are of one length."""
+    if min(lengths) == max(lengths) > 0:
+        rows = array.reshape(len(lengths), lengths[0], *array.shape[1:])
+        return over(rows, owner=array, is_ours=True)
+    return Ragged(array, lengths)
 
 
 def _floats(numbers: list[Any]) -> list[Any]:

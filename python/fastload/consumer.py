@@ -21,7 +21,6 @@ from fastload import keyed
 from fastload.cheap import is_cheap
 from fastload.keyed import Key, Keys
 from fastload.pictures import waited
-from fastload.sampler import is_private
 
 __all__ = ["ConsumerIter", "Maker"]
 
@@ -153,11 +152,7 @@ class ConsumerIter(_BaseDataLoaderIter):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         super()._reset(loader, first_iter)
         # an order whose draws have no effect outside is asked for one batch at a time
-        self._is_private = self._dataset_kind == _DatasetKind.Iterable or (
-            is_private(self._index_sampler, batched=self._auto_collation)
-        )
-        if self._keys is not None:
-            self._keys.begin(self._index_sampler)
+        self._is_private = self._keys is None or self._keys.begin(self._index_sampler)
         self._ahead = 1 if self._is_private else self._most_ahead
         if not first_iter and not self._draws and not is_cheap(self._dataset):
             self._draws = True  # the dataset was changed between two epochs of persistent workers

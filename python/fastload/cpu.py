@@ -13,7 +13,10 @@ from fastload.ranks import ranks_on_host
 
 def cpu_budget(ranks: Callable[[], int] = ranks_on_host) -> int:
     """Returns how many workers can compute at once without queueing; at least 1."""
-    return share(affinity(), cgroup.cpuset() or os.cpu_count(), cgroup.cpu_quota(), ranks())
+    on_host = ranks()
+    # what there is besides this process's own processors matters only where ranks divide it
+    present = cgroup.cpuset() or os.cpu_count() if on_host > 1 else None
+    return share(affinity(), present, cgroup.cpu_quota(), on_host)
 
 
 def affinity() -> int:

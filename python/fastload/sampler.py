@@ -102,17 +102,6 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
     return getattr(type(index_sampler), "__iter__", None) is not PlannedBatchSampler.__iter__
 
 
-def is_private(index_sampler: Any, *, batched: bool) -> bool:
-    """Returns whether nobody can tell when indices are taken from a sampler, after the first ones.
-
-    Args:
-        index_sampler: What a loader iterates.
-        batched: Whether it gives lists of indices.
-    """
-    order = recognise(index_sampler, batched=batched)
-    return order.is_private if order is not None else not may_repeat(index_sampler, order)
-
-
 def picks_batches(sampler: Any) -> bool:
     """Returns whether a sampler is torch's own `BatchSampler`, which yields lists of indices."""
     return type(sampler) is BatchSampler and _untouched(BatchSampler)

@@ -37,6 +37,7 @@ class Arrival:
         seq: What it is about.
         size: Its bytes.
         cost: What it took its worker.
+        changed: Which attributes of the dataset have changed while the worker made its first batch.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Arrival:
         self._copying: _lib.Copying | None = None
         self._letter: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, self.cost = self._letter.load()
+        self.seq, self.cost, self.changed = self._letter.load()
         self.size = sum(part.nbytes for part in parts) + len(payload)
         if allocate is not None and parts:
             self._copy(parts, allocate)

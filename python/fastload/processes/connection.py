@@ -18,6 +18,7 @@ from torch.utils.data import get_worker_info
 from fastload import _lib, keyed
 from fastload.cost import Watch
 from fastload.processes import culprit
+from fastload.processes.changes import Attributes
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
 
@@ -50,6 +51,8 @@ class Connection:
         self._followed: _lib.Followed | None = None
         self._is_last = False
         self._watch = Watch()
+        self._has_begun = False
+        self._attributes: Attributes | None = None
 
     def get(self, timeout: float) -> Any:
         """Waits for a task, as a queue does.
@@ -69,6 +72,8 @@ class Connection:
             self._is_last = True
         if not isinstance(task, tuple):
             return task
+        if not self._has_begun and (info := get_worker_info()) is not None:
+            self._has_begun, self._attributes = True, Attributes(info.dataset)
         seq, indices, key = task
         self._in_hand, self._followed = indices, None
         if self._auto_collation and not _takes_lists():
@@ -87,7 +92,8 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_return and (found := _ONLY_HERE.search(data.exc_msg)):
                 data.why_return = found[0]  # type: ignore[attr-defined]
-        head = seq, self._watch.lap()
+        changed, self._attributes = self._attributes and self._attributes.changed(), None
+        head = seq, self._watch.lap(), changed or ""
         pickler = WholePickler if self._may_return else None
         try:
             small = dumps_small(head, data)

@@ -33,6 +33,7 @@ from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context
 from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
+from fastload.threads.notice import Told
 
 __all__ = ["ProcessIter"]
 
@@ -261,11 +262,24 @@ class ProcessIter(Paced):
             if self._evidence is not None and isinstance(arrival.seq, int):
                 self._evidence.made(arrival.cost)
             self._pace.weighed(arrival.size)
+            if arrival.changed:
+                self._tell_of_changes(arrival.changed)
             tasks.in_hand.pop(arrival.seq, None)
             if not self._admission.came(arrival.seq, arrival.size):
                 arrival.size = 0
         self._events.append((place, arrival))
         return True
+
+    def _tell_of_changes(self, names: str) -> None:
+        """Logs, once for a loader, that samples change attributes of the dataset."""
+        loader = self._loader()
+        if loader is not None and Told.of(loader).first("attributes"):
+            _log.warning(
+                "samples of %s change its attributes %s: each worker process changes a copy of its own, "
+                "which no other process sees",
+                type(loader.dataset).__qualname__,
+                names,
+            )
 
     def _opened(self, place: int, arrival: Arrival) -> tuple[Any, Any]:
         """Returns a result; of a batch, the arrival."""

@@ -11,18 +11,25 @@ ready, and finds out through the public `timeout=` argument (a millisecond: a ba
 there raises). "loader, cores" is the processor time that the loading took per second: 1.0 is a
 core. The faster loader thus delivers more batches to be taken; it is not given less to do. Rounds
 are interleaved, and each loss is against the undisturbed window of its own round.
+
+Then a class of pictures that is not recognised, through one worker process each, at equal rates: of
+either loader no more than 150 samples are taken in a second, which both can deliver.
 """
 
 import functools
+import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 import torchvision
 from _contest import Bench, Figures, interleave, median
+from _picture_classes import CLASSES, write
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
@@ -32,6 +39,8 @@ from demo.photographs import photographs
 
 STEPS, LOADED, CORES, LOSS = "steps/s", "samples/s loaded", "loader, cores", "loss, %"
 ALONE, NATIVE, PROCESS = "nothing", "fastload, 1 native thread", "torch, 1 worker process"
+WAITING = "fastload, 1 worker process"
+RATE_PER_S = 150
 BATCH_SIZE = 8
 WINDOW_S, WARM_UP_S, DRAIN_EVERY_S = 2.0, 0.4, 0.01
 
@@ -70,12 +79,25 @@ class Nothing:
 class Busy:
     """A loader without end, whose batches are taken as soon as they are there.
 
+    Args:
+        kind: The loader's class.
+        dataset: The dataset.
+        most_per_s: No more samples are taken in a second; None without a limit.
+
     Attributes:
         samples: How many have been taken.
     """
 
-    def __init__(self, kind: Callable[..., DataLoader], dataset: Dataset) -> None:
+    def __init__(
+        self,
+        kind: Callable[..., DataLoader],
+        dataset: Dataset,
+        *,
+        most_per_s: float | None = None,
+    ) -> None:
         self.samples = 0
+        self._most_per_s = math.inf if most_per_s is None else most_per_s
+        self._began_s = math.inf
         endless = RandomSampler(dataset, replacement=True, num_samples=1_000_000)
         loader = kind(
             dataset,
@@ -88,10 +110,13 @@ class Busy:
         self._batches: Iterator[Any] | None = iter(loader)
         while self.samples == 0:
             self.drain()
+        self.samples, self._began_s = 0, time.perf_counter()
 
     def drain(self) -> None:
-        """Takes all batches that are ready."""
-        while True:
+        """Takes the batches that are ready."""
+        elapsed_s = max(0.0, time.perf_counter() - self._began_s)
+        most = self._most_per_s * elapsed_s if elapsed_s else math.inf
+        while self.samples < most:
             try:
                 _, labels = next(self._batches)
             except RuntimeError as error:
@@ -200,6 +225,23 @@ def main() -> None:
             median(figures, NATIVE, LOSS) - median(figures, PROCESS, LOSS),
             2.0,
         )
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
+        pictures = CLASSES["subclassed folder"](Path(folder))
+        loaders = {
+            ALONE: Nothing,
+            **{
+                who: functools.partial(Busy, kind, pictures, most_per_s=RATE_PER_S)
+                for who, kind in ((WAITING, fastload.Loader), (PROCESS, DataLoader))
+            },
+        }
+        for model in (small_operations, resnet18):
+            figures = beside(bench, model, loaders, f"{RATE_PER_S} pictures a second")
+            bench.claim(
+                f"{named(model)}, equal rates: loss beside fastload - loss beside torch's worker, points",
+                median(figures, WAITING, LOSS) - median(figures, PROCESS, LOSS),
+                2.0,
+            )
     bench.close()
 
 

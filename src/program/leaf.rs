@@ -307,6 +307,11 @@ impl Leaf {
         }
     }
 
+    /// Returns true if samples are images, decoded from files.
+    pub fn is_image(&self) -> bool {
+        self.any(&|leaf| matches!(leaf, Leaf::Image(_)))
+    }
+
     /// Whether samples depend on the key of their draws.
     pub fn is_random(&self) -> bool {
         self.any(&|leaf| matches!(leaf, Leaf::Image(image) if image.pipeline().is_random()))

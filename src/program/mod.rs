@@ -161,6 +161,11 @@ impl Program {
         &self.leaves
     }
 
+    /// Returns true if a leaf is an image, whose file Python may be asked to decode.
+    pub fn has_images(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.is_image())
+    }
+
     /// Whether samples depend on the seed.
     pub fn is_random(&self) -> bool {
         self.leaves.iter().any(|leaf| leaf.is_random())

@@ -192,7 +192,7 @@ impl Stream {
         let ready = match core.take(Duration::ZERO) {
             Taken::Ready(ready) => ready,
             Taken::Exhausted => return Err(PyStopIteration::new_err(())),
-            Taken::Waiting => match wait::batch(py, &self.core, self.desk.as_ref(), timeout_s)? {
+            Taken::Waiting => match wait::batch(py, &self.core, self.requests(), timeout_s)? {
                 Some(ready) => ready,
                 None => return Err(PyStopIteration::new_err(())),
             },
@@ -292,6 +292,12 @@ impl Stream {
     /// The engine's stream; an error in a forked child, where its threads do not exist.
     fn core(&self) -> crate::Result<&Core> {
         self.core.get().ok_or(Error::Inherited)
+    }
+
+    /// The files that Python is asked to decode; None of a program without images, which asks for none.
+    fn requests(&self) -> Option<&Desk> {
+        let has_images = self.program.get().core.has_images();
+        self.desk.as_ref().filter(|_| has_images)
     }
 
     /// The counters of now.

@@ -17,7 +17,7 @@ from _contest import Bench, interleave, median
 from torch.utils.data import Dataset
 
 import fastload
-from fastload import keyed
+from fastload.draws import keyed
 
 KEYING, NEXT = "µs of processor time", "µs of processor time for one next"
 CALLS = 640

@@ -30,9 +30,10 @@ from torch.utils.data import DataLoader
 from transformers import DataCollatorWithPadding, PreTrainedTokenizerFast
 
 import fastload
-from fastload import PadCollate, _lib, lanes, sampler
-from fastload.ahead import ahead
+from fastload import PadCollate, _lib, lanes
 from fastload.columns import Arrow, Ragged
+from fastload.draws import sampler
+from fastload.iterators.ahead import ahead
 
 LISTS, MEAN, LONGEST, BATCH_SIZE = 200_000, 50, 2048, 32
 WORKERS = (0, 1, 2, 4)

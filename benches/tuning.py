@@ -26,7 +26,7 @@ import fastload
 from demo.loaders import photograph_dataset
 from demo.meter import tree_cpu_s
 from demo.photographs import photographs
-from fastload.auto import Auto
+from fastload.machine.auto import Auto
 
 CORES = "cores"
 AUTO, DEFAULTS = "AUTO, tuned", "AUTO, tune=False"

@@ -13,7 +13,8 @@ import resource, sys, threading
 import numpy as np, torch
 import fastload
 from fastload.columns import *
-from fastload import _lib, foreign
+from fastload import _lib
+from fastload.images import foreign
 foreign.decoder = lambda: None
 
 def limit(room):

@@ -11,7 +11,8 @@ import PIL.Image
 import torch
 import torchvision.io
 
-from fastload import _lib, pillow
+from fastload import _lib
+from fastload.machine import pillow
 
 
 def read(encoded, mode="RGB", ops=()):

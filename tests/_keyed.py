@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 
 import fastload
 from fastload import _lib
-from fastload.auto import Auto
+from fastload.machine.auto import Auto
 
 from ._compare import assert_same
 from ._threads import globals_now, seed_all

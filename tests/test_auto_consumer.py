@@ -10,9 +10,9 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 
 import fastload
 from fastload import lanes
-from fastload.auto import Auto
-from fastload.consumer import ConsumerIter
-from fastload.learned import record_of
+from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.learned import record_of
+from fastload.machine.auto import Auto
 from fastload.processes.iterator import ProcessIter
 
 from ._compare import assert_same

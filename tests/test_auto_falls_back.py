@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 import fastload
-from fastload.consumer import ConsumerIter
+from fastload.iterators.consumer import ConsumerIter
 
 from ._compare import assert_same
 from ._keyed import Noisy, auto, loaded

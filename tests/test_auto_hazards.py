@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from fastload.shared_state import reason_not_to_fork
+from fastload.processes.shared_state import reason_not_to_fork
 
 
 class Held:

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import fastload
-from fastload import borrowed
 from fastload.columns import Rows
+from fastload.memory import borrowed
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
 

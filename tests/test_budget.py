@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import IterableDataset
 
 import fastload
-from fastload import auto, budget, cgroup, cpu
-from fastload.ranks import ranks_on_host
+from fastload.machine import auto, budget, cgroup, cpu
+from fastload.machine.ranks import ranks_on_host
 
 GIB = 1024**3
 
@@ -161,7 +161,7 @@ def test_the_process_group_of_torch_is_asked():
         from torch.testing._internal.distributed.fake_pg import FakeStore
         torch.accelerator.device_count = lambda: exit("an accelerator was counted")
         import fastload
-        from fastload.ranks import ranks_on_host
+        from fastload.machine.ranks import ranks_on_host
         assert ranks_on_host({}, lambda: exit("counted for one rank")) == 1
         distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
         assert ranks_on_host({}, lambda: 8) == 4

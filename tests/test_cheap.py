@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
-from fastload.cheap import is_cheap
+from fastload.lowering.cheap import is_cheap
 
 values = Dataset()  # a global of the name of an attribute
 

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 
-from fastload.cost import Cost, Watch
+from fastload.iterators.cost import Cost, Watch
 
 from ._held import descriptors
 

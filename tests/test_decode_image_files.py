@@ -11,7 +11,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import fastload
-from fastload import torchvision_io
+from fastload.images import torchvision_io
 from fastload.lanes import choose
 
 from ._compare import SIZES, assert_same, assert_same_outcomes, outcomes

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastload.cost import Cost
-from fastload.evidence import Evidence
+from fastload.iterators.cost import Cost
+from fastload.iterators.evidence import Evidence
 
 
 def windows(evidence, number, *, made_s, waited_s, queued_s=0.0):

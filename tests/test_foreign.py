@@ -12,8 +12,10 @@ from torch.utils.data import DataLoader
 from torchvision import transforms as v1
 
 import fastload
-from fastload import _lib, foreign, pillow, transforms
+from fastload import _lib, transforms
 from fastload.columns import Image, Rows
+from fastload.images import foreign
+from fastload.machine import pillow
 
 from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes
 from ._foreign import KINDS, Plain, dataset, write

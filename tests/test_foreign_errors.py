@@ -12,7 +12,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import fastload
-from fastload import pillow
+from fastload.machine import pillow
 
 from ._compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
 from ._foreign import HEIGHT, KINDS, WIDTH, Plain, assert_no_threads, dataset, pixels, write

@@ -14,7 +14,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import fastload
-from fastload import pillow
+from fastload.machine import pillow
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
 from ._foreign import THREAD, Plain, assert_no_threads, dataset, threads, write

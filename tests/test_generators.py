@@ -11,8 +11,8 @@ import pytest
 import torch
 from scipy import stats
 
-from fastload import keyed
-from fastload.generators import Generators
+from fastload.draws import keyed
+from fastload.draws.generators import Generators
 
 from ._compare import assert_same
 from ._threads import globals_now, seed_all

@@ -260,15 +260,16 @@ def test_lists_nest_in_the_datasets_of_torch():
 
 
 def test_lists_that_cannot_be_are_refused():
-    from fastload import _arrays, _lib
+    from fastload import _lib
+    from fastload.memory import layout
 
     def rows(*numbers):
-        return _lib.Rows(*_arrays.of_array(np.array(numbers)))
+        return _lib.Rows(*layout.of_array(np.array(numbers)))
 
     with pytest.raises(ValueError, match=r"2..9 of 3 values"):
         _lib.Lists(rows(1, 2, 3), rows(0, 2, 9))
     with pytest.raises(ValueError, match="cannot be read"):
-        _lib.Lists(rows(1, 2, 3), _lib.Rows(*_arrays.of_array(np.zeros(0, np.int64))))
+        _lib.Lists(rows(1, 2, 3), _lib.Rows(*layout.of_array(np.zeros(0, np.int64))))
     image = _lib.Image(["a.png"], "RGB", [], ("bytes", "hwc"))
     with pytest.raises(ValueError, match="an item of a list"):
         _lib.Lists(image, rows(0, 1))

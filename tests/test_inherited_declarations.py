@@ -172,7 +172,7 @@ def test_a_hook_on_all_modules_is_obeyed():
     data = datasets.FakeData(2, (3, 8, 8), transform=transforms.Normalize(0, 1))
     hook = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
     try:
-        from fastload.lowering import registry
+        from fastload import registry
 
         with pytest.raises(registry.NotNative, match="forward hook"):
             registry.find("transform", data.transform)

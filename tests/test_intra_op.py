@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from fastload.intra_op import one_thread
+from fastload.machine.intra_op import one_thread
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastload import foreign
 from fastload.columns import Image
+from fastload.images import foreign
 
 from ._encoded import by_pillow, by_torchvision, outcome, read
 

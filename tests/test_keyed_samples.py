@@ -16,7 +16,8 @@ from torch.utils.data import (
 from torchvision import transforms as v1
 from torchvision.datasets import ImageFolder
 
-from fastload import _lib, keyed
+from fastload import _lib
+from fastload.draws import keyed
 from fastload.threads.streams import Streams
 
 from ._compare import MANY_WORKERS, assert_same

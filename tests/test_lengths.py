@@ -174,7 +174,7 @@ def recordings(folder):
 def test_recordings_are_as_long_as_their_frames(tmp_path):
     audio = recordings(tmp_path)
     frames = [size + 1 for size in SIZES]
-    assert Dataset({"wave": audio}).lengths("wave").tolist() == frames
+    assert lengths(Dataset({"wave": audio}), "wave").tolist() == frames
     assert lengths(audio, dim=0).tolist() == [2] * 5
     loader = fastload.Loader(audio, max_tokens=16, num_workers=1)
     padded = [batch.shape for batch in loader]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fastload import Loader, _arrays, _lib
+from fastload import Loader, _lib
 from fastload.lowering import lower
+from fastload.memory import layout
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
 from ._reading import Held
@@ -16,7 +17,7 @@ BYTES = np.random.default_rng(0).integers(0, 256, (9, 5, 4), np.uint8)
 
 
 def rows(array, dtype, table):
-    return _lib.Rows(*_arrays.of_array(array), dtype, table.tobytes())
+    return _lib.Rows(*layout.of_array(array), dtype, table.tobytes())
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])

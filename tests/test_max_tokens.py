@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import fastload
 from fastload import (
     BucketBatchSampler,
     Dataset,
@@ -41,13 +42,13 @@ def test_lengths_come_from_offsets_and_headers(tmp_path):
         (Dataset(tokens()), None),
         (Dataset((files, tokens())), 0),
     ]:
-        lengths = made.lengths(field)
+        lengths = fastload.lengths(made, field)
         assert lengths.dtype is torch.int64
         assert lengths.tolist() == LENGTHS
 
 
 def test_a_field_of_single_whole_numbers_says_the_lengths():
-    assert dataset().lengths("y").tolist() == list(range(10))
+    assert fastload.lengths(dataset(), "y").tolist() == list(range(10))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_field_of_single_whole_numbers_says_the_lengths():
 )
 def test_fields_without_lengths(field, error):
     with pytest.raises(error, match="field"):
-        dataset().lengths(field)
+        fastload.lengths(dataset(), field)
 
 
 @pytest.mark.parametrize("shuffle", [None, True])

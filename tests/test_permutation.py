@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.utils.data import RandomSampler
 
-from fastload import _lib, permutation, sampler
+from fastload import _lib
+from fastload.draws import permutation, sampler
 
 SIZES = [1, 2, 3, 623, 624, 625, 4095, 4096, 4097, 20_000, 100_003]
 SEEDS = [0, 1, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1]

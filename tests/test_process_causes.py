@@ -34,6 +34,6 @@ def test_likely_causes(code: int | None, words: str):
 
 def test_memory_that_ran_out(monkeypatch: pytest.MonkeyPatch):
     failures = Failures()
-    monkeypatch.setattr("fastload.cgroup.memory_kills", lambda: failures._kills + 2)
+    monkeypatch.setattr("fastload.machine.cgroup.memory_kills", lambda: failures._kills + 2)
     words = failures.sentence([(0, Process(-signal.SIGKILL), {})])
     assert "had nothing in hand; its control group ran out of memory (2 killed" in words

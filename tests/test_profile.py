@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 import fastload
 from fastload import AUTO, Profile
-from fastload.auto import Auto
+from fastload.machine.auto import Auto
 from fastload.tune.fingerprint import Data, Machine
 
 from ._compare import MANY_WORKERS, Plain

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import fastload
-from fastload import _arrays, _lib
+from fastload import _lib
 from fastload.columns import Ragged, Rows
+from fastload.memory import layout
 
 from ._compare import MANY_WORKERS, SIZES, assert_same, mapped, outcomes
 
@@ -69,7 +70,7 @@ def test_unequal_lengths_are_an_error_in_the_place_of_their_batch():
 
 
 def rows(array, cast=None):
-    return _lib.Rows(*_arrays.of_array(np.ascontiguousarray(array)), cast)
+    return _lib.Rows(*layout.of_array(np.ascontiguousarray(array)), cast)
 
 
 def loaded(column, form, indices, *, batched=True):

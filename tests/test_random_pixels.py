@@ -11,7 +11,8 @@ from torchvision import transforms
 from torchvision.transforms import InterpolationMode, _functional_tensor
 from torchvision.transforms.v2.functional import _misc
 
-from fastload import _lib, blur
+from fastload import _lib
+from fastload.images import blur
 
 from ._plans import FLOATS, carry_out, column, photograph, sample
 

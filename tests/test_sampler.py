@@ -17,7 +17,7 @@ from torch.utils.data import (
 
 from fastload import Dataset, Loader
 from fastload.columns import Rows
-from fastload.sampler import recognise
+from fastload.draws.sampler import recognise
 
 
 def flat(order):

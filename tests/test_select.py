@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
-from fastload import _arrays, _lib
+from fastload import _lib
+from fastload.memory import layout
 
 from ._compare import DEPTH, THREADS, assert_same
 
 
 def rows(array):
-    return _lib.Rows(*_arrays.of_array(np.asarray(array)))
+    return _lib.Rows(*layout.of_array(np.asarray(array)))
 
 
 def stream(program, **changes):

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import fastload
-from fastload import cgroup
 from fastload.columns import Rows
-from fastload.cpu import cpu_budget
+from fastload.machine import cgroup
+from fastload.machine.cpu import cpu_budget
 from fastload.tune import machine, online, start
 
 from .test_budget import machine as fake
@@ -101,10 +101,10 @@ def test_the_bottleneck_is_known_without_a_tuner():
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ranks_share_the_cores(monkeypatch, ranks):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
-    monkeypatch.setattr("fastload.cpu.affinity", lambda: 8)
-    monkeypatch.setattr("fastload.cpu.os.cpu_count", lambda: 8)
-    monkeypatch.setattr("fastload.cpu.cgroup.cpuset", lambda: None)
-    monkeypatch.setattr("fastload.cpu.cgroup.cpu_quota", lambda: None)
+    monkeypatch.setattr("fastload.machine.cpu.affinity", lambda: 8)
+    monkeypatch.setattr("fastload.machine.cpu.os.cpu_count", lambda: 8)
+    monkeypatch.setattr("fastload.machine.cpu.cgroup.cpuset", lambda: None)
+    monkeypatch.setattr("fastload.machine.cpu.cgroup.cpu_quota", lambda: None)
     cores = cpu_budget()
     assert start.most_workers(1, cores, whole_batches=False) == 4 * 8 // ranks
     assert start.most_workers(1, cores, whole_batches=True) == 16 * 8 // ranks
@@ -113,7 +113,7 @@ def test_ranks_share_the_cores(monkeypatch, ranks):
 def test_a_rank_is_told_its_share():
     """The whole way, in a process that is one of four ranks on this host."""
     code = (
-        "import torch, fastload; from fastload.columns import Rows; from fastload.cpu import cpu_budget;"
+        "import torch, fastload; from fastload.columns import Rows; from fastload.machine.cpu import cpu_budget;"
         "ours = fastload.Loader(Rows(torch.arange(64))); list(ours);"
         "assert ours.num_workers == cpu_budget() == ours.tuner.workers, ours.num_workers;"
         "print(ours.num_workers)"

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from fastload import _arrays, _lib
+from fastload import _lib
+from fastload.memory import layout
 
 WORDS = ["a", "", "grün", "日本", "🙂 end", "a"]
 Pair = namedtuple("Pair", "text number")
 
 
 def rows(array):
-    return _lib.Rows(*_arrays.of_array(np.asarray(array)))
+    return _lib.Rows(*layout.of_array(np.asarray(array)))
 
 
 def text(words, width=np.int64):

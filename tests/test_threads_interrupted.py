@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.random import initial_seed, manual_seed
 
-from fastload.swap import Swap
+from fastload.pictures.swap import Swap
 from fastload.threads import numpy_streams, random_streams, routes
 
 from ._compare import MANY_WORKERS

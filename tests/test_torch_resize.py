@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional
 
-from fastload import _arrays, _lib, kernels
+from fastload import _lib
+from fastload.images import kernels
+from fastload.memory import layout
 
 MODES = {
     ("torch", "nearest"): (InterpolationMode.NEAREST, True),
@@ -41,7 +43,7 @@ def noise(height, width, channels=3, seed=0):
 def native(image, *ops):
     """Runs operations on a `(C, H, W)` tensor."""
     pixels = image.permute(1, 2, 0).contiguous()[None]
-    rows = _lib.Rows(*_arrays.of_tensor(pixels))
+    rows = _lib.Rows(*layout.of_tensor(pixels))
     column = _lib.Image(rows, "RGB", list(ops), ("bytes", "chw"))
     return _lib.Program([column], 0).sample(0)
 
@@ -136,7 +138,7 @@ def test_unknown_interpolations_are_refused(kernel):
 
 def test_without_vectors_only_nearest_is_torchs():
     program = (
-        "from fastload.kernels import torch_kernel, torch_luma\n"
+        "from fastload.images.kernels import torch_kernel, torch_luma\n"
         "names = 'nearest', 'nearest-exact', 'bilinear', 'bicubic', 'lanczos'\n"
         "assert [n for n in names if torch_kernel(n)] == ['nearest']\n"
         "assert torch_luma(2) is None\n"

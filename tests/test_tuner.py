@@ -9,8 +9,8 @@ import torch
 
 import fastload
 from fastload import AUTO, _lib, tune
-from fastload.auto import Auto
 from fastload.columns import Rows
+from fastload.machine.auto import Auto
 from fastload.tune import machine, online
 
 from ._compare import MANY_WORKERS

@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 
 import fastload
 from fastload import _lib
-from fastload.cost import Cost, Watch
+from fastload.iterators.cost import Cost, Watch
 from fastload.tune import online
 from fastload.tune.pace import Pace, batch_bytes
 

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 import fastload.loader  # noqa: F401 (it fills the registry)
-from fastload.lowering import registry
+from fastload import registry
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "lowering.md"
 

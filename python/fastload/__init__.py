@@ -2,12 +2,12 @@
 
 from fastload import columns, transforms
 from fastload._lib import __version__
-from fastload.auto import AUTO
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
-from fastload.batching.fields import lengths
 from fastload.collate import Keep, PackCollate, Pad, PadCollate, Ragged
-from fastload.dataset import Dataset
+from fastload.columns.dataset import Dataset
+from fastload.field_lengths import lengths
 from fastload.loader import Loader
+from fastload.machine.auto import AUTO
 from fastload.tune import Profile
 
 __all__ = [

@@ -6,7 +6,7 @@ import torch
 from typing_extensions import disjoint_base
 
 from fastload._files import Blobs
-from fastload.operations import Action, Op, Output
+from fastload.images.operations import Action, Op, Output
 
 @disjoint_base
 class Column:
@@ -118,7 +118,7 @@ class Image(Column):
             are refused. `"torchvision RGB"`, `"torchvision GRAY"` and `"torchvision UNCHANGED"` as by
             torchvision's `decode_image`; `"torchvision SPREAD"` likewise unchanged, but grey becomes
             equal red, green and blue. `"torchvision upright RGB"` and so on refuse as above.
-        ops: Operations in order, as `fastload.operations` writes them.
+        ops: Operations in order, as `fastload.images.operations` writes them.
         output: What is written in the end, likewise.
 
     Raises:
@@ -189,7 +189,7 @@ class Picture:
         """Returns what is written after operations, of which none draws.
 
         Args:
-            ops: Operations in order, as `fastload.operations` writes them.
+            ops: Operations in order, as `fastload.images.operations` writes them.
             output: What is written, likewise.
             keep: Whether the whole image is decoded and its pixels are kept for the next time.
 

@@ -19,27 +19,27 @@ from torch.utils.data import DataLoader, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload._iterators import NativeIter, stand_in
-from fastload._marked import check_order, marked
-from fastload.auto import AUTO, Auto, resolve
 from fastload.batching import PlannedBatchSampler, TokenBatchSampler, sample_mask
 from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
-from fastload.budget import budget_bytes
-from fastload.cheap import is_cheap
 from fastload.collate import PadCollate
-from fastload.consumer import ConsumerIter
-from fastload.convert import arguments_of
-from fastload.cpu import affinity
-from fastload.learned import Record, record_of, stays_here
+from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.convert import arguments_of
+from fastload.iterators.learned import Record, record_of, stays_here
+from fastload.iterators.marked import check_order, marked
+from fastload.iterators.native import NativeIter, stand_in
+from fastload.iterators.worker_init import described, only_seeds
 from fastload.lowering import Memo
+from fastload.lowering.cheap import is_cheap
 from fastload.lowering.seam import Seam
+from fastload.machine.auto import AUTO, Auto, resolve
+from fastload.machine.budget import budget_bytes
+from fastload.machine.cpu import affinity
 from fastload.processes import UnpicklableError, iterate
 from fastload.threads import ThreadIter, Told
 from fastload.tune import Online, Profile
 from fastload.tune.start import compare, profile_of
-from fastload.worker_init import described, only_seeds
 
 __all__ = ["Loader"]
 
@@ -161,7 +161,7 @@ class Loader(DataLoader[_T_co]):
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
                 raise ValueError(msg)
-            workers_of_scan = Workers(num_workers, multiprocessing_context, worker_init_fn)
+            workers_of_scan = Workers(Loader, num_workers, multiprocessing_context, worker_init_fn)
             batch_sampler = TokenBatchSampler(
                 lengths_for(dataset, length, workers_of_scan),
                 max_tokens,
@@ -453,9 +453,7 @@ class Loader(DataLoader[_T_co]):
 
     def explain(self) -> str:
         """Returns, in words, which lane the loader takes, why, and what would make it native."""
-        from fastload.explain import explain  # which is a program of its own, too
-
-        return explain(self)
+        return lanes.explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the attributes; iterators, counters and what is kept for the next one stay behind."""

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import torch
 
-from fastload import pillow
+from fastload.machine import pillow
 
 __all__ = ["CenterCrop", "Normalize", "Resize", "ToTensor"]
 

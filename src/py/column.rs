@@ -97,7 +97,7 @@ impl Rows {
         table: Option<Vec<u8>>,
     ) -> PyResult<PyClassInitializer<Rows>> {
         let dtype = named(dtype)?;
-        let borrowed = py.import(intern!(py, "fastload.borrowed"))?;
+        let borrowed = py.import(intern!(py, "fastload.memory.borrowed"))?;
         let (storage, kept): (Option<Py<Storage>>, Py<PyAny>) =
             borrowed.call_method1("hold", (&owner,))?.extract()?;
         let tensor = storage.is_some().then(|| owner.clone_ref(py));

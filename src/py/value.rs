@@ -1,7 +1,7 @@
 //! The values of one field, as Python's samples hold them: tensors, arrays, lists of numbers.
 //!
 //! Owns the reading, without a copy but for lists. Tensors are seen through DLPack, arrays through the
-//! buffer protocol; what neither shows goes through `fastload._arrays`, which also has the words for
+//! buffer protocol; what neither shows goes through `fastload.memory.layout`, which also has the words for
 //! what no batch can hold.
 #![allow(unsafe_code)]
 
@@ -191,9 +191,9 @@ impl Value {
         }))
     }
 
-    /// Asks `fastload._arrays` where an array lies, or for its words why that is nowhere.
+    /// Asks `fastload.memory.layout` where an array lies, or for its words why that is nowhere.
     fn slow(value: &Bound<'_, PyAny>, reader: &str) -> PyResult<Value> {
-        let arrays = value.py().import(intern!(value.py(), "fastload._arrays"))?;
+        let arrays = value.py().import(intern!(value.py(), "fastload.memory.layout"))?;
         let memory = arrays.call_method1(reader, (value, "a batch"))?;
         let memory: (usize, Vec<usize>, Vec<isize>, String, Bound<'_, PyAny>) = memory.extract()?;
         let (pointer, shape, strides, name, owner) = memory;
@@ -255,7 +255,7 @@ pub(super) fn view(
         let start = pointer.checked_sub(first).ok_or_else(layout)?;
         (start, first + high.unsigned_abs() + dtype.itemsize(), first)
     };
-    // SAFETY: the caller names an array that `owner` keeps alive and in its place, or follows (`fastload.borrowed`
+    // SAFETY: the caller names an array that `owner` keeps alive and in its place, or follows (`fastload.memory.borrowed`
     // has which). `bytes` spans the elements, from the lowest address that the strides reach to the highest.
     let view = unsafe { View::new(start as *const u8, bytes, owner) };
     Ok((view, first))

@@ -51,7 +51,7 @@ _kept: list[Any] = []
 def _sampler_repeats() -> None:
     from torch.utils.data import RandomSampler
 
-    from fastload import sampler
+    from fastload.draws import sampler
 
     chunks = sampler._CHUNKS[RandomSampler]
 
@@ -65,7 +65,7 @@ def _sampler_repeats() -> None:
 
 
 def _descriptor_per_epoch() -> None:
-    from fastload._iterators import NativeIter
+    from fastload.iterators.native import NativeIter
 
     start = NativeIter._start
 
@@ -92,7 +92,7 @@ def _child_left() -> None:
 
 
 def _bytes_per_batch() -> None:
-    from fastload._iterators import NativeIter
+    from fastload.iterators.native import NativeIter
 
     following = NativeIter.__next__
 

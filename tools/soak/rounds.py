@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, Sampler
 
 import fastload
-from fastload.auto import Auto
+from fastload.machine.auto import Auto
 from tools.soak import oracle, watch
 from tools.soak.oracle import Event
 from tools.soak.plan import Round

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fastload
 from fastload import columns
-from fastload.auto import Auto
+from fastload.machine.auto import Auto
 from tools.soak import oracle, verdict, watch
 from tools.soak.rounds import SLICE_S, Beat, Finding, seed_all
 from tools.soak.sources import Numbered

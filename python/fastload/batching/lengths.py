@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _arrays, _lib
+from fastload import _lib
 from fastload.columns import Ragged, Rows
+from fastload.memory import layout
 
 __all__ = ["LONGEST", "lengths_of"]
 
@@ -38,14 +39,14 @@ def lengths_of(source: Any) -> _lib.Lengths:
         _check(whole and source.dtype is not torch.bool, source.ndim, source.dtype)
         if source.dtype is torch.uint64:
             _check_large(max(source.tolist(), default=0))
-        return _lib.Lengths(_lib.Rows(*_arrays.of_tensor(source.detach().cpu().to(torch.int64))))
+        return _lib.Lengths(_lib.Rows(*layout.of_tensor(source.detach().cpu().to(torch.int64))))
     array = np.asarray(source if hasattr(source, "__array__") else list(source))
     if not array.size and array.ndim == 1:
         array = array.astype(np.int64)
     _check(array.dtype.kind in "iu", array.ndim, array.dtype)
     if array.dtype == np.uint64:
         _check_large(int(array.max()))
-    return _lib.Lengths(_lib.Rows(*_arrays.of_array(array.astype(np.int64, copy=False))))
+    return _lib.Lengths(_lib.Rows(*layout.of_array(array.astype(np.int64, copy=False))))
 
 
 def _check(whole: bool, dimensions: int, dtype: Any) -> None:  # noqa: FBT001

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fastload import _lib, foreign, pillow
-from fastload.auto import AUTO, resolve
+from fastload import _lib
 from fastload.batching.sizes import ABSENT, Field, Misfit, Shape, part_of, shape_of, words
 from fastload.columns.progress import progress
+from fastload.images import foreign
 from fastload.lowering import Leaf
+from fastload.machine import pillow
+from fastload.machine.auto import AUTO, resolve
 
 __all__ = ["Workers", "scan", "scan_leaf"]
 
@@ -30,11 +32,13 @@ class Workers(NamedTuple):
     """Who makes the samples.
 
     Attributes:
+        load: Makes the loader that has them made: `Loader`, which itself plans batches by lengths.
         processes: Worker processes, or threads for what native code makes; 0 for this thread alone.
         context: How processes are started, as torch's `multiprocessing_context`.
         init: Called in each process with its number, as torch's `worker_init_fn`.
     """
 
+    load: Callable[..., Any]
     processes: int = AUTO
     context: Any = None
     init: Callable[[int], None] | None = None
@@ -135,10 +139,8 @@ class _Init:
 
 def _by_loader(shapes: _Shapes, workers: Workers) -> Iterator[list[Found]]:
     """Yields the shapes of stretches of a dataset, in order."""
-    from fastload.loader import Loader  # which plans batches by lengths
-
     count = min(resolve(workers.processes, shapes.dataset), -(-len(shapes) // _CHUNK))
-    loader: Any = Loader(
+    loader = workers.load(
         shapes,
         _CHUNK,
         num_workers=count,

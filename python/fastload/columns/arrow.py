@@ -3,7 +3,7 @@
 import os
 from typing import Any, final
 
-from fastload import _arrow
+from fastload.columns import arrow_table
 from fastload.columns.column import Column, Form
 from fastload.columns.paths import one_or_more
 
@@ -47,12 +47,12 @@ class Arrow(Column):
                 msg = f"the column of {path!r} to be read is needed: Arrow(path, column)"
                 raise TypeError(msg)
             self._file = path, column, memory_map
-            array = _arrow.read(path, column, memory_map=memory_map)
+            array = arrow_table.read(path, column, memory_map=memory_map)
         else:
-            array = _arrow.pick(source, column)
+            array = arrow_table.pick(source, column)
         self._array = None if self._file else array
         self._name = "" if column is None else column
-        self._native, self._kind = _arrow.column(array, self._name)
+        self._native, self._kind = arrow_table.column(array, self._name)
 
     _kind: Form
 

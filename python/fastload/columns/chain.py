@@ -3,6 +3,7 @@
 from typing import Any
 
 from fastload import transforms
+from fastload.images.chain import Chain, follow
 
 __all__ = ["chain", "listed"]
 
@@ -22,8 +23,6 @@ def chain(several: list[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
             raise TypeError(msg)
     if all(isinstance(each, transforms.Transform) for each in several):
         return transforms.chain(several)
-    from fastload.lowering.chain import Chain, follow  # lowering follows columns, too
-
     steps = Chain(3, [])
     _, stop = follow(steps, several)
     if stop is not None:

@@ -6,7 +6,9 @@ from typing import Any, Literal
 import torch
 from torch.utils.data import Dataset
 
-from fastload import _lib, foreign, pillow
+from fastload import _lib
+from fastload.images import foreign
+from fastload.machine import pillow
 
 __all__ = ["Column", "Form", "draw_sample"]
 

@@ -3,9 +3,10 @@
 import os
 from typing import Any, Literal, final
 
-from fastload import _arrays, _lib
+from fastload import _lib
 from fastload.columns.column import Column
 from fastload.columns.paths import one_or_more
+from fastload.memory import layout
 
 __all__ = ["Megatron"]
 
@@ -48,7 +49,7 @@ class Megatron(Column):
         [path] = one_or_more([prefix])
         self._prefix = path.removesuffix(".bin").removesuffix(".idx")
         self._unit = unit
-        self._out = None if out_dtype is None else _arrays.dtype_name(out_dtype)
+        self._out = None if out_dtype is None else layout.dtype_name(out_dtype)
         self._native = _lib.Megatron(
             f"{self._prefix}.bin", f"{self._prefix}.idx", unit == "document", self._out
         )

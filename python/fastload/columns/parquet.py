@@ -7,10 +7,10 @@ from typing import Any, final
 from weakref import WeakValueDictionary
 
 from fastload import _lib
-from fastload.budget import budget_bytes
 from fastload.columns.column import Column, Form
 from fastload.columns.paths import Paths, one_or_more
 from fastload.columns.progress import progress
+from fastload.machine.budget import budget_bytes
 
 __all__ = ["Parquet"]
 

@@ -5,8 +5,9 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from fastload import _arrays, _lib
+from fastload import _lib
 from fastload.columns.column import Column
+from fastload.memory import layout
 
 __all__ = ["Rows"]
 
@@ -29,16 +30,16 @@ class Rows(Column):
 
     def __init__(self, data: Any) -> None:
         if isinstance(data, torch.Tensor):
-            memory = _arrays.of_tensor(data.detach())
+            memory = layout.of_tensor(data.detach())
             data = memory.owner
         else:
             data = data if isinstance(data, np.ndarray) else np.asarray(data)
-            memory = _arrays.of_array(data)
+            memory = layout.of_array(data)
         if not memory.shape:
             msg = "Rows needs a first dimension that counts samples, found a scalar"
             raise ValueError(msg)
         self._data = data
-        self._file = _arrays.mapped_file(data)
+        self._file = layout.mapped_file(data)
         self._native = _lib.Rows(*memory)
 
     _native: _lib.Rows
@@ -47,7 +48,7 @@ class Rows(Column):
     def _core(self) -> _lib.Rows:
         # torch moves a tensor's memory when it is shared with another process, or resized
         if self._native.moved():
-            self._native = _lib.Rows(*_arrays.of_tensor(self._data))
+            self._native = _lib.Rows(*layout.of_tensor(self._data))
         return self._native
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -74,7 +75,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=tensor.dtype).set_(storage, *place)
 
 
-def _reopen(file: _arrays.MappedFile) -> Rows:
+def _reopen(file: layout.MappedFile) -> Rows:
     rows = Rows(file.open())
     rows._file = file
     return rows

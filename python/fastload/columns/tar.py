@@ -6,6 +6,7 @@ from typing import Any, Literal
 from torch.utils.data import Dataset
 
 from fastload.columns.column import Column
+from fastload.columns.dataset import Dataset as Columns
 from fastload.columns.member import KEY, Chosen, Member, Shards, shards
 from fastload.columns.paths import Paths, expand
 
@@ -92,8 +93,6 @@ class Tar(Dataset[Any]):
             OSError: A shard cannot be read, or a member be decoded.
         """
         if self._dataset is None:
-            from fastload.dataset import Dataset as Columns  # a dataset is made of columns
-
             self._dataset = Columns(self._structure)
         return self._dataset[index]
 

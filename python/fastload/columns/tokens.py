@@ -4,9 +4,10 @@ import operator
 import os
 from typing import Any, final
 
-from fastload import _arrays, _lib
+from fastload import _lib
 from fastload.columns.column import Column
 from fastload.columns.paths import Paths, one_or_more
+from fastload.memory import layout
 
 __all__ = ["Tokens"]
 
@@ -54,8 +55,8 @@ class Tokens(Column):
         self._length = _at_least(1, length, "length")
         self._stride = self._length if stride is None else _at_least(1, stride, "stride")
         self._offset = _at_least(0, offset, "offset")
-        self._dtype = _arrays.dtype_name(dtype)
-        self._out = _wide(self._dtype) if out_dtype is None else _arrays.dtype_name(out_dtype)
+        self._dtype = layout.dtype_name(dtype)
+        self._out = _wide(self._dtype) if out_dtype is None else layout.dtype_name(out_dtype)
         self._native = _lib.Tokens(
             self._paths, self._dtype, self._out, self._length, self._stride, self._offset
         )

@@ -24,8 +24,8 @@ from fastload.lowering import (  # noqa: F401 (they register what they lower)
 )
 from fastload.lowering.leaf import Leaf, containers, fill, leaves
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
 from fastload.lowering.structure import has_own_code, structure
+from fastload.registry import NotNative
 
 __all__ = ["Leaf", "Lowered", "Memo", "NotNative", "has_own_code", "lower", "structure"]
 

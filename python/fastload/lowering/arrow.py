@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fastload import _arrow_layout, _lib
-from fastload._arrow_layout import joined, letters, rows
-from fastload.lowering.registry import NotNative
+from fastload import _lib
+from fastload.columns import arrow_layout
+from fastload.columns.arrow_layout import joined, letters, rows
+from fastload.registry import NotNative
 
 __all__ = [
     "Stored",
@@ -181,7 +182,7 @@ def _chunks(column: Any) -> list[Any]:
         NotNative: One holds nulls.
     """
     check_nulls(column)
-    return _arrow_layout.chunks(column)
+    return arrow_layout.chunks(column)
 
 
 def _element(kind: Any) -> tuple[str, int]:

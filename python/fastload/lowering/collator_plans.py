@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from fastload import _lib
+from fastload import _lib, registry
 from fastload.collate.pack_collate import IGNORED
-from fastload.collate.pack_plan import documents
-from fastload.collate.parts import Parts, Plan
-from fastload.lowering import Leaf, Lowered, collators, registry
-from fastload.lowering.registry import NotNative
+from fastload.lowering import Leaf, Lowered, collators
+from fastload.lowering.pack_plan import documents
+from fastload.lowering.plan_parts import Parts, Plan
 from fastload.lowering.tokenizer_pad import Batch, TokenizerPad
+from fastload.registry import NotNative
 
 __all__ = ["planner"]
 

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _lib
+from fastload import _lib, registry
 from fastload.collate import Pad
 from fastload.collate.pack_collate import IGNORED
-from fastload.lowering import registry
-from fastload.lowering.registry import NotNative
 from fastload.lowering.tokenizer_pad import (
     Batch,
     TokenizerPad,
@@ -25,6 +23,7 @@ from fastload.lowering.tokenizer_pad import (
     stacked_array,
     whole,
 )
+from fastload.registry import NotNative
 
 __all__ = [
     "Collator",

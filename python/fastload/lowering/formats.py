@@ -7,7 +7,7 @@ is not decoded natively goes to Pillow, or to torchvision.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["check_decoded", "check_files", "check_images"]
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from fastload.lowering import arrow, huggingface_images, registry
+from fastload import registry
+from fastload.lowering import arrow, huggingface_images
 from fastload.lowering.leaf import Form, Leaf, fill, leaves, select
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 _FLOATS = {None: "float64", "torch": "float32", "numpy": "float32"}
 

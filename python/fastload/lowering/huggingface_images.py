@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastload import _lib
-from fastload._arrow_layout import joined
+from fastload.columns.arrow_layout import joined
 from fastload.lowering import arrow
 from fastload.lowering.formats import check_files, check_images
 from fastload.lowering.leaf import Leaf
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["images"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from fastload import _lib
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["Form", "Leaf", "containers", "fill", "leaves", "rebuild", "select"]
 

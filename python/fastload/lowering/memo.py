@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fastload import _lib
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["Memo"]
 

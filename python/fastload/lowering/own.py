@@ -10,9 +10,9 @@ the class; a subclass that changes what decides the samples has to declare its o
 from typing import Any
 
 from fastload.columns import Column
-from fastload.dataset import Dataset
+from fastload.columns.dataset import Dataset
 from fastload.lowering.leaf import Leaf, rebuild
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = ["declares", "structure"]
 

@@ -17,7 +17,7 @@ from fastload.columns.column import draw_sample
 from fastload.lowering import Lowered, lower
 from fastload.lowering.leaf import Leaf, rebuild
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["Seam"]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from torch.utils.data import ConcatDataset, IterableDataset, Subset
 
-from fastload.lowering import own, registry
+from fastload import registry
+from fastload.lowering import own
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["has_own_code", "structure"]
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain
+from fastload import registry
+from fastload.images.chain import Chain
 from fastload.lowering.torchvision_random import resized_crop
 
 __all__: list[str] = []

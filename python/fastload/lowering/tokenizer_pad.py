@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _lib
+from fastload import _lib, registry
 from fastload.collate import Pad
-from fastload.lowering import registry
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = [
     "Batch",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _arrays, _lib
-from fastload.lowering import registry
+from fastload import _lib, registry
 from fastload.lowering.leaf import Leaf, containers, fill, leaves, select
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
 from fastload.lowering.structure import structure
+from fastload.memory import layout
+from fastload.registry import NotNative
 
 __all__ = ["array_leaf", "numbers", "rows", "tensor_leaf"]
 
@@ -191,7 +191,7 @@ def tensor_leaf(tensor: Any, memo: Memo) -> Leaf:
         msg = "a tensor is a scalar"
         raise NotNative(msg, "give it a first dimension that counts samples")
     try:
-        memory = _arrays.of_tensor(tensor)
+        memory = layout.of_tensor(tensor)
         native = memo.of_objects("rows", (tensor,), lambda: _lib.Rows(*memory), memory[:-1])
     except TypeError as error:
         raise NotNative(str(error), _DENSE) from error
@@ -209,7 +209,7 @@ def array_leaf(array: Any, memo: Memo) -> Leaf:
         msg = "the array is a scalar"
         raise NotNative(msg, "give it a first dimension that counts samples")
     try:
-        memory = _arrays.of_array(array)
+        memory = layout.of_array(array)
     except (TypeError, ValueError) as error:
         raise NotNative(str(error), "make it an array of numbers") from error
     words = f"{len(array)} rows of {memory.dtype}, shape {array.shape[1:]}"
@@ -219,7 +219,7 @@ def array_leaf(array: Any, memo: Memo) -> Leaf:
 
 def rows(array: np.ndarray[Any, Any]) -> _lib.Rows:
     """Returns the native column of an array of numbers."""
-    return _lib.Rows(*_arrays.of_array(array))
+    return _lib.Rows(*layout.of_array(array))
 
 
 def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from fastload import blur, kernels
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain
-from fastload.lowering.registry import NotNative
-from fastload.operations import Op
+from fastload import registry
+from fastload.images import blur, kernels
+from fastload.images.chain import Chain
+from fastload.images.operations import Op
+from fastload.registry import NotNative
 
 __all__: list[str] = []
 

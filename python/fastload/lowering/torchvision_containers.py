@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain, lower
-from fastload.lowering.registry import NotNative
+from fastload import registry
+from fastload.images.chain import Chain, lower
+from fastload.images.operations import Op
 from fastload.lowering.torchvision_transforms import both
-from fastload.operations import Op
+from fastload.registry import NotNative
 
 __all__ = ["flat", "steps"]
 

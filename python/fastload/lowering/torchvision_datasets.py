@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _arrays, _lib
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain, follow, unknown
+from fastload import _lib, registry
+from fastload.images.chain import Chain, follow, unknown
+from fastload.images.operations import Op, Output
 from fastload.lowering.formats import check_decoded, check_files
 from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
 from fastload.lowering.torch_datasets import numbers, rows
 from fastload.lowering.torchvision_containers import flat
 from fastload.lowering.torchvision_io import Decoding, Followed, decoding, follow_decoded
-from fastload.operations import Op, Output
+from fastload.memory import layout
+from fastload.registry import NotNative
 
 __all__: list[str] = []
 
@@ -170,7 +170,7 @@ def _decoded(data: Any, transform: Any) -> Leaf:
         msg = f"its data is {data.dtype} of shape {tuple(data.shape)}"
         raise NotNative(msg, "make it bytes, (N, H, W, 3) or (N, H, W)")
     try:
-        memory = _arrays.of_tensor(data) if is_tensor else _arrays.of_array(data)
+        memory = layout.of_tensor(data) if is_tensor else layout.of_array(data)
     except (TypeError, ValueError) as error:
         raise NotNative(str(error), "make it bytes in main memory") from error
     source = _lib.Rows(*memory)

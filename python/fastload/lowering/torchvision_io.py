@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from fastload import transforms
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain, follow, on_tensor
-from fastload.lowering.registry import NotNative
+from fastload import registry, transforms
+from fastload.images.chain import Chain, follow, on_tensor
+from fastload.registry import NotNative
 
 __all__ = ["Decoding", "Followed", "decoding", "follow_decoded"]
 

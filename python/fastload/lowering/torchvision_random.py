@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain, filter_name
-from fastload.lowering.registry import NotNative
+from fastload import registry
+from fastload.images.chain import Chain, filter_name
+from fastload.images.operations import Op
 from fastload.lowering.torchvision_transforms import (
     both,
     fill_bytes,
@@ -22,7 +22,7 @@ from fastload.lowering.torchvision_transforms import (
     version,
     zero_stays,
 )
-from fastload.operations import Op
+from fastload.registry import NotNative
 
 __all__ = ["resized_crop"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from fastload import kernels
-from fastload.lowering import registry
-from fastload.lowering.chain import Chain
-from fastload.lowering.registry import NotNative
+from fastload import registry
+from fastload.images import kernels
+from fastload.images.chain import Chain
+from fastload.registry import NotNative
 
 __all__ = [
     "both",

@@ -15,7 +15,8 @@ from typing import Any
 
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from fastload import _lib, keyed
+from fastload import _lib
+from fastload.draws import keyed
 
 __all__ = ["waited", "waits_in"]
 

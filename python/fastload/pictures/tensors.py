@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from fastload import transforms
-from fastload.operations import Output
+from fastload.images.operations import Output
+from fastload.pictures.swap import Swap
 from fastload.pictures.waiting import Waiting
-from fastload.swap import Swap
 
 __all__ = ["install", "pil_to_tensor", "to_tensor", "uninstall"]
 

@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from PIL import Image
 
-from fastload import _lib, pillow
-from fastload.operations import Op, Output
-from fastload.swap import Swap
+from fastload import _lib
+from fastload.images.operations import Op, Output
+from fastload.machine import pillow
+from fastload.pictures.swap import Swap
 
 __all__ = ["Late", "Waiting", "install", "making", "opened", "uninstall"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from fastload._iterators import stand_in
-from fastload._marked import marked
+from fastload.iterators.marked import marked
+from fastload.iterators.native import stand_in
 from fastload.lowering.seam import Seam
 from fastload.processes.context import UnpicklableError
 

@@ -15,8 +15,9 @@ from typing import Any
 from torch._utils import ExceptionWrapper
 from torch.utils.data import get_worker_info
 
-from fastload import _lib, keyed
-from fastload.cost import Watch
+from fastload import _lib
+from fastload.draws import keyed
+from fastload.iterators.cost import Watch
 from fastload.processes import culprit
 from fastload.processes.changes import Attributes
 from fastload.processes.failures import samples

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterable
 from typing import Any
 
-from fastload import cgroup
+from fastload.machine import cgroup
 
 __all__ = ["Failures", "samples"]
 

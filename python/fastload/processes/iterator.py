@@ -22,18 +22,18 @@ from torch.utils.data._utils import pin_memory, signal_handling
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
 from fastload import _lib
-from fastload._iterators import stand_in
-from fastload.consumer import Maker
-from fastload.elastic import is_elastic
-from fastload.evidence import Evidence
-from fastload.learned import stays_here
-from fastload.paced import Paced
+from fastload.iterators.consumer import Maker
+from fastload.iterators.elastic import is_elastic
+from fastload.iterators.evidence import Evidence
+from fastload.iterators.learned import stays_here
+from fastload.iterators.native import stand_in
+from fastload.iterators.notice import Told
+from fastload.iterators.paced import Paced
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context
 from fastload.processes.ended import Ended
 from fastload.processes.failures import Failures, samples
-from fastload.threads.notice import Told
 
 __all__ = ["ProcessIter"]
 

@@ -19,7 +19,7 @@ import torch
 import torch.multiprocessing  # registers torch's reductions with ForkingPickler
 
 from fastload import _lib
-from fastload.cost import Cost
+from fastload.iterators.cost import Cost
 
 __all__ = ["SMALL", "Memory", "Pickler", "WholePickler", "dumps", "dumps_small", "loads"]
 

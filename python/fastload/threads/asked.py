@@ -13,7 +13,7 @@ from torch.utils.data._utils import collate
 from torch.utils.data._utils import worker as torch_worker
 
 from fastload.collate import shared
-from fastload.swap import Swap
+from fastload.pictures.swap import Swap
 from fastload.threads import seat
 from fastload.threads.streams import Streams
 

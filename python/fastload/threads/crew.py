@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
+from fastload.iterators.notice import GlobalState
 from fastload.threads import routes, seat
-from fastload.threads.notice import GlobalState
 from fastload.threads.worker import Worker
 
 __all__ = ["Crew"]

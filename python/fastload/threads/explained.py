@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload.auto import Auto
-from fastload.lowering.registry import name
+from fastload.machine.auto import Auto
+from fastload.registry import name
 from fastload.threads.copies import Found, copied
 
 __all__ = ["explained"]

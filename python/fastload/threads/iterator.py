@@ -15,19 +15,19 @@ import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
-from fastload._iterators import stand_in
-from fastload.auto import Auto
-from fastload.elastic import is_elastic
-from fastload.lanes import holds_interpreter
+from fastload.iterators.elastic import is_elastic
+from fastload.iterators.native import stand_in
+from fastload.iterators.notice import GlobalState, Told
+from fastload.iterators.paced import Paced
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import name
 from fastload.lowering.seam import Seam
-from fastload.paced import Paced
+from fastload.machine.auto import Auto
+from fastload.machine.interpreter import holds_interpreter
+from fastload.registry import name
 from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.manner import Manner
 from fastload.threads.meter import Meter
-from fastload.threads.notice import GlobalState, Told
 from fastload.threads.watch import Watch
 from fastload.threads.worker import Duties, Result, Worker
 from fastload.tune.pace import batch_bytes

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from fastload.threads.notice import Told
+from fastload.iterators.notice import Told
 
 __all__ = ["Meter"]
 

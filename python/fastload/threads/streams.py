@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch.utils.data._utils import worker as torch_worker
 
-from fastload.generators import Generators
-from fastload.keyed import Key
+from fastload.draws.generators import Generators
+from fastload.draws.keyed import Key
 
 __all__ = ["Streams"]
 

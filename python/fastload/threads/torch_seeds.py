@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import random as torch_random
 
-from fastload.swap import Swap
+from fastload.pictures.swap import Swap
 from fastload.threads import seat
 
 __all__ = ["SWAPS", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]

@@ -19,8 +19,8 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from torch.utils.data.dataloader import _DatasetKind
 from torch.utils.data.graph_settings import apply_random_seed
 
-from fastload.cost import Cost, Watch
-from fastload.keyed import Key
+from fastload.draws.keyed import Key
+from fastload.iterators.cost import Cost, Watch
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
 from fastload.threads.failure import Failure, named

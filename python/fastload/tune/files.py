@@ -13,7 +13,7 @@ from typing import Any
 
 from torch.utils.data import Subset
 
-from fastload.dataset import Dataset as Columns
+from fastload.columns.dataset import Dataset as Columns
 
 __all__ = ["CAN_EVICT", "evict", "files_of", "opened"]
 

@@ -14,9 +14,10 @@ from typing import Any
 import psutil
 import torch
 
-from fastload import _lib, cgroup
-from fastload.cpu import affinity, cpu_budget
-from fastload.lowering.registry import name
+from fastload import _lib
+from fastload.machine import cgroup
+from fastload.machine.cpu import affinity, cpu_budget
+from fastload.registry import name
 
 __all__ = ["Data", "Machine"]
 

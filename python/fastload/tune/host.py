@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from fastload.budget import available_bytes
-from fastload.cpu import cpu_budget
-from fastload.ranks import ranks_on_host
+from fastload.machine.budget import available_bytes
+from fastload.machine.cpu import cpu_budget
+from fastload.machine.ranks import ranks_on_host
 from fastload.tune.fingerprint import Machine
 
 __all__ = ["Host", "assume_ranks"]

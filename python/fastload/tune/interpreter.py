@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastload.lanes import holds_interpreter
+from fastload.machine.interpreter import holds_interpreter
 
 __all__ = ["Pickled", "held_share", "pickled"]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import psutil
 
-from fastload import cgroup, kernel_file
-from fastload.budget import available_bytes
+from fastload.machine import cgroup, kernel_file
+from fastload.machine.budget import available_bytes
 
 __all__ = ["Gauge", "PoolClock", "PoolTime", "Strain", "memory_share"]
 

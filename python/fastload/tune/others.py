@@ -6,8 +6,8 @@ import time
 
 import psutil
 
-from fastload.cgroup import cpu_quota
-from fastload.cpu import affinity
+from fastload.machine.cgroup import cpu_quota
+from fastload.machine.cpu import affinity
 from fastload.tune.usage import children, processor_s
 
 __all__ = ["Others"]

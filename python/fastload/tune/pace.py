@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from fastload import _lib
-from fastload.cost import Cost
+from fastload.iterators.cost import Cost
 
 __all__ = ["Pace", "batch_bytes"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from torch.utils.data import IterableDataset
 
 from fastload import _lib
-from fastload.auto import Auto
-from fastload.cpu import cpu_budget
+from fastload.machine.auto import Auto
+from fastload.machine.cpu import cpu_budget
 from fastload.tune.fingerprint import Data
 from fastload.tune.online import Online
 from fastload.tune.profile import Profile

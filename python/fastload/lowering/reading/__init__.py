@@ -8,7 +8,7 @@ samples. What it found is compared with some samples before it is used, where th
 import types
 from typing import Any
 
-from fastload.lowering import registry
+from fastload import registry
 from fastload.lowering.leaf import leaves
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading import attributes, compared
@@ -16,7 +16,7 @@ from fastload.lowering.reading.built import Builder
 from fastload.lowering.reading.interpreter import Interpreter
 from fastload.lowering.reading.stored import Stored
 from fastload.lowering.reading.values import Index
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = ["read"]
 

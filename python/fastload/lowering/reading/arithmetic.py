@@ -23,7 +23,7 @@ from fastload.lowering.reading.values import (
     objects_of,
     uniform,
 )
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = [
     "NUMBERS",

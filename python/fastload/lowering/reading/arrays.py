@@ -19,7 +19,7 @@ from fastload.lowering.reading.values import (
     described,
     over,
 )
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["check_array", "is_array", "of_rows", "taken"]
 

@@ -7,7 +7,7 @@ Owns the rule of Python's own lookup, for objects whose classes leave it alone. 
 import types
 from typing import Any, NamedTuple
 
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = ["Bound", "Getter", "all_stored", "is_plain", "of_class", "of_instance", "stored_in"]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _arrays
 from fastload.lowering.leaf import Form, Leaf
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.picture_leaf import picture_leaf
@@ -24,7 +23,8 @@ from fastload.lowering.reading.values import (
     described,
     over,
 )
-from fastload.lowering.registry import NotNative, name
+from fastload.memory import layout
+from fastload.registry import NotNative, name
 
 __all__ = ["Builder"]
 
@@ -87,7 +87,7 @@ class Builder:
         is_packed_row = all(step.is_pointwise for step in rows.steps) and is_packed(rows.view)
         native, picks = self.stored.rows(rows), rows.picks
         count = len(rows.view) if picks is None else len(picks)
-        words = f"{count} rows of {_arrays.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
+        words = f"{count} rows of {layout.dtype_name(rows.probe.dtype)}, shape {rows.shape}"
         native = native if picks is None else self.stored.picked(native, picks)
         return self._leaf(native, words, form or own, None if is_packed_row else _ALONE)
 

@@ -9,11 +9,11 @@ import sys
 import types
 from typing import Any
 
-from fastload.lowering import registry
+from fastload import registry
 from fastload.lowering.reading import attributes, functions, pictures, tensors
 from fastload.lowering.reading.members import Method
 from fastload.lowering.reading.methods import call_method
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["call", "callable_of", "is_opened", "is_readable"]
 

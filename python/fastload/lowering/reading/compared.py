@@ -12,7 +12,7 @@ import torch
 from fastload import _lib
 from fastload.lowering.leaf import Leaf, fill
 from fastload.lowering.memo import Memo
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["check"]
 

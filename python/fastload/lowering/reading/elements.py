@@ -14,7 +14,7 @@ import torch
 
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.values import Each, Ragged, Rows, Step, described
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = ["calculated", "cast", "elementwise", "to_numpy", "to_torch"]
 

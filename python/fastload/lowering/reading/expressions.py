@@ -17,7 +17,7 @@ from fastload.lowering.reading.scope import Scope, unmangled
 from fastload.lowering.reading.stored import Stored
 from fastload.lowering.reading.subscript import item
 from fastload.lowering.reading.values import Each, Index, Objects, described
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["Expressions", "simple", "symbol"]
 

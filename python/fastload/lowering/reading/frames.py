@@ -12,7 +12,7 @@ import numpy as np
 
 from fastload.lowering.reading.arrays import taken
 from fastload.lowering.reading.values import Each, Index, Objects, check_count
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = [
     "METHODS",

@@ -19,7 +19,7 @@ from fastload.lowering.reading.arrays import is_array
 from fastload.lowering.reading.members import is_encoding, parts
 from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Each, Index, Objects, Ragged, Rows, described
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["FUNCTIONS"]
 

@@ -17,7 +17,7 @@ from fastload.lowering.reading.members import is_immutable
 from fastload.lowering.reading.scope import Scope, bound, unmangled
 from fastload.lowering.reading.source import parsed
 from fastload.lowering.reading.values import Each, described
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["Interpreter"]
 

@@ -12,7 +12,7 @@ from fastload.lowering.reading.arithmetic import SIMPLE
 from fastload.lowering.reading.arrays import is_array, of_rows
 from fastload.lowering.reading.row_methods import transposed
 from fastload.lowering.reading.values import Each, Index, Objects, Rows, described
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = [
     "METHODS_OF",

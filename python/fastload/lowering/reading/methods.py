@@ -16,7 +16,7 @@ from fastload.lowering.reading.elements import elementwise
 from fastload.lowering.reading.members import METHODS_OF, Method, parts
 from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["call_method"]
 

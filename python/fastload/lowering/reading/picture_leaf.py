@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from fastload import _lib
-from fastload.lowering.chain import Chain, follow
+from fastload.images.chain import Chain, follow
 from fastload.lowering.formats import check_files
 from fastload.lowering.leaf import Leaf
 from fastload.lowering.reading.pictures import Picture
 from fastload.lowering.reading.stored import Stored, column_of, memory_of
 from fastload.lowering.reading.values import Rows
-from fastload.lowering.registry import NotNative
 from fastload.lowering.torchvision_containers import flat
+from fastload.registry import NotNative
 
 __all__ = ["picture_leaf"]
 

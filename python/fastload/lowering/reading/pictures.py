@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fastload.lowering import registry
+from fastload import registry
 from fastload.lowering.reading.values import Each, Objects, Rows, described
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = ["Picture", "call", "is_known", "method"]
 

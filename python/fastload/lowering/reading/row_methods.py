@@ -14,7 +14,7 @@ import torch
 from fastload.lowering.reading.arrays import of_rows
 from fastload.lowering.reading.elements import calculated, cast, to_numpy
 from fastload.lowering.reading.values import Rows, Step, described
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["METHODS", "transposed"]
 

@@ -4,7 +4,7 @@ import builtins
 import types
 from typing import Any
 
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["Scope", "bound", "unmangled"]
 

@@ -11,7 +11,7 @@ import linecache
 import types
 from collections.abc import Iterator
 
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["parsed"]
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload import _arrays, _lib
+from fastload import _lib
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading.arrays import check_array
 from fastload.lowering.reading.values import Objects, Ragged, Rows, Step, described, over
-from fastload.lowering.registry import NotNative
+from fastload.memory import layout
+from fastload.registry import NotNative
 
 __all__ = ["NUMBERS", "Stored", "column_of", "is_packed", "memory_of"]
 
@@ -215,7 +216,7 @@ class Stored:
         keys = [step.key for step in rows.steps if step.key not in _SAME]
         if not keys:
             return self.native(rows.view)
-        dtype = _arrays.dtype_name(rows.probe.dtype)
+        dtype = layout.dtype_name(rows.probe.dtype)
         if rows.view.dtype in _BYTES and all(step.is_pointwise for step in rows.steps):
             return self.native(rows.view, dtype, _bytes(_run(rows.steps, _all_bytes(rows.view))))
         if len(keys) == 1 and type(keys[0]) is tuple and keys[0][0] == "cast":
@@ -298,10 +299,10 @@ def _all_bytes(like: Any) -> Any:
     return torch.arange(256, dtype=torch.uint8) if is_torch else np.arange(256, dtype=np.uint8)
 
 
-def memory_of(array: Any) -> _arrays.Memory:
+def memory_of(array: Any) -> layout.Memory:
     """Describes an array or a tensor."""
     is_torch = isinstance(array, torch.Tensor)
-    return _arrays.of_tensor(array) if is_torch else _arrays.of_array(array)
+    return layout.of_tensor(array) if is_torch else layout.of_array(array)
 
 
 def column_of(array: Any) -> Any:

@@ -14,7 +14,7 @@ from fastload.lowering.reading.values import (
     check_count,
     described,
 )
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["item"]
 

@@ -14,7 +14,7 @@ from fastload.lowering.reading.arrays import of_rows
 from fastload.lowering.reading.elements import cast, elementwise, to_torch
 from fastload.lowering.reading.row_methods import METHODS
 from fastload.lowering.reading.values import Each, Objects, Ragged, Rows, described, objects_of
-from fastload.lowering.registry import NotNative
+from fastload.registry import NotNative
 
 __all__ = ["FUNCTIONS"]
 

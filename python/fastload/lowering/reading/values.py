@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastload.lowering.registry import NotNative, name
+from fastload.registry import NotNative, name
 
 __all__ = ["Each", "Index", "Objects", "Ragged", "Rows", "Step", "objects_of", "over"]
 

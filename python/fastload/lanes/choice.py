@@ -16,19 +16,20 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
 from fastload import _lib
-from fastload.auto import Auto
-from fastload.cheap import is_cheap
 from fastload.collate.default import default_collate
 from fastload.collate.pack_collate import PackCollate
-from fastload.collate.pack_plan import pack_plan
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.parts import Plan
-from fastload.collate.plan import plan
+from fastload.draws.sampler import picks_batches
+from fastload.iterators.worker_init import only_seeds
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
-from fastload.lowering.registry import name
-from fastload.sampler import picks_batches
-from fastload.shared_state import reason_not_to_fork
-from fastload.worker_init import only_seeds
+from fastload.lowering.cheap import is_cheap
+from fastload.lowering.pack_plan import pack_plan
+from fastload.lowering.pad_plan import plan
+from fastload.lowering.plan_parts import Plan
+from fastload.machine.auto import Auto
+from fastload.machine.interpreter import holds_interpreter
+from fastload.processes.shared_state import reason_not_to_fork
+from fastload.registry import name
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
 
@@ -207,11 +208,6 @@ def _no_workers(loader: Any) -> tuple[str, bool] | None:
     things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
     held = reason_not_to_fork(dataset=loader.dataset, **things)
     return None if held is None else (held, True)
-
-
-def holds_interpreter() -> bool:
-    """Returns whether only one thread at a time runs Python here."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:

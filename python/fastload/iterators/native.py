@@ -19,12 +19,15 @@ from torch.utils.data.dataloader import (
     _DatasetKind,
 )
 
-from fastload import _lib, foreign, pillow, sampler
-from fastload.ahead import ahead
-from fastload.auto import Auto
+from fastload import _lib
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
+from fastload.draws import sampler
+from fastload.images import foreign
+from fastload.iterators.ahead import ahead
 from fastload.lowering import collators
+from fastload.machine import pillow
+from fastload.machine.auto import Auto
 from fastload.tune.start import online
 from fastload.tune.tuned import NativeStream
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
-from fastload import _lib, kernels, pillow, transforms
-from fastload.lowering import registry
-from fastload.lowering.registry import NotNative
-from fastload.operations import Op
+from fastload import _lib, registry, transforms
+from fastload.images import kernels
+from fastload.images.operations import Op
+from fastload.machine import pillow
+from fastload.registry import NotNative
 
 __all__ = ["Chain", "filter_name", "follow", "lower", "on_tensor", "unknown"]
 

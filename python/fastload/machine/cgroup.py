@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from fastload import kernel_file
+from fastload.machine import kernel_file
 
 _PROC = Path("/proc")
 

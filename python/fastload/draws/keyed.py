@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from fastload import _lib, sampler
-from fastload.generators import Generators
+from fastload import _lib
+from fastload.draws import sampler
+from fastload.draws.generators import Generators
 
 __all__ = [
     "Key",

@@ -15,7 +15,7 @@ from torch.utils.data import (
 )
 from torch.utils.data._utils import collate
 
-from fastload.auto import AUTO
+from fastload.machine.auto import AUTO
 
 _PLAIN = (
     "dataset",

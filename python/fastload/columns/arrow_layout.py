@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from fastload import _arrays, _lib
+from fastload import _lib
+from fastload.memory import layout
 
 __all__ = ["chunks", "joined", "letters", "rows"]
 
@@ -32,7 +33,7 @@ def letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 def rows(array: Any, dtype: str | None = None) -> _lib.Rows:
     """Returns the rows of an array, of its dtype or of another."""
-    return _lib.Rows(*_arrays.of_array(array), dtype)
+    return _lib.Rows(*layout.of_array(array), dtype)
 
 
 def joined(columns: list[Any]) -> _lib.Column:

@@ -7,8 +7,8 @@ the machine each time it is asked and keeps nothing.
 import os
 from collections.abc import Callable
 
-from fastload import cgroup
-from fastload.ranks import ranks_on_host
+from fastload.machine import cgroup
+from fastload.machine.ranks import ranks_on_host
 
 
 def cpu_budget(ranks: Callable[[], int] = ranks_on_host) -> int:

@@ -17,9 +17,9 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
-from fastload import keyed
-from fastload.cheap import is_cheap
-from fastload.keyed import Key, Keys
+from fastload.draws import keyed
+from fastload.draws.keyed import Key, Keys
+from fastload.lowering.cheap import is_cheap
 from fastload.pictures import waited
 
 __all__ = ["ConsumerIter", "Maker"]

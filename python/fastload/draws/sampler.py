@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 
-from fastload import permutation
 from fastload.batching import PlannedBatchSampler
-from fastload.intra_op import one_thread
+from fastload.draws import permutation
+from fastload.machine.intra_op import one_thread
 
 Chunk = torch.Tensor | range
 

@@ -13,8 +13,8 @@ from typing import Any
 from torch._C._autograd import _profiler_enabled
 
 from fastload import _lib
-from fastload.elastic import Elastic
-from fastload.keyed import count_of
+from fastload.draws.keyed import count_of
+from fastload.iterators.elastic import Elastic
 from fastload.tune.online import Online
 from fastload.tune.pace import Pace
 from fastload.tune.start import online

@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from fastload.lowering.registry import name
+from fastload.registry import name
 
 __all__ = ["described", "only_seeds"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
 
 from fastload.batching.sample_mask import marks_of, with_mask
-from fastload.consumer import ConsumerIter
+from fastload.iterators.consumer import ConsumerIter
 
 __all__ = ["check_order", "marked"]
 

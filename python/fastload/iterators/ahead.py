@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from fastload import _lib
-from fastload.sampler import Order
+from fastload.draws.sampler import Order
 
 __all__ = ["Ahead", "ahead"]
 

@@ -3,7 +3,7 @@
 Owns the sums of one iterator. Samples do not depend on what is found, only who makes them.
 """
 
-from fastload.cost import Cost
+from fastload.iterators.cost import Cost
 
 __all__ = ["Evidence"]
 

@@ -16,9 +16,9 @@ from typing import Any
 from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
-from fastload.auto import Auto
-from fastload.consumer import Maker
-from fastload.keyed import Key, Keys
+from fastload.draws.keyed import Key, Keys
+from fastload.iterators.consumer import Maker
+from fastload.machine.auto import Auto
 
 __all__ = ["Elastic", "is_elastic"]
 

@@ -11,8 +11,8 @@ from typing import SupportsIndex
 
 import psutil
 
-from fastload import cgroup
-from fastload.ranks import ranks_on_host
+from fastload.machine import cgroup
+from fastload.machine.ranks import ranks_on_host
 
 _UNITS = {"": 1, "b": 1} | {
     f"{prefix}{suffix}": base**power

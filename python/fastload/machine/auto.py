@@ -9,8 +9,8 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from fastload.cpu import cpu_budget
-from fastload.ranks import ranks_on_host
+from fastload.machine.cpu import cpu_budget
+from fastload.machine.ranks import ranks_on_host
 
 
 class Auto(int):

@@ -14,11 +14,11 @@ from fastload import _lib
 from fastload.collate import ragged
 from fastload.collate.fields import Path, title
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.parts import Plan
 from fastload.collate.ragged import Ragged
 from fastload.collate.walk import Rule, Walk
 from fastload.lowering import Leaf, Lowered, NotNative
 from fastload.lowering.leaf import fill
+from fastload.lowering.plan_parts import Plan
 
 __all__ = ["plan"]
 

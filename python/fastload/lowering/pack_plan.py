@@ -8,8 +8,8 @@ from typing import Any
 
 from fastload import _lib
 from fastload.collate.pack_collate import IGNORED, PackCollate
-from fastload.collate.parts import Parts, Plan
 from fastload.lowering import Leaf, Lowered, NotNative
+from fastload.lowering.plan_parts import Parts, Plan
 
 __all__ = ["documents", "pack_plan"]
 

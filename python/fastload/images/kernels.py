@@ -9,8 +9,9 @@ import platform
 
 import torch
 
-from fastload import _arrays, _lib
-from fastload.operations import Op
+from fastload import _lib
+from fastload.images.operations import Op
+from fastload.memory import layout
 
 __all__ = ["carried_out", "torch_kernel", "torch_luma"]
 
@@ -76,7 +77,7 @@ def carried_out(op: Op, image: torch.Tensor) -> torch.Tensor:
     Raises:
         ValueError: The operation is refused.
     """
-    rows = _lib.Rows(*_arrays.of_tensor(image.permute(1, 2, 0).contiguous()[None]))
+    rows = _lib.Rows(*layout.of_tensor(image.permute(1, 2, 0).contiguous()[None]))
     column = _lib.Image(rows, "RGB", [op], ("bytes", "chw"))
     made: torch.Tensor = _lib.Program([column], 0).sample(0)
     return made

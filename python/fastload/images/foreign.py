@@ -10,7 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from fastload import _lib, pillow, torchvision_io
+from fastload import _lib
+from fastload.images import torchvision_io
+from fastload.machine import pillow
 
 __all__ = ["decode", "decoder", "server"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fastload import _lib
-from fastload._arrow_layout import chunks, joined, letters, rows
+from fastload.columns.arrow_layout import chunks, joined, letters, rows
 
 __all__ = ["column", "pick", "read"]
 

@@ -72,12 +72,6 @@ class Dataset(torch.utils.data.Dataset[Any]):
         """
         return draw_sample(self._program, operator.index(index))
 
-    def lengths(self, field: Any = None, *, dim: int | None = None) -> torch.Tensor:
-        """Returns how long a field of each sample is, as `fastload.lengths` does."""
-        from fastload.batching.fields import lengths  # which knows lowered datasets, too
-
-        return lengths(self, field, dim=dim)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the structure, and what a subclass added; columns open again."""
         own = {"_structure", "_leaves", "_containers", "_numbered", "_made"}

@@ -1,0 +1,1 @@
+"""The order of indices, and the keys of random draws."""

@@ -1,0 +1,1 @@
+"""One epoch: what hands over its batches in each lane, and how far ahead they are made."""

@@ -1,0 +1,121 @@
+"""What a loader does, in words.
+
+Reads the loader and the choice of its lane; decides nothing.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from fastload.draws import sampler
+from fastload.iterators.ahead import ahead
+from fastload.iterators.elastic import is_elastic
+from fastload.iterators.worker_init import described
+from fastload.lanes.choice import Choice, choose
+from fastload.lowering import Leaf
+from fastload.machine.auto import Auto
+from fastload.registry import name
+from fastload.threads.explained import explained
+
+_DOES = {
+    "native": "native threads make the batches; no Python runs in them",
+    "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
+    "threads": "Python threads of this process make the batches, with a copy of the dataset each",
+    "consumer": "batches are made in the thread that asks for them, of samples with draws of their own",
+    "inline": "batches are made in the thread that asks for them",
+}
+
+
+_WHERE = {"threads": "worker threads", "consumer": "the thread that asks"}
+
+
+def explain(loader: Any) -> str:
+    """Returns lines of `topic: words` on a loader's lane, its reason, and what would change it.
+
+    Raises:
+        ValueError: `loader.workers` asks for a lane that the loader cannot take.
+    """
+    choice = choose(loader)
+    return "\n".join(f"{topic}: {words}" for topic, words in _lines(loader, choice))
+
+
+def _lines(loader: Any, choice: Choice) -> Iterator[tuple[str, str]]:
+    yield "lane", f"{choice.lane} ({_DOES[choice.lane]})"
+    yield "why", choice.why
+    if choice.seam:
+        yield "seam", _seam(loader, choice)
+    if choice.change:
+        yield "to make it native", choice.change
+    if choice.lane in ("process", "consumer") and loader.lazy_images and "PIL.Image" in sys.modules:
+        yield (
+            "pictures",
+            "what Pillow opens is decoded natively, when pixels are needed (lazy_images=True)",
+        )
+    if choice.lane not in ("inline", "consumer"):
+        yield "workers", _workers(loader, choice)
+    if choice.lane == "native":
+        yield "order", _order(loader, batched=choice.batched)
+        yield from _ignored(loader)
+    if choice.lane == "threads":
+        yield from explained(loader)
+    if choice.lowered is not None:
+        for number, (path, leaf) in enumerate(choice.lowered.leaves):
+            yield f"dataset{path}", _leaf(number, leaf, choice)
+
+
+def _seam(loader: Any, choice: Choice) -> str:
+    """Returns where a sample passes from native code to Python."""
+    assert choice.lowered is not None
+    where = _WHERE.get(choice.lane, "worker processes")
+    for path, leaf in choice.lowered.leaves:
+        if leaf.stop is not None:
+            last = leaf.transforms[-1] if leaf.transforms else "decoding"
+            rest = ", ".join(name(call) for call in leaf.tail)
+            return f"dataset{path} is native up to {last}; {rest} in Python, in {where}"
+    collation = name(loader.collate_fn)
+    return f"samples are native; {collation} makes their batches in Python, in {where}"
+
+
+def _workers(loader: Any, choice: Choice) -> str:
+    number, lane = int(loader.num_workers), choice.lane
+    chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as asked"
+    if lane != "native" and is_elastic(loader):
+        chosen += ", on which samples do not depend"
+    kind = "process" if lane == "process" else "thread"
+    several = "" if number == 1 else "es" if lane == "process" else "s"
+    further = loader.prefetch_factor
+    why = ""
+    if lane == "native":
+        order = sampler.recognise(loader._index_sampler, batched=choice.batched)
+        further = ahead(loader, choice.program, order).first // number
+    if further > loader.prefetch_factor:
+        why = ", for a batch is sooner made than a thread is woken"
+    return f"{number} {kind}{several}, {chosen}; {further} batches ahead for each{why}"
+
+
+def _order(loader: Any, *, batched: bool) -> str:
+    order = sampler.recognise(loader._index_sampler, batched=batched)
+    if order is None:
+        return f"{type(loader._index_sampler).__qualname__}, iterated in Python"
+    return f"torch's {type(order.sampler).__qualname__}, drawn as torch draws and sliced natively"
+
+
+def _ignored(loader: Any) -> Iterator[tuple[str, str]]:
+    if loader.worker_init_fn is not None:
+        function = described(loader.worker_init_fn)
+        yield "worker_init_fn", f"{function} is not called, for no Python runs in a worker"
+
+
+def _leaf(number: int, leaf: Leaf, choice: Choice) -> str:
+    """Returns what a value is stored as, and what happens to it."""
+    words = [leaf.column]
+    if leaf.decode:
+        words.append(f"decoded from {leaf.decode}")
+    if leaf.transforms:
+        words.append(", ".join(leaf.transforms))
+    if choice.lane == "native":
+        batched = "stacked" if choice.plan is None else choice.plan.words[number]
+        words.append(batched if choice.batched else "one by one")
+    if leaf.exact:
+        words.append(leaf.exact)
+    return "; ".join(words)

@@ -1,0 +1,1 @@
+"""Memory of arrays and tensors, as native code takes it."""

@@ -50,7 +50,6 @@ IMAGES: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 FILES = {
     "audio": ("WAV", "FLAC", "MP3", "Ogg"),
-    "csv": ("CSV",),
     "megatron": ("Megatron",),
     "npy": ("npy",),
     "npz": ("npz",),

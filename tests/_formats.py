@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
 from webdataset import tariterators
 
 from fastload.columns import Arrow, Audio, Csv, Jsonl, Megatron, Npy, Npz, Parquet, Pt, Tar
 
-from . import _audio, _csv, _megatron
+from . import _audio, _megatron
 from ._damage import Format
 from ._tables import plain
 
@@ -82,6 +83,13 @@ def read_jsonl(path: Path) -> list[Any]:
         return [torch.tensor(value, dtype=dtype) for value in values]
     msg = f"no column of {kinds}"
     raise TypeError(msg)
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    options = pa.csv.ParseOptions(newlines_in_values=True)
+    table = pa.csv.read_csv(path, parse_options=options)
+    rows = zip(*map(plain, table.columns), strict=True)
+    return [dict(zip(table.column_names, row, strict=True)) for row in rows]
 
 
 def read_parquet(path: Path) -> list[Any]:
@@ -249,9 +257,9 @@ FORMATS: dict[str, Format] = {
     "CSV": Format(
         "x.csv",
         {"two columns": 'x,y\r\n12,"a ""b"", é\n"\n-1.5e3,true\n'.encode()},
-        lambda path: Csv(path),
-        lambda path: _csv.read(path.read_bytes()),
-        _csv.same,
+        lambda path: list_of(Csv(path)),
+        read_csv,
+        refusals=(OSError, KeyError, TypeError, ValueError),
     ),
     "Parquet": Format(
         "x.parquet",

@@ -22,7 +22,7 @@ def letters(kind, count):
 def plain(array):
     """Samples as tensors of the column's dtype, str or bytes, by way of Python."""
     kind = array.type
-    if kind in LETTERS or pa.types.is_dictionary(kind):
+    if kind in LETTERS or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
         return array.to_pylist()
     while hasattr(kind, "value_type"):
         kind = kind.value_type

@@ -195,41 +195,6 @@ class Jsonl:
         """Returns the column of a field, and the form of its values."""
 
 @final
-class Csv:
-    """Columns of a table that was text.
-
-    Args:
-        path: The file.
-        columns: The names of those that are wanted; None: all.
-        dtypes: By name, a torch dtype's name or `"text"`.
-        everywhere: That of all other columns; None: as pandas finds it.
-        dialect: What is between fields, what is around them, and which stand for no value.
-        header: Whether the first row has the names.
-        progress: Called with (done, total) blocks now and then.
-
-    Raises:
-        KeyError: No such column.
-        OSError: The file cannot be read or parsed.
-        TypeError: A dtype that no field has.
-        ValueError: A delimiter or quote that is none.
-    """
-
-    def __new__(
-        cls,
-        path: str,
-        columns: list[str] | None,
-        dtypes: dict[str, str],
-        everywhere: str | None,
-        dialect: tuple[str, str | None, list[str]],
-        header: bool,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Csv: ...
-    def names(self) -> list[str]:
-        """Returns the names of the columns that are here, in the order of the file."""
-    def column(self, place: int) -> tuple[Column, Literal["tensor", "text"]]:
-        """Returns a column, and the form of its values."""
-
-@final
 class Megatron(Column):
     """Documents of a `.bin` file of tokens that has an `.idx` file, of varying length.
 

@@ -27,7 +27,6 @@ from fastload._columns import Storage as Storage
 from fastload._columns import Text as Text
 from fastload._files import Audio as Audio
 from fastload._files import Blobs as Blobs
-from fastload._files import Csv as Csv
 from fastload._files import Jsonl as Jsonl
 from fastload._files import Lines as Lines
 from fastload._files import Megatron as Megatron
@@ -73,7 +72,6 @@ __all__ = [
     "Column",
     "Concat",
     "Copying",
-    "Csv",
     "Epoch",
     "Followed",
     "Generators",

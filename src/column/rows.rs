@@ -91,22 +91,6 @@ impl Rows {
         })
     }
 
-    /// Takes single elements that lie side by side.
-    pub fn packed(elements: Vec<u8>, dtype: Dtype) -> Rows {
-        let len = elements.len() / dtype.itemsize();
-        Rows {
-            view: Arc::new(View::owned(elements)),
-            dtype,
-            convert: None,
-            len,
-            row_shape: Vec::new(),
-            row_bytes: dtype.itemsize(),
-            first: 0,
-            step: dtype.itemsize().cast_signed(),
-            strides: None,
-        }
-    }
-
     /// Has elements converted to `dtype` while they are copied; None if there is no such [`Cast`].
     pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
         if dtype != self.dtype {

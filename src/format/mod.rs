@@ -7,7 +7,6 @@
 //! file's size allows, whatever a header claims.
 
 mod audio;
-mod csv;
 mod deflate;
 mod header;
 pub mod json;
@@ -24,7 +23,6 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 pub use audio::{Audio, Depth, Output, Span};
-pub use csv::{Csv, Dialect, Stored, Type};
 pub use header::{Header, headers};
 pub use jsonl::{Element, JsonColumn, JsonLists, Jsonl};
 pub use megatron::Megatron;

@@ -4,6 +4,8 @@ Owns how a column of a table or of an IPC file is found and laid over its own me
 type. Refuses nulls, naming the first, and every type that a tensor, a str or bytes cannot be.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +13,42 @@ import numpy as np
 from fastload import _lib
 from fastload.columns.arrow_layout import chunks, joined, letters, rows
 
-__all__ = ["column", "pick", "read"]
+__all__ = ["column", "import_pyarrow", "naming", "pick", "place", "read"]
+
+
+def import_pyarrow() -> Any:
+    """Returns pyarrow.
+
+    Raises:
+        ImportError: It is not installed; says how to install it.
+    """
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError as error:
+        msg = 'columns of Arrow tables and CSV files need pyarrow: pip install "fastload[tables]"'
+        raise ImportError(msg) from error
+    return pa
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Has pyarrow's errors name the file that is read.
+
+    Raises:
+        MemoryError: pyarrow's.
+        OSError: The system's, as it is; and all others of pyarrow's.
+    """
+    pa = import_pyarrow()
+    try:
+        yield
+    except MemoryError as error:
+        msg = f"cannot read {path!r}: {error}"
+        raise MemoryError(msg) from error
+    except (OSError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        msg = f"cannot read {path!r}: {error}"
+        raise OSError(msg) from error
 
 
 def pick(source: Any, name: str | None) -> Any:
@@ -21,8 +58,7 @@ def pick(source: Any, name: str | None) -> Any:
         KeyError: No such column, or several.
         TypeError: Neither a table nor an array, or a name where there is none to choose.
     """
-    import pyarrow as pa
-
+    pa = import_pyarrow()
     if isinstance(source, pa.ChunkedArray | pa.Array):
         if name is not None:
             msg = f"an array has no column {name!r}; leave the name out"
@@ -36,7 +72,7 @@ def pick(source: Any, name: str | None) -> Any:
     if name is None:
         msg = f"a table needs the name of a column: one of {', '.join(source.column_names)}"
         raise TypeError(msg)
-    return source.column(_place(source.schema, name, "the table"))
+    return source.column(place(source.schema, name, "the table"))
 
 
 def read(path: str, name: str, *, memory_map: bool) -> Any:
@@ -46,22 +82,16 @@ def read(path: str, name: str, *, memory_map: bool) -> Any:
         KeyError: No such column, or several.
         OSError: The file cannot be read or is damaged.
     """
-    import pyarrow as pa
-
-    try:
+    pa = import_pyarrow()
+    with naming(path):
         with pa.memory_map(path) if memory_map else pa.OSFile(path) as file:
             opener = pa.ipc.open_file if file.read(6) == b"ARROW1" else pa.ipc.open_stream
             file.seek(0)
-            place = _place(opener(file).schema, name, repr(path))
+            number = place(opener(file).schema, name, repr(path))
             file.seek(0)
-            options = pa.ipc.IpcReadOptions(included_fields=[place])
+            options = pa.ipc.IpcReadOptions(included_fields=[number])
             found = opener(file, options=options).read_all().column(0)
         found.validate(full=True)
-    except (OSError, pa.ArrowException, ValueError) as error:
-        if isinstance(error, OSError) and error.errno:
-            raise
-        msg = f"cannot read {path!r}: {error}"
-        raise OSError(msg) from error
     return found
 
 
@@ -80,9 +110,11 @@ def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
         array = array.cast(pa.large_string())
     if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.large_binary())
-    kind = array.type
     if array.null_count:
         raise _null(name, array.is_null().index(pa.scalar(True)).as_py())
+    if pa.types.is_null(array.type):  # of no rows
+        array = array.cast(pa.string())
+    kind = array.type
     parts = chunks(array)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return joined([_lib.Text(_ragged(chunk)) for chunk in parts]), "text"
@@ -132,8 +164,12 @@ def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[An
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def _place(schema: Any, name: str, where: str) -> int:
-    """Returns the number of the column of a name."""
+def place(schema: Any, name: str, where: str) -> int:
+    """Returns the number of the column of a name, of a table that `where` names.
+
+    Raises:
+        KeyError: No such column, or several.
+    """
     places: list[int] = schema.get_all_field_indices(name)
     if len(places) != 1:
         found = "several columns" if places else "no column"
@@ -154,6 +190,6 @@ def _null(name: str, row: int | None) -> ValueError:
 def _unfit(name: str, kind: Any) -> TypeError:
     msg = (
         f"column {name!r} is of Arrow type {kind}, which is no tensor, text or bytes; cast it to a "
-        "number first, or flatten() structs"
+        "number or text first, or flatten() structs"
     )
     return TypeError(msg)

@@ -1,49 +1,51 @@
 """`Csv`: columns of a table that is text."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, final
 
-from fastload import _lib
+from fastload.columns import arrow_table as _arrow
 from fastload.columns.paths import expand
-from fastload.columns.progress import progress
 from fastload.columns.table import Table, dtype_name
 
 __all__ = ["Csv"]
 
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
-"""The fields that are no value, as to `pandas.read_csv`."""
+_LONGEST_ROW = 16 << 20
+"""Bytes. Without a limit, a quoted field that does not end could be the whole rest of a file."""
 
 
 @final
 class Csv(Table):
-    """One column of a table that is text, or several: the file is parsed once, into memory.
+    """One column of a CSV file, or several: pyarrow parses the file once, into memory.
 
-    Types are those that `pandas.read_csv` finds: int64, float64 where a number is no whole one or missing
-    (then it is NaN), uint64 for numbers beyond int64, bool, and otherwise text. A text that is missing is
-    an error of its own sample. Floats are exact, as `float_precision="round_trip"` and Python's `float`
-    have them. Rows may be shorter than the header, and then lack values; longer ones are refused.
+    Types are those that `pyarrow.csv.read_csv` finds over the whole column: int64, float64, bool and
+    otherwise text. Floats are exact, as Python's `float` reads them. Quoted fields may hold delimiters and
+    ends of lines. An empty text is `""`; a number that is missing is refused, as `Arrow` refuses nulls.
 
     Args:
-        path: The file, in UTF-8.
+        path: The file.
         columns: The name of a column; or a list of names, which makes samples that are dicts of them.
             None: all columns.
         delimiter: What is between fields: one ASCII character.
-        header: Whether the first row has the names of columns. Without it they are `"0"`, `"1"`, …
-        dtype: One of torch's dtypes, or int, float, bool or str, for all columns; or a dict by name.
+        header: True: the first row has the names of columns. False: there is no such row, and columns are
+            `"f0"`, `"f1"`, …; a list of names: the same, with these names.
+        dtype: One of torch's dtypes, int, float, bool, str, or a type of pyarrow, for all columns; or a dict
+            by name. None: the types that pyarrow finds.
         quote: What is around fields that have delimiters or ends of lines in them. None: nothing is.
-        missing: The fields that stand for no value. None: those of pandas.
+        missing: The fields that stand for no value where values are not text. None: those of pyarrow, such as
+            `""`, `"NA"` and `"nan"`; without `"nan"` among them it is the float NaN.
+        encoding: The file's encoding, by Python's name.
 
     Raises:
-        TypeError: A path, or a dtype, of another type.
-        KeyError: There is no such column.
-        ValueError: The delimiter or the quote is none.
-        OSError: The file cannot be read, is no such table or no UTF-8, or a value is not of the type that
-            its column is to have; names the line and the column.
+        ImportError: pyarrow is not installed.
+        TypeError: A path or a dtype of another type; or a column that no sample can have, such as dates.
+        KeyError: No such column, or several.
+        ValueError: A delimiter or quote that cannot be one, or a missing number; names the file, the column and
+            the first such row, counted from 0.
+        OSError: The file cannot be read or decoded, a row has more or fewer fields than the first, or a field is
+            not of its column's dtype; names the file, the column, and the row, where the first in the file is 1.
 
     Examples:
         >>> price = Csv("houses.csv", "price")
@@ -57,10 +59,11 @@ class Csv(Table):
         columns: str | Sequence[str] | None = None,
         *,
         delimiter: str = ",",
-        header: bool = True,
+        header: bool | Sequence[str] = True,
         dtype: Any = None,
         quote: str | None = '"',
         missing: Sequence[str] | None = None,
+        encoding: str = "utf-8",
     ) -> None:
         if not isinstance(path, str | os.PathLike):
             msg = f"expected one path, found a {type(path).__name__}"
@@ -69,46 +72,128 @@ class Csv(Table):
         if columns is not None and not columns and not isinstance(columns, str):
             msg = "columns is a list without names; give at least one"
             raise ValueError(msg)
-        one = isinstance(columns, str)
-        wanted = (
-            None if columns is None else [columns] if isinstance(columns, str) else list(columns)
-        )
-        self._columns = columns if one else wanted
-        self._arguments = (delimiter, header, dtype, quote, missing)
-        dialect = (delimiter, quote, list(MISSING if missing is None else missing))
-        named, everywhere = _dtypes(dtype)
-        with progress(Path(self._path).name, " blocks") as tell:
-            source = _lib.Csv(self._path, wanted, named, everywhere, dialect, header, tell)
-        places = {name: place for place, name in enumerate(source.names())}
-        names = list(dict.fromkeys(wanted or places))
-        self._open(source, places, names[0] if one else names)
+        _check_marks(delimiter, quote)
+        self._columns = columns
+        self._options = {"delimiter": delimiter, "header": header, "dtype": dtype}
+        self._options |= {"quote": quote, "missing": missing, "encoding": encoding}
+        wanted = [columns] if isinstance(columns, str) else columns
+        table = _read(self._path, wanted, **self._options)
+        self._natives = {}
+        for name in table.column_names:
+            try:
+                self._natives[name] = _arrow.column(table.column(name), name)
+            except (TypeError, ValueError) as error:
+                advice = (
+                    "dtype=str reads it as text"
+                    if isinstance(error, TypeError)
+                    else "read the table with pyarrow.csv.read_csv for that, and give it to Arrow"
+                )
+                msg = f"in {self._path!r}, {error}; {advice}"
+                raise type(error)(msg) from error
+        self._names = columns if isinstance(columns, str) else table.column_names
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments; the file is parsed again."""
-        return _csv, (self._path, self._columns, *self._arguments)
+        return partial(Csv, **self._options), (self._path, self._columns)
 
     def __repr__(self) -> str:
         return f"Csv({self._names!r} of {len(self)} rows)"
 
 
-def _csv(
-    path: str, columns: Any, delimiter: str, header: Any, dtype: Any, quote: Any, missing: Any
-) -> Csv:
-    return Csv(
-        path,
-        columns,
-        delimiter=delimiter,
-        header=header,
-        dtype=dtype,
-        quote=quote,
-        missing=missing,
+def _check_marks(delimiter: str, quote: str | None) -> None:
+    for mark in (delimiter, quote):
+        if mark is not None and not (len(mark) == 1 and mark.isascii() and mark not in "\r\n"):
+            msg = (
+                "delimiter and quote are one ASCII character each, and no end of a line; "
+                f"found {mark!r}"
+            )
+            raise ValueError(msg)
+    if delimiter == quote:
+        msg = f"{delimiter!r} cannot be both delimiter and quote"
+        raise ValueError(msg)
+
+
+def _read(
+    path: str,
+    columns: Sequence[str] | None,
+    *,
+    delimiter: str,
+    header: bool | Sequence[str],
+    dtype: Any,
+    quote: str | None,
+    missing: Sequence[str] | None,
+    encoding: str,
+) -> Any:
+    """Returns columns of a file as an Arrow table, each in one piece if pyarrow can hold it so."""
+    pa = _arrow.import_pyarrow()
+    from pyarrow import csv
+
+    names = [] if isinstance(header, bool) else list(header)
+    read = csv.ReadOptions(
+        encoding=encoding, column_names=names, autogenerate_column_names=header is False
     )
+    parse = csv.ParseOptions(
+        delimiter=delimiter, quote_char=quote or False, newlines_in_values=quote is not None
+    )
+    convert = csv.ConvertOptions(null_values=None if missing is None else list(missing))
+    with _arrow.naming(path):
+        try:
+            return _parse(path, columns, dtype, read, parse, convert)
+        except pa.ArrowInvalid:
+            # One thread counts rows, so that an error has a number; larger blocks take longer rows.
+            read.use_threads, read.block_size = False, _LONGEST_ROW
+        return _parse(path, columns, dtype, read, parse, convert)
 
 
-def _dtypes(dtype: Any) -> tuple[dict[str, str], str | None]:
-    """Returns the dtypes of columns by name, and that of all others."""
+def _parse(
+    path: str, columns: Sequence[str] | None, dtype: Any, read: Any, parse: Any, convert: Any
+) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names: list[str] = []
+    try:
+        with csv.open_csv(path, read, parse) as reader:
+            schema = reader.schema
+        names = schema.names
+        wanted = list(dict.fromkeys(names if columns is None else columns))
+        types = _types(dtype, wanted)
+        for name in [*wanted, *types]:
+            _arrow.place(schema, name, repr(path))
+        convert.include_columns, convert.column_types = wanted, types
+        table = csv.read_csv(path, read, parse, convert)
+        # What is not in the encoding becomes binary; where text is asked for, it is an error with its row.
+        others = {each.name for each in table.schema if pa.types.is_binary(each.type)} - set(types)
+        if others:
+            convert.column_types = types | dict.fromkeys(others, pa.string())
+            table = csv.read_csv(path, read, parse, convert)
+    except pa.ArrowInvalid as error:
+        words = re.sub(
+            r"In CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error)
+        )
+        if "straddling" in words:
+            words = f"a row has more than {_LONGEST_ROW >> 20} MiB, or a quoted field does not end"
+        raise pa.ArrowInvalid(words) from error
+    return table.combine_chunks()
+
+
+def _types(dtype: Any, names: list[str]) -> dict[str, Any]:
+    """Returns Arrow's types of columns, by name, as far as they are said."""
     if dtype is None:
-        return {}, None
-    if isinstance(dtype, Mapping):
-        return {name: dtype_name(each) for name, each in dtype.items()}, None
-    return {}, dtype_name(dtype)
+        return {}
+    if not isinstance(dtype, Mapping):
+        return dict.fromkeys(names, _type(dtype))
+    return {name: _type(each) for name, each in dtype.items()}
+
+
+def _type(dtype: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(dtype, pa.DataType):
+        return dtype
+    name = dtype_name(dtype)
+    try:
+        return pa.type_for_alias("string" if name == "text" else name)
+    except ValueError:
+        msg = f"Arrow has no type for dtype {dtype}; give another, or a type of pyarrow"
+        raise TypeError(msg) from None

@@ -77,8 +77,9 @@ class Jsonl(Table):
         )
         with progress("lines", " MiB") as tell:
             lines = _lib.Lines(self._paths, _stored(self._paths, index=index), tell)
-        places = {name: place for place, name in enumerate(named)}
-        self._open(_lib.Jsonl(lines, fields, dtypes), places, named if several else named[0])
+        source = _lib.Jsonl(lines, fields, dtypes)
+        self._natives = {name: source.column(place) for place, name in enumerate(named)}
+        self._names = named if several else named[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments; the lines are looked for again, or their index is read."""

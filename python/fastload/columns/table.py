@@ -15,19 +15,9 @@ _PYTHON = {int: "int64", float: "float64", bool: "bool", str: "text"}
 class Table(Column):
     """One column of a source, or several, by name."""
 
-    def _open(
-        self, source: _lib.Jsonl | _lib.Csv, places: dict[str, int], names: str | list[str]
-    ) -> None:
-        """Takes a source, which of its columns has which name, and the names that are wanted."""
-        self._source = source
-        self._places = places
-        self._names = names
-        self._taken: dict[str, tuple[_lib.Column, Form]] = {}
-
-    def _take(self, name: str) -> tuple[_lib.Column, Form]:
-        if name not in self._taken:
-            self._taken[name] = self._source.column(self._places[name])
-        return self._taken[name]
+    _names: str | list[str]
+    _natives: dict[str, tuple[_lib.Column, Form]]
+    """The native column of each name, and the form of its values."""
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -41,11 +31,11 @@ class Table(Column):
 
     @property
     def _core(self) -> _lib.Column:
-        return self._take(self._first)[0]
+        return self._natives[self._first][0]
 
     @property
     def _form(self) -> Form:
-        return self._take(self._first)[1]
+        return self._natives[self._first][1]
 
     @property
     def _first(self) -> str:
@@ -59,7 +49,7 @@ class Part(Column):
     def __init__(self, table: Table, name: str) -> None:
         self._table = table
         self._name = name
-        self._native, self._kind = table._take(name)
+        self._native, self._kind = table._natives[name]
 
     @property
     def _form(self) -> Form:

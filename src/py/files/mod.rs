@@ -2,7 +2,6 @@
 
 mod audio;
 mod blobs;
-mod csv;
 mod jsonl;
 mod npy;
 mod npz;
@@ -33,7 +32,6 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tar::Tar>()?;
     module.add_class::<jsonl::Lines>()?;
     module.add_class::<jsonl::Jsonl>()?;
-    module.add_class::<csv::Csv>()?;
     module.add_class::<parquet::Parquet>()?;
     module.add_class::<parquet::ParquetFiles>()?;
     module.add_class::<tokens::Megatron>()?;

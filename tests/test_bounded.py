@@ -52,6 +52,7 @@ def test_parquet(tmp_path):
     text = struct.pack("<I", 1 << 20) + b"x" * (1 << 20)
     zeros = pa.compress(bytes(300 << 20), codec="zstd", asbytes=True)
     count = (300 << 20) // 8
+    number, most = _thrift.page(bytes(8), 1, _thrift.PLAIN), (1 << 31) - 1
     bombs = {
         "runs": _thrift.repeated(2_000_000_000),
         "booleans": _thrift.booleans(2_000_000_000),
@@ -60,6 +61,17 @@ def test_parquet(tmp_path):
         "growing": _thrift.growing(60_000),
         "rows": _thrift.parquet(_thrift.INT64, 1, _thrift.page(bytes(8), 1, 0), rows=1 << 60),
         "values": _thrift.parquet(_thrift.INT64, 1 << 60, _thrift.page(bytes(8), 1, 0)),
+        "fields": _thrift.parquet(_thrift.INT64, 1, number, fields=most),
+        "depth": _thrift.parquet(_thrift.INT64, 1, number, depth=100_000),
+        "dictionary": _thrift.parquet(
+            _thrift.INT64,
+            1,
+            number,
+            _thrift.page(bytes(8), most, _thrift.PLAIN, is_dictionary=True),
+        ),
+        "lengths": _thrift.lengths(most),
+        "prefixes": _thrift.lengths(most, 1),
+        "suffixes": _thrift.lengths(1, most),
     }
     large = {
         "some runs": _thrift.repeated(100_000_000),

@@ -42,11 +42,8 @@ def test_a_damaged_row_group_fails_its_own_batches(tmp_path, cache):
     assert next(batches).tolist() == list(range(20, 30))
 
 
-@pytest.mark.parametrize(
-    ("compression", "words"),
-    [("SNAPPY", "what it is compressed to says otherwise"), ("LZ4", "8191 decompressed ones")],
-)
-def test_a_page_that_announces_too_much_allocates_nothing(tmp_path, compression, words):
+@pytest.mark.parametrize("compression", ["SNAPPY", "LZ4"])
+def test_a_page_that_announces_too_much_allocates_nothing(tmp_path, compression):
     path = tmp_path / "x.parquet"
     table = pa.table({"a": np.zeros(40)})
     pq.write_table(table, path, use_dictionary=False, compression=compression)
@@ -56,7 +53,7 @@ def test_a_page_that_announces_too_much_allocates_nothing(tmp_path, compression,
     assert damaged[place : place + 3] == b"\x15\x00\x15"
     damaged[place + 3 : place + 5] = b"\xfe\x7f"
     path.write_bytes(damaged)
-    with pytest.raises(OSError, match=words):
+    with pytest.raises(OSError, match="8191 decompressed ones"):
         Parquet(path, "a")[0]
 
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="address space i
 READ = """
 import json
 good, cases = sys.argv[1], json.loads(sys.argv[2])
-samples = Npy([good] * 40)
-assert len(list(fastload.Loader(samples, batch_size=2, num_workers=2))) == 20  # threads are there
+samples = Npy([good] * 60)
+assert len(list(fastload.Loader(samples, batch_size=2, num_workers=2))) == 30  # threads are there
 rows = iter(fastload.Loader(samples, batch_size=2, num_workers=2))
 whole = {name: told(lambda: next(rows).sum().item()) for name in ("before",)}
 limit(256 << 20)
@@ -58,7 +58,6 @@ def test_parquet(tmp_path):
         "booleans": _thrift.booleans(2_000_000_000),
         "numbers": _thrift.numbers(2_000_000_000),
         "texts": _thrift.repeated(1 << 20, _thrift.BYTE_ARRAY, text),
-        "growing": _thrift.growing(60_000),
         "rows": _thrift.parquet(_thrift.INT64, 1, _thrift.page(bytes(8), 1, 0), rows=1 << 60),
         "values": _thrift.parquet(_thrift.INT64, 1 << 60, _thrift.page(bytes(8), 1, 0)),
         "fields": _thrift.parquet(_thrift.INT64, 1, number, fields=most),
@@ -78,7 +77,7 @@ def test_parquet(tmp_path):
         "some booleans": _thrift.booleans(500_000_000),
         "some numbers": _thrift.numbers(100_000_000),
         "some texts": _thrift.repeated(500, _thrift.BYTE_ARRAY, text),
-        "some growing": _thrift.growing(30_000),
+        "growing": _thrift.growing(60_000),
         "zeros": _thrift.parquet(
             _thrift.INT64, count, _thrift.page(zeros, count, 0, size=8 * count), codec=_thrift.ZSTD
         ),

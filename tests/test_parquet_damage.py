@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 import fastload
 from fastload.columns import Parquet
@@ -114,3 +115,23 @@ def test_no_parquet_file_is_said_so(tmp_path):
         path.write_bytes(content)
         with pytest.raises(OSError, match=r"x\.parquet"):
             Parquet(path, "a")
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_no_byte_of_a_page_with_a_checksum_is_read_as_another(tmp_path, version):
+    path = tmp_path / "x.parquet"
+    values = np.arange(300) % 7 * 1000
+    table = pa.table({"a": values})
+    pq.write_table(table, path, data_page_version=version, write_page_checksum=True)
+    whole, column = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0).column(0)
+    first = column.dictionary_page_offset
+    refused = 0
+    for at in range(first, first + column.total_compressed_size):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x20]) + whole[at + 1 :])
+        try:
+            samples = torch.stack(list(Parquet(path, "a")))
+        except OSError:
+            refused += 1
+        else:
+            assert torch.equal(samples, torch.from_numpy(values))
+    assert refused > column.total_compressed_size * 2 / 3

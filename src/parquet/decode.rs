@@ -175,47 +175,12 @@ impl PageIterator for Once {}
 impl Column<'_> {
     /// Decodes all rows.
     fn read(&self) -> Result<Part> {
-        let (rows, several) = (
-            self.rows.len(),
-            !matches!(self.leaf.values, Values::Rows(_)),
-        );
-        let (dtype, value) = match (self.leaf.values, &self.leaf.kind) {
-            (Values::Rows(dtype) | Values::Ragged(dtype), _) => (dtype, dtype.itemsize()),
-            (_, &DataType::FixedSizeBinary(size)) => {
-                (Dtype::UInt8, size.max(0).cast_unsigned() as usize)
-            }
-            (Values::Text | Values::Bytes, _) => (Dtype::UInt8, 0),
-        };
-        let entries = self.entries()?;
-        let offset = if several { size_of::<i64>() } else { 0 };
-        let bytes = entries.checked_mul(value + offset);
-        if bytes.is_none_or(|bytes| bytes > self.most) {
-            return Err(self.large()); // runs of few bytes say any number of values
-        }
-        if matches!(self.leaf.values, Values::Ragged(_)) {
-            expect_room(entries.saturating_mul(2 * value + ENTRY_BYTES))?; // a list of any length is one row
-        }
-        let (mut values, mut offsets) = (Vec::new(), Vec::new());
-        reserve(&mut values, entries * value)?;
-        if several {
-            reserve(&mut offsets, rows + 1)?;
-            offsets.push(0);
-        }
-        let shared = self
-            .pages
-            .sizes
-            .iter()
-            .max()
-            .filter(|_| self.pages.is_shared);
-        let longest = value.max(shared.copied().unwrap_or(1)).max(1);
-        let at_once = (BATCH_BYTES / longest).clamp(1, BATCH);
-        let levels = &self.leaf.levels;
-        let batches =
-            ParquetRecordBatchReader::try_new_with_row_groups(levels, self, at_once, None);
+        let rows = self.rows.len();
+        let mut decoded = self.room()?;
         let mut found = 0;
-        for batch in batches.map_err(|error| (self.damaged)(error.to_string()))? {
+        for batch in self.batches(decoded.size)? {
             let batch = batch.map_err(|error| (self.damaged)(error.to_string()))?;
-            let mut array = batch.column(0);
+            let array = batch.column(0);
             if let Some(row) = null_row(array) {
                 return Err(Error::Null {
                     path: self.path.to_owned(),
@@ -227,39 +192,7 @@ impl Column<'_> {
             if found > rows {
                 break;
             }
-            while let Some(fields) = array.as_struct_opt() {
-                array = fields.column(0);
-            }
-            let add = |value: &[u8]| {
-                if value.len() > self.most.saturating_sub(values.len()) {
-                    return Err(self.large()); // an index of few bits stands for any number of letters
-                }
-                reserve_growing(&mut values, value.len())?;
-                values.extend_from_slice(value);
-                offsets.push(values.len().cast_signed() as i64);
-                Ok(())
-            };
-            match array.data_type() {
-                DataType::Utf8View => {
-                    let texts = array.as_string_view().iter().flatten();
-                    texts.map(str::as_bytes).try_for_each(add)?;
-                }
-                DataType::BinaryView => {
-                    array.as_binary_view().iter().flatten().try_for_each(add)?
-                }
-                DataType::FixedSizeBinary(_) => {
-                    let all = array.as_fixed_size_binary().iter();
-                    all.flatten().try_for_each(add)?;
-                }
-                DataType::List(_) => {
-                    let lists = array.as_list::<i32>();
-                    let before = (values.len() / dtype.itemsize()).cast_signed() as i64;
-                    let ends = lists.value_offsets().iter().skip(1);
-                    offsets.extend(ends.map(|&end| before + i64::from(end)));
-                    extend(&mut values, lists.values(), dtype)?;
-                }
-                _ => extend(&mut values, array, dtype)?,
-            }
+            decoded.append(array, self)?;
         }
         if found != rows {
             let more = if found > rows { "more than " } else { "" };
@@ -267,11 +200,55 @@ impl Column<'_> {
             let reason = format!("it has {more}{found} rows in place of {rows}");
             return Err((self.damaged)(reason));
         }
+        let is_several = !matches!(self.leaf.values, Values::Rows(_));
         Ok(Part {
-            values: View::owned(values),
-            dtype,
-            offsets: several.then_some(offsets),
+            values: View::owned(decoded.values),
+            dtype: decoded.dtype,
+            offsets: is_several.then_some(decoded.offsets),
         })
+    }
+
+    /// Makes room for all values, as far as their number tells; refuses too many: runs of few bytes say any number.
+    fn room(&self) -> Result<Decoded> {
+        let (dtype, size, offset) = match (self.leaf.values, &self.leaf.kind) {
+            (Values::Rows(dtype), _) => (dtype, dtype.itemsize(), 0),
+            (Values::Ragged(dtype), _) => (dtype, dtype.itemsize(), size_of::<i64>()),
+            (_, &DataType::FixedSizeBinary(size)) => {
+                let size = size.max(0).cast_unsigned() as usize;
+                (Dtype::UInt8, size, size_of::<i64>())
+            }
+            (Values::Text | Values::Bytes, _) => (Dtype::UInt8, 0, size_of::<i64>()),
+        };
+        let entries = self.entries()?;
+        let bytes = entries.checked_mul(size + offset);
+        if bytes.is_none_or(|bytes| bytes > self.most) {
+            return Err(self.large());
+        }
+        if matches!(self.leaf.values, Values::Ragged(_)) {
+            expect_room(entries.saturating_mul(2 * size + ENTRY_BYTES))?; // a list of any length is one row
+        }
+        let (mut values, mut offsets) = (Vec::new(), Vec::new());
+        reserve(&mut values, entries * size)?;
+        if offset > 0 {
+            reserve(&mut offsets, self.rows.len() + 1)?;
+            offsets.push(0);
+        }
+        Ok(Decoded {
+            values,
+            offsets,
+            dtype,
+            size,
+        })
+    }
+
+    /// Starts the decoder, for values of at least `size` bytes.
+    fn batches(&self, size: usize) -> Result<ParquetRecordBatchReader> {
+        let page = self.pages.sizes.iter().copied().max();
+        let longest = page.filter(|_| self.pages.is_shared).unwrap_or(1);
+        let rows = (BATCH_BYTES / longest.max(size).max(1)).clamp(1, BATCH);
+        let levels = &self.leaf.levels;
+        ParquetRecordBatchReader::try_new_with_row_groups(levels, self, rows, None)
+            .map_err(|error| (self.damaged)(error.to_string()))
     }
 
     /// Values, nulls and empty lists, by the footer and by the pages.
@@ -303,6 +280,80 @@ impl Column<'_> {
     }
 }
 
+/// What is decoded so far.
+struct Decoded {
+    values: Vec<u8>,
+    /// Where each sample begins and the last ends, of samples that are several values.
+    offsets: Vec<i64>,
+    dtype: Dtype,
+    /// Bytes of a value; 0 of text, and of bytes of any length.
+    size: usize,
+}
+
+impl Decoded {
+    /// Appends an array without nulls.
+    fn append(&mut self, array: &ArrayRef, column: &Column<'_>) -> Result<()> {
+        let before = self.values.len();
+        match array.data_type() {
+            DataType::Struct(_) => return self.append(array.as_struct().column(0), column),
+            DataType::Utf8View => {
+                let texts = array.as_string_view().iter().flatten();
+                return self.append_bytes(texts.map(str::as_bytes), column);
+            }
+            DataType::BinaryView => {
+                return self.append_bytes(array.as_binary_view().iter().flatten(), column);
+            }
+            DataType::FixedSizeBinary(_) => {
+                let ends = (1..=array.len()).map(|count| as_offset(before + count * self.size));
+                self.offsets.extend(ends);
+                self.append_values(array)?;
+            }
+            DataType::List(_) => {
+                let (lists, before) = (array.as_list::<i32>(), as_offset(before / self.size));
+                let ends = lists.value_offsets().iter().skip(1);
+                self.offsets
+                    .extend(ends.map(|&end| before + i64::from(end)));
+                self.append_values(lists.values())?;
+            }
+            _ => self.append_values(array)?,
+        }
+        Ok(())
+    }
+
+    /// Appends values of one size; booleans become one byte each.
+    fn append_values(&mut self, array: &ArrayRef) -> Result<()> {
+        let bytes = array.len() * self.size;
+        reserve_growing(&mut self.values, bytes)?;
+        if let Some(booleans) = array.as_boolean_opt() {
+            self.values.extend(booleans.values().iter().map(u8::from));
+        } else {
+            let data = array.to_data();
+            let first = data.offset() * self.size;
+            self.values
+                .extend_from_slice(&data.buffers()[0][first..][..bytes]);
+        }
+        Ok(())
+    }
+
+    /// Appends texts or bytes; refuses too many: an index of few bits stands for any number of letters.
+    fn append_bytes<'a>(
+        &mut self,
+        all: impl Iterator<Item = &'a [u8]> + Clone,
+        column: &Column<'_>,
+    ) -> Result<()> {
+        let more = all.clone().map(<[u8]>::len).sum();
+        if more > column.most - self.values.len() {
+            return Err(column.large());
+        }
+        reserve_growing(&mut self.values, more)?;
+        for value in all {
+            self.values.extend_from_slice(value);
+            self.offsets.push(as_offset(self.values.len()));
+        }
+        Ok(())
+    }
+}
+
 /// The first row that is null, in an array, the structs or list that it is in, or the list's values.
 fn null_row(array: &ArrayRef) -> Option<usize> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
@@ -320,15 +371,6 @@ fn null_row(array: &ArrayRef) -> Option<usize> {
     own.into_iter().chain(inner).min()
 }
 
-/// Appends numbers, one byte for each boolean.
-fn extend(values: &mut Vec<u8>, array: &ArrayRef, dtype: Dtype) -> Result<()> {
-    let size = dtype.itemsize();
-    reserve_growing(values, array.len() * size)?;
-    if let Some(booleans) = array.as_boolean_opt() {
-        values.extend(booleans.values().iter().map(u8::from));
-    } else {
-        let data = array.to_data();
-        values.extend_from_slice(&data.buffers()[0][data.offset() * size..][..data.len() * size]);
-    }
-    Ok(())
+fn as_offset(count: usize) -> i64 {
+    count.cast_signed() as i64
 }

@@ -12,7 +12,7 @@ use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
-use super::thrift::{varint, walk};
+use super::thrift::{self, varint, walk};
 use crate::error::Error;
 use crate::memory::fallible::expect_room;
 use crate::sync::Arc;
@@ -47,12 +47,12 @@ pub(super) fn look(
     let mut all = Announced::default();
     while !bytes.is_empty() {
         let (mut kind, mut made, mut stored, mut count, mut values) = (0, 0, 0, 0_i64, 0_i64);
-        let rest = walk(bytes, &mut |field, number| match field {
+        let rest = walk(bytes, thrift::page, &mut |field, number| match field {
             [1] => kind = number,
             [2] => made = number,
             [3] => stored = number,
-            [5 | 8, 1] => count = number,
-            [7, 1] => values = number, // of a dictionary
+            [5 | 8, 1] => count = count.max(number),
+            [7, 1] => values = values.max(number), // of a dictionary
             [5, 2] | [8, 4] => all.is_shared |= number == DELTA_TEXTS,
             _ => {}
         });

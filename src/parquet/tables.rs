@@ -212,7 +212,7 @@ fn claimed(tail: &[u8]) -> Option<u64> {
 fn is_bounded(footer: &[u8]) -> bool {
     let mut is_bounded = true;
     let mut left = Vec::new(); // fields that are still to come, of each group that the next is in
-    let walked = thrift::walk(footer, &mut |field, number| match field {
+    let walked = thrift::walk(footer, thrift::footer, &mut |field, number| match field {
         [2, 4] => {
             while left.pop_if(|left| *left == 0).is_some() {}
             if let Some(left) = left.last_mut() {

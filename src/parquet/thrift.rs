@@ -1,19 +1,76 @@
 //! Footers and headers of pages, walked over before the `parquet` crate reads them.
 //!
-//! Thrift's compact protocol (`thrift-compact-protocol.md` of Apache Thrift). Refuses a string, list, set or map
-//! that claims more entries than bytes follow: the crate takes time, or memory, for what they claim. Everything
-//! else is the crate's to refuse.
+//! Thrift's compact protocol (`thrift-compact-protocol.md` of Apache Thrift) with the types of the format's
+//! `parquet.thrift`. The crate takes time, or memory, for what a list claims to have, and reads a field as its own type
+//! whatever type it is announced as. Refuses both: a string, list, set or map that claims more entries than bytes
+//! follow, and a field of another type. What must be there, and what it means, is the crate's to say.
 
 /// How deep structs and lists lie in each other at most.
 const DEPTH: usize = 12;
+/// Types of values.
+const SHORT: u8 = 4;
+const INT: u8 = 5;
+const LONG: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
 
-/// Walks over a struct at the beginning of `bytes`; returns what is behind it, or None: it is damaged.
-/// `each` gets the number of each field, after those of the fields that it is in, and the integer or the length of
-/// the list that it holds.
-pub(super) fn walk<'a>(bytes: &'a [u8], each: &mut dyn FnMut(&[i64], i64)) -> Option<&'a [u8]> {
+/// The type of a field of `FileMetaData`, by its number after those of the fields that it is in; None: the crate passes over
+/// it, or reads no bytes.
+pub(super) fn footer(field: &[i64]) -> Option<u8> {
+    Some(match field {
+        [1] => INT,
+        [3] => LONG,
+        [6] => BINARY,
+        [2 | 4 | 5 | 7] => LIST,
+        [2, inner @ ..] => match inner {
+            [4] | [10, 17 | 18, 1] => BINARY,
+            [10] | [10, 1..=15] | [10, 16..=18] | [10, 7 | 8, 2] | [10, 7 | 8, 2, _] => STRUCT,
+            [10, 10 | 16, 1] => 3,
+            [1..=9] | [10, 5, 1 | 2] | [10, 18, 2] => INT,
+            _ => return None,
+        },
+        [4, 1, 3, inner @ ..] => match inner {
+            [] | [12 | 16 | 17] | [17, 1] => STRUCT,
+            [1 | 4 | 15] | [13, 1..=3] => INT,
+            [5..=7 | 9..=11 | 14] | [12, 3 | 4] | [16, 1] => LONG,
+            [2 | 3 | 8 | 13] | [16, 2 | 3] | [17, 2] => LIST,
+            [8, 1 | 2] | [12, 1 | 2 | 5 | 6] => BINARY,
+            [17, 1, 1..=8] => DOUBLE,
+            _ => return None,
+        },
+        [4, 1 | 4] => LIST,
+        [4, 7] => SHORT,
+        [4, 2 | 3 | 5 | 6] | [4, 1, 2 | 4 | 6] => LONG,
+        [4, 4, 1] | [4, 1, 5 | 7] => INT,
+        [4, 1, 8] | [7, _] | [7, _, _] => STRUCT,
+        [4, 1, 1 | 9] | [5, 1 | 2] => BINARY,
+        _ => return None,
+    })
+}
+
+/// As [`footer`], of `PageHeader`.
+pub(super) fn page(field: &[i64]) -> Option<u8> {
+    match field {
+        [1..=4] | [5, 1..=4] | [7, 1 | 2] | [8, 1..=6] => Some(INT),
+        [5..=8] => Some(STRUCT),
+        _ => None,
+    }
+}
+
+/// Walks over a struct at the beginning of `bytes`, whose fields have the types that `types` says; returns what is
+/// behind it, or None: it is damaged. `each` gets the number of each field, after those of the fields that it is
+/// in, and the integer or the length of the list that it holds.
+pub(super) fn walk<'a>(
+    bytes: &'a [u8],
+    types: fn(&[i64]) -> Option<u8>,
+    each: &mut dyn FnMut(&[i64], i64),
+) -> Option<&'a [u8]> {
     let mut rest = Rest {
         bytes,
         path: Vec::new(),
+        types,
         each,
     };
     rest.structure(0)?;
@@ -37,6 +94,7 @@ struct Rest<'a, 'b> {
     bytes: &'a [u8],
     /// The numbers of the fields that the next value is in.
     path: Vec<i64>,
+    types: fn(&[i64]) -> Option<u8>,
     each: &'b mut dyn FnMut(&[i64], i64),
 }
 
@@ -48,13 +106,17 @@ impl Rest<'_, '_> {
             let (delta, code) = (byte >> 4, byte & 15);
             number = match (delta, code) {
                 (_, 0) => return Some(()),
-                (0, _) => self.signed()?,
+                (0, _) => i16::try_from(self.signed()?).ok()?.into(),
                 (delta, _) => number.checked_add(i64::from(delta))?,
             };
+            self.path.push(number);
+            if (self.types)(&self.path).is_some_and(|known| known != code) {
+                return None;
+            }
             if matches!(code, 1 | 2) {
+                self.path.pop();
                 continue; // true and false have no bytes
             }
-            self.path.push(number);
             let value = self.value(code, depth + 1)?;
             (self.each)(&self.path, value);
             self.path.pop();
@@ -67,14 +129,16 @@ impl Rest<'_, '_> {
             return None;
         }
         match code {
-            1..=3 => self.byte().map(i64::from),
-            4..=6 => self.signed(),
-            7 => self.skip(8),
-            8 => {
+            3 => self.byte().map(i64::from),
+            SHORT => i16::try_from(self.signed()?).ok().map(i64::from),
+            INT => i32::try_from(self.signed()?).ok().map(i64::from),
+            LONG => self.signed(),
+            DOUBLE => self.skip(8),
+            BINARY => {
                 let size = self.unsigned()?;
                 self.skip(usize::try_from(size).ok()?)
             }
-            9 | 10 => {
+            LIST | 10 => {
                 let byte = self.byte()?;
                 let count = match byte >> 4 {
                     15 => self.unsigned()?,
@@ -87,8 +151,8 @@ impl Rest<'_, '_> {
                 let codes = if count == 0 { 0 } else { self.byte()? };
                 self.entries(count, &[codes >> 4, codes & 15], depth)
             }
-            12 => self.structure(depth).map(|()| 0),
-            _ => None,
+            STRUCT => self.structure(depth).map(|()| 0),
+            _ => None, // booleans in lists, too, which the crate passes over without end: there are none
         }
     }
 

@@ -37,6 +37,8 @@ class Format:
         beside: Other files of the folder, whole.
         can_tell: Whether decoders notice damage, or must read the same of it. Frames of MP3 have no
             checksum: of damaged sound each decoder makes its own.
+        is_strict: Whether everything that the library refuses is refused here. The `parquet` crate reads some
+            damaged headers that pyarrow refuses.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Format:
     refusals: tuple[type[Exception], ...] = (OSError,)
     beside: dict[str, bytes] = field(default_factory=dict)
     can_tell: bool = True
+    is_strict: bool = True
 
 
 @dataclass
@@ -64,9 +67,12 @@ class Tally:
             setattr(self, name, getattr(self, name) + value)
         return self
 
-    def is_safe(self) -> bool:
-        """Whether nothing was read that the library refuses, and nothing differs from what it reads."""
-        return not (self.read_alone or self.differ)
+    def wrong(self, form: Format) -> dict[str, list[Any]]:
+        """What a format does not allow: files read that its library refuses, or read as something else."""
+        return {
+            "read alone": self.read_alone if form.is_strict else [],
+            "differs": self.differ if form.can_tell else [],
+        }
 
 
 def tally(form: Format, folder: Path, damaged: Iterable[tuple[Any, bytes]]) -> Tally:

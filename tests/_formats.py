@@ -267,6 +267,7 @@ FORMATS: dict[str, Format] = {
         lambda path: list_of(Parquet(str(path), "a")),
         read_parquet,
         refusals=(OSError, KeyError, TypeError, ValueError),
+        is_strict=False,
     ),
     "Arrow file": arrow(".arrow", pa.ipc.new_file),
     "Arrow stream": arrow(".arrows", pa.ipc.new_stream),

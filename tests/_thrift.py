@@ -2,7 +2,7 @@
 
 import struct
 
-PLAIN, RLE, DELTA, DELTA_TEXTS, DICTIONARY = 0, 3, 5, 7, 8
+PLAIN, RLE, DELTA, DELTA_LENGTHS, DELTA_TEXTS, DICTIONARY = 0, 3, 5, 6, 7, 8
 BOOLEAN, INT64, BYTE_ARRAY = 0, 2, 6
 NONE, ZSTD = 0, 6
 
@@ -47,8 +47,8 @@ def page(body, count, encoding, *, is_dictionary=False, size=None):
     return value(12, fields) + body
 
 
-def parquet(kind, count, data, dictionary=b"", codec=NONE, rows=None):
-    """A file of one row group with one required column `a`."""
+def parquet(kind, count, data, dictionary=b"", codec=NONE, rows=None, fields=1, depth=0):
+    """A file of one row group with one required column `a`, `depth` structs deep; its schema announces `fields`."""
     pages = dictionary + data
     column = {
         1: (5, kind), 2: (9, (5, [PLAIN])), 3: (9, (8, [b"a"])), 4: (5, codec), 5: (6, count),
@@ -59,9 +59,10 @@ def parquet(kind, count, data, dictionary=b"", codec=NONE, rows=None):
     chunk = {2: (6, 0), 3: (12, column)}
     rows = count if rows is None else rows
     group = {1: (9, (12, [chunk])), 2: (6, len(pages)), 3: (6, rows)}
-    root = {4: (8, b"schema"), 5: (5, 1)}
-    leaf = {1: (5, kind), 3: (5, 0), 4: (8, b"a")}
-    footer = value(12, {1: (5, 1), 2: (9, (12, [root, leaf])), 3: (6, rows), 4: (9, (12, [group]))})
+    root = {4: (8, b"schema"), 5: (5, fields)}
+    structs = [{3: (5, 0), 4: (8, b"s"), 5: (5, 1)}] * depth
+    schema = [root, *structs, {1: (5, kind), 3: (5, 0), 4: (8, b"a")}]
+    footer = value(12, {1: (5, 1), 2: (9, (12, schema)), 3: (6, rows), 4: (9, (12, [group]))})
     return b"PAR1" + pages + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
@@ -96,3 +97,10 @@ def growing(count):
     """Texts that are each the one before and a letter."""
     body = deltas(count, 0, 1) + deltas(count, 1) + b"x" * count
     return parquet(BYTE_ARRAY, count, page(body, count, DELTA_TEXTS))
+
+
+def lengths(first, second=None):
+    """A page of one text that announces more lengths: of what it shares with the one before, and of the rest."""
+    body = deltas(first) + (b"" if second is None else deltas(second))
+    encoding = DELTA_LENGTHS if second is None else DELTA_TEXTS
+    return parquet(BYTE_ARRAY, 1, page(body + b"x", 1, encoding))

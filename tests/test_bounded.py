@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="address space i
 READ = """
 import json
 good, cases = sys.argv[1], json.loads(sys.argv[2])
-samples = Npy([good] * 40)
-assert len(list(fastload.Loader(samples, batch_size=2, num_workers=2))) == 20  # threads are there
+samples = Npy([good] * 60)
+assert len(list(fastload.Loader(samples, batch_size=2, num_workers=2))) == 30  # threads are there
 rows = iter(fastload.Loader(samples, batch_size=2, num_workers=2))
 whole = {name: told(lambda: next(rows).sum().item()) for name in ("before",)}
 limit(256 << 20)
@@ -52,21 +52,32 @@ def test_parquet(tmp_path):
     text = struct.pack("<I", 1 << 20) + b"x" * (1 << 20)
     zeros = pa.compress(bytes(300 << 20), codec="zstd", asbytes=True)
     count = (300 << 20) // 8
+    number, most = _thrift.page(bytes(8), 1, _thrift.PLAIN), (1 << 31) - 1
     bombs = {
         "runs": _thrift.repeated(2_000_000_000),
         "booleans": _thrift.booleans(2_000_000_000),
         "numbers": _thrift.numbers(2_000_000_000),
         "texts": _thrift.repeated(1 << 20, _thrift.BYTE_ARRAY, text),
-        "growing": _thrift.growing(60_000),
         "rows": _thrift.parquet(_thrift.INT64, 1, _thrift.page(bytes(8), 1, 0), rows=1 << 60),
         "values": _thrift.parquet(_thrift.INT64, 1 << 60, _thrift.page(bytes(8), 1, 0)),
+        "fields": _thrift.parquet(_thrift.INT64, 1, number, fields=most),
+        "depth": _thrift.parquet(_thrift.INT64, 1, number, depth=100_000),
+        "dictionary": _thrift.parquet(
+            _thrift.INT64,
+            1,
+            number,
+            _thrift.page(bytes(8), most, _thrift.PLAIN, is_dictionary=True),
+        ),
+        "lengths": _thrift.lengths(most),
+        "prefixes": _thrift.lengths(most, 1),
+        "suffixes": _thrift.lengths(1, most),
     }
     large = {
         "some runs": _thrift.repeated(100_000_000),
         "some booleans": _thrift.booleans(500_000_000),
         "some numbers": _thrift.numbers(100_000_000),
         "some texts": _thrift.repeated(500, _thrift.BYTE_ARRAY, text),
-        "some growing": _thrift.growing(30_000),
+        "growing": _thrift.growing(60_000),
         "zeros": _thrift.parquet(
             _thrift.INT64, count, _thrift.page(zeros, count, 0, size=8 * count), codec=_thrift.ZSTD
         ),

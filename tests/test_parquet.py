@@ -231,7 +231,7 @@ def test_many_files_follow_each_other(tmp_path):
         same(Parquet(paths, "a", cache=cache), theirs)
         same(Parquet(str(tmp_path / "*.parquet"), "a", cache=cache), theirs)
     pq.write_table(pa.table({"a": [1.5]}), paths[1])
-    with pytest.raises(TypeError, match=r"1\.parquet.*Double where the first file has Int"):
+    with pytest.raises(TypeError, match=r"1\.parquet.*Float64 where the first file has Int32"):
         Parquet(paths, "a")
     pq.write_table(pa.table({"b": [1.5]}), paths[1])
     with pytest.raises(KeyError, match=r"1\.parquet.*no column.*it has b"):

@@ -48,12 +48,12 @@ impl Parquet {
             let schema = footer.file_metadata().schema_descr();
             let leaf = Leaf::find(schema, name, tables.files().path(file))?;
             if let Some(first) = leaves.first()
-                && first.values() != leaf.values()
+                && first.values != leaf.values
             {
                 return Err(Error::Unfit {
                     path: tables.files().path(file).to_owned(),
                     column: name.to_owned(),
-                    kind: format!("{:?} where the first file has {:?}", leaf.kind, first.kind),
+                    kind: format!("{} where the first file has {}", leaf.kind, first.kind),
                 });
             }
             leaves.push(leaf);
@@ -62,7 +62,7 @@ impl Parquet {
             return Err(Error::Abandoned);
         };
         let column = Parquet {
-            values: first.values(),
+            values: first.values,
             number: tables.next_column(),
             name: name.to_owned(),
             leaves,
@@ -90,7 +90,7 @@ impl Parquet {
                 .get(leaf.place)
                 .and_then(ColumnChunkMetaData::statistics);
             let nulls = statistics.and_then(Statistics::null_count_opt);
-            if nulls.is_some_and(|nulls| nulls > 0) && !leaf.is_list {
+            if nulls.is_some_and(|nulls| nulls > 0) && !matches!(leaf.values, Values::Ragged(_)) {
                 self.decode(number)?;
             }
         }

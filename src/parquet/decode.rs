@@ -1,36 +1,39 @@
-//! One column of one row group: from the bytes in the file to values in memory.
+//! One column of one row group: from the bytes in the file to values in memory, by way of Arrow arrays.
 
-use std::borrow::Cow;
-use std::io::{Cursor, Read};
-use std::sync::Arc;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::OnceLock;
 
-use ::parquet::column::reader::ColumnReaderImpl;
-use ::parquet::data_type::{
-    AsBytes, BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType,
-    Int32Type, Int64Type,
-};
-use ::parquet::errors::ParquetError;
-use ::parquet::file::metadata::ColumnChunkMetaData;
-use ::parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
+use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
+use ::parquet::column::page::{PageIterator, PageReader};
+use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use ::parquet::file::reader::SerializedPageReader;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
 use bytes::Bytes;
 
-use super::checked::{Checked, Refused};
-use super::levels::{Levels, Misfit};
-use super::pages;
+use super::pages::{self, Announced, Tried};
 use super::part::Part;
-use super::schema::{Kind, Leaf};
+use super::schema::Leaf;
 use super::tables::Tables;
 use crate::caught::caught;
+use crate::column::Values;
 use crate::error::{Error, Result};
-use crate::memory::fallible::{reserve, reserve_growing, zeroed};
-use crate::memory::{Dtype, Plain, View};
+use crate::memory::fallible::{expect_room, reserve, reserve_growing, zeroed};
+use crate::memory::{Dtype, View};
+use crate::sync::Arc;
 
 /// Rows that are decoded at once.
 const BATCH: usize = 1 << 16;
+/// Bytes that texts or bytes may take that are decoded at once, where a few in the file become many.
+const BATCH_BYTES: usize = 1 << 26;
 /// Bytes that a column of a row group may take, decoded, however few it has in the file.
 const MOST_BYTES: usize = 1 << 30;
 /// Bytes that each of those in the file may become beyond that.
 const EXPANSION: usize = 1024;
+/// Bytes that the crate takes for an entry of a list, beyond twice its value: levels, offsets.
+const ENTRY_BYTES: usize = 16;
 
 /// Decodes the column `leaf` of a row group; `name` is for words.
 ///
@@ -44,80 +47,58 @@ pub(super) fn decode(tables: &Tables, number: usize, leaf: &Leaf, name: &str) ->
         let reason = format!("column {name:?} of row group {group}: {reason}");
         Error::decode(reason).of_file(path)
     };
-    let footer = tables.footers()[file].row_group(group);
-    let chunk = footer.columns().get(leaf.place);
+    let footer = &tables.footers()[file];
+    let chunk = footer.row_group(group).columns().get(leaf.place);
     let chunk = chunk.ok_or_else(|| damaged("it is missing".into()))?;
-    let rows = tables.rows_in_file(number);
-    let announced = chunk.num_values();
-    let chunk = &located(chunk).map_err(|error| damaged(error.to_string()))?;
-    let bytes = bytes(tables, file, chunk, &damaged)?;
-    let found = pages::check(&bytes.bytes, chunk.compression_codec()).map_err(damaged)?;
-    if found.entries != announced {
-        let found = found.entries;
-        let reason = format!("it has {found} values, and the footer says {announced}");
-        return Err(damaged(reason));
-    }
-    let stored = bytes.bytes.len();
-    let size = Size {
-        rows: rows.len(),
-        entries: usize::try_from(found.entries).unwrap_or(usize::MAX),
-        most: MOST_BYTES
-            .max(tables.limit())
-            .max(stored.saturating_mul(EXPANSION)),
+    let (chunk, first) = located(chunk).map_err(|error| damaged(error.to_string()))?;
+    let bytes = bytes(tables, file, first, &chunk, &damaged)?;
+    let pages = pages::look(&bytes, &chunk).map_err(damaged)?;
+    let most = bytes.len().saturating_mul(EXPANSION);
+    let column = Column {
+        leaf,
+        name,
+        path,
+        rows: tables.rows_in_file(number),
+        footer,
+        group,
+        chunk,
+        bytes: Arc::new(bytes),
+        pages,
+        most: most.max(MOST_BYTES).max(tables.limit()),
+        refused: Arc::default(),
+        damaged: &damaged,
     };
-    let open = || SerializedPageReader::new(Arc::new(bytes), chunk, rows.len(), None);
-    let read = size
-        .check(leaf)
-        .and_then(|()| called(open))
-        .and_then(|pages| {
-            let column = leaf.descriptor.clone();
-            leaf.read(Checked::new(pages, found.sizes, column, size.most), size)
-        });
-    match read {
-        Ok(part) => Ok(part),
-        Err(Stop::Damage(reason)) => Err(damaged(reason)),
-        Err(Stop::Large) => Err(damaged(format!(
-            "decoded, its {stored} bytes become more than {}; write smaller row groups, or give the \
-             column a larger cache",
-            size.most
-        ))),
-        Err(Stop::Failed(error)) => Err(error.of_file(path)),
-        Err(Stop::Null(row)) => Err(Error::Null {
-            path: path.to_owned(),
-            column: name.to_owned(),
-            row: rows.start + row,
-        }),
-    }
+    let read = caught(|| column.read());
+    let read = read.unwrap_or_else(|words| Err(damaged(format!("it is damaged: {words}"))));
+    let refused = Arc::into_inner(column.refused).and_then(OnceLock::into_inner);
+    read.map_err(|error| refused.unwrap_or(error).of_file(path))
 }
 
-/// Drops the place of a dictionary that is not before the values: some writers say 0 for none.
-fn located(chunk: &ColumnChunkMetaData) -> ::parquet::errors::Result<Cow<'_, ColumnChunkMetaData>> {
-    match chunk.dictionary_page_offset() {
-        Some(place) if place <= 0 || place >= chunk.data_page_offset() => {
-            let builder = chunk.clone().into_builder();
-            builder
-                .set_dictionary_page_offset(None)
-                .build()
-                .map(Cow::Owned)
-        }
-        _ => Ok(Cow::Borrowed(chunk)),
-    }
+/// Counts the places of pages from the first, and returns that. A dictionary is before the values: some writers say
+/// 0 for none.
+fn located(chunk: &ColumnChunkMetaData) -> ::parquet::errors::Result<(ColumnChunkMetaData, i64)> {
+    let values = chunk.data_page_offset();
+    let dictionary = chunk.dictionary_page_offset();
+    let dictionary = dictionary.filter(|place| (1..values).contains(place));
+    let first = dictionary.unwrap_or(values);
+    let builder = chunk.clone().into_builder();
+    let builder = builder.set_dictionary_page_offset(dictionary.map(|_| 0));
+    Ok((builder.set_data_page_offset(values - first).build()?, first))
 }
 
-/// Reads the bytes of a column of a row group.
+/// Reads the bytes of a column of a row group, which begin at `first`.
 fn bytes(
     tables: &Tables,
     file: usize,
+    first: i64,
     chunk: &ColumnChunkMetaData,
     damaged: &dyn Fn(String) -> Error,
-) -> Result<Chunk> {
+) -> Result<Bytes> {
     if let Some(other) = chunk.file_path() {
         return Err(damaged(format!(
             "its values are in another file, {other:?}"
         )));
     }
-    let dictionary = chunk.dictionary_page_offset();
-    let first = dictionary.unwrap_or(chunk.data_page_offset());
     let (first, size) = (u64::try_from(first), u64::try_from(chunk.compressed_size()));
     let len = tables.files().stamp(file).len();
     let (Ok(first), Ok(size)) = (first, size) else {
@@ -131,261 +112,265 @@ fn bytes(
     let bytes = zeroed(size as usize);
     let mut bytes = bytes.map_err(|error| error.of_file(tables.files().path(file)))?;
     tables.files().read(file, first, &mut bytes)?;
-    let bytes = Bytes::from(bytes);
-    Ok(Chunk { first, bytes })
+    Ok(Bytes::from(bytes))
 }
 
-type Pages = Checked<SerializedPageReader<Chunk>>;
-
-/// A stretch of a file, read at places of the file.
-struct Chunk {
-    first: u64,
-    bytes: Bytes,
-}
-
-impl Chunk {
-    fn from(&self, start: u64) -> ::parquet::errors::Result<Bytes> {
-        let start = start.checked_sub(self.first).map(|start| start as usize);
-        match start.filter(|&start| start <= self.bytes.len()) {
-            Some(start) => Ok(self.bytes.slice(start..)),
-            None => Err(ParquetError::EOF(
-                "a page lies outside of its column".into(),
-            )),
-        }
-    }
-}
-
-impl Length for Chunk {
-    fn len(&self) -> u64 {
-        self.first + self.bytes.len() as u64
-    }
-}
-
-impl ChunkReader for Chunk {
-    type T = Box<dyn Read>;
-
-    fn get_read(&self, start: u64) -> ::parquet::errors::Result<Box<dyn Read>> {
-        Ok(Box::new(Cursor::new(self.from(start)?)))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> ::parquet::errors::Result<Bytes> {
-        let bytes = self.from(start)?;
-        if length > bytes.len() {
-            return Err(ParquetError::EOF(
-                "a page ends outside of its column".into(),
-            ));
-        }
-        Ok(bytes.slice(..length))
-    }
-}
-
-/// What the footer and the pages say of a column of a row group.
-#[derive(Clone, Copy)]
-struct Size {
-    rows: usize,
-    /// Values, nulls and empty lists.
-    entries: usize,
-    /// Bytes that they may take, decoded.
+/// One column of one row group, as the crate asks for it.
+struct Column<'a> {
+    leaf: &'a Leaf,
+    name: &'a str,
+    path: &'a Path,
+    /// As they are numbered in the file.
+    rows: Range<usize>,
+    footer: &'a ParquetMetaData,
+    group: usize,
+    chunk: ColumnChunkMetaData,
+    bytes: Arc<Bytes>,
+    pages: Announced,
+    /// Bytes that values and offsets may take, decoded.
     most: usize,
+    /// Why there was no memory for a page.
+    refused: Arc<OnceLock<Error>>,
+    damaged: &'a dyn Fn(String) -> Error,
 }
 
-impl Size {
-    /// Refuses what cannot be decoded, or takes too much memory: runs of few bytes say any number of values.
-    fn check(self, leaf: &Leaf) -> std::result::Result<(), Stop> {
-        let Size { rows, entries, .. } = self;
-        if rows > entries || (rows < entries && !leaf.is_list) {
-            let reason = format!("it has {rows} rows of {entries} values");
-            return Err(Stop::Damage(reason));
-        }
-        let offset = if leaf.is_list { size_of::<i64>() } else { 0 };
-        let bytes = entries.checked_mul(leaf.kind.dtype().itemsize() + offset);
-        match bytes {
-            Some(bytes) if bytes <= self.most => Ok(()),
-            _ => Err(Stop::Large),
-        }
-    }
-}
-
-/// Why values cannot be had.
-enum Stop {
-    Damage(String),
-    /// A null, in this row of the row group.
-    Null(usize),
-    /// Decoded values take more memory than they may.
-    Large,
-    /// Memory that cannot be had.
-    Failed(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Failed(error)
-    }
-}
-
-impl From<ParquetError> for Stop {
-    fn from(error: ParquetError) -> Stop {
-        match error {
-            ParquetError::External(inner) => match inner.downcast::<Refused>() {
-                Ok(refused) => match *refused {
-                    Refused::Large => Stop::Large,
-                    Refused::Failed(error) => Stop::Failed(error),
-                },
-                Err(other) => Stop::Damage(other.to_string()),
-            },
-            other => Stop::Damage(other.to_string()),
-        }
-    }
-}
-
-/// Calls the decoder, which may panic.
-fn called<T>(
-    decoder: impl FnOnce() -> ::parquet::errors::Result<T>,
-) -> std::result::Result<T, Stop> {
-    match caught(decoder) {
-        Ok(made) => made.map_err(Stop::from),
-        Err(words) => Err(Stop::Damage(format!("it is damaged: {words}"))),
-    }
-}
-
-impl Leaf {
-    fn read(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
-        match self.kind {
-            Kind::Bool => self.plain::<BoolType>(pages, size),
-            Kind::Int(Dtype::Int8) => self.numbers::<Int32Type, _>(pages, size, |n| n as i8),
-            Kind::Int(Dtype::Int16) => self.numbers::<Int32Type, _>(pages, size, |n| n as i16),
-            Kind::Int(Dtype::UInt8) => {
-                self.numbers::<Int32Type, _>(pages, size, |n| n.cast_unsigned() as u8)
-            }
-            Kind::Int(Dtype::UInt16) => {
-                self.numbers::<Int32Type, _>(pages, size, |n| n.cast_unsigned() as u16)
-            }
-            Kind::Int(_) => self.plain::<Int32Type>(pages, size),
-            Kind::Long(_) => self.plain::<Int64Type>(pages, size),
-            Kind::Float => self.plain::<FloatType>(pages, size),
-            Kind::Double => self.plain::<DoubleType>(pages, size),
-            Kind::Half => self.halves(pages, size),
-            Kind::Text | Kind::Bytes => self.letters::<ByteArrayType>(pages, size),
-            Kind::FixedBytes => self.letters::<FixedLenByteArrayType>(pages, size),
-        }
+impl RowGroups for Column<'_> {
+    fn num_rows(&self) -> usize {
+        self.rows.len()
     }
 
-    /// Reads numbers that are stored as they are wanted.
-    fn plain<T: DataType>(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop>
-    where
-        T::T: Plain,
-    {
-        let mut values = Vec::new();
-        reserve(&mut values, size.entries)?;
-        let levels = self.each::<T>(pages, size, &mut values, |_| Ok(()))?;
-        Ok(self.part(View::owned(values), levels))
-    }
-
-    fn numbers<T: DataType, N: Plain>(
-        &self,
-        pages: Pages,
-        size: Size,
-        number: impl Fn(T::T) -> N,
-    ) -> std::result::Result<Part, Stop> {
-        let mut all = Vec::new();
-        reserve(&mut all, size.entries)?;
-        let take = |values: &mut Vec<T::T>| {
-            all.extend(values.drain(..).map(&number));
-            Ok(())
+    fn column_chunks(&self, _: usize) -> ::parquet::errors::Result<Box<dyn PageIterator>> {
+        let (bytes, rows) = (Arc::clone(&self.bytes), self.num_rows());
+        let pages = Tried {
+            pages: SerializedPageReader::new(bytes, &self.chunk, rows, None)?,
+            sizes: self.pages.sizes.clone().into_iter(),
+            column: self.chunk.column_descr_ptr(),
+            refused: Arc::clone(&self.refused),
         };
-        let levels = self.each::<T>(pages, size, &mut Vec::new(), take)?;
-        Ok(self.part(View::owned(all), levels))
+        Ok(Box::new(Once(Some(Box::new(pages)))))
     }
 
-    fn halves(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
-        let mut all: Vec<u16> = Vec::new();
-        reserve(&mut all, size.entries)?;
-        let take = |values: &mut Vec<_>| {
-            for value in values.drain(..) {
-                let bytes = AsBytes::as_bytes(&value).first_chunk();
-                all.push(bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes)));
-            }
-            Ok(())
-        };
-        let levels = self.each::<FixedLenByteArrayType>(pages, size, &mut Vec::new(), take)?;
-        Ok(self.part(View::owned(all), levels))
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(std::iter::once(self.footer.row_group(self.group)))
     }
 
-    fn letters<T: DataType>(&self, pages: Pages, size: Size) -> std::result::Result<Part, Stop> {
-        let (mut all, mut offsets) = (Vec::new(), Vec::new());
-        reserve(&mut offsets, size.entries + 1)?;
-        offsets.push(0);
-        let take = |values: &mut Vec<T::T>| {
-            let more = values.iter().map(|value| value.as_bytes().len()).sum();
-            if more > size.most - all.len() {
-                return Err(Stop::Large); // an index of few bits stands for any number of letters
-            }
-            reserve_growing(&mut all, more)?;
-            for value in values.drain(..) {
-                all.extend_from_slice(value.as_bytes());
-                offsets.push(all.len().cast_signed() as i64);
-            }
-            Ok(())
-        };
-        self.each::<T>(pages, size, &mut Vec::new(), take)?;
-        Ok(self.part(View::owned(all), Some(offsets)))
+    fn metadata(&self) -> &ParquetMetaData {
+        self.footer
     }
+}
 
-    /// Reads all rows into `values`, which `take` may empty after each batch. Returns where lists begin.
-    fn each<T: DataType>(
-        &self,
-        pages: Pages,
-        size: Size,
-        values: &mut Vec<T::T>,
-        mut take: impl FnMut(&mut Vec<T::T>) -> std::result::Result<(), Stop>,
-    ) -> std::result::Result<Option<Vec<i64>>, Stop> {
-        let mut reader = ColumnReaderImpl::<T>::new(self.descriptor.clone(), Box::new(pages));
-        let mut levels = Levels::new(&self.descriptor, self.is_list, size.rows)?;
-        let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
-        // a list of any length is one record
-        let at_once = if self.is_list {
-            size.entries
-        } else {
-            size.entries.min(BATCH)
-        };
-        if self.descriptor.max_def_level() > 0 {
-            reserve(&mut definitions, at_once)?;
+/// The pages of the one row group.
+struct Once(Option<Box<dyn PageReader>>);
+
+impl Iterator for Once {
+    type Item = ::parquet::errors::Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageIterator for Once {}
+
+impl Column<'_> {
+    /// Decodes all rows.
+    fn read(&self) -> Result<Part> {
+        let rows = self.rows.len();
+        let mut decoded = self.room()?;
+        let mut found = 0;
+        for batch in self.batches(decoded.size)? {
+            let batch = batch.map_err(|error| (self.damaged)(error.to_string()))?;
+            let array = batch.column(0);
+            if let Some(row) = null_row(array) {
+                return Err(Error::Null {
+                    path: self.path.to_owned(),
+                    column: self.name.to_owned(),
+                    row: self.rows.start + found + row,
+                });
+            }
+            found += array.len();
+            if found > rows {
+                break;
+            }
+            decoded.append(array, self)?;
         }
-        if self.descriptor.max_rep_level() > 0 {
-            reserve(&mut repetitions, at_once)?;
+        if found != rows {
+            let more = if found > rows { "more than " } else { "" };
+            let found = found.min(rows);
+            let reason = format!("it has {more}{found} rows in place of {rows}");
+            return Err((self.damaged)(reason));
         }
-        reserve(values, at_once)?;
-        loop {
-            definitions.clear();
-            repetitions.clear();
-            let (defined, repeated) = (Some(&mut definitions), Some(&mut repetitions));
-            let read = || reader.read_records(BATCH, defined, repeated, values);
-            let (records, _, count) = called(read)?;
-            let taken = levels.take(count, &definitions, &repetitions);
-            take(values)?;
-            match taken {
-                Ok(()) => {}
-                Err(Misfit::Null(row)) => return Err(Stop::Null(row)),
-                Err(Misfit::Torn) => return Err(Stop::Damage("its lists do not begin".into())),
-            }
-            let found = levels.rows();
-            let rows = size.rows;
-            if found > rows || (records == 0 && found < rows) {
-                let more = if found > rows { "more than " } else { "" };
-                let reason = format!("it has {more}{} rows in place of {rows}", found.min(rows));
-                return Err(Stop::Damage(reason));
-            }
-            if records == 0 {
-                return Ok(levels.finish());
-            }
-        }
+        let is_several = !matches!(self.leaf.values, Values::Rows(_));
+        Ok(Part {
+            values: View::owned(decoded.values),
+            dtype: decoded.dtype,
+            offsets: is_several.then_some(decoded.offsets),
+        })
     }
 
-    fn part(&self, values: View, offsets: Option<Vec<i64>>) -> Part {
-        Part {
+    /// Makes room for all values, as far as their number tells; refuses too many: runs of few bytes say any number.
+    fn room(&self) -> Result<Decoded> {
+        let (dtype, size, offset) = match (self.leaf.values, &self.leaf.kind) {
+            (Values::Rows(dtype), _) => (dtype, dtype.itemsize(), 0),
+            (Values::Ragged(dtype), _) => (dtype, dtype.itemsize(), size_of::<i64>()),
+            (_, &DataType::FixedSizeBinary(size)) => {
+                let size = size.max(0).cast_unsigned() as usize;
+                (Dtype::UInt8, size, size_of::<i64>())
+            }
+            (Values::Text | Values::Bytes, _) => (Dtype::UInt8, 0, size_of::<i64>()),
+        };
+        let entries = self.entries()?;
+        let bytes = entries.checked_mul(size + offset);
+        if bytes.is_none_or(|bytes| bytes > self.most) {
+            return Err(self.large());
+        }
+        if matches!(self.leaf.values, Values::Ragged(_)) {
+            expect_room(entries.saturating_mul(2 * size + ENTRY_BYTES))?; // a list of any length is one row
+        }
+        let (mut values, mut offsets) = (Vec::new(), Vec::new());
+        reserve(&mut values, entries * size)?;
+        if offset > 0 {
+            reserve(&mut offsets, self.rows.len() + 1)?;
+            offsets.push(0);
+        }
+        Ok(Decoded {
             values,
-            dtype: self.kind.dtype(),
             offsets,
-        }
+            dtype,
+            size,
+        })
     }
+
+    /// Starts the decoder, for values of at least `size` bytes.
+    fn batches(&self, size: usize) -> Result<ParquetRecordBatchReader> {
+        let page = self.pages.sizes.iter().copied().max();
+        let longest = page.filter(|_| self.pages.is_shared).unwrap_or(1);
+        let rows = (BATCH_BYTES / longest.max(size).max(1)).clamp(1, BATCH);
+        let levels = &self.leaf.levels;
+        ParquetRecordBatchReader::try_new_with_row_groups(levels, self, rows, None)
+            .map_err(|error| (self.damaged)(error.to_string()))
+    }
+
+    /// Values, nulls and empty lists, by the footer and by the pages.
+    fn entries(&self) -> Result<usize> {
+        let (found, announced) = (self.pages.entries, self.chunk.num_values());
+        if found != announced {
+            let reason = format!("it has {found} values, and the footer says {announced}");
+            return Err((self.damaged)(reason));
+        }
+        let entries = usize::try_from(found).unwrap_or(usize::MAX);
+        let (rows, is_list) = (
+            self.rows.len(),
+            matches!(self.leaf.values, Values::Ragged(_)),
+        );
+        if rows > entries || (rows < entries && !is_list) {
+            let reason = format!("it has {rows} rows of {entries} values");
+            return Err((self.damaged)(reason));
+        }
+        Ok(entries)
+    }
+
+    /// The error of values that take more memory than they may.
+    fn large(&self) -> Error {
+        let (stored, most) = (self.bytes.len(), self.most);
+        (self.damaged)(format!(
+            "decoded, its {stored} bytes become more than {most}; write smaller row groups, or give the \
+             column a larger cache"
+        ))
+    }
+}
+
+/// What is decoded so far.
+struct Decoded {
+    values: Vec<u8>,
+    /// Where each sample begins and the last ends, of samples that are several values.
+    offsets: Vec<i64>,
+    dtype: Dtype,
+    /// Bytes of a value; 0 of text, and of bytes of any length.
+    size: usize,
+}
+
+impl Decoded {
+    /// Appends an array without nulls.
+    fn append(&mut self, array: &ArrayRef, column: &Column<'_>) -> Result<()> {
+        let before = self.values.len();
+        match array.data_type() {
+            DataType::Struct(_) => return self.append(array.as_struct().column(0), column),
+            DataType::Utf8View => {
+                let texts = array.as_string_view().iter().flatten();
+                return self.append_bytes(texts.map(str::as_bytes), column);
+            }
+            DataType::BinaryView => {
+                return self.append_bytes(array.as_binary_view().iter().flatten(), column);
+            }
+            DataType::FixedSizeBinary(_) => {
+                let ends = (1..=array.len()).map(|count| as_offset(before + count * self.size));
+                self.offsets.extend(ends);
+                self.append_values(array)?;
+            }
+            DataType::List(_) => {
+                let (lists, before) = (array.as_list::<i32>(), as_offset(before / self.size));
+                let ends = lists.value_offsets().iter().skip(1);
+                self.offsets
+                    .extend(ends.map(|&end| before + i64::from(end)));
+                self.append_values(lists.values())?;
+            }
+            _ => self.append_values(array)?,
+        }
+        Ok(())
+    }
+
+    /// Appends values of one size; booleans become one byte each.
+    fn append_values(&mut self, array: &ArrayRef) -> Result<()> {
+        let bytes = array.len() * self.size;
+        reserve_growing(&mut self.values, bytes)?;
+        if let Some(booleans) = array.as_boolean_opt() {
+            self.values.extend(booleans.values().iter().map(u8::from));
+        } else {
+            let data = array.to_data();
+            let first = data.offset() * self.size;
+            self.values
+                .extend_from_slice(&data.buffers()[0][first..][..bytes]);
+        }
+        Ok(())
+    }
+
+    /// Appends texts or bytes; refuses too many: an index of few bits stands for any number of letters.
+    fn append_bytes<'a>(
+        &mut self,
+        all: impl Iterator<Item = &'a [u8]> + Clone,
+        column: &Column<'_>,
+    ) -> Result<()> {
+        let more = all.clone().map(<[u8]>::len).sum();
+        if more > column.most - self.values.len() {
+            return Err(column.large());
+        }
+        reserve_growing(&mut self.values, more)?;
+        for value in all {
+            self.values.extend_from_slice(value);
+            self.offsets.push(as_offset(self.values.len()));
+        }
+        Ok(())
+    }
+}
+
+/// The first row that is null, in an array, the structs or list that it is in, or the list's values.
+fn null_row(array: &ArrayRef) -> Option<usize> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let own = nulls.and_then(|nulls| nulls.iter().position(|is_valid| !is_valid));
+    let inner = match array.data_type() {
+        DataType::Struct(_) => null_row(array.as_struct().column(0)),
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let ends = lists.value_offsets().get(1..).unwrap_or_default();
+            null_row(lists.values())
+                .map(|value| ends.partition_point(|&end| end.cast_unsigned() as usize <= value))
+        }
+        _ => None,
+    };
+    own.into_iter().chain(inner).min()
+}
+
+fn as_offset(count: usize) -> i64 {
+    count.cast_signed() as i64
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, final
 
-from fastload.columns import arrow_table as _arrow
+from fastload.columns import arrow_table
 from fastload.columns.paths import expand
 from fastload.columns.table import Table, dtype_name
 
@@ -81,7 +81,7 @@ class Csv(Table):
         self._natives = {}
         for name in table.column_names:
             try:
-                self._natives[name] = _arrow.column(table.column(name), name)
+                self._natives[name] = arrow_table.column(table.column(name), name)
             except (TypeError, ValueError) as error:
                 advice = (
                     "dtype=str reads it as text"
@@ -125,7 +125,7 @@ def _read(
     encoding: str,
 ) -> Any:
     """Returns columns of a file as an Arrow table, each in one piece if pyarrow can hold it so."""
-    pa = _arrow.import_pyarrow()
+    pa = arrow_table.import_pyarrow()
     from pyarrow import csv
 
     names = [] if isinstance(header, bool) else list(header)
@@ -136,7 +136,7 @@ def _read(
         delimiter=delimiter, quote_char=quote or False, newlines_in_values=quote is not None
     )
     convert = csv.ConvertOptions(null_values=None if missing is None else list(missing))
-    with _arrow.naming(path):
+    with arrow_table.naming(path):
         try:
             return _parse(path, columns, dtype, read, parse, convert)
         except pa.ArrowInvalid:
@@ -159,7 +159,7 @@ def _parse(
         wanted = list(dict.fromkeys(names if columns is None else columns))
         types = _types(dtype, wanted)
         for name in [*wanted, *types]:
-            _arrow.place(schema, name, repr(path))
+            arrow_table.place(schema, name, repr(path))
         convert.include_columns, convert.column_types = wanted, types
         table = csv.read_csv(path, read, parse, convert)
         # What is not in the encoding becomes binary; where text is asked for, it is an error with its row.

@@ -43,7 +43,8 @@ class Parquet(Column):
             timestamps, decimals or structs.
         ValueError: A pattern without matches, or nulls; the message names the first.
         OSError: A file cannot be read, or its footer is damaged. Damaged values are errors of the samples of
-            their row group, as are files that change later.
+            their row group, as are files that change later; damage that keeps to the format, in a page
+            without a checksum, is read as other values.
 
     Examples:
         >>> price = Parquet("trades-*.parquet", "price")

@@ -4,8 +4,8 @@
 
 use super::array::{Array, Side};
 use super::pad::Layout;
+use crate::parallel;
 use crate::sync::{Mutex, lock};
-use crate::together::together;
 
 /// Bytes that are worth one more thread: writing them takes longer than waking it.
 const PART: usize = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
@@ -34,7 +34,7 @@ impl Layout {
             .zip(out.chunks_mut((each * place).max(1)));
         let parts = Mutex::new(parts);
         let next = || lock(&parts).next();
-        together(threads, &|| {
+        parallel::run(threads, &|| {
             while let Some((samples, out)) = next() {
                 self.write(samples.iter().copied(), side, fill, out);
             }

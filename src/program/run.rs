@@ -11,7 +11,7 @@ use crate::collate::{Field, How, Slot};
 use crate::column::Blobs;
 use crate::decode::Format;
 use crate::error::{Error, Result};
-use crate::memory::{Destination, Hold};
+use crate::memory::{Destination, ReadGuard};
 use crate::order::Indices;
 use crate::stats::Stages;
 use crate::stream::{Chunk, Completion, Fetch, Work};
@@ -31,7 +31,7 @@ pub struct Run {
     /// Who decodes what is refused here; without anybody it stays refused.
     pub foreign: Option<Arc<dyn Foreign>>,
     /// Keeps what is read.
-    _hold: Hold,
+    _guard: ReadGuard,
 }
 
 /// A batch to make.
@@ -64,7 +64,7 @@ impl Run {
             program,
             options,
             foreign,
-            _hold: Hold::take(),
+            _guard: ReadGuard::take(),
         }
     }
 

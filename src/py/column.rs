@@ -14,7 +14,7 @@ use super::{action, transform, value};
 use crate::column::{self, Binary, Numbers, Values};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
-use crate::memory::{Dtype, Hold, View, give_up};
+use crate::memory::{Dtype, ReadGuard, View, drop_after_readers};
 use crate::program::{self, Leaf, Source};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Error, Result};
@@ -167,12 +167,12 @@ impl Storage {
                 unsafe { view.relocate(place) };
             }
         }
-        give_up(Box::new(kept));
+        drop_after_readers(Box::new(kept));
     }
 
     #[allow(clippy::unused_self)] // what is read is not told apart
     fn is_read(&self) -> bool {
-        Hold::is_taken()
+        ReadGuard::is_held()
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::dlpack;
-use crate::link::{self, Event, Heard};
+use crate::link::{self, Event, Received};
 use crate::memory::{self, ArenaSlot, Dtype, Owner, lease};
 use crate::sync::{Mutex, lock};
 
@@ -69,9 +69,9 @@ impl Links {
                 None if left.is_zero() => return Ok(None),
                 None => py.check_signals()?,
                 Some(Event::Gone(number)) => return Ok(Some((number, None))),
-                Some(Event::Letter(number, letter)) => {
-                    let payload = PyBytes::new(py, letter.payload.bytes()).unbind();
-                    let parts = letter.parts.into_iter().map(|part| tensor(py, part));
+                Some(Event::Message(number, message)) => {
+                    let payload = PyBytes::new(py, message.payload.bytes()).unbind();
+                    let parts = message.parts.into_iter().map(|part| tensor(py, part));
                     return Ok(Some((
                         number,
                         Some((payload, parts.collect::<PyResult<_>>()?)),
@@ -128,9 +128,9 @@ impl WorkerLink {
 
     fn receive(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Py<PyBytes>>> {
         match py.detach(|| self.0.receive(seconds(timeout_s), &mut check_signals))? {
-            Heard::Message(message) => Ok(Some(PyBytes::new(py, &message).unbind())),
-            Heard::Nothing => Ok(None),
-            Heard::End => Err(PyEOFError::new_err(
+            Received::Message(message) => Ok(Some(PyBytes::new(py, &message).unbind())),
+            Received::TimedOut => Ok(None),
+            Received::End => Err(PyEOFError::new_err(
                 "the parent of this worker has finished",
             )),
         }

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::column::{Column, Rows, numbers};
 use super::enter::Enter;
-use crate::memory::Hold;
+use crate::memory::ReadGuard;
 use crate::plan::{
     self, Budget, Cost, Long, PackedBatches, Ranks, Remainder, Shuffle, Strategy, TokenBatches,
 };
@@ -26,7 +26,7 @@ impl Lengths {
         if let Ok(rows) = source.cast::<Rows>() {
             let all = numbers(rows, "lengths")?;
             let lengths = py.enter(|| {
-                let _hold = Hold::take();
+                let _guard = ReadGuard::take();
                 let each = (0..all.len()).map(|index| Ok(all.get(index)));
                 plan::Lengths::new(each)
             })?;
@@ -38,7 +38,7 @@ impl Lengths {
             return Err(PyTypeError::new_err(message));
         }
         let lengths = py.enter(|| {
-            let _hold = Hold::take();
+            let _guard = ReadGuard::take();
             let rows = (0..leaf.len()).map(|index| {
                 let shape = leaf.shape(index)?.unwrap_or_default();
                 Ok(shape.first().map_or(0, |&rows| rows.cast_signed() as i64))

@@ -32,7 +32,7 @@ struct State {
 }
 
 // SAFETY: the work may be shared between threads, and a thread uses the pointer only while it is counted as
-// active; `together` lets no thread join after it has set `unjoined` to 0, and returns only when none is
+// active; `run` lets no thread join after it has set `unjoined` to 0, and returns only when none is
 // active.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -76,7 +76,7 @@ impl Source for Shared {
 /// # Panics
 ///
 /// If the work panics, on any thread.
-pub fn together<F: Fn() + Sync>(threads: usize, work: &F) {
+pub fn run<F: Fn() + Sync>(threads: usize, work: &F) {
     if threads <= 1 {
         return work();
     }
@@ -137,7 +137,7 @@ mod tests {
     fn any_number_of_threads_does_all_of_the_work() {
         for threads in [1, 2, 5] {
             let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            together(threads, &|| {
+            run(threads, &|| {
                 while next.fetch_add(1, Ordering::Relaxed) < 1_000 {
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -150,7 +150,7 @@ mod tests {
     fn all_threads_are_done_when_it_returns() {
         let (begun, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
         for _ in 0..20 {
-            together(3, &|| {
+            run(3, &|| {
                 begun.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(2));
                 over.fetch_add(1, Ordering::Relaxed);
@@ -166,7 +166,7 @@ mod tests {
         for micros in (0..1_500).map(|call| call % 150) {
             std::thread::sleep(Duration::from_micros(micros));
             let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            together(2, &|| {
+            run(2, &|| {
                 called.fetch_add(1, Ordering::Relaxed);
                 while next.fetch_add(1, Ordering::Relaxed) < 100 {
                     for _ in 0..50 {
@@ -192,7 +192,7 @@ mod tests {
                 }
                 assert_ne!(std::thread::current().id() == here, is_here, "on purpose");
             };
-            let outcome = catch_unwind(AssertUnwindSafe(|| together(2, &work)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| run(2, &work)));
             assert!(outcome.is_err());
         }
     }
@@ -215,7 +215,7 @@ mod loom_tests {
     fn loom_no_thread_uses_a_borrow_after_the_return() {
         explore(Some(2), || {
             let (borrowed, calls) = (Borrowed(UnsafeCell::new(())), AtomicUsize::new(0));
-            together(2, &|| {
+            run(2, &|| {
                 let borrowed = &borrowed; // the whole of it, which is `Sync`
                 borrowed.0.with(|_| ());
                 calls.fetch_add(1, Ordering::Relaxed);

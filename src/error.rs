@@ -69,7 +69,7 @@ pub enum Error {
     },
     /// Whoever was asked in place of native code failed.
     #[error("{source}")]
-    Foreign {
+    Fallback {
         /// The failure, of a type that only the asker knows.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -152,8 +152,8 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A batch with a field that only its maker knows.
-    #[error("what a field of the batch is, its collate function alone can tell")]
-    Unsure,
+    #[error("only the collate function knows the type of a field of this batch")]
+    UnknownField,
     /// A batch that does not fit together, which somebody else is asked for.
     #[error("{source}")]
     Declined {
@@ -178,7 +178,7 @@ pub enum Error {
         len: usize,
     },
     /// A sample of one shape where another was announced.
-    #[error("a sample of shape {found:?} came where {expected:?} was announced")]
+    #[error("a sample has shape {found:?}; {expected:?} was expected")]
     Shape {
         /// By the header, or by the column.
         expected: Vec<usize>,

@@ -1,15 +1,15 @@
-//! Where the samples of one field meet, each written or kept by whichever thread made it.
+//! The memory of one field while its batch is being made; any thread may write a sample.
 
-use super::joined::Joined;
 use super::packed::Packed;
 use super::padded::Padded;
-use super::{Dense, Field, Loose, Seat, Shape, bytes_of};
+use super::ragged::Joined;
+use super::{Dense, Field, Loose, SampleMut, Shape, bytes_of};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, RowsMut, Writer, lease};
 use crate::planted::{Bug, planted};
 use crate::sync::{Mutex, lock};
 
-/// Where the samples of one field meet.
+/// The memory of one field while its batch is being made.
 #[derive(Debug)]
 pub struct Slot {
     dtype: Dtype,
@@ -30,7 +30,7 @@ enum Kind {
     Padded(Box<Padded>),
     Joined(Joined),
     Packed(Packed),
-    Apart(Vec<Slot>),
+    Separate(Vec<Slot>),
     Refused(Error),
 }
 
@@ -48,7 +48,7 @@ impl Slot {
         }
     }
 
-    /// Makes a slot for `rows` samples whose shapes are not known yet.
+    /// Makes a slot for `rows` samples of unknown shapes.
     pub fn loose(rows: usize, dtype: Dtype) -> Slot {
         let samples = std::iter::repeat_with(|| None).take(rows).collect();
         Slot {
@@ -75,7 +75,7 @@ impl Slot {
         }
     }
 
-    /// Makes a slot for samples that are lists of one length, of a slot for each place in them.
+    /// Makes a slot for samples that are lists of one length, with one slot for each list position.
     pub fn lists(places: Vec<Slot>) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
@@ -83,11 +83,11 @@ impl Slot {
         }
     }
 
-    /// Makes a slot of samples that stay by themselves, of a slot for each.
-    pub fn apart(slots: Vec<Slot>) -> Slot {
+    /// Makes a slot for separate samples, with one slot for each.
+    pub fn separate(slots: Vec<Slot>) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Apart(slots),
+            kind: Kind::Separate(slots),
         }
     }
 
@@ -112,7 +112,7 @@ impl Slot {
         }
     }
 
-    /// Makes a slot of samples that do not fit together; the error comes once they are all made.
+    /// Makes a slot for samples that do not fit together; [`Slot::finish`] returns the error.
     pub fn refused(error: Error) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
@@ -120,7 +120,7 @@ impl Slot {
         }
     }
 
-    /// The writer of the batch's memory, if shapes are known.
+    /// Returns the writer of the batch's memory, if all samples have one known shape.
     pub fn writer(&self) -> Option<&Writer> {
         match &self.kind {
             Kind::Fixed { writer, .. } => Some(writer),
@@ -128,8 +128,8 @@ impl Slot {
         }
     }
 
-    /// Shape of the sample at `position`, where samples of different shapes were announced.
-    pub fn announced(&self, position: usize) -> Option<&[usize]> {
+    /// Returns the expected shape of the sample at `position`, in a field of known but different shapes.
+    pub fn expected_shape(&self, position: usize) -> Option<&[usize]> {
         match &self.kind {
             Kind::Padded(padded) => Some(padded.shape(position)),
             Kind::Joined(joined) => Some(joined.shape(position)),
@@ -138,7 +138,7 @@ impl Slot {
         }
     }
 
-    /// Claims the places of neighbouring samples, if padded ones fill theirs.
+    /// Claims the rows of neighbouring samples, if they are padded and fill them.
     pub fn block(&self, first: usize, samples: usize) -> Result<Option<RowsMut<'_>>> {
         match &self.kind {
             Kind::Padded(padded) => padded.block(first, samples),
@@ -146,9 +146,8 @@ impl Slot {
         }
     }
 
-    /// Has neighbouring samples written to their places, if they are padded ones that lie there in one piece
-    /// each, in their own element type; returns whether they were. `write` gets the number of one among them,
-    /// and its place.
+    /// Calls `write` for neighbouring samples, with the number of each among them and its memory, if they are
+    /// padded, contiguous in their rows, and not cast; returns false otherwise.
     pub fn write(
         &self,
         first: usize,
@@ -161,48 +160,54 @@ impl Slot {
         }
     }
 
-    /// Returns where the sample at `position` is written, of this shape and with elements of `itemsize`
-    /// bytes.
+    /// Claims the memory for the sample at `position`, of this shape and with elements of `itemsize` bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`]: another shape was announced.
-    pub fn seat(&self, position: usize, shape: &[usize], itemsize: usize) -> Result<Seat<'_>> {
-        let announced = match &self.kind {
+    /// [`Error::Shape`]: another shape was expected.
+    pub fn sample_mut(
+        &self,
+        position: usize,
+        shape: &[usize],
+        itemsize: usize,
+    ) -> Result<SampleMut<'_>> {
+        let expected_shape = match &self.kind {
             Kind::Fixed { shape, .. } => Some(&shape[..]),
-            _ => self.announced(position),
+            _ => self.expected_shape(position),
         };
-        if let Some(announced) = announced.filter(|&announced| announced != shape) {
+        if let Some(expected_shape) =
+            expected_shape.filter(|&expected_shape| expected_shape != shape)
+        {
             return Err(Error::Shape {
-                expected: announced.to_vec(),
+                expected: expected_shape.to_vec(),
                 found: shape.to_vec(),
             });
         }
         match &self.kind {
             Kind::Fixed { writer, .. } => {
                 let row = writer.rows(position..position + 1);
-                Ok(Seat::row(row.ok_or(Error::Twice { position })?))
+                Ok(SampleMut::row(row.ok_or(Error::Twice { position })?))
             }
-            Kind::Padded(padded) => padded.seat(position),
-            Kind::Joined(joined) => joined.seat(position),
-            Kind::Packed(packed) => packed.seat(position),
+            Kind::Padded(padded) => padded.sample_mut(position),
+            Kind::Joined(joined) => joined.sample_mut(position),
+            Kind::Packed(packed) => packed.sample_mut(position),
             _ => {
                 let memory = lease(bytes_of(shape, itemsize))?;
                 let shape = Shape::from_slice(shape);
-                Ok(Seat::loose(self, position, Loose { memory, shape }))
+                Ok(SampleMut::loose(self, position, Loose { memory, shape }))
             }
         }
     }
 
-    /// The slots of samples that stay by themselves.
+    /// Returns the slots of separate samples.
     pub fn each(&self) -> Option<&[Slot]> {
         match &self.kind {
-            Kind::Apart(slots) => Some(slots),
+            Kind::Separate(slots) => Some(slots),
             _ => None,
         }
     }
 
-    /// The slot that the sample at `position` is written to, and its position in that.
+    /// Returns the slot of the sample at `position`, and its position in that.
     pub fn of(&self, position: usize) -> (&Slot, usize) {
         match self.each() {
             Some(slots) => (&slots[position], 0),
@@ -210,7 +215,7 @@ impl Slot {
         }
     }
 
-    /// The slots of each place in lists, if samples are such.
+    /// Returns the slots of the list positions, if samples are lists.
     pub fn places(&self) -> Option<&[Slot]> {
         match &self.kind {
             Kind::Lists(places) => Some(places),
@@ -218,7 +223,7 @@ impl Slot {
         }
     }
 
-    /// Keeps the sample at `position` until all are there; only for shapes that are not known.
+    /// Keeps the sample at `position` until all are there; only for unknown shapes.
     pub fn keep(&self, position: usize, sample: Loose) {
         if let Kind::Loose(samples) = &self.kind {
             lock(samples)[position] = Some(sample);
@@ -243,17 +248,17 @@ impl Slot {
         }
     }
 
-    /// Writes samples to their seats, and joins them.
+    /// Writes samples to the slot, and finishes it.
     pub fn filled(self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
         for (position, sample) in samples.iter().enumerate() {
-            let mut seat = self.seat(position, &sample.shape, dtype.itemsize())?;
-            seat.copy_from_slice(sample.memory.bytes());
-            seat.leave();
+            let mut buffer = self.sample_mut(position, &sample.shape, dtype.itemsize())?;
+            buffer.copy_from_slice(sample.memory.bytes());
+            buffer.commit();
         }
         self.finish(true)
     }
 
-    /// Joins the samples. Without `batched` there is one, and it gets no leading dimension.
+    /// Returns the field. Without `batched` there is one sample, and it gets no leading dimension.
     pub fn finish(self, batched: bool) -> Result<Field> {
         let dtype = self.dtype;
         match self.kind {
@@ -291,9 +296,9 @@ impl Slot {
             Kind::Padded(padded) => padded.finish().map(Field::Padded),
             Kind::Joined(joined) => joined.finish().map(Field::Joined),
             Kind::Packed(packed) => packed.finish().map(Field::Packed),
-            Kind::Apart(slots) => {
+            Kind::Separate(slots) => {
                 let each = slots.into_iter().map(|slot| slot.finish(false));
-                each.collect::<Result<_>>().map(Field::Apart)
+                each.collect::<Result<_>>().map(Field::Separate)
             }
             Kind::Refused(error) => Err(error),
         }

@@ -27,7 +27,7 @@ impl Numbers {
     }
 
     /// Returns all of them where they are int64 and lie one after the other: reading many is quicker so.
-    pub fn longs(&self) -> Option<&[[u8; 8]]> {
+    pub fn int64s(&self) -> Option<&[[u8; 8]]> {
         self.0.elements()
     }
 

@@ -81,20 +81,20 @@ impl Offsets {
     ///
     /// As of [`Offsets::range`].
     pub fn ranges(&self, indices: &[usize], entries: usize) -> Result<Vec<Range<usize>>> {
-        let Some(longs) = self.numbers.longs() else {
+        let Some(int64s) = self.numbers.int64s() else {
             let ranges = indices.iter().map(|&index| self.range(index, entries));
             return ranges.collect();
         };
         let ask = |at: usize| {
             if let Some(&index) = indices.get(at) {
-                prefetch(&longs[index]);
+                prefetch(&int64s[index]);
             }
         };
         (0..AHEAD).for_each(ask);
         let mut ranges = Vec::with_capacity(indices.len());
         for (at, &index) in indices.iter().enumerate() {
             ask(at + AHEAD);
-            let [start, end] = [longs[index], longs[index + 1]].map(i64::from_ne_bytes);
+            let [start, end] = [int64s[index], int64s[index + 1]].map(i64::from_ne_bytes);
             ranges.push(between(index, start, end, entries)?);
         }
         Ok(ranges)

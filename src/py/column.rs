@@ -96,7 +96,7 @@ impl Rows {
         cast: Option<&str>,
         table: Option<Vec<u8>>,
     ) -> PyResult<PyClassInitializer<Rows>> {
-        let dtype = named(dtype)?;
+        let dtype = parse_dtype(dtype)?;
         let borrowed = py.import(intern!(py, "fastload.borrowed"))?;
         let (storage, kept): (Option<Py<Storage>>, Py<PyAny>) =
             borrowed.call_method1("hold", (&owner,))?.extract()?;
@@ -115,7 +115,7 @@ impl Rows {
         if let Some(storage) = storage {
             storage.get().add(rows.view());
         }
-        let cast = cast.map_or(Ok(dtype), named)?;
+        let cast = cast.map_or(Ok(dtype), parse_dtype)?;
         let converted = match table {
             None => rows.cast(cast),
             Some(table) => rows.looked_up(cast, table),
@@ -185,7 +185,7 @@ impl Storage {
 }
 
 /// Finds a dtype by its name.
-pub(super) fn named(dtype: &str) -> Result<Dtype> {
+pub(super) fn parse_dtype(dtype: &str) -> Result<Dtype> {
     let unknown = || Error::Dtype {
         name: dtype.to_owned(),
     };

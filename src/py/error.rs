@@ -22,7 +22,7 @@ impl From<Error> for PyErr {
                 }
                 None => PyOSError::new_err(message),
             },
-            Error::Foreign { source } => match source.downcast::<Raised>() {
+            Error::Fallback { source } => match source.downcast::<Raised>() {
                 Ok(raised) => raised.0,
                 Err(_) => PyRuntimeError::new_err(message),
             },
@@ -56,7 +56,7 @@ impl From<Error> for PyErr {
             | Error::Length { .. }
             | Error::Lengths { .. }
             | Error::Null { .. }
-            | Error::Unsure
+            | Error::UnknownField
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }

@@ -21,7 +21,7 @@ use crate::column::Place;
 use crate::decode::{Format, Library};
 use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
-use crate::program::{self, Foreign, Refusal};
+use crate::program::{self, FallbackDecoder, Refusal};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
 /// Decoded pixels, and their (height, width, channels).
@@ -47,7 +47,7 @@ impl error::Error for Raised {}
 
 impl From<PyErr> for Error {
     fn from(error: PyErr) -> Error {
-        Error::Foreign {
+        Error::Fallback {
             source: Box::new(Raised(error)),
         }
     }
@@ -111,8 +111,8 @@ struct Answered {
     spent: Duration,
 }
 
-impl Foreign for Queue {
-    fn ask(&self, request: program::Request) {
+impl FallbackDecoder for Queue {
+    fn decode(&self, request: program::Request) {
         let mut inner = lock(&self.inner);
         if inner.closed {
             drop(inner); // first, for dropping the request completes its sample

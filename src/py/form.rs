@@ -143,7 +143,7 @@ impl Form {
             Field::Texts(texts) => return self.text(py, &texts, unit),
             Field::Bytes(all) => return bytes(py, &all, unit),
             Field::Lists(places) => return self.list(py, places, unit, tensor),
-            Field::Padded(_) | Field::Joined(_) | Field::Packed(_) | Field::Apart(_) => {
+            Field::Padded(_) | Field::Joined(_) | Field::Packed(_) | Field::Separate(_) => {
                 return Err(Error::Abandoned.into()); // not seen: `Collation` takes them
             }
         };

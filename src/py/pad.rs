@@ -8,7 +8,7 @@ use super::enter::Enter;
 use super::tensor;
 use super::value::Values;
 use crate::Error;
-use crate::collate::{self, Dense, Fill, Flat, Layout, Mismatch, Shape, Side, sizes};
+use crate::collate::{self, Dense, Fill, Layout, Mismatch, RaggedLayout, Shape, Side, sizes};
 use crate::memory::fallible::missing;
 use crate::memory::{Destination, Dtype, lease};
 
@@ -118,7 +118,7 @@ pub(super) fn flatten(
     allocate: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Flattened> {
     let values = Values::read(values, field)?;
-    let flat = Flat::of(values.shapes()).map_err(mismatch(field))?;
+    let flat = RaggedLayout::of(values.shapes()).map_err(mismatch(field))?;
     let mut all = field_of(py, flat.shape.clone(), values.dtype, allocate)?;
     let out = all.memory.bytes_mut();
     detached(py, out.len(), || {
@@ -126,7 +126,7 @@ pub(super) fn flatten(
     })?;
     let (shortest, longest) = flat.extremes();
     let offsets = flat.offsets.iter().copied();
-    let offsets = longs(py, sizes(flat.offsets.len(), &[]), offsets)?;
+    let offsets = int64s(py, sizes(flat.offsets.len(), &[]), offsets)?;
     Ok((tensor::of_field(py, all)?, offsets, shortest, longest))
 }
 
@@ -157,7 +157,7 @@ pub(super) fn field_of(
 }
 
 /// Makes an int64 tensor.
-pub(super) fn longs(
+pub(super) fn int64s(
     py: Python<'_>,
     shape: Shape,
     numbers: impl Iterator<Item = usize>,
@@ -211,7 +211,7 @@ fn lengths_of(py: Python<'_>, layout: &Layout, values: &Values) -> PyResult<Py<P
     } else {
         sizes(values.len(), &[dims])
     };
-    longs(
+    int64s(
         py,
         shape,
         values.shapes().flat_map(|shape| layout.lengths(shape)),

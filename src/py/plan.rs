@@ -209,7 +209,7 @@ pub(super) fn plan_packed_batches(
 ) -> PyResult<Epoch> {
     let batches = PackedBatches {
         room: max_length,
-        strategy: named(strategy)?,
+        strategy: parse_strategy(strategy)?,
         rows,
         window,
         long: kept(long)?,
@@ -230,7 +230,7 @@ pub(super) fn pack_bins(
     max_length: NonZeroU32,
     strategy: &str,
 ) -> PyResult<Vec<Vec<(usize, u32, u32)>>> {
-    let strategy = named(strategy)?;
+    let strategy = parse_strategy(strategy)?;
     let bins = py.detach(|| plan::pack(&lengths, max_length, strategy));
     let pieces = |bin: plan::Bin| bin.iter().map(|p| (p.sample, p.start, p.stop)).collect();
     Ok(bins.into_iter().map(pieces).collect())
@@ -259,7 +259,7 @@ fn kept(long: &str) -> PyResult<Long> {
     }
 }
 
-pub(super) fn named(strategy: &str) -> PyResult<Strategy> {
+pub(super) fn parse_strategy(strategy: &str) -> PyResult<Strategy> {
     match strategy {
         "best_fit" => Ok(Strategy::BestFit),
         "first_fit" => Ok(Strategy::FirstFit),

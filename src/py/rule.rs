@@ -12,7 +12,7 @@ use super::pad::{Pad, number};
 use super::template::Template;
 use crate::Error;
 use crate::collate::{
-    self, Dense, Field, How, Labels, Mask, PackedColumn, PackedField, Packs, Padding,
+    self, Dense, Field, Labels, Mask, Method, PackedColumn, PackedField, Packs, Padding,
 };
 use crate::memory::Dtype;
 use crate::program::{self, Kind};
@@ -55,14 +55,14 @@ impl Rule {
             dtype: if is_wide { Dtype::Int64 } else { Dtype::Bool },
         });
         let core = match (how, pad) {
-            ("stack", None) => How::Stack,
-            ("pad", Some(pad)) => How::Pad(Padding {
+            ("stack", None) => Method::Stack,
+            ("pad", Some(pad)) => Method::Pad(Padding {
                 pad: pad.get().core.clone(),
                 lengths,
                 mask,
             }),
-            ("flat" | "jagged", None) => How::Flat,
-            ("keep" | "tensors", None) => How::Apart,
+            ("flat" | "jagged", None) => Method::Join,
+            ("keep" | "tensors", None) => Method::Separate,
             _ => return Err(PyValueError::new_err(format!("no rule {how:?}"))),
         };
         Ok(Rule {
@@ -111,7 +111,7 @@ impl Rule {
         Ok(Rule {
             core: collate::Rule {
                 field: field.into(),
-                how: How::Pack(Box::new(packs)),
+                method: Method::Pack(Box::new(packs)),
                 ..collate::Rule::stack()
             },
             look: Look::Plain,
@@ -167,18 +167,18 @@ impl What {
 
     /// Whether a rule makes it.
     fn is_of(self, rule: &collate::Rule) -> bool {
-        match (self, &rule.how) {
+        match (self, &rule.method) {
             (What::Values, _)
-            | (What::Tokens, How::Pad(_) | How::Pack(_))
-            | (What::Offsets, How::Flat)
-            | (What::Longest, How::Pack(_)) => true,
-            (What::Lengths, How::Pad(padding)) => padding.lengths,
-            (What::Mask, How::Pad(padding)) => padding.mask.is_some(),
-            (What::Labels, How::Pad(_)) => rule.labels.is_some(),
-            (What::Labels, How::Pack(packs)) => packs.columns.len() > 1,
-            (What::Positions, How::Pack(packs)) => packs.positions,
-            (What::Segments, How::Pack(packs)) => packs.segments.is_some(),
-            (What::Boundaries(number), How::Pack(packs)) => number < packs.boundaries,
+            | (What::Tokens, Method::Pad(_) | Method::Pack(_))
+            | (What::Offsets, Method::Join)
+            | (What::Longest, Method::Pack(_)) => true,
+            (What::Lengths, Method::Pad(padding)) => padding.lengths,
+            (What::Mask, Method::Pad(padding)) => padding.mask.is_some(),
+            (What::Labels, Method::Pad(_)) => rule.labels.is_some(),
+            (What::Labels, Method::Pack(packs)) => packs.columns.len() > 1,
+            (What::Positions, Method::Pack(packs)) => packs.positions,
+            (What::Segments, Method::Pack(packs)) => packs.segments.is_some(),
+            (What::Boundaries(number), Method::Pack(packs)) => number < packs.boundaries,
             _ => false,
         }
     }
@@ -274,11 +274,11 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     // Python's lists in lists are arrays in some batches; it is asked for the others.
     let is_like_array = is_array || leaf.kind() == Kind::Lists && form == Form::List;
     let in_order = form != Form::ChannelsLast;
-    let fits = match &rule.how {
-        How::Stack => is_array || rule.to.is_none(),
-        How::Apart => is_array || look != Look::Tensors,
-        How::Flat => is_like_array && in_order,
-        How::Pad(padding) => {
+    let fits = match &rule.method {
+        Method::Stack => is_array || rule.to.is_none(),
+        Method::Separate => is_array || look != Look::Tensors,
+        Method::Join => is_like_array && in_order,
+        Method::Pad(padding) => {
             let element = padding.pad.element(leaf.dtype());
             element.map_err(|mismatch| Error::Mismatch {
                 field: rule.field.clone(),
@@ -286,7 +286,7 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
             })?;
             is_like_array && in_order
         }
-        How::Pack(_) => is_array && in_order,
+        Method::Pack(_) => is_array && in_order,
     };
     if fits {
         return Ok(rule);
@@ -333,7 +333,7 @@ fn values(
             jagged(py, values, offsets, joined.extremes)?
         }
         Field::Packed(packed) => return rows(py, packed, tensor),
-        Field::Apart(samples) => {
+        Field::Separate(samples) => {
             let form = match form {
                 Form::ChannelsLast => form,
                 _ if look == Look::Tensors => Form::Tensor,

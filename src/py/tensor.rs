@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use super::dlpack;
 use crate::collate::{Dense, Shape};
-use crate::memory::{Destination, Dtype, Foreign, Transfer, View};
+use crate::memory::{Destination, Dtype, External, Transfer, View};
 use crate::order::Indices;
 use crate::program::Program;
 use crate::sync::Arc;
@@ -16,7 +16,7 @@ use crate::sync::Arc;
 pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
     match field.memory {
         Destination::Lease(lease) => dlpack::tensor(py, lease, &field.shape, field.dtype),
-        Destination::Foreign(foreign) => {
+        Destination::External(foreign) => {
             let owner = foreign.into_owner().downcast::<Py<PyAny>>();
             owner.map(|tensor| *tensor).map_err(|_| {
                 PyTypeError::new_err("internal error, please report it: a foreign destination")
@@ -37,8 +37,8 @@ pub(super) fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<D
     // fresh, so that nobody else reads or writes it, is what `allocate` is asked for; that every byte
     // is written before one is read is the slot's doing: a field is handed out only when all of its
     // samples are there.
-    Ok(Destination::Foreign(unsafe {
-        Foreign::new(pointer as *mut u8, len, owner)
+    Ok(Destination::External(unsafe {
+        External::new(pointer as *mut u8, len, owner)
     }))
 }
 

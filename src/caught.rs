@@ -9,7 +9,7 @@ use std::sync::Once;
 use crate::fork::undivided;
 
 thread_local! {
-    /// Whether a panic of this thread is an error.
+    /// True if a panic of this thread is an error.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -77,7 +77,7 @@ impl Blobs {
         }
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         match &self.0 {
             Storage::Files(paths) | Storage::Known(paths, _) => paths.len(),
@@ -86,7 +86,7 @@ impl Blobs {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -199,7 +199,7 @@ impl Look<'_> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

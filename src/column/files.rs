@@ -56,12 +56,12 @@ impl Files {
         Ok(Files::new(paths, stamps))
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
@@ -76,7 +76,7 @@ impl Files {
         self.stamps[at]
     }
 
-    /// Whether the file `at` is not as it was, or cannot be looked at.
+    /// Returns true if the file `at` is not as it was, or cannot be looked at.
     pub fn has_changed(&self, at: usize) -> bool {
         self.stamps[at].differs(self.path(at))
     }

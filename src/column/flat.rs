@@ -54,12 +54,12 @@ impl Flat {
         Some(Flat { files, dtype, cast })
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -69,7 +69,7 @@ impl Flat {
         self.files.path(at)
     }
 
-    /// Bytes of the file `at`, which must be below [`Flat::len`].
+    /// Returns the bytes of the file `at`, which must be below [`Flat::len`].
     pub fn bytes(&self, at: usize) -> u64 {
         self.files.stamp(at).len()
     }

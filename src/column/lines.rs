@@ -122,12 +122,12 @@ impl Lines {
         Ok(starts)
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.firsts.last().copied().unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -44,7 +44,7 @@ impl Offsets {
         Ok(offsets)
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.numbers.len() - 1
     }
@@ -54,7 +54,7 @@ impl Offsets {
         self.longest
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -28,12 +28,12 @@ impl Ragged {
         Ok(Ragged { values, offsets })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -126,7 +126,7 @@ impl Ragged {
         Ok(block.unwrap_or_else(|| unreachable!("one block, by `is_bytes`")))
     }
 
-    /// Whether samples are bytes that lie one after the other.
+    /// Returns true if samples are bytes that lie one after the other.
     pub(super) fn is_bytes(&self) -> bool {
         let bytes = self.values.dtype() == crate::memory::Dtype::UInt8;
         bytes && self.values.row_shape().is_empty() && self.values.is_block()

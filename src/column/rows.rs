@@ -123,7 +123,7 @@ impl Rows {
         Some(self)
     }
 
-    /// Whether elements are converted.
+    /// Returns true if elements are converted.
     pub(super) fn is_cast(&self) -> bool {
         self.convert.is_some()
     }
@@ -138,12 +138,12 @@ impl Rows {
         self.view.as_ptr().addr() + self.first
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -158,7 +158,7 @@ impl Rows {
         &self.row_shape
     }
 
-    /// Bytes of one sample.
+    /// Returns the bytes of one sample.
     pub fn row_bytes(&self) -> usize {
         self.row_bytes / self.dtype.itemsize() * self.dtype().itemsize()
     }
@@ -211,7 +211,7 @@ impl Rows {
         })
     }
 
-    /// Whether any range of rows is one block of their own elements.
+    /// Returns true if any range of rows is one block of their own elements.
     pub(super) fn is_block(&self) -> bool {
         self.convert.is_none() && self.block(0..self.len).is_some()
     }

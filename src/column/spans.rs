@@ -37,12 +37,12 @@ impl Spans {
         spans.iter().all(fits).then_some(Spans { files, spans })
     }
 
-    /// Number of stretches.
+    /// Returns the number of stretches.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -52,7 +52,7 @@ impl Spans {
         self.files.path(self.spans[index].file as usize)
     }
 
-    /// Bytes of the stretch at `index`, which must be below [`Spans::len`].
+    /// Returns the bytes of the stretch at `index`, which must be below [`Spans::len`].
     pub fn bytes(&self, index: usize) -> u64 {
         self.spans[index].len
     }

@@ -15,7 +15,7 @@ const GRAIN: Duration = Duration::from_secs(2);
 pub struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
-    /// Whether a directory has it: not so of a file that is deleted while it is open.
+    /// True if a directory has it: not so of a file that is deleted while it is open.
     is_linked: bool,
     /// Its number in the file system, if it was changed within [`GRAIN`] before it was looked at. That of older
     /// files is not compared: file systems in user space may give the same file another number later.
@@ -41,7 +41,7 @@ impl Stamp {
         Ok(Stamp::from(&file.metadata()?))
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     pub fn len(self) -> u64 {
         self.len
     }
@@ -52,7 +52,7 @@ impl Stamp {
         u64::try_from(since.as_nanos()).ok()
     }
 
-    /// Whether the file was empty.
+    /// Returns true if the file was empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }

@@ -23,10 +23,10 @@ pub enum Values {
 /// Methods are called by many threads at once. A new kind of storage implements this, and its
 /// program treats it as [`Rows`](super::Rows) or [`Ragged`](super::Ragged).
 pub trait Table: Debug + Send + Sync {
-    /// Number of samples.
+    /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -39,7 +39,7 @@ pub trait Table: Debug + Send + Sync {
         &[]
     }
 
-    /// Number of rows of the sample at `index`, which must be below [`Table::len`], of [`Values::Ragged`].
+    /// Returns the number of rows of the sample at `index`, which must be below [`Table::len`], of [`Values::Ragged`].
     fn rows_of(&self, _index: usize) -> Result<usize> {
         Ok(1)
     }

@@ -46,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// Tells whether only files are decoded that are grey or RGB themselves.
+    /// Returns true if only files are decoded that are grey or RGB themselves.
     fn keeps_kind(self) -> bool {
         matches!(self, Self::Unchanged | Self::Spread)
     }

@@ -19,7 +19,7 @@ const ORIENTATION: u16 = 0x0112;
 /// Bytes of a value, by its type in TIFF; 0 for types that there are not.
 const TYPE_BYTES: [usize; 17] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8];
 
-/// Tells whether a file says of its image that it is upright, or nothing.
+/// Returns true if a file says of its image that it is upright, or nothing.
 pub(super) fn is_upright(encoded: &[u8], format: Format) -> bool {
     match format {
         Format::Jpeg => jpeg(encoded),

@@ -28,7 +28,7 @@ pub struct Reading {
     pub library: Library,
     /// What they are decoded to.
     pub mode: Mode,
-    /// Whether files are refused that say of their image that it is to be turned.
+    /// True if files are refused that say of their image that it is to be turned.
     pub upright: bool,
 }
 

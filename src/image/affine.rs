@@ -93,12 +93,12 @@ impl Affine {
         }
     }
 
-    /// Whether rows stay rows, and columns columns.
+    /// Returns true if rows stay rows, and columns columns.
     fn is_scale(&self) -> bool {
         self.matrix[1] == 0.0 && self.matrix[3] == 0.0
     }
 
-    /// Whether the corners of the result have positions that fit 16.16 fixed point.
+    /// Returns true if the corners of the result have positions that fit 16.16 fixed point.
     #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
     fn fits_fixed(&self) -> bool {
         let [a, b, c, d, e, f] = self.matrix;

@@ -144,13 +144,13 @@ impl Op {
         }
     }
 
-    /// Tells whether `found` is true of the operation or of one within.
+    /// Returns true if `found` is true of the operation or of one within.
     pub fn any(&self, found: &dyn Fn(&Self) -> bool) -> bool {
         let within = |nested: &Nested| nested.ops().any(|op| op.any(found));
         found(self) || matches!(self, Self::Nested(nested) if within(nested))
     }
 
-    /// Tells whether the operation draws.
+    /// Returns true if the operation draws.
     pub fn is_random(&self) -> bool {
         matches!(self, Self::Random(_) | Self::Nested(_))
     }

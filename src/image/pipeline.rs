@@ -72,7 +72,7 @@ impl Pipeline {
         })
     }
 
-    /// Tells whether samples depend on the key of their draws.
+    /// Returns true if samples depend on the key of their draws.
     pub fn is_random(&self) -> bool {
         self.ops.iter().any(Op::is_random)
     }
@@ -82,7 +82,7 @@ impl Pipeline {
         self.output.dtype()
     }
 
-    /// Tells whether samples are the pixels themselves: bytes, channels last.
+    /// Returns true if samples are the pixels themselves: bytes, channels last.
     pub fn makes_pixels(&self) -> bool {
         matches!(self.output, Output::Bytes(Layout::Hwc))
     }

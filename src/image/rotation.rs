@@ -8,7 +8,7 @@ use super::{Action, Affine, Interpolation, Plan, Turn};
 pub struct Rotation {
     /// Counter-clockwise, in degrees.
     pub angle: f64,
-    /// Whether the result is large enough for all of the source.
+    /// True if the result is large enough for all of the source.
     pub expand: bool,
     /// (x, y) of what stays in its place; by default the middle of the image.
     pub center: Option<(f64, f64)>,

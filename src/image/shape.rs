@@ -64,7 +64,7 @@ impl Region {
         }
     }
 
-    /// Tells whether the region is a part of an image of `shape`.
+    /// Returns true if the region is a part of an image of `shape`.
     pub fn lies_in(self, shape: Shape) -> bool {
         let ends_in = |first: usize, count, all| {
             let end = first.checked_add(count);

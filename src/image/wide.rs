@@ -23,7 +23,7 @@ pub(super) fn wide<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Tells whether this processor has AVX2 and multiplies and adds in one step.
+/// Returns true if this processor has AVX2 and multiplies and adds in one step.
 #[inline]
 pub(super) fn is_fused() -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Which exception each error becomes. The words are [`Error`]'s own.
+//! Converts errors to exceptions. [`Error`] writes the messages.
 
 use pyo3::exceptions::{
     PyIndexError, PyKeyError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
@@ -14,7 +14,7 @@ impl From<Error> for PyErr {
         let message = error.to_string();
         match error {
             Error::Index { .. } | Error::Empty => PyIndexError::new_err(message),
-            // OSError finds its subclass (FileNotFoundError, …) from the number.
+            // OSError chooses its subclass (FileNotFoundError, …) by the number.
             Error::Read { path, source } => match source.raw_os_error() {
                 Some(number) => {
                     let text = system_text(&source);
@@ -96,7 +96,7 @@ fn note(error: &PyErr, words: String) {
     });
 }
 
-/// What the system calls the error, without Rust's suffix `(os error N)`.
+/// Returns the system's text of an error, without Rust's suffix `(os error N)`.
 fn system_text(source: &std::io::Error) -> String {
     let text = source.to_string();
     text.split(" (os error")

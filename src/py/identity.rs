@@ -1,4 +1,4 @@
-//! Whether lists hold the very same objects: what Python itself tells only one by one.
+//! Compares lists by identity, faster than Python could one by one.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -4,7 +4,7 @@
 //! every method takes `&self`, no lock is held while Python runs.
 
 mod action;
-#[cfg(not(sanitized))] // a sanitizer's allocator sees what is touched too far or too late
+#[cfg(not(sanitized))] // a sanitizer's own allocator detects invalid accesses
 mod allocator;
 mod budget;
 mod column;

@@ -1,7 +1,6 @@
-//! Lists of Python's numbers, as the bytes of an array.
+//! Converts lists of Python numbers to the bytes of an array.
 //!
-//! Refuses whatever is not exactly a float, or exactly an int that 64 bits hold: what that becomes is torch's
-//! to say.
+//! Refuses everything but exact floats, and exact ints that fit 64 bits: torch decides what others become.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyFloat, PyInt, PyList};

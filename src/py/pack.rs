@@ -1,4 +1,4 @@
-//! Documents of Python's samples, side by side in rows.
+//! Packs documents of Python's samples side by side in rows.
 
 use std::num::NonZeroU32;
 
@@ -19,7 +19,7 @@ pub(super) struct Pack {
     pub(super) core: Packing,
 }
 
-/// Values, name, padding, and what takes the place of the first token of each piece.
+/// Values, name, padding, and the value that replaces the first token of each piece.
 type Field<'py> = (
     Bound<'py, PyList>,
     String,
@@ -127,7 +127,7 @@ impl Part {
         })
     }
 
-    /// Returns the lengths of samples, which have one dimension.
+    /// Returns the lengths of the samples, which must have one dimension.
     fn lengths(&self) -> PyResult<Vec<usize>> {
         let one = |(position, shape): (usize, &[usize])| match shape {
             [len] => Ok(*len),

@@ -1,4 +1,4 @@
-//! Fields of Python's samples: padded, or one after the other.
+//! Pads or joins fields of Python's samples.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use crate::collate::{self, Dense, Fill, Layout, Mismatch, RaggedLayout, Shape, S
 use crate::memory::fallible::missing;
 use crate::memory::{Destination, Dtype, lease};
 
-/// Bytes of a field from which on copying them is worth leaving the interpreter.
+/// Fields from this size on, in bytes, are copied detached from the interpreter.
 const LARGE: usize = 1 << 16;
 
 /// How a field is padded. See the stub.
@@ -130,7 +130,7 @@ pub(super) fn flatten(
     Ok((tensor::of_field(py, all)?, offsets, shortest, longest))
 }
 
-/// Allocates a field of a batch, which is yet to be written.
+/// Allocates a field of a batch, to be written.
 pub(super) fn field_of(
     py: Python<'_>,
     shape: Shape,
@@ -170,7 +170,7 @@ pub(super) fn int64s(
     tensor::of_field(py, dense)
 }
 
-/// Runs what writes `bytes` bytes, outside of the interpreter if they are many.
+/// Runs `write`, which writes `bytes` bytes; detached from the interpreter if they are many.
 pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send) -> PyResult<()> {
     if bytes < LARGE {
         write();
@@ -182,7 +182,7 @@ pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send
     })
 }
 
-/// Names the field of an error.
+/// Makes errors with the field's name.
 pub(super) fn mismatch(field: &str) -> impl Fn(Mismatch) -> Error {
     move |mismatch| Error::Mismatch {
         field: field.into(),
@@ -190,7 +190,7 @@ pub(super) fn mismatch(field: &str) -> impl Fn(Mismatch) -> Error {
     }
 }
 
-/// Reads a number of Python's.
+/// Reads a Python number.
 pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     if let Ok(complex) = value.cast::<PyComplex>() {
         return Ok(Fill::Complex(complex.real(), complex.imag()));

@@ -1,4 +1,4 @@
-//! Plans of epochs, as Python makes and reads them.
+//! Epoch plans, as Python makes and reads them.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::program::Kind;
 
-/// How long each sample of a dataset is.
+/// The length of each sample of a dataset.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Lengths(plan::Lengths);
 

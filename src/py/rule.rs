@@ -1,5 +1,4 @@
-//! Batches that are not stacked: the rule of each leaf, and the structure that what comes of them is put
-//! into.
+//! Collation rules of batches that are not stacked, and the structure of such a batch.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -17,21 +16,21 @@ use crate::collate::{
 use crate::memory::Dtype;
 use crate::program::{self, Kind};
 
-/// What becomes of one leaf. See the stub.
+/// The collation rule of one leaf. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Rule {
     core: collate::Rule,
     look: Look,
 }
 
-/// How Python sees what comes of a rule.
+/// The form of a collated field in Python.
 #[derive(Clone, Copy, PartialEq)]
 enum Look {
-    /// In the form of the leaf.
+    /// The form of the leaf.
     Plain,
-    /// As tensors, sample by sample.
+    /// Tensors, one for each sample.
     Tensors,
-    /// As one nested tensor.
+    /// One nested tensor.
     Jagged,
 }
 
@@ -119,13 +118,13 @@ impl Rule {
     }
 }
 
-/// Reads the name of an element type.
+/// Parses the name of a dtype.
 fn dtype(name: &str) -> PyResult<Dtype> {
     let found = Dtype::from_name(name);
     Ok(found.ok_or_else(|| Error::Dtype { name: name.into() })?)
 }
 
-/// A value of a batch: which leaf it comes from, and what of that it is.
+/// A value in a batch: its leaf, and which result of the leaf's rule it is.
 #[derive(Clone, Copy)]
 struct Part {
     leaf: usize,
@@ -142,7 +141,7 @@ enum What {
     Labels,
     Positions,
     Segments,
-    /// By the number of the tensor.
+    /// With the number of the tensor.
     Boundaries(usize),
     Longest,
 }
@@ -165,7 +164,7 @@ impl What {
         })
     }
 
-    /// Whether a rule makes it.
+    /// Returns true if a rule produces it.
     fn is_of(self, rule: &collate::Rule) -> bool {
         match (self, &rule.method) {
             (What::Values, _)
@@ -184,18 +183,18 @@ impl What {
     }
 }
 
-/// What batches are made of.
+/// How batches are collated.
 pub(super) struct Collation {
     parts: Vec<Part>,
     template: Template,
-    /// How Python sees each leaf.
+    /// The form of each leaf in Python.
     looks: Vec<Look>,
-    /// What is called with a batch, and returns what is handed over.
+    /// Called with a batch; returns what the user gets.
     wrap: Option<Py<PyAny>>,
 }
 
 impl Collation {
-    /// Reads rules, one for each leaf, and the structure of a batch: a `Leaf` of it stands for the part of
+    /// Reads rules, one for each leaf, and the structure of a batch, in which a `Leaf` stands for the part of
     /// that number.
     pub(super) fn read(
         core: &program::Program,
@@ -240,7 +239,7 @@ impl Collation {
         Ok((core, collation))
     }
 
-    /// Makes a batch of the fields of all leaves.
+    /// Makes a batch from the fields of all leaves.
     pub(super) fn build<'py>(
         &self,
         py: Python<'py>,
@@ -253,7 +252,7 @@ impl Collation {
         let made = made.collect::<PyResult<Vec<_>>>()?;
         let values = self.parts.iter().map(|part| {
             let found = made[part.leaf].iter().find(|(what, _)| *what == part.what);
-            let (_, value) = found.ok_or(Error::Abandoned)?; // not seen: a jagged leaf's offsets
+            let (_, value) = found.ok_or(Error::Abandoned)?; // unreachable: the offsets of a jagged leaf
             Ok(value.clone_ref(py))
         });
         let values = values.collect::<PyResult<Vec<_>>>()?;
@@ -265,13 +264,13 @@ impl Collation {
     }
 }
 
-/// The rule for a leaf of this form; refuses one that the leaf cannot have.
+/// Returns the rule for a leaf of this form; raises if the leaf cannot have it.
 fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Rule> {
     let look = rule.look;
     let mut rule = rule.core.clone();
     rule.lists = form == Form::List;
     let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
-    // Python's lists in lists are arrays in some batches; it is asked for the others.
+    // Nested Python lists are arrays in some batches; Python collates the others.
     let is_like_array = is_array || leaf.kind() == Kind::Lists && form == Form::List;
     let in_order = form != Form::ChannelsLast;
     let fits = match &rule.method {
@@ -298,7 +297,7 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     Err(PyValueError::new_err(message))
 }
 
-/// Makes what Python sees of the field of one leaf.
+/// Makes the Python values of the field of one leaf.
 fn values(
     py: Python<'_>,
     field: Field,
@@ -349,7 +348,7 @@ fn values(
     Ok(vec![(What::Values, value)])
 }
 
-/// Makes what Python sees of packed samples.
+/// Makes the Python values of packed samples.
 fn rows(
     py: Python<'_>,
     packed: PackedField,
@@ -371,7 +370,7 @@ fn rows(
     Ok(made)
 }
 
-/// Makes one nested tensor; it knows its shortest and its longest sample.
+/// Makes one nested tensor, with its shortest and longest length.
 fn jagged(
     py: Python<'_>,
     values: Py<PyAny>,

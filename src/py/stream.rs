@@ -39,20 +39,20 @@ pub(super) struct Stream {
     program: Py<Program>,
     batched: bool,
     allocate: Option<Py<PyAny>>,
-    /// Where files wait that are refused here, if somebody decodes them.
+    /// Decodes refused files in Python, if there is a fallback.
     desk: Option<Desk>,
     feed: Feed,
-    /// What was made in Python of tasks that cannot be begun here, or its errors, by seq; it takes the
-    /// place of the batch.
+    /// Batches made in Python for tasks that cannot be begun natively, or their errors, by seq; they replace
+    /// the native batch.
     instead: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
     budget: Budget,
     batch_bytes: AtomicU64,
-    /// Makes a batch in Python of indices whose fields do not fit together.
+    /// Collates a batch in Python whose fields do not fit together, from its indices.
     again: Option<Py<PyAny>>,
-    /// Tasks that are pulled ahead of the batches taken.
+    /// Tasks to pull ahead of the batches taken.
     ahead: AtomicUsize,
-    /// When the last window ended.
+    /// The counters at the end of the last window.
     moment: Mutex<Moment>,
     watch: Watch,
 }
@@ -270,7 +270,8 @@ impl Stream {
         Ok(window)
     }
 
-    /// Tells the garbage collector what the stream holds: a dataset may lead back to the loader that holds it.
+    /// Visits what the stream holds, for the garbage collector: a dataset may refer to the loader that holds
+    /// it.
     #[allow(clippy::needless_pass_by_value)] // PyO3's signature
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.program)?;
@@ -289,12 +290,12 @@ impl Stream {
 }
 
 impl Stream {
-    /// The engine's stream; an error in a forked child, where its threads do not exist.
+    /// Returns the core's stream; an error in a forked child, where its threads do not exist.
     fn core(&self) -> crate::Result<&Core> {
         self.core.get().ok_or(Error::Inherited)
     }
 
-    /// The counters of now.
+    /// Returns the counters as of now.
     fn moment(&self, stats: Stats) -> Moment {
         let largest_bytes = self.budget.largest_bytes();
         let asked = self.desk.as_ref().map(Desk::spent).unwrap_or_default();
@@ -311,7 +312,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns what Python makes, or has made, in place of a batch; or raises the batch's error.
+    /// Returns the batch that Python makes, or has made, in place of a native one; or raises the batch's
+    /// error.
     fn made_elsewhere<'py>(
         &self,
         py: Python<'py>,
@@ -326,7 +328,7 @@ impl Stream {
         Ok(made.into_bound(py))
     }
 
-    /// Puts pulled tasks in flight while there is room.
+    /// Submits pulled tasks while there is room.
     fn admit(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
         let program = &self.program.get().core;
@@ -371,7 +373,7 @@ impl Stream {
         let (Some(allocate), Destination::Lease(lease)) = (&self.allocate, &field.memory) else {
             return tensor::of_field(py, field);
         };
-        // A shape that was not known before: copied once, now that it is.
+        // The shape was unknown before: copy once, now that it is known.
         let shape = PyTuple::new(py, &field.shape)?;
         let tensor = allocate.bind(py).call1((shape, field.dtype.name()))?;
         let mut destination = tensor::destination(&tensor, lease.len())?;

@@ -1,4 +1,4 @@
-//! The tuner, as Python asks it.
+//! The tuner, as Python uses it.
 
 use pyo3::prelude::*;
 

@@ -50,7 +50,7 @@ pub struct Limits {
     pub compute: usize,
     /// Maximum of samples per claim.
     pub max_chunk: usize,
-    /// Whether batches are handed over in the order of their tasks.
+    /// True if batches are handed over in the order of their tasks.
     pub in_order: bool,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Piece {
     lines: Vec<u64>,
     /// How many `\n` there are.
     ends: u64,
-    /// Whether there is nothing but space behind the last `\n`.
+    /// True if there is nothing but space behind the last `\n`.
     open: bool,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn join(pieces: Vec<Piece>) -> Result<Starts> {
     Ok(starts)
 }
 
-/// Whether a byte is the space around JSON; `\n` ends lines.
+/// Returns true if a byte is the space around JSON; `\n` ends lines.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }

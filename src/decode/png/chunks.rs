@@ -32,7 +32,7 @@ pub(super) struct Chunks {
     pub(super) colour: u8,
     /// Where the colours of the palette are.
     pub(super) palette: Range<usize>,
-    /// Whether single colours, or entries of the palette, are transparent.
+    /// True if single colours, or entries of the palette, are transparent.
     pub(super) has_transparency: bool,
 }
 

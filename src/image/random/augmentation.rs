@@ -47,7 +47,7 @@ impl Augmentation {
         A::Equalize,
     ];
 
-    /// Whether it is as often done the other way round.
+    /// Returns true if it is as often done the other way round.
     fn is_signed(self) -> bool {
         !matches!(
             self,
@@ -61,9 +61,9 @@ impl Augmentation {
 pub struct Augmenter {
     /// Steps from the weakest to the strongest; 2 or more.
     pub bins: u32,
-    /// Whether magnitudes are those of `TrivialAugmentWide`.
+    /// True if magnitudes are those of `TrivialAugmentWide`.
     pub wide: bool,
-    /// Whether they are rounded as `torchvision.transforms.v2` does.
+    /// True if they are rounded as `torchvision.transforms.v2` does.
     pub second: bool,
     /// How pixels are made where the image is moved.
     pub interpolation: Interpolation,

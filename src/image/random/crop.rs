@@ -13,7 +13,7 @@ pub struct RandomCrop {
     /// How an image that is then too small is padded: on both sides, by what it lacks. Only what the
     /// pixels are made of counts.
     pub if_needed: Option<Pad>,
-    /// Whether it is that of `transforms.v2`, which refuses images in other words.
+    /// True if it is that of `transforms.v2`, which refuses images in other words.
     pub second: bool,
 }
 

@@ -14,7 +14,7 @@ impl Interpolation {
         }
     }
 
-    /// Tells whether more pixels are weighted when the image shrinks.
+    /// Returns true if more pixels are weighted when the image shrinks.
     pub(super) fn antialiases(self) -> bool {
         matches!(self, Self::Bilinear | Self::Bicubic | Self::Lanczos)
     }

@@ -88,7 +88,7 @@ fn read(index: &str, documents: bool) -> Result<format::Megatron> {
     }
 }
 
-/// What tokens become if nothing else is said: torch's embeddings and losses take int64.
+/// Returns the default dtype of tokens: torch's embeddings and losses take int64.
 fn wide(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::Float32 | Dtype::Float64 => dtype,

@@ -1,4 +1,4 @@
-//! Tuples of operations with random parameters.
+//! Converts tuples of operations with random parameters.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -121,8 +121,8 @@ fn affine(op: &Bound<'_, PyTuple>) -> PyResult<RandomAffine> {
     })
 }
 
-/// Reads operations that choose among augmentations. The last three of each tuple's values are
-/// `(interpolation, fill, "v1" | "v2")`.
+/// Reads operations that choose among augmentations. The last three values of each tuple are `(interpolation,
+/// fill, "v1" | "v2")`.
 fn augment(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     if !matches!(
         name,
@@ -171,7 +171,7 @@ fn augment(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     })))
 }
 
-/// Reads operations that decide about others.
+/// Reads operations that contain others and decide whether to apply them.
 fn nested(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     let values = op.get_slice(1, op.len());
     Ok(Some(Op::Nested(match name {
@@ -228,12 +228,12 @@ fn crop(values: &Bound<'_, PyTuple>) -> PyResult<RandomCrop> {
     })
 }
 
-/// Whether parts can be drawn: both ranges ascend, and no ratio is 0.
+/// Returns true if a crop can be drawn: both ranges ascend, and no ratio is 0.
 fn fits(part: &Part) -> bool {
     is_range(part.scale) && is_range(part.ratio) && part.scale.0 >= 0.0 && part.ratio.0 > 0.0
 }
 
-/// Whether torch would draw from the range: it ascends, and is finite.
+/// Returns true if torch would draw from the range: it ascends, and is finite.
 fn is_range((least, most): Range) -> bool {
     least <= most && least.is_finite() && most.is_finite()
 }

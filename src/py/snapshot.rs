@@ -1,4 +1,4 @@
-//! The counters of a stream at some time: what Python reads, and what the tuner is asked with.
+//! A snapshot of a stream's counters: for Python's `stats`, and for the tuner.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ pub(super) struct Moment {
     at: Instant,
     stats: Stats,
     batch_bytes: u64,
-    /// What Python code took that decodes in the place of native code.
+    /// Time that Python spent on files that native code refused.
     asked: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Moment {
         })
     }
 
-    /// Returns the counters as Python reads them.
+    /// Returns the counters as a dict.
     pub(super) fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = &self.stats;
         let dict = PyDict::new(py);
@@ -92,7 +92,7 @@ impl Moment {
         Ok(dict)
     }
 
-    /// What held the stream up since it was opened; None before the second batch.
+    /// Returns the bottleneck since the stream was opened; None before the second batch.
     fn bottleneck(&self) -> Option<Bottleneck> {
         let stats = &self.stats;
         let window = tune::Window {

@@ -19,9 +19,9 @@ pub enum Misfit {
         wanted: (usize, usize),
         /// Size of the image, once padded.
         size: (usize, usize),
-        /// Whether every image is padded first.
+        /// True if every image is padded first.
         padded: bool,
-        /// Whether it is the `RandomCrop` of `transforms.v2`.
+        /// True if it is the `RandomCrop` of `transforms.v2`.
         second: bool,
     },
     /// An image that would have no pixels, for Pillow's `resize`.

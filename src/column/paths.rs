@@ -1,4 +1,4 @@
-//! Many file paths in two allocations: a million of them cost what their letters cost.
+//! Many file paths in two allocations, so that a million of them need little more memory than their bytes.
 
 use std::path::Path;
 

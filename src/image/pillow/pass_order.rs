@@ -1,4 +1,4 @@
-//! Which dimension is scaled first.
+//! The dimension that is scaled first.
 
 /// The order of the two passes, as different versions of Pillow choose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use crate::sync::{Mutex, lock};
 #[derive(Debug)]
 pub struct Slot {
     dtype: Dtype,
-    kind: Kind,
+    kind: Storage,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Storage {
     Fixed {
         writer: Writer,
         rows: usize,
@@ -40,7 +40,7 @@ impl Slot {
         let row_bytes = shape.iter().product::<usize>() * dtype.itemsize();
         Slot {
             dtype,
-            kind: Kind::Fixed {
+            kind: Storage::Fixed {
                 writer: Writer::new(memory, rows, row_bytes),
                 rows,
                 shape,
@@ -53,7 +53,7 @@ impl Slot {
         let samples = std::iter::repeat_with(|| None).take(rows).collect();
         Slot {
             dtype,
-            kind: Kind::Loose(Mutex::new(samples)),
+            kind: Storage::Loose(Mutex::new(samples)),
         }
     }
 
@@ -62,7 +62,7 @@ impl Slot {
         let texts = vec![Box::default(); rows];
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Texts(Mutex::new(texts)),
+            kind: Storage::Texts(Mutex::new(texts)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Slot {
         let all = vec![Box::default(); rows];
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Bytes(Mutex::new(all)),
+            kind: Storage::Bytes(Mutex::new(all)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Slot {
     pub fn lists(places: Vec<Slot>) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Lists(places),
+            kind: Storage::Lists(places),
         }
     }
 
@@ -87,28 +87,28 @@ impl Slot {
     pub fn separate(slots: Vec<Slot>) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Separate(slots),
+            kind: Storage::Separate(slots),
         }
     }
 
     pub(super) fn padded(padded: Padded) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Padded(Box::new(padded)),
+            kind: Storage::Padded(Box::new(padded)),
         }
     }
 
     pub(super) fn joined(joined: Joined) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Joined(joined),
+            kind: Storage::Joined(joined),
         }
     }
 
     pub(super) fn packed(packed: Packed) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Packed(packed),
+            kind: Storage::Packed(packed),
         }
     }
 
@@ -116,14 +116,14 @@ impl Slot {
     pub fn refused(error: Error) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Refused(error),
+            kind: Storage::Refused(error),
         }
     }
 
     /// Returns the writer of the batch's memory, if all samples have one known shape.
     pub fn writer(&self) -> Option<&Writer> {
         match &self.kind {
-            Kind::Fixed { writer, .. } => Some(writer),
+            Storage::Fixed { writer, .. } => Some(writer),
             _ => None,
         }
     }
@@ -131,9 +131,9 @@ impl Slot {
     /// Returns the expected shape of the sample at `position`, in a field of known but different shapes.
     pub fn expected_shape(&self, position: usize) -> Option<&[usize]> {
         match &self.kind {
-            Kind::Padded(padded) => Some(padded.shape(position)),
-            Kind::Joined(joined) => Some(joined.shape(position)),
-            Kind::Packed(packed) => Some(packed.shape(position)),
+            Storage::Padded(padded) => Some(padded.shape(position)),
+            Storage::Joined(joined) => Some(joined.shape(position)),
+            Storage::Packed(packed) => Some(packed.shape(position)),
             _ => None,
         }
     }
@@ -141,7 +141,7 @@ impl Slot {
     /// Claims the rows of neighbouring samples, if they are padded and fill them.
     pub fn block(&self, first: usize, samples: usize) -> Result<Option<RowsMut<'_>>> {
         match &self.kind {
-            Kind::Padded(padded) => padded.block(first, samples),
+            Storage::Padded(padded) => padded.block(first, samples),
             _ => Ok(None),
         }
     }
@@ -155,7 +155,7 @@ impl Slot {
         write: impl FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<bool> {
         match &self.kind {
-            Kind::Padded(padded) => padded.write(first, samples, write),
+            Storage::Padded(padded) => padded.write(first, samples, write),
             _ => Ok(false),
         }
     }
@@ -172,7 +172,7 @@ impl Slot {
         itemsize: usize,
     ) -> Result<SampleMut<'_>> {
         let expected_shape = match &self.kind {
-            Kind::Fixed { shape, .. } => Some(&shape[..]),
+            Storage::Fixed { shape, .. } => Some(&shape[..]),
             _ => self.expected_shape(position),
         };
         if let Some(expected_shape) =
@@ -184,13 +184,13 @@ impl Slot {
             });
         }
         match &self.kind {
-            Kind::Fixed { writer, .. } => {
+            Storage::Fixed { writer, .. } => {
                 let row = writer.rows(position..position + 1);
                 Ok(SampleMut::row(row.ok_or(Error::Twice { position })?))
             }
-            Kind::Padded(padded) => padded.sample_mut(position),
-            Kind::Joined(joined) => joined.sample_mut(position),
-            Kind::Packed(packed) => packed.sample_mut(position),
+            Storage::Padded(padded) => padded.sample_mut(position),
+            Storage::Joined(joined) => joined.sample_mut(position),
+            Storage::Packed(packed) => packed.sample_mut(position),
             _ => {
                 let memory = lease(bytes_of(shape, itemsize))?;
                 let shape = Shape::from_slice(shape);
@@ -202,7 +202,7 @@ impl Slot {
     /// Returns the slots of separate samples.
     pub fn each(&self) -> Option<&[Slot]> {
         match &self.kind {
-            Kind::Separate(slots) => Some(slots),
+            Storage::Separate(slots) => Some(slots),
             _ => None,
         }
     }
@@ -218,21 +218,21 @@ impl Slot {
     /// Returns the slots of the list positions, if samples are lists.
     pub fn places(&self) -> Option<&[Slot]> {
         match &self.kind {
-            Kind::Lists(places) => Some(places),
+            Storage::Lists(places) => Some(places),
             _ => None,
         }
     }
 
     /// Keeps the sample at `position` until all are there; only for unknown shapes.
     pub fn keep(&self, position: usize, sample: Loose) {
-        if let Kind::Loose(samples) = &self.kind {
+        if let Storage::Loose(samples) = &self.kind {
             lock(samples)[position] = Some(sample);
         }
     }
 
     /// Keeps texts, from `position` on.
     pub fn keep_texts(&self, position: usize, texts: impl IntoIterator<Item = Box<str>>) {
-        if let Kind::Texts(kept) = &self.kind {
+        if let Storage::Texts(kept) = &self.kind {
             for (place, text) in lock(kept)[position..].iter_mut().zip(texts) {
                 *place = text;
             }
@@ -241,7 +241,7 @@ impl Slot {
 
     /// Keeps the bytes of samples, from `position` on.
     pub fn keep_bytes(&self, position: usize, all: impl IntoIterator<Item = Box<[u8]>>) {
-        if let Kind::Bytes(kept) = &self.kind {
+        if let Storage::Bytes(kept) = &self.kind {
             for (place, bytes) in lock(kept)[position..].iter_mut().zip(all) {
                 *place = bytes;
             }
@@ -262,7 +262,7 @@ impl Slot {
     pub fn finish(self, batched: bool) -> Result<Field> {
         let dtype = self.dtype;
         match self.kind {
-            Kind::Fixed {
+            Storage::Fixed {
                 writer,
                 rows,
                 mut shape,
@@ -282,25 +282,25 @@ impl Slot {
                     dtype,
                 }))
             }
-            Kind::Loose(samples) => {
+            Storage::Loose(samples) => {
                 let samples = std::mem::take(&mut *lock(&samples));
                 let samples: Option<Vec<Loose>> = samples.into_iter().collect();
                 stack(samples.ok_or(Error::Abandoned)?, batched, dtype).map(Field::Dense)
             }
-            Kind::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
-            Kind::Bytes(all) => Ok(Field::Bytes(std::mem::take(&mut *lock(&all)))),
-            Kind::Lists(places) => {
+            Storage::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
+            Storage::Bytes(all) => Ok(Field::Bytes(std::mem::take(&mut *lock(&all)))),
+            Storage::Lists(places) => {
                 let places = places.into_iter().map(|place| place.finish(batched));
                 places.collect::<Result<_>>().map(Field::Lists)
             }
-            Kind::Padded(padded) => padded.finish().map(Field::Padded),
-            Kind::Joined(joined) => joined.finish().map(Field::Joined),
-            Kind::Packed(packed) => packed.finish().map(Field::Packed),
-            Kind::Separate(slots) => {
+            Storage::Padded(padded) => padded.finish().map(Field::Padded),
+            Storage::Joined(joined) => joined.finish().map(Field::Joined),
+            Storage::Packed(packed) => packed.finish().map(Field::Packed),
+            Storage::Separate(slots) => {
                 let each = slots.into_iter().map(|slot| slot.finish(false));
                 each.collect::<Result<_>>().map(Field::Separate)
             }
-            Kind::Refused(error) => Err(error),
+            Storage::Refused(error) => Err(error),
         }
     }
 }

@@ -87,7 +87,7 @@ mod loom_tests {
 
     /// `Arena::free_pages` only frees the pages of a free slot, and no process can take the slot meanwhile.
     #[test]
-    fn loom_pages_go_back_while_nobody_holds_them() {
+    fn loom_pages_are_freed_only_without_holders() {
         explore(None, || {
             let slot = slot(1);
             let reader = thread::spawn({

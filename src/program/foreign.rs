@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use super::Run;
 use super::fetched::{Blob, Fetched};
-use crate::column::Place;
+use crate::column::BlobSource;
 use crate::decode::{Format, Reading};
 use crate::error::{Error, Result};
 use crate::image::{Frame, Shape};
@@ -23,7 +23,7 @@ pub trait FallbackDecoder: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Refusal {
     /// Where its bytes are.
-    pub place: Place,
+    pub source: BlobSource,
     /// How to read it.
     pub reading: Reading,
     /// The format that its first bytes show.

@@ -113,7 +113,7 @@ impl Record {
     fn decode(&self, index: usize, bytes: &[u8], slot: &Slot, position: usize) -> Result<()> {
         match &self.content {
             Content::Array(array) => {
-                let mut place = Place {
+                let mut place = SlotTarget {
                     slot,
                     position,
                     itemsize: array.dtype().itemsize(),
@@ -133,14 +133,14 @@ impl Record {
 }
 
 /// The destination of a sample, claimed once its shape is known.
-struct Place<'a> {
+struct SlotTarget<'a> {
     slot: &'a Slot,
     position: usize,
     itemsize: usize,
     buffer: Option<SampleMut<'a>>,
 }
 
-impl Target for Place<'_> {
+impl Target for SlotTarget<'_> {
     fn shaped(&mut self, shape: &[usize]) -> Result<&mut [u8]> {
         let buffer = self.slot.sample_mut(self.position, shape, self.itemsize)?;
         Ok(self.buffer.insert(buffer))

@@ -242,7 +242,7 @@ impl Run {
             if let Err(error @ Error::Decode { .. }) = made {
                 return Ok(Some(Refusal {
                     format: Format::of(&bytes),
-                    place: files.leave(at, bytes),
+                    source: files.leave(at, bytes),
                     reading,
                     error,
                     leaf: number,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::foreign::Raised;
 use crate::Error;
-use crate::image::Misfit;
+use crate::image::ImageMismatch;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -30,10 +30,12 @@ impl From<Error> for PyErr {
             | Error::Endless { .. }
             | Error::Changed { .. }
             | Error::Link { .. } => PyOSError::new_err(message),
-            Error::Misfit { path, source } => {
+            Error::ImageMismatch { path, source } => {
                 let inner = match source {
-                    Misfit::Crop { .. } | Misfit::NoPixels => PyValueError::new_err(message),
-                    Misfit::NoElements { .. } | Misfit::Reflection { .. } => {
+                    ImageMismatch::Crop { .. } | ImageMismatch::NoPixels => {
+                        PyValueError::new_err(message)
+                    }
+                    ImageMismatch::NoElements { .. } | ImageMismatch::Reflection { .. } => {
                         PyRuntimeError::new_err(message)
                     }
                 };

@@ -34,8 +34,8 @@ pub(super) enum Source {
 pub(super) struct Pulled {
     pub(super) indices: Indices,
     pub(super) state: Option<Box<[u8]>>,
-    /// The batch made in Python instead; there are no indices then.
-    pub(super) instead: Option<PyResult<Py<PyAny>>>,
+    /// The batch made in Python in place of a native one; there are no indices then.
+    pub(super) python_batch: Option<PyResult<Py<PyAny>>>,
     /// The planned size of the batch, once it is computed.
     pub(super) planned: Option<Planned>,
 }
@@ -196,15 +196,15 @@ impl Pulled {
         Pulled {
             indices,
             state: None,
-            instead: None,
+            python_batch: None,
             planned: None,
         }
     }
 
     /// Makes a task from a batch made in Python, or from its error.
-    fn made(instead: PyResult<Py<PyAny>>) -> Pulled {
+    fn made(python_batch: PyResult<Py<PyAny>>) -> Pulled {
         Pulled {
-            instead: Some(instead),
+            python_batch: Some(python_batch),
             ..Pulled::native(Indices::list([]))
         }
     }

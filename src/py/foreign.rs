@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::Error;
-use crate::column::Place;
+use crate::column::BlobSource;
 use crate::decode::{Format, Library};
 use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
@@ -77,9 +77,9 @@ fn frame(
 
 /// Returns the path of a refused file, or its bytes.
 fn source<'py>(py: Python<'py>, refusal: &Refusal) -> PyResult<Bound<'py, PyAny>> {
-    match &refusal.place {
-        Place::File(path) => Ok(path.as_os_str().into_pyobject(py)?.into_any()),
-        Place::Memory(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
+    match &refusal.source {
+        BlobSource::File(path) => Ok(path.as_os_str().into_pyobject(py)?.into_any()),
+        BlobSource::Memory(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
     }
 }
 
@@ -157,14 +157,14 @@ impl Queue {
 }
 
 /// A stream's queue, and the function that starts the answering thread.
-pub(super) struct Desk {
+pub(super) struct RequestQueue {
     pub(super) queue: Arc<Queue>,
     start: Py<PyAny>,
 }
 
-impl Desk {
-    pub(super) fn new(start: Py<PyAny>) -> Desk {
-        Desk {
+impl RequestQueue {
+    pub(super) fn new(start: Py<PyAny>) -> RequestQueue {
+        RequestQueue {
             queue: Arc::default(),
             start,
         }

@@ -28,13 +28,13 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A generator state at an address in an object that is kept alive.
-struct Place {
+struct StateAddress {
     owner: Py<PyAny>,
     words: usize,
     taken: usize,
 }
 
-impl Place {
+impl StateAddress {
     /// Writes the words of the next draws.
     fn write(&self, words: &Twister) {
         // SAFETY: the caller of `Generators` found the state there, and the owner is alive. Another thread
@@ -67,10 +67,10 @@ pub(super) struct Generators(Arc<Inner>);
 struct Inner {
     /// torch's: its `set_state`, the tensor passed to it, and that tensor's address.
     torch: Option<(Py<PyAny>, Py<PyTuple>, usize)>,
-    numpy: Option<Place>,
+    numpy: Option<StateAddress>,
     /// Address of NumPy's flag for a second normal number, followed by that number.
     spare: usize,
-    python: Option<Place>,
+    python: Option<StateAddress>,
     /// Called with the seeds if one of the states cannot be written.
     others: Option<Py<PyAny>>,
 }
@@ -94,7 +94,7 @@ impl Inner {
         }
         if let Some(numpy) = &self.numpy {
             numpy.write(&seeds.numpy_state());
-            // SAFETY: as in `Place::write`.
+            // SAFETY: as in `StateAddress::write`.
             unsafe { (self.spare as *mut i32).write(0) };
         }
         if let Some(python) = &self.python {
@@ -124,13 +124,13 @@ impl Generators {
         let spare = numpy.as_ref().map_or(0, |(.., spare)| *spare);
         Self(Arc::new(Inner {
             torch,
-            numpy: numpy.map(|(owner, words, _)| Place {
+            numpy: numpy.map(|(owner, words, _)| StateAddress {
                 owner,
                 words,
                 taken: words + size_of::<Twister>(),
             }),
             spare,
-            python: python.map(|(owner, taken)| Place {
+            python: python.map(|(owner, taken)| StateAddress {
                 owner,
                 words: taken + 4,
                 taken,
@@ -166,7 +166,7 @@ impl Generators {
         let mut bytes = Vec::with_capacity(2 * TWISTER + SPARE);
         if let Some(numpy) = &self.0.numpy {
             numpy.save(&mut bytes);
-            // SAFETY: as in `Place::write`.
+            // SAFETY: as in `StateAddress::write`.
             bytes.extend(unsafe { std::slice::from_raw_parts(self.0.spare as *const u8, SPARE) });
         }
         if let Some(python) = &self.0.python {
@@ -182,7 +182,7 @@ impl Generators {
             let (state, rest) = saved.split_first_chunk().ok_or_else(short)?;
             let (spare, rest) = rest.split_first_chunk::<SPARE>().ok_or_else(short)?;
             numpy.restore(state);
-            // SAFETY: as in `Place::write`.
+            // SAFETY: as in `StateAddress::write`.
             unsafe { ptr::copy_nonoverlapping(spare.as_ptr(), self.0.spare as *mut u8, SPARE) };
             saved = rest;
         }

@@ -22,7 +22,6 @@ mod index;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
 mod listed;
-mod moment;
 mod numbers;
 mod pack;
 mod pad;
@@ -33,6 +32,7 @@ mod process;
 mod program;
 mod rule;
 mod shapes;
+mod snapshot;
 mod stream;
 mod template;
 mod tensor;

@@ -77,7 +77,7 @@ impl Pack {
 
     #[pyo3(signature = (fields, *, segments=false))]
     fn collate(&self, py: Python<'_>, fields: Vec<Field<'_>>, segments: bool) -> PyResult<Packed> {
-        let read = fields.into_iter().map(Part::read);
+        let read = fields.into_iter().map(PackedInput::read);
         let parts = read.collect::<PyResult<Vec<_>>>()?;
         let Some(tokens) = parts.first() else {
             return Err(PyValueError::new_err("there are no fields to pack"));
@@ -110,16 +110,16 @@ impl Pack {
 }
 
 /// One field of the samples.
-struct Part {
+struct PackedInput {
     values: Values,
     field: String,
     fill: Fill,
     start: Option<Fill>,
 }
 
-impl Part {
-    fn read((values, field, fill, start): Field<'_>) -> PyResult<Part> {
-        Ok(Part {
+impl PackedInput {
+    fn read((values, field, fill, start): Field<'_>) -> PyResult<PackedInput> {
+        Ok(PackedInput {
             values: Values::read(&values, &field)?.widen(),
             field,
             fill: number(&fill)?,

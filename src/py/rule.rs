@@ -20,12 +20,12 @@ use crate::program::{self, Kind};
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Rule {
     core: collate::Rule,
-    look: Look,
+    output_form: OutputForm,
 }
 
 /// The form of a collated field in Python.
 #[derive(Clone, Copy, PartialEq)]
-enum Look {
+enum OutputForm {
     /// The form of the leaf.
     Plain,
     /// Tensors, one for each sample.
@@ -67,16 +67,16 @@ impl Rule {
         Ok(Rule {
             core: collate::Rule {
                 field: field.into(),
-                how: core,
+                method: core,
                 to: to.map(dtype).transpose()?,
                 like,
                 labels: labels.map(|(token, label)| Labels { token, label }),
                 ..collate::Rule::stack()
             },
-            look: match how {
-                "tensors" => Look::Tensors,
-                "jagged" => Look::Jagged,
-                _ => Look::Plain,
+            output_form: match how {
+                "tensors" => OutputForm::Tensors,
+                "jagged" => OutputForm::Jagged,
+                _ => OutputForm::Plain,
             },
         })
     }
@@ -113,7 +113,7 @@ impl Rule {
                 method: Method::Pack(Box::new(packs)),
                 ..collate::Rule::stack()
             },
-            look: Look::Plain,
+            output_form: OutputForm::Plain,
         })
     }
 }
@@ -126,13 +126,13 @@ fn dtype(name: &str) -> PyResult<Dtype> {
 
 /// A value in a batch: its leaf, and which result of the leaf's rule it is.
 #[derive(Clone, Copy)]
-struct Part {
+struct BatchValue {
     leaf: usize,
-    what: What,
+    what: ValueKind,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum ValueKind {
     Values,
     Lengths,
     Mask,
@@ -146,20 +146,20 @@ enum What {
     Longest,
 }
 
-impl What {
-    fn named(name: &str) -> Option<What> {
+impl ValueKind {
+    fn from_name(name: &str) -> Option<ValueKind> {
         Some(match name {
-            "values" => What::Values,
-            "lengths" => What::Lengths,
-            "mask" => What::Mask,
-            "tokens" => What::Tokens,
-            "offsets" => What::Offsets,
-            "labels" => What::Labels,
-            "positions" => What::Positions,
-            "segments" => What::Segments,
-            "boundaries" => What::Boundaries(0),
-            "boundaries again" => What::Boundaries(1),
-            "longest" => What::Longest,
+            "values" => ValueKind::Values,
+            "lengths" => ValueKind::Lengths,
+            "mask" => ValueKind::Mask,
+            "tokens" => ValueKind::Tokens,
+            "offsets" => ValueKind::Offsets,
+            "labels" => ValueKind::Labels,
+            "positions" => ValueKind::Positions,
+            "segments" => ValueKind::Segments,
+            "boundaries" => ValueKind::Boundaries(0),
+            "boundaries again" => ValueKind::Boundaries(1),
+            "longest" => ValueKind::Longest,
             _ => return None,
         })
     }
@@ -167,17 +167,17 @@ impl What {
     /// Returns true if a rule produces it.
     fn is_of(self, rule: &collate::Rule) -> bool {
         match (self, &rule.method) {
-            (What::Values, _)
-            | (What::Tokens, Method::Pad(_) | Method::Pack(_))
-            | (What::Offsets, Method::Join)
-            | (What::Longest, Method::Pack(_)) => true,
-            (What::Lengths, Method::Pad(padding)) => padding.lengths,
-            (What::Mask, Method::Pad(padding)) => padding.mask.is_some(),
-            (What::Labels, Method::Pad(_)) => rule.labels.is_some(),
-            (What::Labels, Method::Pack(packs)) => packs.columns.len() > 1,
-            (What::Positions, Method::Pack(packs)) => packs.positions,
-            (What::Segments, Method::Pack(packs)) => packs.segments.is_some(),
-            (What::Boundaries(number), Method::Pack(packs)) => number < packs.boundaries,
+            (ValueKind::Values, _)
+            | (ValueKind::Tokens, Method::Pad(_) | Method::Pack(_))
+            | (ValueKind::Offsets, Method::Join)
+            | (ValueKind::Longest, Method::Pack(_)) => true,
+            (ValueKind::Lengths, Method::Pad(padding)) => padding.lengths,
+            (ValueKind::Mask, Method::Pad(padding)) => padding.mask.is_some(),
+            (ValueKind::Labels, Method::Pad(_)) => rule.labels.is_some(),
+            (ValueKind::Labels, Method::Pack(packs)) => packs.columns.len() > 1,
+            (ValueKind::Positions, Method::Pack(packs)) => packs.positions,
+            (ValueKind::Segments, Method::Pack(packs)) => packs.segments.is_some(),
+            (ValueKind::Boundaries(number), Method::Pack(packs)) => number < packs.boundaries,
             _ => false,
         }
     }
@@ -185,10 +185,10 @@ impl What {
 
 /// How batches are collated.
 pub(super) struct Collation {
-    parts: Vec<Part>,
+    parts: Vec<BatchValue>,
     template: Template,
     /// The form of each leaf in Python.
-    looks: Vec<Look>,
+    output_forms: Vec<OutputForm>,
     /// Called with a batch; returns what the user gets.
     wrap: Option<Py<PyAny>>,
 }
@@ -210,12 +210,12 @@ impl Collation {
             own.push(fitted(rule.get(), *form, leaf)?);
         }
         let parts = parts.into_iter().map(|(leaf, what)| {
-            let Some(what) = What::named(&what) else {
+            let Some(what) = ValueKind::from_name(&what) else {
                 return Err(PyValueError::new_err(format!("no part {what:?}")));
             };
             let has = own.get(leaf).is_some_and(|rule| what.is_of(rule));
             if has {
-                return Ok(Part { leaf, what });
+                return Ok(BatchValue { leaf, what });
             }
             let message = format!("leaf {leaf} has no such part by its rule");
             Err(PyValueError::new_err(message))
@@ -225,7 +225,7 @@ impl Collation {
         let collation = Collation {
             parts,
             template: Template::parse(structure, &mut seen)?,
-            looks: rules.iter().map(|rule| rule.get().look).collect(),
+            output_forms: rules.iter().map(|rule| rule.get().output_form).collect(),
             wrap,
         };
         let leaves = core.leaves().len();
@@ -247,8 +247,9 @@ impl Collation {
         forms: &[Form],
         tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let fields = fields.into_iter().zip(forms).zip(&self.looks);
-        let made = fields.map(|((field, form), look)| values(py, field, *form, *look, tensor));
+        let fields = fields.into_iter().zip(forms).zip(&self.output_forms);
+        let made = fields
+            .map(|((field, form), output_form)| values(py, field, *form, *output_form, tensor));
         let made = made.collect::<PyResult<Vec<_>>>()?;
         let values = self.parts.iter().map(|part| {
             let found = made[part.leaf].iter().find(|(what, _)| *what == part.what);
@@ -266,7 +267,7 @@ impl Collation {
 
 /// Returns the rule for a leaf of this form; raises if the leaf cannot have it.
 fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Rule> {
-    let look = rule.look;
+    let output_form = rule.output_form;
     let mut rule = rule.core.clone();
     rule.lists = form == Form::List;
     let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
@@ -275,7 +276,7 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     let in_order = form != Form::ChannelsLast;
     let fits = match &rule.method {
         Method::Stack => is_array || rule.to.is_none(),
-        Method::Separate => is_array || look != Look::Tensors,
+        Method::Separate => is_array || output_form != OutputForm::Tensors,
         Method::Join => is_like_array && in_order,
         Method::Pad(padding) => {
             let element = padding.pad.element(leaf.dtype());
@@ -302,20 +303,20 @@ fn values(
     py: Python<'_>,
     field: Field,
     form: Form,
-    look: Look,
+    output_form: OutputForm,
     tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
-) -> PyResult<Vec<(What, Py<PyAny>)>> {
+) -> PyResult<Vec<(ValueKind, Py<PyAny>)>> {
     let value = match field {
         Field::Padded(padded) => {
             let tokens = padded.tokens.into_pyobject(py)?.into_any().unbind();
             let mut made = vec![
-                (What::Values, tensor(padded.values)?),
-                (What::Tokens, tokens),
+                (ValueKind::Values, tensor(padded.values)?),
+                (ValueKind::Tokens, tokens),
             ];
             let beside = [
-                (What::Lengths, padded.lengths),
-                (What::Mask, padded.mask),
-                (What::Labels, padded.labels),
+                (ValueKind::Lengths, padded.lengths),
+                (ValueKind::Mask, padded.mask),
+                (ValueKind::Labels, padded.labels),
             ];
             for (what, field) in beside {
                 if let Some(field) = field {
@@ -326,8 +327,11 @@ fn values(
         }
         Field::Joined(joined) => {
             let (values, offsets) = (tensor(joined.values)?, tensor(joined.offsets)?);
-            if look != Look::Jagged {
-                return Ok(vec![(What::Values, values), (What::Offsets, offsets)]);
+            if output_form != OutputForm::Jagged {
+                return Ok(vec![
+                    (ValueKind::Values, values),
+                    (ValueKind::Offsets, offsets),
+                ]);
             }
             jagged(py, values, offsets, joined.extremes)?
         }
@@ -335,7 +339,7 @@ fn values(
         Field::Separate(samples) => {
             let form = match form {
                 Form::ChannelsLast => form,
-                _ if look == Look::Tensors => Form::Tensor,
+                _ if output_form == OutputForm::Tensors => Form::Tensor,
                 _ => form,
             };
             let samples = samples.into_iter();
@@ -345,7 +349,7 @@ fn values(
         }
         field => form.value(py, field, Unit::Batch, tensor)?,
     };
-    Ok(vec![(What::Values, value)])
+    Ok(vec![(ValueKind::Values, value)])
 }
 
 /// Makes the Python values of packed samples.
@@ -353,17 +357,19 @@ fn rows(
     py: Python<'_>,
     packed: PackedField,
     tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
-) -> PyResult<Vec<(What, Py<PyAny>)>> {
+) -> PyResult<Vec<(ValueKind, Py<PyAny>)>> {
     let number = |number: usize| Ok::<_, PyErr>(number.into_pyobject(py)?.into_any().unbind());
     let mut made = vec![
-        (What::Longest, number(packed.longest)?),
-        (What::Tokens, number(packed.tokens)?),
+        (ValueKind::Longest, number(packed.longest)?),
+        (ValueKind::Tokens, number(packed.tokens)?),
     ];
-    let columns = [What::Values, What::Labels].into_iter().zip(packed.columns);
+    let columns = [ValueKind::Values, ValueKind::Labels]
+        .into_iter()
+        .zip(packed.columns);
     let boundaries = packed.boundaries.into_iter().enumerate();
-    let boundaries = boundaries.map(|(number, ends)| (What::Boundaries(number), ends));
-    let positions = packed.positions.map(|field| (What::Positions, field));
-    let segments = packed.segments.map(|field| (What::Segments, field));
+    let boundaries = boundaries.map(|(number, ends)| (ValueKind::Boundaries(number), ends));
+    let positions = packed.positions.map(|field| (ValueKind::Positions, field));
+    let segments = packed.segments.map(|field| (ValueKind::Segments, field));
     for (what, field) in columns.chain(boundaries).chain(positions).chain(segments) {
         made.push((what, tensor(field)?));
     }

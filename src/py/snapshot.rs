@@ -10,7 +10,7 @@ use crate::stats::Stats;
 use crate::tune::{self, Bottleneck};
 
 /// See the module's documentation.
-pub(super) struct Moment {
+pub(super) struct Snapshot {
     at: Instant,
     stats: Stats,
     batch_bytes: u64,
@@ -18,9 +18,9 @@ pub(super) struct Moment {
     asked: Duration,
 }
 
-impl Moment {
-    pub(super) fn now(stats: Stats, batch_bytes: u64, asked: Duration) -> Moment {
-        Moment {
+impl Snapshot {
+    pub(super) fn now(stats: Stats, batch_bytes: u64, asked: Duration) -> Snapshot {
+        Snapshot {
             at: Instant::now(),
             stats,
             batch_bytes,
@@ -29,7 +29,7 @@ impl Moment {
     }
 
     /// Returns what was measured since `last`.
-    pub(super) fn since(&self, last: &Moment, pool_cpu_s: f64, memory_share: f64) -> Window {
+    pub(super) fn since(&self, last: &Snapshot, pool_cpu_s: f64, memory_share: f64) -> Window {
         let (now, then) = (&self.stats, &last.stats);
         let batches = now.batches.saturating_sub(then.batches) as f64;
         let per_batch = |seconds: f64| seconds / batches.max(1.0);

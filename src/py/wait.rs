@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
-use super::foreign::Desk;
+use super::foreign::RequestQueue;
 use crate::Error;
 use crate::collate::Field;
 use crate::fork::Uninherited;
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(super) fn batch(
     py: Python<'_>,
     core: &Uninherited<stream::Stream<Run>>,
-    desk: Option<&Desk>,
+    requests: Option<&RequestQueue>,
     timeout_s: f64,
 ) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
     let begun = Instant::now();
@@ -30,8 +30,8 @@ pub(super) fn batch(
     loop {
         let core = core.get().ok_or(Error::Inherited)?; // a signal handler may fork
         let mut slice = SLICE;
-        if let Some(desk) = desk.filter(|desk| desk.is_unserved()) {
-            desk.serve(py)?;
+        if let Some(requests) = requests.filter(|requests| requests.is_unserved()) {
+            requests.serve(py)?;
             slice = slices;
             slices = SLICE.min(2 * slices);
         }

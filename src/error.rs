@@ -40,8 +40,8 @@ pub enum Error {
     },
     /// A file has changed since its column was made.
     #[error(
-        "cannot read {path:?}: it has changed since the column was made ({then} bytes then, {now} \
-         now); make the column anew"
+        "cannot read {path:?}: it has changed since the column was made (from {then} to {now} \
+         bytes); make the column again"
     )]
     Changed {
         /// The file.
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// The bytes would take too long to decode, in any library.
     #[error("cannot decode {path:?}: {reason}")]
-    Endless {
+    TooSlow {
         /// The file; empty when the bytes did not come from one.
         path: PathBuf,
         /// The reason and the remedy, in words.
@@ -324,12 +324,12 @@ pub enum Error {
     Inherited,
     /// The process was forked during a call, and this is the child.
     #[error(
-        "the process was forked while files were read: make the column anew in the forked child"
+        "the process was forked while files were read: make the column again in the forked child"
     )]
     Forked,
     /// Two executors made the same sample.
     #[error("internal error, please report it: the sample at position {position} was made twice")]
-    Twice {
+    WrittenTwice {
         /// Position in the batch.
         position: usize,
     },
@@ -338,7 +338,7 @@ pub enum Error {
     Abandoned,
     /// An error of one of several samples copied together.
     #[error("{source}")]
-    Among {
+    AtPosition {
         /// Its position among them.
         place: usize,
         /// Its error.

@@ -215,8 +215,8 @@ SEVEN = struct.pack("f", 7)
 @pytest.mark.parametrize(
     ("ops", "output", "message"),
     [
-        ([(*ERASE, SEVEN), FLIP], FLOATS, "RandomErasing behind all other operations"),
-        ([("apply", 0.5, [(*ERASE, SEVEN)])], FLOATS, "RandomErasing behind all other"),
+        ([(*ERASE, SEVEN), FLIP], FLOATS, "RandomErasing after all other operations"),
+        ([("apply", 0.5, [(*ERASE, SEVEN)])], FLOATS, "RandomErasing after all other"),
         ([(*ERASE, b"\0")], ("bytes", "hwc"), r"\(C, H, W\)"),
         ([(*ERASE, b"\0" * 6)], FLOATS, "whole elements"),
         ([(*ERASE, b"")], FLOATS, "whole elements"),

@@ -132,19 +132,19 @@ impl fmt::Display for Mismatch {
             ),
             Mismatch::Dim { dim, shape } => write!(
                 f,
-                "there is no dimension {dim} in a sample of shape {}",
+                "a sample of shape {} has no dimension {dim}",
                 Shape(shape)
             ),
             Mismatch::Fill { fill, dtype } => {
                 write!(
                     f,
-                    "{dtype} has no value {fill} to fill with; give Pad another"
+                    "{dtype} cannot hold the fill value {fill}; give Pad another"
                 )
             }
             Mismatch::Mask { least } => {
                 write!(
                     f,
-                    "its mask needs {least} dimensions at least; raise mask_rank"
+                    "its mask needs at least {least} dimensions; raise mask_rank"
                 )
             }
             Mismatch::Unaligned {

@@ -182,7 +182,7 @@ impl Packed {
             for placed in pieces {
                 let range = placed.at..placed.at + len(&placed.piece);
                 let claimed = column.writer.rows(range);
-                places.push(claimed.ok_or(Error::Twice { position })?);
+                places.push(claimed.ok_or(Error::WrittenTwice { position })?);
             }
         }
         let elements = self.shapes[position].iter().product::<usize>();

@@ -106,7 +106,7 @@ impl Padded {
         let range = first..first + samples;
         self.write_masks(range.clone())?;
         let rows = self.writer.rows(range);
-        Ok(Some(rows.ok_or(Error::Twice { position: first })?))
+        Ok(Some(rows.ok_or(Error::WrittenTwice { position: first })?))
     }
 
     /// Calls `write` for neighbouring samples with the memory of each, and writes the padding around them;
@@ -123,7 +123,7 @@ impl Padded {
         let range = first..first + samples;
         self.write_masks(range.clone())?;
         let rows = self.writer.rows(range.clone());
-        let mut rows = rows.ok_or(Error::Twice { position: first })?;
+        let mut rows = rows.ok_or(Error::WrittenTwice { position: first })?;
         let bytes = rows.len() / samples.max(1);
         let places = rows.chunks_exact_mut(bytes.max(1));
         for (at, (place, shape)) in places.zip(&self.shapes[range]).enumerate() {
@@ -152,7 +152,7 @@ impl Padded {
     pub(super) fn sample_mut(&self, position: usize) -> Result<SampleMut<'_>> {
         self.write_masks(position..position + 1)?;
         let row = self.writer.rows(position..position + 1);
-        let mut row = row.ok_or(Error::Twice { position })?;
+        let mut row = row.ok_or(Error::WrittenTwice { position })?;
         let shape = &self.shapes[position];
         if !is_whole(shape, &self.layout) {
             let memory = lease(bytes_of(shape, self.dtype.itemsize()))?;
@@ -189,7 +189,7 @@ impl Padded {
         };
         let position = range.start;
         let rows = mask.writer.rows(range.clone());
-        let mut rows = rows.ok_or(Error::Twice { position })?;
+        let mut rows = rows.ok_or(Error::WrittenTwice { position })?;
         let shapes = self.shapes[range].iter().map(Shape::as_slice);
         self.layout
             .write_masks(shapes, self.side, mask.dtype.itemsize(), &mut rows);

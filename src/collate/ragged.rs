@@ -124,7 +124,9 @@ impl Joined {
     pub(super) fn sample_mut(&self, position: usize) -> Result<SampleMut<'_>> {
         let range = self.flat.offsets[position]..self.flat.offsets[position + 1];
         let rows = self.writer.rows(range);
-        Ok(SampleMut::row(rows.ok_or(Error::Twice { position })?))
+        Ok(SampleMut::row(
+            rows.ok_or(Error::WrittenTwice { position })?,
+        ))
     }
 
     pub(super) fn finish(self) -> Result<JoinedField> {

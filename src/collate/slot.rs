@@ -186,7 +186,7 @@ impl Slot {
         match &self.kind {
             Storage::Fixed { writer, .. } => {
                 let row = writer.rows(position..position + 1);
-                Ok(SampleMut::row(row.ok_or(Error::Twice { position })?))
+                Ok(SampleMut::row(row.ok_or(Error::WrittenTwice { position })?))
             }
             Storage::Padded(padded) => padded.sample_mut(position),
             Storage::Joined(joined) => joined.sample_mut(position),

@@ -119,15 +119,17 @@ impl Header {
         let size = (u64::from(header.height), u64::from(header.width));
         switches.admit(size, encoded.len())?;
         if reading.library == Library::Pillow && !markers::are_taken(encoded) {
-            return Err(refuse("Pillow does not take its segments"));
+            return Err(refuse("Pillow refuses its segments"));
         }
         if header.arithmetic != 0 {
-            return Err(refuse("a JPEG with arithmetic coding is not decoded here"));
+            return Err(refuse(
+                "native code does not decode a JPEG with arithmetic coding",
+            ));
         }
         match (header.components, reading.library, reading.mode) {
             (1 | 3, ..) | (4, _, Mode::Rgb) | (4, Library::Pillow, Mode::Grey) => Ok(header),
             (several, ..) => Err(refuse(format!(
-                "a JPEG of {several} components is not decoded here"
+                "native code does not decode a JPEG of {several} components"
             ))),
         }
     }
@@ -247,7 +249,7 @@ impl Status {
             Self::Truncated | Self::Endless => refuse("image file is truncated"),
             Self::Broken(message) => refuse(format!("broken data stream: {message}")),
             Self::Decoded | Self::Stopped => refuse("its header changed while it was read"),
-            Self::TooManyScans => Error::Endless {
+            Self::TooManyScans => Error::TooSlow {
                 path: PathBuf::new(),
                 reason: "it has more than 500 progressive scans, where encoders write ten, and \
                          decoding it may take hours; write it anew"

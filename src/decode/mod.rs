@@ -78,9 +78,9 @@ impl<'a> Encoded<'a> {
             Some(Format::Jpeg) => Header::Jpeg(jpeg::Header::read(bytes, reading, switches)?),
             Some(Format::Png) => Header::Png(png::Header::read(bytes, reading, switches)?),
             Some(Format::WebP) => Header::WebP(webp::Header::read(bytes, reading, switches)?),
-            Some(other) => return Err(refuse(format!("{other} is not decoded here"))),
+            Some(other) => return Err(refuse(format!("native code does not decode {other}"))),
             None if bytes.is_empty() => return Err(refuse("the file is empty, or cannot be read")),
-            None => return Err(refuse("it is no image format known here")),
+            None => return Err(refuse("unknown image format")),
         };
         Ok(Self {
             bytes,
@@ -113,7 +113,7 @@ impl<'a> Encoded<'a> {
         if orientation::is_upright(self.bytes, format) {
             return Ok(());
         }
-        Err(refuse("its EXIF or XMP may say that it is to be turned"))
+        Err(refuse("its EXIF or XMP may ask for a rotation"))
     }
 
     /// Decodes at least `wanted`, which must lie in the image, into `frame`; returns the region that the

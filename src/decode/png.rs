@@ -40,16 +40,18 @@ impl Header {
             )
         {
             return Err(refuse(
-                "a PNG is decoded unchanged if it has 8 bits of grey or RGB",
+                "native code decodes only PNGs of 8 bits, grey or RGB, unchanged",
             ));
         }
         if reading.library == Library::Torchvision && chunks.depth == 16 {
-            return Err(refuse("a PNG of 16 bits is not decoded to bytes"));
+            return Err(refuse("native code does not convert a PNG of 16 bits to 8"));
         }
         if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey)
             && chunks.colour != 0
         {
-            return Err(refuse("a PNG of colours is not made grey here"));
+            return Err(refuse(
+                "native code does not convert a PNG of colours to grey",
+            ));
         }
         Ok(Self { chunks })
     }

@@ -51,7 +51,7 @@ impl Switches {
             .max(CREDITED_PIXELS);
         if pixels > plausible {
             return Err(refuse(format!(
-                "its header claims {pixels} pixels, which a file of {bytes} bytes hardly holds"
+                "its header claims {pixels} pixels, implausible for a file of {bytes} bytes"
             )));
         }
         Ok(())

@@ -46,10 +46,10 @@ impl Header {
             return Err(refuse("it is an animated WebP"));
         }
         if reading.mode.keeps_kind() && features.has_alpha != 0 {
-            return Err(refuse("a WebP with alpha is not decoded unchanged here"));
+            return Err(refuse("native code does not keep the alpha of a WebP"));
         }
         if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey) {
-            return Err(refuse("a WebP is not made grey here"));
+            return Err(refuse("native code does not convert a WebP to grey"));
         }
         Ok(Self { height, width })
     }

@@ -26,7 +26,7 @@ impl Error {
     #[must_use]
     pub fn at(self, place: usize) -> Error {
         let (before, source) = self.placed();
-        Error::Among {
+        Error::AtPosition {
             place: place + before,
             source: Box::new(source),
         }
@@ -35,7 +35,7 @@ impl Error {
     /// Returns the position of the sample among several, and the error itself.
     pub fn placed(self) -> (usize, Error) {
         match self {
-            Error::Among { place, source } => (place, *source),
+            Error::AtPosition { place, source } => (place, *source),
             other => (0, other),
         }
     }
@@ -65,7 +65,7 @@ impl Error {
                 path: file.to_owned(),
                 reason,
             },
-            Error::Endless { path, reason } if path.as_os_str().is_empty() => Error::Endless {
+            Error::TooSlow { path, reason } if path.as_os_str().is_empty() => Error::TooSlow {
                 path: file.to_owned(),
                 reason,
             },

@@ -82,10 +82,10 @@ pub(super) fn refusal(value: Option<&[u8]>, output: &Output) -> Option<&'static 
     let dtype = output.dtype();
     let whole = |bytes: &[u8]| !bytes.is_empty() && bytes.len().is_multiple_of(dtype.itemsize());
     if output.layout() != Layout::Chw {
-        Some("put what makes the tensor (C, H, W) before it")
+        Some("convert the image to a tensor (C, H, W) before it")
     } else if value.map_or(dtype == Dtype::Float32, whole) {
         None
     } else {
-        Some("give whole elements of the sample's dtype; random ones are float32 alone")
+        Some("give values of the sample's dtype; random values need float32")
     }
 }

@@ -119,7 +119,7 @@ impl Pad {
         }
         Err(Error::Transform {
             what: format!("pad an image of {height}x{width} pixels ({:?})", self.mode),
-            reason: "there is no pixel to repeat".into(),
+            reason: "the image has no pixel to repeat".into(),
         })
     }
 }

@@ -201,7 +201,7 @@ impl Pipeline {
         if out.len() != bytes {
             return Err(Error::Transform {
                 what: format!("write a sample of shape {sample_shape:?}"),
-                reason: format!("it has {bytes} bytes and its slot {}", out.len()),
+                reason: format!("it has {bytes} bytes, but its slot has {}", out.len()),
             });
         }
         let Work {
@@ -247,7 +247,7 @@ fn check_erasing(ops: &[Op], output: &Output) -> Result<()> {
     let last = ops.iter().rev().take_while(erases).count();
     let (before, erasing) = ops.split_at(ops.len() - last);
     if before.iter().any(|op| op.any(&|op| erases(&op))) {
-        return Err(refuse("put RandomErasing behind all other operations"));
+        return Err(refuse("move RandomErasing after all other operations"));
     }
     for op in erasing {
         if let Op::Random(Random::Erasing(erasing)) = op

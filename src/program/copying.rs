@@ -86,7 +86,9 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
     match (leaf.kind(), slot.writer()) {
         (Kind::Rows | Kind::Ragged | Kind::Lists, Some(writer)) => {
             let range = first..first + indices.len();
-            let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
+            let mut out = writer
+                .rows(range)
+                .ok_or(Error::WrittenTwice { position: first })?;
             leaf.gather(indices, scratch, &mut out)?;
         }
         (Kind::Rows | Kind::Ragged, None) => seated(samples, slot, first, scratch)?,

@@ -5,8 +5,8 @@
 
 mod concat;
 mod copying;
+mod fallback;
 mod fetched;
-mod foreign;
 mod image;
 mod kind;
 mod leaf;
@@ -24,8 +24,8 @@ mod tree;
 use std::time::Instant;
 
 pub use concat::Concat;
+pub use fallback::{FallbackDecoder, Refusal, Request};
 pub use fetched::{Blob, Fetched};
-pub use foreign::{FallbackDecoder, Refusal, Request};
 pub use image::{Image, Source};
 pub use kind::Kind;
 pub use leaf::{Leaf, Scratch};

@@ -276,7 +276,7 @@ fn keep_text_or_bytes(
 fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> Result<()> {
     if let Some(writer) = slot.writer() {
         let row = writer.rows(position..position + 1);
-        return decoded.write(&mut row.ok_or(Error::Twice { position })?);
+        return decoded.write(&mut row.ok_or(Error::WrittenTwice { position })?);
     }
     let shape = match slot.expected_shape(position) {
         Some(expected_shape) => expected_shape.to_vec(),

@@ -115,7 +115,11 @@ pub(super) fn put(
                 return Ok(()); // the samples do not fit together: `Slot::finish` returns the error
             };
             let row = writer.rows(position..position + 1);
-            leaf.gather(&[at], scratch, &mut row.ok_or(Error::Twice { position })?)
+            leaf.gather(
+                &[at],
+                scratch,
+                &mut row.ok_or(Error::WrittenTwice { position })?,
+            )
         }
     }
 }

@@ -27,7 +27,7 @@ impl From<Error> for PyErr {
                 Err(_) => PyRuntimeError::new_err(message),
             },
             Error::Decode { .. }
-            | Error::Endless { .. }
+            | Error::TooSlow { .. }
             | Error::Changed { .. }
             | Error::Link { .. } => PyOSError::new_err(message),
             Error::ImageMismatch { path, source } => {
@@ -66,7 +66,7 @@ impl From<Error> for PyErr {
             | Error::UnequalLists { .. }
             | Error::Panic { .. }
             | Error::Abandoned
-            | Error::Twice { .. }
+            | Error::WrittenTwice { .. }
             | Error::Closed
             | Error::Threads { .. }
             | Error::Inherited
@@ -74,7 +74,7 @@ impl From<Error> for PyErr {
             | Error::Moved { .. }
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
             Error::Leaf { source, .. }
-            | Error::Among { source, .. }
+            | Error::AtPosition { source, .. }
             | Error::Declined { source, .. } => PyErr::from(*source),
             Error::Sample {
                 index, seq, source, ..

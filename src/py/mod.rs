@@ -17,12 +17,11 @@ mod files;
 mod foreign;
 mod form;
 mod generators;
-mod identity;
 mod index;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
-mod listed;
-mod numbers;
+mod list_arrays;
+mod lists;
 mod pack;
 mod pad;
 mod permutation;
@@ -73,8 +72,8 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rule::Rule>()?;
     module.add_class::<pack::Pack>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
-    module.add_function(wrap_pyfunction!(numbers::floats, module)?)?;
-    module.add_function(wrap_pyfunction!(numbers::ints, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::floats, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::ints, module)?)?;
     module.add_class::<tune::Window>()?;
     module.add_class::<tune::Tuner>()?;
     module.add_class::<watch::Watch>()?;
@@ -85,7 +84,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
-    module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::same_items, module)?)?;
     generators::add_to(module)?;
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     link::add_to(module)?;

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
 
-use super::{dlpack, listed};
+use super::{dlpack, list_arrays};
 use crate::collate::{Array, Mismatch};
 use crate::column::Cast;
 use crate::memory::{Dtype, View};
@@ -37,7 +37,7 @@ pub(super) struct Value {
 impl Values {
     /// Reads the values of a batch's samples.
     pub(super) fn read(values: &Bound<'_, PyList>, field: &str) -> PyResult<Values> {
-        let mut lists = listed::Lists::default();
+        let mut lists = list_arrays::Lists::default();
         let mut read = Vec::with_capacity(values.len());
         for (position, value) in values.iter().enumerate() {
             let one = lists.read(&value).and_then(|is_list| {

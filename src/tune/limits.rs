@@ -157,7 +157,7 @@ fn batches_that_grow_beyond_the_budget_are_fewer_at_once() {
     assert_eq!(decision.settings.depth, 3);
     assert_eq!(
         decision.reason.to_string(),
-        "batches of 3.0 MB are more than the memory budget of 10 MB holds of them"
+        "the batches in flight, 3.0 MB each, exceed the memory budget of 10 MB"
     );
 }
 

@@ -130,7 +130,7 @@ impl fmt::Display for Reason {
                 budget_bytes,
             } => write!(
                 f,
-                "batches of {:.1} MB are more than the memory budget of {:.0} MB holds of them",
+                "the batches in flight, {:.1} MB each, exceed the memory budget of {:.0} MB",
                 batch_bytes / 1e6,
                 budget_bytes / 1e6
             ),

@@ -68,13 +68,13 @@ impl Chunks {
             match &name {
                 b"IHDR" => chunks.head(body)?,
                 b"IDAT" if section == Section::After => {
-                    return Err(refuse("its pixels are in several places"));
+                    return Err(refuse("its IDAT chunks are not consecutive"));
                 }
                 b"IDAT" => section = Section::Pixels,
                 b"IEND" if section == Section::After => return Ok(chunks),
                 b"PLTE" if section == Section::Before && chunks.palette.is_empty() => {
                     if body.is_empty() || !body.len().is_multiple_of(3) || body.len() > 768 {
-                        return Err(refuse("its palette is not one to 256 colours"));
+                        return Err(refuse("its palette does not have 1 to 256 colours"));
                     }
                     chunks.palette = data;
                 }
@@ -99,7 +99,7 @@ impl Chunks {
                 b"tEXt" | b"zTXt" | b"iTXt" => text_bytes += text(name, body)?,
                 _ if name[0].is_ascii_uppercase() => {
                     return Err(refuse(format!(
-                        "its chunk {} is unknown, or not where it belongs",
+                        "its chunk {} is unknown or misplaced",
                         name.escape_ascii()
                     )));
                 }
@@ -114,7 +114,7 @@ impl Chunks {
     /// Reads IHDR: size, depth, colour type, compression method, filter, interlace.
     fn head(&mut self, body: &[u8]) -> Result<()> {
         let &[w0, w1, w2, w3, h0, h1, h2, h3, depth, colour, 0, 0, 0 | 1] = body else {
-            return Err(refuse("its header is none of a PNG"));
+            return Err(refuse("its header is not that of a PNG"));
         };
         self.width = u32::from_be_bytes([w0, w1, w2, w3]);
         self.height = u32::from_be_bytes([h0, h1, h2, h3]);
@@ -182,7 +182,9 @@ fn after_method(packed: &[u8]) -> Result<&[u8]> {
 fn text(name: [u8; 4], body: &[u8]) -> Result<usize> {
     let (key, rest) = split(body);
     if MISLEADING.contains(&key) {
-        return Err(refuse("a text in it is named as if it described pixels"));
+        return Err(refuse(
+            "a text chunk has a keyword that Pillow uses for itself",
+        ));
     }
     match (&name, rest) {
         (b"zTXt", _) => unpacked_bytes(after_method(rest)?),
@@ -203,5 +205,5 @@ fn unpacked_bytes(packed: &[u8]) -> Result<usize> {
     }
     fdeflate::decompress_to_vec_bounded(packed, MAX_UNPACKED_BYTES - 1)
         .map(|unpacked| unpacked.len())
-        .map_err(|_| refuse("a chunk of it is damaged, or too large once unpacked"))
+        .map_err(|_| refuse("one of its chunks is damaged, or too large when unpacked"))
 }

@@ -1,9 +1,15 @@
-//! Converts lists of Python numbers to the bytes of an array.
+//! Python lists at native speed: comparison by identity, and conversion of numbers to the bytes of an array.
 //!
-//! Refuses everything but exact floats, and exact ints that fit 64 bits: torch decides what others become.
+//! Converts only exact floats, and exact ints that fit 64 bits: torch decides what others become.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyFloat, PyInt, PyList};
+
+/// See the stub.
+#[pyfunction]
+pub(super) fn same_items(one: &Bound<'_, PyList>, other: &Bound<'_, PyList>) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is(&other))
+}
 
 /// See the stub.
 #[pyfunction]

@@ -1,6 +1,6 @@
-//! Panics of code that others wrote, as errors: damaged files find the last of them.
+//! Turns panics of other crates' code into errors: damaged files can cause them.
 //!
-//! Owns the one panic hook, which says nothing of these and passes all others on.
+//! Owns the panic hook, which is silent for these and passes all others on.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -9,11 +9,11 @@ use std::sync::Once;
 use crate::fork::undivided;
 
 thread_local! {
-    /// Whether a panic of this thread is an error.
+    /// True if a panic of this thread is an error.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Tells of a panic's end, however it comes.
+/// Restores the flag at the end, also after a panic.
 struct Caught {
     before: bool,
 }
@@ -31,11 +31,11 @@ impl Drop for Caught {
     }
 }
 
-/// Runs `foreign`; when it panics, returns what it said, and nothing is printed.
+/// Runs `foreign`; if it panics, returns the panic's message and prints nothing.
 ///
 /// # Errors
 ///
-/// The panic's words.
+/// The panic's message.
 pub(crate) fn caught<T>(foreign: impl FnOnce() -> T) -> Result<T, Box<str>> {
     static HOOK: Once = Once::new();
     if !HOOK.is_completed() {

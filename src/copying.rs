@@ -1,16 +1,16 @@
-//! Copying on the threads of the pool, ahead of whoever needs the copy.
+//! Copies memory on pool threads in the background, before the copy is needed.
 //!
-//! Owns the wait: who needs the copy now makes what is left of it together with the pool, so it comes also
-//! where no thread can be started. Refuses to know what is copied. Invariant: when [`Copying::wait`] has
-//! returned, or the copying is dropped, no thread touches the memory any more.
+//! Owns the wait: a thread that needs the copy helps to complete it, so it completes even where no thread can
+//! be started. Refuses to know what is copied. Invariant: after [`Copying::wait`] has returned, or the value
+//! is dropped, no thread touches the memory.
 
 use crate::fork::Uninherited;
 use crate::memory::Transfer;
-use crate::pool::{Crew, Pool, Source};
+use crate::pool::{Notifier, Pool, Source};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
-/// More threads than this do not make memory faster.
+/// More threads than this do not copy faster: memory is the limit.
 const THREADS: usize = 4;
 
 #[derive(Debug)]
@@ -27,7 +27,8 @@ impl Source for Shared {
         let worked = self.transfer.step();
         self.active.fetch_sub(1, Ordering::Relaxed);
         if worked && self.transfer.is_over() {
-            // whoever waits holds the lock from its last look until it sleeps
+            // The waiting thread holds the lock from its last check until it sleeps; taking it here loses no
+            // wake-up.
             drop(lock(&self.lock));
             self.over.notify_all();
         }
@@ -43,12 +44,12 @@ impl Source for Shared {
     }
 }
 
-/// A copy in the making.
+/// A copy in progress.
 #[derive(Debug)]
 pub struct Copying(Uninherited<Arc<Shared>>);
 
 impl Copying {
-    /// Begins.
+    /// Starts copying.
     pub fn start(transfer: Transfer) -> Self {
         let pieces = transfer.pieces();
         let shared = Arc::new(Shared {
@@ -58,7 +59,7 @@ impl Copying {
             over: Condvar::new(),
         });
         let pool = Pool::global();
-        // a pool that is closed has no threads: the wait will make the copy
+        // A closed pool has no threads: `wait` makes the copy.
         if pool
             .register(Arc::clone(&shared) as Arc<dyn Source>)
             .is_ok()
@@ -68,10 +69,10 @@ impl Copying {
         Self(Uninherited::new(shared))
     }
 
-    /// Waits until everything is copied, and helps.
+    /// Helps to copy, and waits until everything is copied.
     pub fn wait(&self) {
         let Some(shared) = self.0.get() else {
-            return; // there is nobody to wait for
+            return; // in a forked child: no thread copies there
         };
         while shared.transfer.step() {}
         shared.end();
@@ -79,7 +80,7 @@ impl Copying {
 }
 
 impl Shared {
-    /// Waits for pieces that others have begun.
+    /// Waits for pieces that other threads have begun.
     fn end(self: &Arc<Self>) {
         let mut guard = lock(&self.lock);
         while !self.transfer.is_over() {
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_whole_when_waited_for_and_still_when_dropped() {
+    fn a_copy_is_complete_after_a_wait_and_stops_at_a_drop() {
         let from = vec![7_u8; 9 << 20];
         for whole in [true, false] {
             let mut to = vec![0_u8; from.len()];
@@ -135,7 +136,7 @@ mod loom_tests {
     use crate::sync::explore;
     use std::time::Duration;
 
-    /// Copies two blocks, which two threads may do; `end` says what is done about them.
+    /// Copies two blocks, on up to two threads; `end` waits for the copy or drops it.
     fn check(end: impl Fn(Copying) + Send + Sync + 'static, is_whole: bool) {
         explore(Some(2), move || {
             let from = [7_u8, 8];
@@ -143,7 +144,7 @@ mod loom_tests {
             let (source, target) = (from.as_ptr(), to.as_mut_ptr());
             let (source, target) = (source.expose_provenance(), target.expose_provenance());
             let blocks = [0, 1].map(|at| (source + at, target + at, 1));
-            // SAFETY: both arrays outlive the copying, and are used by nobody else until it ends.
+            // SAFETY: both arrays outlive the copying, and nothing else uses them until it ends.
             #[allow(unsafe_code)]
             let transfer = unsafe { Transfer::new(blocks) };
             end(Copying::start(transfer));
@@ -155,7 +156,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_a_copy_is_whole_when_waited_for() {
+    fn loom_a_copy_is_complete_after_a_wait() {
         check(|copying| copying.wait(), true);
     }
 

@@ -1,35 +1,35 @@
-//! Random numbers that depend on what they are for, and on nothing else.
+//! Random numbers that depend only on their purpose.
 //!
 //! Owns the generator (Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 //! SC 2011) and its key. Invariant: a draw is a function of seed, epoch, sample, repetition, leaf,
 //! operation and place in the operation's own sequence; so the same for any number of threads, any order
 //! of completion, and after any resumption.
 
-/// What the draws of a sample are keyed by.
+/// The key of a sample's draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     /// The iterator's seed.
     pub seed: u64,
-    /// How often the iterator was reset.
+    /// Number of resets of the iterator.
     pub epoch: u64,
     /// The sample's index in the dataset.
     pub index: u64,
-    /// Tells apart repetitions of an index within an epoch; 0 where there can be none.
+    /// Distinguishes repetitions of an index within an epoch; 0 if there are none.
     pub draw: u64,
-    /// Which leaf of the sample draws; 2^64 - 1 for plans of epochs, and see [`Seeds`].
+    /// The leaf of the sample that draws; 2^64 - 1 for plans of epochs; see also [`Seeds`].
     pub leaf: u64,
 }
 
-/// What the generators are given that Python code draws from.
+/// The seeds of the generators that Python code draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
-    /// For torch's; as other seeds of torch's, it fits into 63 bits.
+    /// For torch's generator; it fits into 63 bits, as torch's own seeds do.
     pub torch: u64,
-    /// For NumPy's legacy generator, where its state cannot be written.
+    /// For NumPy's legacy generator, if its state cannot be written.
     pub numpy: u32,
-    /// For that of Python's own `random`, where its state cannot be written.
+    /// For Python's `random`, if its state cannot be written.
     pub python: u64,
-    /// What the states of the three are made from.
+    /// The source of all three states.
     states: [u64; 4],
 }
 
@@ -37,12 +37,12 @@ pub struct Seeds {
 pub type Twister = [u32; 624];
 
 impl Seeds {
-    /// The leaf of whole samples that Python makes.
+    /// The leaf of samples made in Python.
     const SAMPLE: u64 = u64::MAX - 1;
-    /// The leaf of what Python does once for a batch.
+    /// The leaf of Python code that runs once per batch.
     const BATCH: u64 = u64::MAX - 2;
 
-    /// Draws the seeds of a sample; the key's leaf is not looked at.
+    /// Draws the seeds of a sample; the key's leaf is ignored.
     pub fn of_sample(key: Key) -> Self {
         Self::draw(Key {
             leaf: Self::SAMPLE,
@@ -50,7 +50,7 @@ impl Seeds {
         })
     }
 
-    /// Draws the seeds of a batch, whose number is the key's index; the key's leaf is not looked at.
+    /// Draws the seeds of a batch, whose number is the key's index; the key's leaf is ignored.
     pub fn of_batch(key: Key) -> Self {
         Self::draw(Key {
             leaf: Self::BATCH,
@@ -84,8 +84,8 @@ impl Seeds {
     }
 }
 
-/// Draws the state of a Mersenne Twister from eight xoshiro256++ side by side, which take a fifth of what
-/// Philox takes; each generator has eight of its own.
+/// Draws the state of a Mersenne Twister from eight interleaved xoshiro256++, which take a fifth of Philox's
+/// time; each generator has eight of its own.
 ///
 /// Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021; each is seeded as they
 /// advise, by `SplitMix64`.
@@ -114,7 +114,7 @@ fn expand(seed: [u64; 4], generator: u64) -> Twister {
     state
 }
 
-/// By which `SplitMix64` counts.
+/// The increment of `SplitMix64`.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The output function of `SplitMix64`.
@@ -173,8 +173,8 @@ impl Draws {
         (self.wide() >> 11) as f64 * (-53_f64).exp2()
     }
 
-    /// Draws from [low, high] a number that single precision holds, with the arithmetic of
-    /// `torch.empty(1).uniform_(low, high)`: where both ends are one, so is what is drawn.
+    /// Draws a single-precision number from [low, high], with the arithmetic of
+    /// `torch.empty(1).uniform_(low, high)`: if both ends are equal, the draw equals them.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         let (low, high) = (low as f32, high as f32);
         let unit = (self.bits() >> 8) as f32 * (-24_f32).exp2();
@@ -191,12 +191,12 @@ impl Draws {
         [(radius * cosine) as f32, (radius * sine) as f32]
     }
 
-    /// Draws whether something of probability `p` happens.
+    /// Returns true with probability `p`.
     pub fn happens(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// Draws an integer below `bound`, which is not 0; each is equally likely.
+    /// Draws an integer below `bound`, which must not be 0; all are equally likely.
     ///
     /// Lemire, "Fast random integer generation in an interval", 2019.
     pub fn below(&mut self, bound: u32) -> u32 {
@@ -210,12 +210,12 @@ impl Draws {
         (product >> 32) as u32
     }
 
-    /// Draws one of `items`, of which there is at least one; each is equally likely.
+    /// Draws one of `items`, at least one; all are equally likely.
     pub fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u32) as usize]
     }
 
-    /// Draws a place in `weights`, each as likely as its weight is of their sum, which is above 0.
+    /// Draws an index of `weights`, with probability proportional to the weight; their sum must be above 0.
     pub fn weighted(&mut self, weights: &[f64]) -> usize {
         let mut left = self.unit() * weights.iter().sum::<f64>();
         let chosen = weights.iter().position(|weight| {
@@ -226,7 +226,7 @@ impl Draws {
         chosen.or(last).unwrap_or_default() // the last, if rounding left something of the sum
     }
 
-    /// Puts `items` into an order, each equally likely (Fisher and Yates).
+    /// Shuffles `items` (Fisher and Yates); all orders are equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end as u32 + 1) as usize);

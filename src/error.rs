@@ -5,19 +5,19 @@ mod context;
 use std::path::PathBuf;
 
 use crate::collate::Mismatch;
-use crate::image::Misfit;
+use crate::image::ImageMismatch;
 use context::{broadcast, whose};
 
-/// The result of everything that can fail here.
+/// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, where, and with which limits.
+/// What failed, where, and with which limits.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An index outside of the dataset.
     #[error("index {index} is out of range for a dataset of {len} samples")]
     Index {
-        /// The index as the sampler gave it.
+        /// The index that the sampler returned.
         index: i64,
         /// Number of samples in the dataset.
         len: usize,
@@ -27,72 +27,72 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A worker process cannot be reached, or what it says makes no sense.
+    /// A worker process cannot be reached, or sent a malformed message.
     #[error("cannot {what} a worker process: {source}")]
     Link {
-        /// A verb and a preposition: `hear from`.
+        /// A verb, with its preposition: `hear from`.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file is not as it was when its column was made.
+    /// A file has changed since its column was made.
     #[error(
-        "cannot read {path:?}: it has changed since the column was made ({then} bytes then, {now} \
-         now); make the column anew"
+        "cannot read {path:?}: it has changed since the column was made (from {then} to {now} \
+         bytes); make the column again"
     )]
     Changed {
         /// The file.
         path: PathBuf,
-        /// Its bytes when it was looked at.
+        /// Its size then, in bytes.
         then: u64,
-        /// Its bytes now.
+        /// Its size now, in bytes.
         now: u64,
     },
-    /// The bytes are not what they should be: an image, an array, a text.
+    /// The bytes are not a valid image, array or text.
     #[error("cannot decode {path:?}: {reason}")]
     Decode {
         /// The file; empty when the bytes did not come from one.
         path: PathBuf,
-        /// What the decoder found, in words.
+        /// The decoder's finding, in words.
         reason: String,
     },
-    /// The bytes would take too long to decode, here and in any other library.
+    /// The bytes would take too long to decode, in any library.
     #[error("cannot decode {path:?}: {reason}")]
-    Endless {
+    TooSlow {
         /// The file; empty when the bytes did not come from one.
         path: PathBuf,
-        /// Why, and what to do, in words.
+        /// The reason and the remedy, in words.
         reason: String,
     },
-    /// Whoever was asked in place of native code failed.
+    /// The Python fallback failed.
     #[error("{source}")]
-    Foreign {
-        /// The failure, of a type that only the asker knows.
+    Fallback {
+        /// Its exception, opaque to the core.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An image of this pipeline cannot be transformed.
+    /// An operation or an output cannot be applied.
     #[error("cannot {what}: {reason}")]
     Transform {
         /// The operation, as a verb phrase: `resize to 0x32`.
         what: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// An image that an operation of this pipeline cannot take.
+    /// An operation cannot be applied to this image. The message is that of the library.
     #[error("{source}")]
-    Misfit {
+    ImageMismatch {
         /// The file, which a note names; empty when the image did not come from one.
         path: PathBuf,
-        /// What does not fit, in the words of the library that is meant.
-        source: Misfit,
+        /// What does not fit.
+        source: ImageMismatch,
     },
-    /// A batch sampler gave a batch without indices.
+    /// The batch sampler returned an empty batch.
     #[error("a batch of no samples cannot be collated: the batch sampler gave no indices")]
     Empty,
-    /// Samples of one batch have different shapes. The words are torch's.
+    /// Samples of one batch have different shapes. The message is torch's.
     #[error(
         "stack expects each tensor to be equal size, but got {first:?} at entry 0 and {other:?} \
          at entry {position}"
@@ -105,21 +105,21 @@ pub enum Error {
         /// Its position in the batch.
         position: usize,
     },
-    /// An image of another number of channels than there are elements for. The words are torch's.
+    /// An image has another number of channels than the output has elements for. The message is torch's.
     #[error("{}", broadcast(got, wanted))]
     Broadcast {
         /// Shape of the sample that the image would become.
         got: Vec<usize>,
-        /// Shape that the elements would give it.
+        /// Shape that the elements would require.
         wanted: Vec<usize>,
     },
-    /// Some samples of one batch are tensors, and this one is a list. The words are torch's.
+    /// Some samples of one batch are tensors, and this one is a list. The message is torch's.
     #[error("expected Tensor as element {position} in argument 0, but got list")]
     NotTensor {
         /// Its position in the batch.
         position: usize,
     },
-    /// Lists of one batch have different lengths. The words are torch's.
+    /// Lists of one batch have different lengths. The message is torch's.
     #[error("each element in list of batch should be of equal size")]
     UnequalLists {
         /// Shape of the first sample.
@@ -132,10 +132,10 @@ pub enum Error {
     Leaf {
         /// The field's number among the leaves of the program.
         leaf: usize,
-        /// What happened to it.
+        /// Its error.
         source: Box<Error>,
     },
-    /// Samples that do not make one field.
+    /// Samples that do not form one field.
     #[error("cannot collate field {field}: {mismatch}")]
     Mismatch {
         /// The field, as Python writes its name.
@@ -143,26 +143,26 @@ pub enum Error {
         /// What does not fit.
         mismatch: Mismatch,
     },
-    /// An error that is about one sample of the dataset.
+    /// An error about one sample of the dataset.
     #[error("{source} (it is sample {index} of the dataset)")]
     OfSample {
         /// The dataset index.
         index: i64,
-        /// What happened, in terms of the batch.
+        /// The error, in terms of the batch.
         source: Box<Error>,
     },
-    /// A batch with a field that only its maker knows.
-    #[error("what a field of the batch is, its collate function alone can tell")]
-    Unsure,
-    /// A batch that does not fit together, which somebody else is asked for.
+    /// A field of a batch whose type only the user's collate function knows.
+    #[error("only the collate function knows the type of a field of this batch")]
+    UnknownField,
+    /// A batch that native code cannot collate, and Python does.
     #[error("{source}")]
     Declined {
-        /// Its dataset indices.
+        /// The dataset indices of the batch.
         indices: Vec<i64>,
-        /// What does not fit.
+        /// The reason.
         source: Box<Error>,
     },
-    /// A sample that does not lie within its column.
+    /// A sample that exceeds its column.
     #[error(
         "sample {index} cannot be read: by its offsets it is {start}..{end} of {len} values (are \
          they those of the column, or were they changed meanwhile?)"
@@ -170,71 +170,71 @@ pub enum Error {
     Offsets {
         /// The sample.
         index: usize,
-        /// Where it begins.
+        /// Its start.
         start: i64,
-        /// Where it ends.
+        /// Its end.
         end: i64,
-        /// How many values there are.
+        /// Number of values in the column.
         len: usize,
     },
-    /// A sample of one shape where another was announced.
-    #[error("a sample of shape {found:?} came where {expected:?} was announced")]
+    /// A sample with another shape than expected.
+    #[error("a sample has shape {found:?}; {expected:?} was expected")]
     Shape {
-        /// By the header, or by the column.
+        /// Its shape by the header, or by the column.
         expected: Vec<usize>,
-        /// What the sample has.
+        /// The shape that it has.
         found: Vec<usize>,
     },
-    /// A text that is none.
+    /// A text that is not valid UTF-8.
     #[error("text {index} cannot be read: {source}")]
     Utf8 {
         /// The sample.
         index: usize,
-        /// What is wrong.
+        /// The first invalid byte.
         source: std::str::Utf8Error,
     },
-    /// A length that no sample can have.
-    #[error("sample {index} has length {length}; a length is a whole number from 0 to 4294967295")]
+    /// An invalid length.
+    #[error("sample {index} has length {length}; a length is an integer from 0 to 4294967295")]
     Length {
         /// The sample.
         index: usize,
         /// Its length.
         length: i64,
     },
-    /// More samples than a plan can number.
-    #[error("batches of {len} samples cannot be planned, only of fewer than 2^32")]
+    /// More samples than a plan supports.
+    #[error("cannot plan batches of a dataset of {len} samples; the limit is 2^32 - 1")]
     Lengths {
-        /// How many samples there are.
+        /// Number of samples.
         len: usize,
     },
-    /// A dtype that no column can have.
+    /// A dtype that columns do not support.
     #[error("a column cannot hold elements of dtype {name}")]
     Dtype {
         /// Its name.
         name: String,
     },
-    /// Columns that cannot be put one after the other.
-    #[error("cannot put {other} after {first}: the samples of one column are alike")]
+    /// Columns that cannot be concatenated.
+    #[error("cannot concatenate {first} and {other}: a column needs samples of one kind and dtype")]
     Parts {
         /// The first column, in words.
         first: String,
         /// The first that differs.
         other: String,
     },
-    /// A table without the column that is wanted.
+    /// A table without the requested column.
     #[error("{path:?} has no column {column:?}; it has {names}")]
     NoColumn {
         /// The file.
         path: PathBuf,
         /// The column.
         column: String,
-        /// Those that it has.
+        /// The columns that it has.
         names: String,
     },
     /// A column of a table whose values cannot be samples.
     #[error(
-        "column {column:?} of {path:?} holds values of type {kind}, which is no number, text or bytes, \
-         nor a list of numbers; cast it before the table is written, or name the field of a struct as \
+        "column {column:?} of {path:?} holds values of type {kind}, which are neither numbers, text, bytes \
+         nor lists of numbers; cast it before the table is written, or name the field of a struct as \
          \"struct.field\""
     )]
     Unfit {
@@ -242,12 +242,12 @@ pub enum Error {
         path: PathBuf,
         /// The column.
         column: String,
-        /// What the values are.
+        /// The type of the values.
         kind: String,
     },
-    /// A null where a batch has no place for it.
+    /// A null, which a batch cannot hold.
     #[error(
-        "column {column:?} of {path:?} is null in row {row}, and a batch has no place for nulls; fill \
+        "column {column:?} of {path:?} is null in row {row}, and a batch cannot hold nulls; fill \
          them before the table is written, or drop their rows"
     )]
     Null {
@@ -266,14 +266,14 @@ pub enum Error {
         /// Its strides, in bytes.
         strides: Vec<isize>,
     },
-    /// Memory for a batch, or for what a file holds, could not be had.
+    /// Memory for a batch, or for the contents of a file, could not be allocated.
     #[error("cannot allocate {bytes} bytes for {}: {source}", whose(path))]
     Memory {
-        /// The file; empty when it is memory of the batch itself.
+        /// The file; empty for memory of the batch itself.
         path: PathBuf,
-        /// What was asked for.
+        /// The size that was requested.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The code of a sample panicked.
@@ -282,19 +282,19 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
-    /// The memory of a column is not where it was, and nothing said so.
+    /// The memory of a column was exchanged without notice.
     #[error(
-        "{tensor} was exchanged for other memory{}, in a way that nothing can follow; its rows may be \
-         wrong, so start a new iterator afterwards",
+        "{tensor} was moved to other memory{}, in a way that cannot be tracked; its rows may be \
+         wrong: start a new iterator after the move",
         .seq.map(|seq| format!(" while batch {seq} was made")).unwrap_or_default()
     )]
     Moved {
         /// Which tensor, in words.
         tensor: String,
-        /// The batch that is not handed over.
+        /// The batch that is discarded.
         seq: Option<u64>,
     },
-    /// No batch came in time. The first words are torch's.
+    /// No batch came in time. The message begins as torch's.
     #[error(
         "DataLoader timed out after {timeout_s} seconds: {fetching} threads are reading and \
          {computing} are decoding; raise timeout, or num_workers if they are busy rather than stuck"
@@ -307,41 +307,41 @@ pub enum Error {
         /// Threads that decode, transform or copy.
         computing: usize,
     },
-    /// Not one native thread can be started.
+    /// No native thread can be started.
     #[error("cannot start a native thread: {source}; is the number of processes limited?")]
     Threads {
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The native threads were stopped: the interpreter exits.
+    /// The native threads were stopped, because the interpreter exits.
     #[error("fastload's threads are stopped: the interpreter is exiting")]
     Closed,
-    /// An iterator of the parent process.
+    /// An iterator of the parent process was used in a forked child.
     #[error(
         "this iterator belongs to the parent process and cannot be used in a forked child: make \
          a new one there with iter(loader)"
     )]
     Inherited,
-    /// The process was forked in the middle of a call, and this is the child.
+    /// The process was forked during a call, and this is the child.
     #[error(
-        "the process was forked while files were read: make the column anew in the forked child"
+        "the process was forked while files were read: make the column again in the forked child"
     )]
     Forked,
     /// Two executors made the same sample.
     #[error("internal error, please report it: the sample at position {position} was made twice")]
-    Twice {
+    WrittenTwice {
         /// Position in the batch.
         position: usize,
     },
     /// An executor dropped a sample without completing it.
     #[error("internal error, please report it: a sample was dropped by its executor")]
     Abandoned,
-    /// An error of one of several samples that are copied together.
+    /// An error of one of several samples copied together.
     #[error("{source}")]
-    Among {
-        /// Its place among them.
+    AtPosition {
+        /// Its position among them.
         place: usize,
-        /// What happened to it.
+        /// Its error.
         source: Box<Error>,
     },
     /// An error of one sample of a batch.
@@ -353,7 +353,7 @@ pub enum Error {
         position: usize,
         /// The batch.
         seq: u64,
-        /// What happened to the sample.
+        /// The error of the sample.
         source: Box<Error>,
     },
 }

@@ -1,17 +1,19 @@
 //! Tells a forked child from its parent.
 //!
-//! Owns one number, the generation: 0 in the process that loaded this library, one more in every
-//! child that `fork` makes. What holds locks, threads or memory remembers the generation it was
-//! born in; in a later one it is *inherited*: its threads are gone, its locks may be held by
-//! nobody, and its descriptors may be other files'. Invariant: no lock is shared through a fork. Every lock that
-//! outlives a call lies in one of two wrappers, which compare generations before the lock is touched: [`Renewed`] makes
-//! its value anew in a child, [`Uninherited`] has none there. Locks of other libraries, which cannot be wrapped, are
-//! only taken within [`undivided`], and forks wait until nobody is there.
+//! Owns one number, the generation: 0 in the process that loaded this library, one more in every child that
+//! `fork` makes. Anything that holds locks, threads or memory remembers the generation in which it was made.
+//! In a later one it is *inherited*: its threads are gone, its locks may be held by threads that do not
+//! exist, and its descriptors may refer to other files.
 //!
-//! Exempt are locks that are only held by threads attached to the interpreter, which run no Python code meanwhile: a
-//! thread that forks from Python is attached itself.
+//! Invariant: no lock is shared through a fork. Every lock that outlives a call lies in one of two wrappers,
+//! which compare generations before the lock is touched: [`Renewed`] makes its value anew in a child,
+//! [`Uninherited`] has none there. Locks of other libraries, which cannot be wrapped, are only taken within
+//! [`undivided`]; a fork waits until no thread is inside.
 //!
-//! Refuses to do anything else at fork: handlers count, and wait for [`undivided`] work.
+//! Exempt are locks that are only held by threads attached to the interpreter, which run no Python code
+//! meanwhile: a thread that forks from Python is attached itself.
+//!
+//! Refuses to do anything else at a fork: the handlers only count, and wait for [`undivided`] work.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -33,9 +35,9 @@ pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Returns true if what was born in generation `birth` was inherited through a fork.
+/// Returns true if a value made in generation `birth` was inherited through a fork.
 pub fn inherited(birth: u64) -> bool {
-    // whoever has a birth has called `generation`
+    // No `call_once` here: the caller got `birth` from `generation`.
     GENERATION.load(Ordering::Relaxed) != birth
 }
 
@@ -63,13 +65,13 @@ fn install() {}
 /// A value that a forked child makes anew.
 #[derive(Debug)]
 pub struct Renewed<T: Send + Sync> {
-    /// The latest, and the generation that it was born in; never freed before this is.
+    /// The latest value, and the generation in which it was made. Freed only with this.
     current: AtomicPtr<(u64, T)>,
     make: fn() -> T,
 }
 
 impl<T: Send + Sync> Renewed<T> {
-    /// Makes the first on first use.
+    /// Makes the value on first use.
     pub const fn new(make: fn() -> T) -> Renewed<T> {
         Renewed {
             current: AtomicPtr::new(std::ptr::null_mut()),
@@ -77,7 +79,7 @@ impl<T: Send + Sync> Renewed<T> {
         }
     }
 
-    /// Returns the one of this process. In a child the parent's is leaked, untouched.
+    /// Returns the value of this process. A child leaks its parent's, untouched.
     pub fn get(&self) -> &T {
         loop {
             let current = self.current.load(Ordering::Acquire);
@@ -93,7 +95,7 @@ impl<T: Send + Sync> Renewed<T> {
                 .current
                 .compare_exchange(current, fresh, order.0, order.1);
             if swapped.is_err() {
-                // SAFETY: `fresh` was made above, and nobody else has seen it.
+                // SAFETY: `fresh` was made above, and no other thread has seen its address.
                 drop(unsafe { Box::from_raw(fresh) });
             }
         }
@@ -105,7 +107,7 @@ impl<T: Send + Sync> Drop for Renewed<T> {
         let current = *self.current.get_mut();
         // SAFETY: as in `get`.
         if unsafe { current.as_ref() }.is_some_and(|(birth, _)| !inherited(*birth)) {
-            // SAFETY: it comes from `Box::into_raw`, and nobody borrows from what is dropped.
+            // SAFETY: it comes from `Box::into_raw`, and `&mut self` excludes every borrow.
             drop(unsafe { Box::from_raw(current) });
         }
     }
@@ -118,7 +120,7 @@ pub struct Uninherited<T> {
 }
 
 impl<T> Uninherited<T> {
-    /// Takes a value of this process.
+    /// Wraps a value of this process.
     pub fn new(value: T) -> Uninherited<T> {
         Uninherited {
             value: ManuallyDrop::new(value),
@@ -131,7 +133,7 @@ impl<T> Uninherited<T> {
         (!inherited(self.birth)).then_some(&*self.value)
     }
 
-    /// Returns the value, in a forked child the parent's: its locks may only be tried there.
+    /// Returns the value, in a forked child the parent's. A child may only `try_lock` its locks.
     pub fn even_if_inherited(&self) -> &T {
         &self.value
     }
@@ -152,20 +154,20 @@ impl<T: fmt::Debug> fmt::Debug for Uninherited<T> {
     }
 }
 
-/// Where forks wait for work that must not be cut in two.
+/// Lets forks wait for work that a fork must not interrupt.
 mod gate {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    /// How long a fork waits at most: longer than the largest picture takes. It goes on then, as if nobody were inside.
+    /// Longest wait of a fork: longer than the largest picture takes. After it the fork goes on regardless.
     #[cfg(unix)]
     const LIMIT: Duration = Duration::from_secs(10);
-    /// Time from one look to the next.
-    const LOOK: Duration = Duration::from_micros(20);
+    /// Time between two checks.
+    const RECHECK: Duration = Duration::from_micros(20);
 
     /// Threads inside.
     static INSIDE: AtomicUsize = AtomicUsize::new(0);
-    /// Forks that wait, or are under way.
+    /// Forks that wait, or are in progress.
     static FORKS: AtomicUsize = AtomicUsize::new(0);
 
     struct Inside;
@@ -173,15 +175,15 @@ mod gate {
     impl Inside {
         fn enter() -> Inside {
             loop {
-                // Sequentially consistent, as in `close`: of a thread and a fork that come at once, at least
-                // one sees the other.
+                // Sequentially consistent, as in `close`: of a thread and a fork that arrive at once, at
+                // least one sees the other.
                 INSIDE.fetch_add(1, Ordering::SeqCst);
                 if FORKS.load(Ordering::SeqCst) == 0 {
                     return Inside;
                 }
                 INSIDE.fetch_sub(1, Ordering::Release);
                 while FORKS.load(Ordering::Relaxed) > 0 {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(RECHECK);
                 }
             }
         }
@@ -193,8 +195,8 @@ mod gate {
         }
     }
 
-    /// Does work that no fork cuts in two: what takes locks of other libraries, which a child would
-    /// inherit as they are. It must be short, wait for nobody, and not be nested.
+    /// Runs work during which no fork happens, because it takes locks of other libraries, which a child
+    /// would inherit locked. The work must be short, wait for no other thread, and not be nested.
     pub fn undivided<T>(work: impl FnOnce() -> T) -> T {
         let inside = Inside::enter();
         let made = work();
@@ -203,23 +205,23 @@ mod gate {
     }
 
     #[cfg(unix)]
-    /// Lets nobody in, and waits until nobody is inside.
+    /// Stops threads from entering, and waits until none is inside.
     pub(super) fn close() {
         FORKS.fetch_add(1, Ordering::SeqCst);
         let begun = std::time::Instant::now();
         while INSIDE.load(Ordering::SeqCst) > 0 && begun.elapsed() < LIMIT {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(RECHECK);
         }
     }
 
     #[cfg(unix)]
-    /// Lets threads in again, unless another thread forks.
+    /// Lets threads enter again, unless another thread forks.
     pub(super) fn open() {
         FORKS.fetch_sub(1, Ordering::Release);
     }
 
     #[cfg(unix)]
-    /// Begins anew, without the threads of the parent.
+    /// Starts from zero, without the parent's threads.
     pub(super) fn renew() {
         INSIDE.store(0, Ordering::Relaxed);
         FORKS.store(0, Ordering::Relaxed);
@@ -234,10 +236,11 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Runs `body` in a forked child, where an alarm ends what hangs; returns what it ended with.
+    /// Runs `body` in a forked child, where an alarm ends what hangs; returns the exit code, None for a
+    /// signal.
     pub(crate) fn in_child(body: impl FnOnce() -> u8) -> Option<i32> {
         const ALARM_S: u32 = 20;
-        // SAFETY: the child uses only what must work there, and leaves.
+        // SAFETY: the child runs only `body`, which must work there, and exits.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "no process");
         if pid == 0 {
@@ -254,7 +257,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_child_makes_its_own() {
+    fn a_child_makes_its_own_value() {
         let kept = Renewed::new(|| AtomicU64::new(1));
         kept.get().store(2, Ordering::Relaxed);
         assert_eq!(kept.get().load(Ordering::Relaxed), 2);
@@ -264,7 +267,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_child_is_one_generation_further() {
+    fn a_child_is_one_generation_later() {
         let birth = generation();
         assert!(!inherited(birth));
         let seen = in_child(|| {
@@ -276,7 +279,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_child_has_not_what_is_uninherited_and_drops_it_without_a_trace() {
+    fn a_child_neither_sees_nor_drops_an_uninherited_value() {
         struct Noisy<'a>(Mutex<()>, &'a AtomicBool);
         impl Drop for Noisy<'_> {
             fn drop(&mut self) {
@@ -305,7 +308,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_fork_comes_between_what_is_undivided() {
+    fn no_fork_interrupts_undivided_work() {
         let (lock, over) = (Mutex::new(()), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..2 {

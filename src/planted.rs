@@ -1,42 +1,42 @@
-//! Bugs on purpose: what the soak must find.
+//! Deliberate bugs that the soak test must find.
 //!
-//! Without the feature `planted`, which no wheel has, [`planted`] is `false` at compile time and nothing of
-//! a bug is left. With it, the environment variable `FASTLOAD_PLANTED` names the one bug of this process
-//! and of those that it starts. The soak's proof builds that library apart.
+//! Without the feature `planted`, which no wheel has, [`planted`] is `false` at compile time and the bugs are
+//! optimised out. With it, the environment variable `FASTLOAD_PLANTED` names the one bug of this process and
+//! of the processes that it starts. The soak's proof builds that library separately.
 
-/// A bug of a real class, each at one place.
+/// A bug of a class that happens in practice, each at one place in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A dropped lease does not give its memory back.
+    /// A dropped lease keeps its memory.
     LeakedLease,
-    /// A consumer that waits is not told that its batch is there.
+    /// A waiting consumer is not woken when its batch is ready.
     LostWakeUp,
     /// The share of a dropped tensor in its slot stays counted.
     MissingRelease,
-    /// The second of two shards begins one sample late.
+    /// The second of two shards starts one sample late.
     ShardOffByOne,
     /// A worker writes to a slot that its parent still reads.
     SlotReused,
     /// One byte of a rare batch is wrong.
     WrongByte,
-    /// Nobody may work where the depth is 1.
+    /// No thread gets work where the depth is 1.
     DeadlockAtDepthOne,
-    /// Of two batches that are ready, the later comes first.
+    /// Of two ready batches, the later one is handed over first.
     OrderSwap,
 }
 
-/// Returns true where `bug` is to strike this time.
+/// Returns true if `bug` is to strike now.
 #[cfg(not(feature = "planted"))]
 #[inline]
 pub(crate) const fn planted(_bug: Bug) -> bool {
     false
 }
 
-/// Returns true where `bug` is to strike this time.
+/// Returns true if `bug` is to strike now.
 #[cfg(feature = "planted")]
 pub(crate) fn planted(bug: Bug) -> bool {
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering}; // loom's cannot be static
+    use std::sync::atomic::{AtomicU64, Ordering}; // loom's atomics cannot be static
 
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -63,11 +63,11 @@ impl Bug {
         }
     }
 
-    /// Returns true if the bug strikes at its `call`-th opportunity, of which 0 is the first.
+    /// Returns true if the bug strikes at its `call`-th opportunity, counted from 0.
     fn strikes(self, call: u64) -> bool {
         match self {
             Bug::ShardOffByOne => true,
-            Bug::DeadlockAtDepthOne => call >= 500, // for good: one missed turn would only be late
+            Bug::DeadlockAtDepthOne => call >= 500, // permanent: one missed turn would only delay a batch
             Bug::LostWakeUp => call % 10 == 9,
             Bug::LeakedLease | Bug::MissingRelease | Bug::OrderSwap => call % 200 == 199,
             Bug::SlotReused => call % 500 == 499,

@@ -1,12 +1,12 @@
 //! The process-wide pool of native threads.
 //!
 //! Owns the threads: starts them when there is work, parks them when there is none, ends them after
-//! [`LINGER`]. Refuses to know what they work on: a [`Source`] is asked for one turn after the
-//! other, and sources are visited in rotation, so that live streams share the threads fairly.
+//! [`LINGER`]. Refuses to know what they work on: a [`Source`] is asked for one turn after the other, and
+//! sources are visited in rotation, so that live streams share the threads fairly.
 //!
-//! Invariant: a thread parks only if no [`Crew::notify`] came since it began to look for work, so a
-//! wake-up cannot be lost. Threads never attach to an interpreter. A forked child inherits no
-//! threads: [`Pool::global`] notices and builds a new pool there; the old one is leaked untouched.
+//! Invariant: a thread parks only if no [`Notifier::notify`] came since it began to look for work, so no
+//! wake-up is lost. Threads never attach to an interpreter. A forked child inherits no threads:
+//! [`Pool::global`] builds a new pool there and leaks the old one untouched.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,34 +18,34 @@ use crate::error::{Error, Result};
 use crate::fork::Renewed;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, JoinHandle, ThreadId};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, is_soon, lock};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, spin_until};
 
-/// How long a thread without work stays before it ends.
+/// How long an idle thread stays before it ends.
 pub const LINGER: Duration = Duration::from_secs(3);
 
-/// How long a thread that did brief work looks for more before it sleeps. Waking it takes some 50 us.
-const LOOK_FOR_MORE: Duration = Duration::from_micros(100);
+/// How long a thread that did brief work spins for more before it sleeps. Waking it takes some 50 us.
+const SPIN: Duration = Duration::from_micros(100);
 
-/// How often who waits for threads to end looks whether it is still worth it.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often a thread that waits for others to end rechecks its condition.
+const RECHECK: Duration = Duration::from_millis(5);
 
-/// Something that has work for threads of the pool.
+/// A source of work for the pool's threads.
 pub trait Source: Send + Sync {
-    /// Does one piece of work; returns whether there was one.
+    /// Does one piece of work; returns true if there was any.
     fn turn(&self) -> bool;
-    /// Most threads that may work for this source at once.
+    /// Returns the maximum of threads that may work for this source at once.
     fn threads(&self) -> usize;
-    /// How many do now.
+    /// Returns the number of threads that work for it now.
     fn active(&self) -> usize;
-    /// Whether its work is over sooner than a thread wakes, and more of its kind follows: who has worked for it
-    /// looks for more before it sleeps.
+    /// Returns true if its work is done sooner than a thread wakes, and more of the kind follows: a thread
+    /// that worked for it spins for more before it sleeps.
     fn is_brief(&self) -> bool {
         false
     }
 }
 
-/// Who is told that there is work: the pool, or a test.
-pub trait Crew: Send + Sync {
+/// Announces work to the pool, or to a test.
+pub trait Notifier: Send + Sync {
     /// Announces that up to `pieces` pieces of work can be begun now.
     fn notify(&self, pieces: usize);
 }
@@ -58,7 +58,7 @@ pub struct Pool {
     ended: Condvar,
     /// No thread is started any more; set under the lock.
     closed: AtomicBool,
-    /// How often work was announced; counted under the lock.
+    /// Number of announcements; counted under the lock.
     signals: AtomicU64,
 }
 
@@ -70,12 +70,12 @@ struct State {
     idle: usize,
     started: usize,
     handles: HashMap<ThreadId, JoinHandle<()>>,
-    /// Why the last thread could not be started.
-    refused: Option<std::io::Error>,
-    /// Threads whose last act this was.
-    over: Vec<ThreadId>,
-    /// Idle threads end at once instead of lingering.
-    leaving: bool,
+    /// The error of the last thread that could not be started.
+    spawn_error: Option<std::io::Error>,
+    /// Threads that are about to return.
+    ended: Vec<ThreadId>,
+    /// Set to end idle threads at once instead of letting them linger.
+    ending: bool,
 }
 
 impl std::fmt::Debug for State {
@@ -89,10 +89,11 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
-    /// Takes the handles of threads that are over.
+    /// Takes the handles of threads that have ended.
     fn reap(&mut self) -> Vec<JoinHandle<()>> {
-        let over = std::mem::take(&mut self.over);
-        over.iter()
+        let ended = std::mem::take(&mut self.ended);
+        ended
+            .iter()
             .filter_map(|id| self.handles.remove(id))
             .collect()
     }
@@ -118,14 +119,14 @@ impl Pool {
         GLOBAL.get()
     }
 
-    /// Returns the pool of this execution of a model, which ends it by [`Pool::shutdown`].
+    /// Returns the pool of one execution of a loom model, which ends it with [`Pool::shutdown`].
     #[cfg(loom)]
     pub fn global() -> &'static Pool {
         loom::lazy_static! { static ref GLOBAL: Pool = Pool::new(); }
         &GLOBAL
     }
 
-    /// Adds a source. Its work is announced by [`Crew::notify`].
+    /// Adds a source. [`Notifier::notify`] announces its work.
     pub fn register(&self, source: Arc<dyn Source>) -> Result<()> {
         let mut state = lock(&self.state);
         if self.is_closed() {
@@ -135,7 +136,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Removes a source; threads in the middle of a turn finish that turn.
+    /// Removes a source; threads in the middle of a turn finish it.
     pub fn unregister(&self, source: &Arc<dyn Source>) {
         let mut state = lock(&self.state);
         let removed = state
@@ -152,32 +153,32 @@ impl Pool {
         lock(&self.state).threads
     }
 
-    /// Whether the threads were ended for good.
+    /// Returns true if the pool was shut down.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Tells why nobody works: threads were ended for good, or none can be started.
+    /// Returns an error if no thread can work: the pool was shut down, or no thread can be started.
     pub fn check(&self) -> Result<()> {
         let mut state = lock(&self.state);
         if self.is_closed() {
             return Err(Error::Closed);
         }
-        match state.refused.take() {
+        match state.spawn_error.take() {
             Some(source) if state.threads == 0 => Err(Error::Threads { source }),
             _ => Ok(()),
         }
     }
 
-    /// Ends the threads that have nothing to do, and waits up to `limit` until they are gone.
+    /// Ends the idle threads, and waits up to `limit` until they are gone.
     pub fn park(&self, limit: Duration) {
         self.end(lock(&self.state), limit, |state| {
             state.threads <= state.sources.iter().map(|source| source.active()).sum()
         });
     }
 
-    /// Ends all threads for good as soon as their turn is over, and waits for that up to `limit`.
-    /// Returns whether some source was left.
+    /// Ends all threads for good after their current turn, and waits for that up to `limit`. Returns true if
+    /// a source was still registered.
     pub fn shutdown(&self, limit: Duration) -> bool {
         let mut state = lock(&self.state);
         self.closed.store(true, Ordering::Relaxed);
@@ -186,36 +187,36 @@ impl Pool {
         !sources.is_empty()
     }
 
-    /// Has threads end until there is nobody left to wait for, then joins those that ended: the
-    /// system counts a thread until then.
+    /// Ends threads until `over` holds, then joins those that ended: the system counts a thread until it is
+    /// joined.
     fn end(&self, mut state: MutexGuard<'_, State>, limit: Duration, over: fn(&State) -> bool) {
         let deadline = Instant::now() + limit;
-        state.leaving = true;
+        state.ending = true;
         self.work.notify_all();
         while !over(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            // A thread that finds work again says nothing, so this looks by itself, too.
+            // A thread that finds work again signals nothing, hence the recheck every `RECHECK`.
             state = self
                 .ended
-                .wait_timeout(state, left.min(LOOK))
+                .wait_timeout(state, left.min(RECHECK))
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        state.leaving = self.is_closed();
+        state.ending = self.is_closed();
         let ended = state.reap();
         drop(state);
         for handle in ended {
-            // Its panics were caught.
+            // the thread caught its panics
             let _ = handle.join();
         }
     }
 
-    /// Starts threads for the pieces that no idle one can take: as many as the largest source
-    /// permits, and one for each further source, so that none waits for readers of another.
-    fn hire(&'static self, state: &mut State, pieces: usize) {
+    /// Starts threads for the pieces that no idle thread can take: as many as the largest source permits,
+    /// plus one for each further source, so that no source waits for another one's readers.
+    fn start_threads(&'static self, state: &mut State, pieces: usize) {
         let largest = state
             .sources
             .iter()
@@ -233,7 +234,7 @@ impl Pool {
             match thread {
                 Ok(thread) => state.handles.insert(thread.thread().id(), thread),
                 Err(error) => {
-                    state.refused = Some(error); // if there are some, fewer do the same work
+                    state.spawn_error = Some(error); // with other threads alive, these do the work
                     break;
                 }
             };
@@ -246,7 +247,7 @@ impl Pool {
         self.signals.load(Ordering::Relaxed)
     }
 
-    /// The life of one thread.
+    /// Runs one thread: looks for work, spins, sleeps, ends.
     fn run(&'static self) {
         let mut state = lock(&self.state);
         let mut was_brief = false;
@@ -260,7 +261,7 @@ impl Pool {
                 state.next = (state.next + 1) % state.sources.len();
                 let source = Arc::clone(&state.sources[state.next]);
                 drop(state);
-                // What samples do is caught where it happens; this keeps the thread through the rest.
+                // The stream catches panics of samples; this keeps the thread alive through any other.
                 if catch_unwind(AssertUnwindSafe(|| source.turn())).unwrap_or(true) {
                     worked = true;
                     was_brief = source.is_brief();
@@ -277,12 +278,12 @@ impl Pool {
             state.idle += 1;
             if std::mem::take(&mut was_brief) {
                 drop(state);
-                is_soon(LOOK_FOR_MORE, || self.signals() != seen);
+                spin_until(SPIN, || self.signals() != seen);
                 state = lock(&self.state);
             }
             let deadline = Instant::now() + LINGER;
             let mut left = LINGER;
-            while self.signals() == seen && !state.leaving && !left.is_zero() {
+            while self.signals() == seen && !state.ending && !left.is_zero() {
                 state = self
                     .work
                     .wait_timeout(state, left)
@@ -296,13 +297,13 @@ impl Pool {
             }
         }
         state.threads -= 1;
-        state.over.push(thread::current().id());
+        state.ended.push(thread::current().id());
         drop(state);
         self.ended.notify_all();
     }
 }
 
-impl Crew for &'static Pool {
+impl Notifier for &'static Pool {
     fn notify(&self, pieces: usize) {
         if pieces == 0 {
             return;
@@ -310,7 +311,7 @@ impl Crew for &'static Pool {
         let mut state = lock(&self.state);
         self.signals.fetch_add(1, Ordering::Relaxed);
         let idle = state.idle;
-        self.hire(&mut state, pieces);
+        self.start_threads(&mut state, pieces);
         drop(state);
         for _ in 0..pieces.min(idle) {
             self.work.notify_one();
@@ -323,10 +324,10 @@ mod loom_tests {
     use super::*;
     use crate::sync::explore;
 
-    /// As long as it takes: the model checker knows no time.
+    /// Long enough for any model: loom has no clock.
     const FOREVER: Duration = Duration::from_secs(1_000_000);
 
-    /// Pieces of work that can be begun, and how many were done.
+    /// Pieces of work that can be begun, and the number done.
     struct Pieces {
         left: AtomicU64,
         done: Mutex<u64>,
@@ -395,7 +396,7 @@ mod loom_tests {
         });
     }
 
-    /// Work is done that is announced while the one thread works, looks, or is about to sleep.
+    /// Work is done that is announced while the only thread works, spins, or is about to sleep.
     #[test]
     fn loom_announced_work_is_done() {
         for is_brief in [false, true] {
@@ -408,7 +409,7 @@ mod loom_tests {
         }
     }
 
-    /// A thread that sleeps is woken.
+    /// A sleeping thread is woken.
     #[test]
     fn loom_a_sleeping_thread_is_woken() {
         check(|| {
@@ -420,7 +421,7 @@ mod loom_tests {
         });
     }
 
-    /// Neither of two sources waits for the other's.
+    /// Neither of two sources waits for the other.
     #[test]
     fn loom_all_sources_are_served() {
         check(|| {
@@ -434,9 +435,9 @@ mod loom_tests {
         });
     }
 
-    /// A pool ends all its threads, whatever they are at.
+    /// A shutdown ends all threads, whatever they are doing.
     #[test]
-    fn loom_an_end_meets_threads_in_any_state() {
+    fn loom_a_shutdown_meets_threads_in_any_state() {
         check(|| Pieces::new(2, false).announce(2));
     }
 }

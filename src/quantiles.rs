@@ -1,7 +1,7 @@
-//! How durations are spread.
+//! The distribution of durations.
 //!
 //! Owns counts of durations, in buckets that are an eighth of a power of two wide; keeps no duration
-//! itself. So adding one costs a shift and an addition, and a quantile is right to a sixteenth.
+//! itself. So adding one costs a shift and an addition, and a quantile is accurate to 1/16.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Quantiles {
         *count = count.saturating_add(times);
     }
 
-    /// Returns the durations that were added since `earlier` was this.
+    /// Returns the durations that were added after the snapshot `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Quantiles) -> Quantiles {
         let both = self.counts.iter().zip(&earlier.counts);
@@ -41,7 +41,7 @@ impl Quantiles {
         }
     }
 
-    /// Returns what `part` of the durations, 0 to 1, do not pass; 0 where there are none.
+    /// Returns the quantile at `part`, 0 to 1; 0 without durations.
     #[allow(clippy::cast_sign_loss)] // a part of a count
     pub fn at(&self, part: f64) -> Duration {
         let all: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
@@ -66,7 +66,7 @@ fn bucket(nanoseconds: u64) -> usize {
     ((shift as usize) << FINE) + (nanoseconds >> shift) as usize
 }
 
-/// The middle of a bucket, in nanoseconds.
+/// Returns the middle of a bucket, in nanoseconds.
 fn middle(bucket: u64) -> u64 {
     let first = 1 << (FINE + 1);
     if bucket < first {

@@ -1,21 +1,21 @@
-//! Looking at many things before an epoch begins: headers of files, on the threads of the pool.
+//! Runs a function over many indices before an epoch begins, on pool threads: to read headers of files.
 //!
-//! Owns the claims and the results; refuses to know what is looked at. Invariant: results are in the
-//! order of their numbers, whoever made them.
+//! Owns the claims and the results; refuses to know what is read. Invariant: results are in the order of
+//! their indices, whichever thread made them.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::fork::Uninherited;
-use crate::pool::{Crew, Pool, Source};
+use crate::pool::{Notifier, Pool, Source};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
-/// Numbers that a thread claims at once.
+/// Indices that a thread claims at once.
 const CLAIM: usize = 32;
-/// As many are looked at by the caller alone.
+/// The caller handles up to this many alone.
 const FEW: usize = 64;
-/// How often the caller is told how far it is.
+/// Time between two calls of `tick`.
 const TICK: Duration = Duration::from_millis(100);
 
 struct Scan<T, F> {
@@ -31,7 +31,7 @@ struct Scan<T, F> {
 struct Found<T> {
     results: Vec<Option<T>>,
     done: usize,
-    /// The scan was given up, or a look panicked.
+    /// The scan was abandoned, or a `look` panicked.
     over: bool,
 }
 
@@ -77,12 +77,13 @@ impl<T: Send, F: Fn(usize) -> T + Send + Sync> Source for Scan<T, F> {
     }
 }
 
-/// Calls `look` for each number below `count`, on the threads of the pool, and returns the results in
-/// order. `tick` is told now and then, on the calling thread, how many are done; its error ends the scan.
+/// Calls `look` for each index below `count`, on pool threads, and returns the results in order. Calls `tick`
+/// on the calling thread every 100 ms with the number of results so far; its error ends the scan.
 ///
 /// # Errors
 ///
-/// What `tick` returns; [`Error::Forked`]: it has forked, and this is the child; no thread can be started, or the pool was closed; a `look` panicked.
+/// What `tick` returns; [`Error::Forked`] in a child that `tick` forked; no thread can be started, or the
+/// pool is closed; a `look` panicked.
 pub fn scan<T: Send + 'static>(
     count: usize,
     look: impl Fn(usize) -> T + Send + Sync + 'static,
@@ -170,7 +171,7 @@ mod tests {
         };
         let scanned = scan(4 * FEW, look, &mut |_| {
             if child == 0 {
-                // SAFETY: the child ends this scan, which touches no lock there, and leaves.
+                // SAFETY: the child touches no lock of this scan, and exits.
                 child = unsafe { libc::fork() };
             }
             Ok(())
@@ -194,8 +195,8 @@ mod loom_tests {
     use super::*;
     use crate::sync::explore;
 
-    // A look that panics has a test with threads: loom's threads share one count of panics, so that
-    // another one cannot run while the first unwinds.
+    // The panic of a `look` is tested with real threads: loom's threads share one panic count, so no other
+    // thread can run while the first one unwinds.
     #[test]
     fn loom_results_are_all_there() {
         explore(Some(2), || {

@@ -1,13 +1,13 @@
-//! What a stream did so far, in plain numbers.
+//! The counters of a stream.
 //!
-//! Owns the counters; decides nothing. They are kept under the stream's lock, which every turn takes
-//! anyway, so that counting costs an addition and no shared cache line of its own.
+//! Owns the counters; decides nothing. The stream's lock, which every turn takes anyway, protects them, so
+//! counting costs an addition and no shared cache line of its own.
 
 use std::time::{Duration, Instant};
 
 use crate::quantiles::Quantiles;
 
-/// Steps of the consumer of which the median is known.
+/// Number of the consumer's latest steps whose median is kept.
 const STEPS: usize = 64;
 
 /// Times and bytes of one turn, by stage. Work adds to it while it runs.
@@ -19,7 +19,7 @@ pub struct Stages {
     pub decode: Duration,
     /// Transforming samples, and copying rows into the batch.
     pub transform: Duration,
-    /// Joining samples into a batch.
+    /// Collating samples into a batch.
     pub collate: Duration,
     /// Encoded bytes read.
     pub read_bytes: u64,
@@ -38,11 +38,11 @@ impl Stages {
 /// The counters of a stream.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// Stages of all turns that are over; durations of concurrent threads add up.
+    /// Stages of all finished turns; durations of concurrent threads add up.
     pub stages: Stages,
     /// Time that the consumer spent waiting for a batch.
     pub wait: Duration,
-    /// Time that it spent at making batches itself.
+    /// Time that it spent making batches itself.
     pub made_here: Duration,
     /// Time from each hand-over to the next call.
     pub stepped: Duration,
@@ -58,31 +58,31 @@ pub struct Stats {
     pub busy: Duration,
     /// Thread-time permitted but not used: there was nothing to do.
     pub idle: Duration,
-    /// How long batches are in the making, from the first claim to the last sample.
+    /// Time to make a batch, from the first claim to the last sample.
     pub making: Quantiles,
-    /// How long it takes to compute a sample, or what a sample of a claim takes on average.
+    /// Time to compute a sample: the average over a claim.
     pub computing: Quantiles,
-    /// How long the consumer waits for a batch, also where it makes it itself.
+    /// Time that the consumer waits for a batch, including batches that it makes itself.
     pub waiting: Quantiles,
-    /// The consumer, since somebody last asked.
+    /// The consumer's window, since [`Marks::restart`].
     pub marks: Marks,
     active: usize,
     permitted: usize,
     since: Instant,
 }
 
-/// What the consumer did and found, since [`Marks::restart`].
+/// The consumer's behaviour since [`Marks::restart`].
 #[derive(Clone, Debug)]
 pub struct Marks {
-    /// When a batch was handed over; none while the consumer waits for one.
+    /// When a batch was handed over; None while the consumer waits for one.
     returned: Option<Instant>,
-    /// When the consumer came for the next one; none while it does something else.
+    /// When the consumer called for the next one; None while it does something else.
     called: Option<Instant>,
-    /// Times from a hand-over to the next call, the newest of them.
+    /// The latest times from a hand-over to the next call.
     steps: Vec<Duration>,
-    /// How many there were.
+    /// Number of calls.
     calls: usize,
-    /// Fewest batches that a call found ready, and most.
+    /// Minimum and maximum of the batches that a call found ready.
     ready: (usize, usize),
 }
 
@@ -97,8 +97,8 @@ impl Marks {
         }
     }
 
-    /// Notes that the consumer came for a batch and found this many; once until one is handed over.
-    /// Returns the time since the last one was.
+    /// Records a call of the consumer that found `ready` batches; only the first until one is handed over.
+    /// Returns the time since the last hand-over.
     fn called(&mut self, ready: usize) -> Option<Duration> {
         let returned = self.returned.take()?;
         let now = Instant::now();

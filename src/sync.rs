@@ -1,5 +1,5 @@
-//! The synchronisation types of the crate: std's, or loom's when the model checker runs
-//! (`RUSTFLAGS="--cfg loom"`). Reference counts are std's in both: what is checked is who waits for whom.
+//! The synchronisation types of the crate: std's, or loom's under the model checker (`RUSTFLAGS="--cfg
+//! loom"`). Reference counts are std's in both: loom checks which thread waits for which.
 
 pub use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ pub use std::{
     thread,
 };
 
-/// Pauses of the processor from one look to the next: half a microsecond, so that who writes is not held up.
-const LOOKS_AWAY: usize = 32;
+/// Pauses of the CPU between two checks: half a microsecond, so that spinning does not slow the writer down.
+const PAUSES: usize = 32;
 
 /// Atomics, of std or of loom.
 pub mod atomic {
@@ -27,34 +27,34 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 }
 
-/// Looks again and again for at most `limit` whether something is so, without sleeping; returns whether it is.
-/// The model checker, which knows no time, looks once.
-pub fn is_soon(limit: Duration, is_so: impl Fn() -> bool) -> bool {
+/// Spins for at most `limit` until `is_so` holds; returns true if it does. Checks at least once; under loom,
+/// which has no clock, exactly once.
+pub fn spin_until(limit: Duration, is_so: impl Fn() -> bool) -> bool {
     let limit = if cfg!(loom) { Duration::ZERO } else { limit };
-    let began = Instant::now();
+    let start = Instant::now();
     loop {
         if is_so() {
             return true;
         }
-        if began.elapsed() >= limit {
+        if start.elapsed() >= limit {
             return false;
         }
-        for _ in 0..LOOKS_AWAY {
+        for _ in 0..PAUSES {
             std::hint::spin_loop();
         }
     }
 }
 
-/// Locks `mutex`, also after a panic of another holder: every critical section of this crate
-/// leaves its data consistent before it can panic.
+/// Locks `mutex`, even if a holder panicked: every critical section of this crate leaves its data consistent
+/// before it can panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs a model in every interleaving of its threads, or those with at most so many preemptions, and prints how
-/// many there were.
+/// Runs a model in every interleaving of its threads, or in those with at most `preemptions` preemptions;
+/// prints their number.
 #[cfg(all(test, loom))]
 #[allow(clippy::print_stdout)]
 pub fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
@@ -75,17 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_until_it_is_so_or_too_late() {
-        let looks = AtomicUsize::new(0);
-        let third = || looks.fetch_add(1, Ordering::Relaxed) == 2;
-        assert!(is_soon(Duration::from_secs(60), third));
-        assert_eq!(looks.load(Ordering::Relaxed), 3);
-        assert!(
-            is_soon(Duration::ZERO, || true),
-            "it is looked at least once"
-        );
-        let (began, limit) = (Instant::now(), Duration::from_millis(2));
-        assert!(!is_soon(limit, || false));
-        assert!(began.elapsed() >= limit);
+    fn spinning_ends_when_it_is_so_or_too_late() {
+        let checks = AtomicUsize::new(0);
+        let third = || checks.fetch_add(1, Ordering::Relaxed) == 2;
+        assert!(spin_until(Duration::from_secs(60), third));
+        assert_eq!(checks.load(Ordering::Relaxed), 3);
+        assert!(spin_until(Duration::ZERO, || true), "not checked once");
+        let (start, limit) = (Instant::now(), Duration::from_millis(2));
+        assert!(!spin_until(limit, || false));
+        assert!(start.elapsed() >= limit);
     }
 }

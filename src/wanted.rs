@@ -1,6 +1,6 @@
-//! Whether what a thread makes is still wanted: asked in the middle of long work.
+//! Lets long work notice that its stream was cancelled.
 //!
-//! Owns one flag for each thread, that of the stream it works for now. Without one, everything is wanted.
+//! Owns one flag per thread: that of the stream for which it works now. Without one, all work is wanted.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Puts the flag of the work before back, also after a panic.
+/// Restores the previous flag, even after a panic.
 struct Before(Option<Arc<AtomicBool>>);
 
 impl Drop for Before {
@@ -20,7 +20,7 @@ impl Drop for Before {
     }
 }
 
-/// Runs `body`, which is wanted until `cancelled` is set.
+/// Runs `body`, whose results are wanted until `cancelled` is set.
 pub(crate) fn until<T>(cancelled: &Arc<AtomicBool>, body: impl FnOnce() -> T) -> T {
     let before = Before(CANCELLED.replace(Some(cancelled.clone())));
     let made = body();
@@ -28,7 +28,7 @@ pub(crate) fn until<T>(cancelled: &Arc<AtomicBool>, body: impl FnOnce() -> T) ->
     made
 }
 
-/// Returns false once nobody wants what this thread makes.
+/// Returns false once the stream for which this thread works is cancelled.
 pub(crate) fn is_wanted() -> bool {
     let is_cancelled = CANCELLED.try_with(|flag| {
         let flag = flag.try_borrow().ok()?;

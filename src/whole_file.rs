@@ -1,8 +1,8 @@
-//! Files that are written whole or not at all.
+//! Atomic writes of files: completely or not at all.
 //!
-//! Owns the way there: a new file beside the old one, under a name that nobody can guess, and a rename. Readers
-//! see the old file or the new one, also beside several writers. Invariant: nothing that was there under the new file's
-//! name is written to or followed, and nothing is left when writing fails.
+//! Owns the procedure: a new file next to the old one, under an unguessable name, then a rename. Readers see the
+//! old file or the new one, even with several writers. Invariant: an existing file or link under the new file's
+//! name is neither written to nor followed, and a failed write leaves nothing behind.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
@@ -10,19 +10,19 @@ use std::hash::BuildHasher;
 use std::io::{ErrorKind, Result, Write};
 use std::path::Path;
 
-/// Returns a number that nobody can guess, another one each time.
+/// Returns an unguessable number, a new one each time.
 ///
-/// Forked processes have the same random keys: the process's number makes theirs differ.
+/// Forked processes share the random keys: the process id makes their numbers differ.
 pub(crate) fn unguessable() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// Puts a file of `bytes` in the place of `path`, or of what that leads to; what is there and is no file, such as a
+/// Replaces the file at `path`, or the one that it links to, by one of `bytes`. Something else there, such as a
 /// terminal, is written to.
 ///
 /// # Errors
 ///
-/// The system's, of the first step that failed; `path` is as it was.
+/// The system's error of the first step that failed; `path` is unchanged.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {

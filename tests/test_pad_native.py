@@ -287,7 +287,7 @@ def test_more_memory_than_there_is_is_an_error_of_the_batch():
     ("collate", "structure", "why"),
     [
         (PadCollate({"b": Pad()}), "dict", "no field 'b'"),
-        (PadCollate({"a": Pad(0.5)}), "dict", "int64 has no value 0.5"),
+        (PadCollate({"a": Pad(0.5)}), "dict", "int64 cannot hold the fill value 0.5"),
         (PadCollate({"y": Ragged("flat")}), "dict", "single numbers"),
         (PadCollate(num_tokens="q"), "dict", "num_tokens"),
         (PadCollate(mask="a"), "dict", "already"),

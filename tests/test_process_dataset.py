@@ -192,12 +192,12 @@ def test_idle_slots_have_no_pages():
     part = worker.part(kept.data_ptr() + 64, 4096)
     kept.fill_(3)
     worker.send(b"words", [part, part])
-    got, letter = links.receive(5)
-    assert (got, letter[0], len(letter[1])) == (number, b"words", 1)
+    got, message = links.receive(5)
+    assert (got, message[0], len(message[1])) == (number, b"words", 1)
     del kept
-    assert letter[1][0].tolist() == [3] * 4096
+    assert message[1][0].tolist() == [3] * 4096
     assert links.stats() == {"arenas": 1, "arena_bytes": 4 << 20, "held_bytes": 1 << 20}
-    del letter
+    del message
     assert links.stats()["held_bytes"] == 0
     assert worker.trim() == (1 << 20 if pages_go_alone else 2 << 20)
     worker.send(b"more", [])
@@ -242,10 +242,10 @@ def test_a_letter_of_many_values():
     values = [torch.arange(4), {"a": np.arange(3)}, "text"]
     payload, parts = dumps(*values)
     assert parts == []
-    letter = loads(payload, parts)
-    assert_same(letter.load(), values[0])
-    assert letter.load()["a"].flags.owndata
-    assert letter.load() == "text"
+    message = loads(payload, parts)
+    assert_same(message.load(), values[0])
+    assert message.load()["a"].flags.owndata
+    assert message.load() == "text"
 
 
 def test_stats():

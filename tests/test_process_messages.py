@@ -49,7 +49,7 @@ class Called(Dataset[Any]):
 
 
 def many(index: int, _: Any) -> list[torch.Tensor]:
-    """Makes a sample whose letter alone is more than a socket holds."""
+    """Makes a sample whose message alone is more than a socket holds."""
     page = torch.full((4096,), index, dtype=torch.uint8)
     return [page.clone() for _ in range(10_000 if index < 2 else 1)]
 

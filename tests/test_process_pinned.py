@@ -83,7 +83,7 @@ def test_batches_lie_in_the_memory_that_was_made_for_them(walked: list[Any]):
     batches = list(source)
     assert_same(batches, want)
     assert all(made.has(batch.image) for batch in batches)
-    assert not any(made.has(batch.label) for batch in batches)  # in the letter, for torch to pin
+    assert not any(made.has(batch.label) for batch in batches)  # in the message, for torch to pin
     assert [id(field) for field in walked] == [id(field) for batch in batches for field in batch]
 
 

@@ -1,4 +1,4 @@
-//! Any bytes as what a worker process sends: arenas, and letters whose parts lie in them.
+//! Any bytes as what a worker process sends: arenas, and messages whose parts lie in them.
 #![no_main]
 
 use std::io::{IoSlice, Write};
@@ -58,9 +58,9 @@ fn send(worker: &OwnedFd, piece: &[u8]) {
 fn hear(links: &Links) -> bool {
     loop {
         match links.receive(Duration::ZERO) {
-            Ok(Some(Event::Letter(_, letter))) => {
-                let parts = letter.parts.iter().map(|part| part.bytes());
-                for bytes in parts.chain([letter.payload.bytes()]) {
+            Ok(Some(Event::Message(_, message))) => {
+                let parts = message.parts.iter().map(|part| part.bytes());
+                for bytes in parts.chain([message.payload.bytes()]) {
                     std::hint::black_box(bytes.iter().fold(0_u8, |sum, byte| sum ^ byte));
                 }
                 // a tensor of this process would hold its part as long

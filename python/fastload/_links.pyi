@@ -28,7 +28,7 @@ class Links:
     def receive(
         self, timeout_s: float | None = None
     ) -> tuple[int, tuple[bytes, list[torch.Tensor]] | None] | None:
-        """Waits for a letter of any worker, with a look for signals; None if there was none in time.
+        """Waits for a message of any worker, with a look for signals; None if there was none in time.
 
         Args:
             timeout_s: Longest wait, in seconds; None waits for ever.
@@ -36,7 +36,7 @@ class Links:
         Returns:
             The worker's number, and the payload with its parts: `uint8` tensors, whose slots the
             worker has again when they are dropped. In place of both None, once, if the worker is gone;
-            what it sent before comes first, and half a letter never.
+            what it sent before comes first, and half a message never.
 
         Raises:
             OSError: No memory can be shared, as with too many open files.
@@ -44,7 +44,7 @@ class Links:
         """
 
     def ready(self) -> int:
-        """Returns how many letters have come that are not received yet.
+        """Returns how many messages have come that are not received yet.
 
         Raises:
             OSError: No memory can be shared.
@@ -95,7 +95,7 @@ class WorkerLink:
         """Returns the bytes of a live tensor in a slot, to be sent; None if they lie elsewhere."""
 
     def send(self, payload: bytes, parts: list[Part]) -> None:
-        """Sends a letter; waits for room, unless the parent has finished, who reads nothing then."""
+        """Sends a message; waits for room, unless the parent has finished, who reads nothing then."""
 
     def trim(self, idle_s: float = 0.0) -> int:
         """Gives slots that were free for so long back to the system; returns how many bytes.

@@ -1,20 +1,20 @@
-//! The numbers of one sample, to be read: a view with strides, and nothing of its type.
+//! Reads the elements of one sample: bytes with a shape and strides, of any element type.
 
-/// Bytes, and where the elements of an array lie in them.
+/// An array: bytes, and where its elements lie in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
-    /// What the array lies in.
+    /// The memory that the array lies in.
     pub bytes: &'a [u8],
-    /// Where its first element begins.
+    /// Byte offset of its first element.
     pub first: usize,
     /// Its shape.
     pub shape: &'a [usize],
-    /// Bytes from one element to the next, one for each dimension; they may be 0 or negative.
+    /// Its strides in bytes, one for each dimension; they may be 0 or negative.
     pub strides: &'a [isize],
 }
 
 impl<'a> Array<'a> {
-    /// Returns the part at `index` of the first dimension.
+    /// Returns the subarray at `index` of the first dimension.
     fn part(self, index: usize) -> Array<'a> {
         let step = self.strides[0].wrapping_mul(index.cast_signed());
         Array {
@@ -25,7 +25,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns the first dimension from which on the elements lie in C order without gaps.
+    /// Returns the first dimension from which the elements are contiguous in C order.
     fn packed_from(self, itemsize: usize) -> usize {
         let mut packed = itemsize.cast_signed();
         for (dim, (&size, &stride)) in self.shape.iter().zip(self.strides).enumerate().rev() {
@@ -38,7 +38,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// On which side of a sample the padding is.
+/// The side of a sample that is padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Before it.
@@ -47,19 +47,19 @@ pub enum Side {
     Right,
 }
 
-/// How samples are written into places that may be larger than they are.
+/// Writes samples into rows that may be larger than they are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placing<'a> {
-    /// Shape of a place.
+pub(super) struct PaddedRow<'a> {
+    /// Shape of a row.
     pub(super) shape: &'a [usize],
-    /// Where the padding is.
+    /// The side that is padded.
     pub(super) side: Side,
     /// One element of the padding.
     pub(super) fill: &'a [u8],
 }
 
-impl Placing<'_> {
-    /// Writes an array of the same rank, which fits, to its place, each byte once.
+impl PaddedRow<'_> {
+    /// Writes an array of the same rank, no larger than the row, and the padding; each byte once.
     pub(super) fn write(&self, array: Array<'_>, out: &mut [u8]) {
         let rank = self.shape.len();
         if rank == 0 {
@@ -75,7 +75,7 @@ impl Placing<'_> {
         self.write_from(array, 0, block, out);
     }
 
-    /// Writes from dimension `dim` on; from `block` on, neighbours are neighbours in both.
+    /// Writes from dimension `dim` on. From dimension `block` on, both sides are contiguous.
     fn write_from(&self, array: Array<'_>, dim: usize, block: usize, out: &mut [u8]) {
         if out.is_empty() {
             return;
@@ -104,14 +104,14 @@ impl Placing<'_> {
     }
 }
 
-/// Copies an array that is to lie in C order.
+/// Copies an array to C order.
 pub fn copy(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
-    let placing = Placing {
+    let row = PaddedRow {
         shape: array.shape,
         side: Side::Right,
         fill: &[0; 16][..itemsize],
     };
-    placing.write(array, out);
+    row.write(array, out);
 }
 
 /// Writes `element` over all of `out`.
@@ -131,7 +131,7 @@ pub(super) fn fill(element: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Copies elements that do not lie side by side.
+/// Copies elements that are not contiguous.
 fn elements(array: Array<'_>, itemsize: usize, out: &mut [u8]) {
     if array.strides[0] == 0 {
         return fill(&array.bytes[array.first..array.first + itemsize], out);

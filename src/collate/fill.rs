@@ -1,4 +1,4 @@
-//! The value of padding, and which element types can hold it.
+//! The padding value, and which element types can hold it.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use half::{bf16, f16};
 
 use crate::memory::Dtype;
 
-/// A number that Python gave.
+/// A number from Python.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// A whole number, or a bool.
+    /// An integer or a bool.
     Int(i128),
-    /// A floating point number.
+    /// A float.
     Float(f64),
-    /// Real and imaginary part.
+    /// A complex number: real and imaginary part.
     Complex(f64, f64),
 }
 
-/// One element: the first bytes of it, as many as its dtype has.
+/// One element: its first bytes, as many as the dtype's itemsize.
 pub type Element = [u8; 16];
 
 impl Fill {
-    /// Returns the element of `dtype` that has this value, rounded to the nearest where the dtype is a
-    /// floating point one; None if it has no such value.
+    /// Returns the element of `dtype` with this value, rounded to the nearest for floating point dtypes; None
+    /// if the dtype has no such value.
     pub fn element(self, dtype: Dtype) -> Option<Element> {
         let mut element = [0; 16];
         match dtype {
@@ -51,7 +51,7 @@ impl Fill {
         Some(element)
     }
 
-    /// The value as a whole number.
+    /// Returns the value as an integer.
     fn whole<T: TryFrom<i128>>(self) -> Option<T> {
         let whole = match self {
             Fill::Int(whole) => whole,
@@ -113,13 +113,13 @@ fn half(value: f64) -> Option<[u8; 2]> {
     (rounded.is_finite() || !value.is_finite()).then(|| rounded.to_ne_bytes())
 }
 
-/// As torch: through single precision.
+/// Rounds through single precision, as torch does.
 fn brain(value: f64) -> Option<[u8; 2]> {
     let rounded = bf16::from_f32(value as f32);
     (rounded.is_finite() || !value.is_finite()).then(|| rounded.to_ne_bytes())
 }
 
-/// Finds a value among those of an 8-bit floating point dtype, which has to have it exactly.
+/// Finds the exact value among those of an 8-bit floating point dtype.
 fn small(value: f64, dtype: Dtype) -> Option<u8> {
     (0..=u8::MAX).find(|&code| {
         let other = decoded(code, dtype);
@@ -127,8 +127,8 @@ fn small(value: f64, dtype: Dtype) -> Option<u8> {
     })
 }
 
-/// The values of the 8-bit kinds (OCP 8-bit Floating Point Specification 1.0; Graphcore's for `fnuz`;
-/// OCP Microscaling Formats 1.0 for `e8m0`).
+/// Returns the value of a code of the 8-bit dtypes (OCP 8-bit Floating Point Specification 1.0; Graphcore's
+/// proposal for `fnuz`; OCP Microscaling Formats 1.0 for `e8m0`).
 fn decoded(code: u8, dtype: Dtype) -> f64 {
     let (mantissa_bits, bias) = match dtype {
         Dtype::Float8E4M3Fn => (3, 7),

@@ -1,20 +1,20 @@
-//! Labels of tokens that are predicted from those before them: the tokens, but for the padding.
+//! Labels for language models: a copy of the tokens in which the padding token is replaced.
 
 use super::Dense;
 use crate::error::Result;
 use crate::memory::{Dtype, lease};
 
-/// What takes the place of one token.
+/// A token and its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labels {
-    /// The token.
+    /// The token to replace.
     pub token: i64,
-    /// What stands there instead.
+    /// The label that replaces it.
     pub label: i64,
 }
 
 impl Labels {
-    /// Makes the labels of int64 tokens; None of others.
+    /// Makes the labels of int64 tokens; None for other dtypes.
     pub(super) fn of(self, tokens: &Dense) -> Result<Option<Dense>> {
         if tokens.dtype != Dtype::Int64 {
             return Ok(None);

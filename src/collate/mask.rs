@@ -1,18 +1,17 @@
-//! Which elements of a padded field are a sample's, and which are padding.
+//! Masks of padded fields: which elements belong to a sample, and which are padding.
 
 use super::Shape;
-use super::array::{Array, Placing, Side, fill};
+use super::array::{Array, PaddedRow, Side, fill};
 use super::pad::Layout;
 
 const ONE: [u8; 8] = 1_i64.to_ne_bytes();
 
 impl Layout {
-    /// Returns the shape of the mask of one sample: the sizes of the padded dimensions and, for a rank
-    /// that asks for more, ones where the field has its other dimensions, the last ones first; above the
-    /// field's own rank, ones in front.
+    /// Returns the shape of the mask of one sample. It has the sizes of the padded dimensions. A `rank` above
+    /// that adds ones in place of the field's other dimensions, the last ones first, and beyond the field's
+    /// own rank ones in front.
     ///
-    /// `rank` counts the dimension of the batch; None asks for no more than is needed. The error is the
-    /// least rank.
+    /// `rank` counts the batch dimension; None adds no ones. The error is the smallest possible rank.
     pub fn mask_shape(&self, rank: Option<usize>) -> Result<Shape, usize> {
         let least = self.dims.len();
         let rank = rank.map_or(Some(least), |rank| rank.checked_sub(1));
@@ -33,8 +32,8 @@ impl Layout {
         Ok(shape)
     }
 
-    /// Writes the masks of samples of these shapes: 1 for what is a sample's, else 0, in numbers of
-    /// `itemsize` bytes, 1 or 8.
+    /// Writes the masks of samples of these shapes: 1 for elements of the sample, 0 for padding, in integers
+    /// of `itemsize` bytes, 1 or 8.
     pub fn write_masks<'a>(
         &self,
         shapes: impl Iterator<Item = &'a [usize]>,
@@ -55,7 +54,7 @@ impl Layout {
         }
         let one = if itemsize == 1 { &[1][..] } else { &ONE };
         let strides = vec![0; dims.len()];
-        let placing = Placing {
+        let row = PaddedRow {
             shape: &padded,
             side,
             fill: &[0; 8][..itemsize],
@@ -70,12 +69,12 @@ impl Layout {
                 shape: &sizes,
                 strides: &strides,
             };
-            placing.write(ones, place);
+            row.write(ones, place);
         }
     }
 }
 
-/// Writes rows of `size` numbers, of which as many are 1 as `lengths` says.
+/// Writes rows of `size` integers, of which `length` are 1, one row for each of `lengths`.
 fn write_rows(
     lengths: impl Iterator<Item = usize>,
     size: usize,

@@ -1,4 +1,4 @@
-//! Why samples do not make one field. The words are here, the field's name is the error's.
+//! Reasons why samples do not make one field. The field's name is added by the error.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use super::Fill;
 #[derive(Debug)]
 #[allow(missing_docs)] // positions in the batch, shapes of samples, limits
 pub enum Mismatch {
-    /// Another number of dimensions.
+    /// Another number of dimensions than the first sample's.
     Rank {
         position: usize,
         shape: Vec<usize>,
         first: Vec<usize>,
     },
-    /// Another size in a dimension that is not padded.
+    /// A size that differs in a dimension that is not padded.
     Size {
         position: usize,
         dim: usize,
@@ -22,14 +22,14 @@ pub enum Mismatch {
         first: Vec<usize>,
     },
     /// A size above the limit that `option` sets.
-    Long {
+    TooLong {
         position: usize,
         dim: usize,
         shape: Vec<usize>,
         option: &'static str,
         limit: usize,
     },
-    /// Another element type.
+    /// Another element type than the first sample's.
     Dtype {
         position: usize,
         dtype: &'static str,
@@ -37,49 +37,49 @@ pub enum Mismatch {
     },
     /// A dimension that samples do not have.
     Dim { dim: isize, shape: Vec<usize> },
-    /// A value that the element type does not have.
+    /// A fill value that the element type cannot hold.
     Fill { fill: Fill, dtype: &'static str },
     /// A mask of too few dimensions.
     Mask { least: usize },
-    /// Fields of one sample that differ in length.
+    /// Fields of one sample with different lengths.
     Unaligned {
         position: usize,
         len: usize,
         tokens: usize,
     },
-    /// Dimensions where a document has one.
-    Flat { position: usize, shape: Vec<usize> },
+    /// A document with more than one dimension.
+    DocumentRank { position: usize, shape: Vec<usize> },
     /// A sample longer than a row.
     Overlong {
         position: usize,
         len: usize,
         max_length: u32,
     },
-    /// A document of no tokens, where each has one.
-    Bare { position: usize },
-    /// More tokens than boundaries can count.
-    Many { rows: usize, width: usize },
-    /// More rows than were asked for.
-    Rows { needed: usize, rows: usize },
+    /// An empty document.
+    EmptyDocument { position: usize },
+    /// More tokens than int32 boundaries can count.
+    TooManyTokens { rows: usize, width: usize },
+    /// More rows than allowed.
+    TooManyRows { needed: usize, rows: usize },
 }
 
 impl Mismatch {
-    /// Position in the batch of the sample that does not fit, if it is one.
+    /// Returns the position in the batch of the sample that does not fit; None if it is no single sample.
     pub fn position(&self) -> Option<usize> {
         match self {
             Mismatch::Rank { position, .. }
             | Mismatch::Size { position, .. }
-            | Mismatch::Long { position, .. }
+            | Mismatch::TooLong { position, .. }
             | Mismatch::Dtype { position, .. }
             | Mismatch::Unaligned { position, .. }
-            | Mismatch::Flat { position, .. }
-            | Mismatch::Bare { position }
+            | Mismatch::DocumentRank { position, .. }
+            | Mismatch::EmptyDocument { position }
             | Mismatch::Overlong { position, .. } => Some(*position),
             Mismatch::Dim { .. }
             | Mismatch::Fill { .. }
             | Mismatch::Mask { .. }
-            | Mismatch::Many { .. }
-            | Mismatch::Rows { .. } => None,
+            | Mismatch::TooManyTokens { .. }
+            | Mismatch::TooManyRows { .. } => None,
         }
     }
 }
@@ -109,7 +109,7 @@ impl fmt::Display for Mismatch {
                 Shape(shape),
                 Shape(first)
             ),
-            Mismatch::Long {
+            Mismatch::TooLong {
                 position,
                 dim,
                 shape,
@@ -132,19 +132,19 @@ impl fmt::Display for Mismatch {
             ),
             Mismatch::Dim { dim, shape } => write!(
                 f,
-                "there is no dimension {dim} in a sample of shape {}",
+                "a sample of shape {} has no dimension {dim}",
                 Shape(shape)
             ),
             Mismatch::Fill { fill, dtype } => {
                 write!(
                     f,
-                    "{dtype} has no value {fill} to fill with; give Pad another"
+                    "{dtype} cannot hold the fill value {fill}; give Pad another"
                 )
             }
             Mismatch::Mask { least } => {
                 write!(
                     f,
-                    "its mask needs {least} dimensions at least; raise mask_rank"
+                    "its mask needs at least {least} dimensions; raise mask_rank"
                 )
             }
             Mismatch::Unaligned {
@@ -156,7 +156,7 @@ impl fmt::Display for Mismatch {
                 "sample {position} of the batch has shape ({len},), its tokens ({tokens},); a row needs \
                  one for each token"
             ),
-            Mismatch::Flat { position, shape } => write!(
+            Mismatch::DocumentRank { position, shape } => write!(
                 f,
                 "sample {position} of the batch has shape {}, a document has one dimension",
                 Shape(shape)
@@ -170,15 +170,15 @@ impl fmt::Display for Mismatch {
                 "sample {position} of the batch has shape ({len},), more than max_length={max_length}; \
                  raise it, or choose what to do by overlong="
             ),
-            Mismatch::Bare { position } => {
+            Mismatch::EmptyDocument { position } => {
                 write!(f, "sample {position} of the batch has no tokens")
             }
-            Mismatch::Many { rows, width } => write!(
+            Mismatch::TooManyTokens { rows, width } => write!(
                 f,
                 "{rows} rows of {width} are more than the int32 boundaries between documents can count; \
                  pack fewer samples"
             ),
-            Mismatch::Rows { needed, rows } => write!(
+            Mismatch::TooManyRows { needed, rows } => write!(
                 f,
                 "the batch needs {needed} rows, more than rows={rows}; raise rows, or pack fewer samples"
             ),
@@ -196,7 +196,7 @@ impl fmt::Display for Dimensions<'_> {
     }
 }
 
-/// A shape, as Python writes it.
+/// A shape as a Python tuple.
 struct Shape<'a>(&'a [usize]);
 
 impl fmt::Display for Shape<'_> {

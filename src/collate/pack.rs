@@ -1,9 +1,9 @@
-//! Documents side by side in rows.
+//! Packs documents side by side in rows.
 //!
-//! Owns what lies where in a row, once it is planned which pieces share one: the tokens, the positions
-//! in their documents, the numbers of the pieces, and the boundaries between them. Invariant: a piece
-//! never crosses a row, pieces of a row are in the order of the batch, and padding is a piece of its own
-//! for whoever counts boundaries.
+//! Owns the contents of the rows, once it is planned which pieces share one: the tokens, their positions in
+//! the documents, the numbers of the pieces, and the boundaries between them. Invariant: a piece never
+//! crosses a row, the pieces of a row are in batch order, and the padding of a row counts as a piece in the
+//! boundaries.
 
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ use crate::error::Result;
 use crate::memory::{Dtype, lease};
 use crate::plan::{Bin, Piece};
 
-/// A piece, and where it begins with all rows side by side, in tokens.
+/// A piece, and its offset in tokens with all rows side by side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) piece: Piece,
     pub(super) at: usize,
 }
 
-/// Pieces in rows.
+/// Rows of pieces.
 #[derive(Clone, Debug)]
 pub struct Bins {
     rows: Vec<Bin>,
@@ -28,8 +28,8 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// Takes the pieces of each row. Rows are as wide as the fullest of them, or as `width` says; and
-    /// there are `rows` of them, or as many as are needed but one at least.
+    /// Takes the pieces of each row. Rows are as wide as the fullest one, or `width`. There are `rows` of
+    /// them, or as many as needed but at least one.
     pub fn new(
         mut bins: Vec<Bin>,
         width: Option<usize>,
@@ -44,7 +44,7 @@ impl Bins {
         let needed = bins.len();
         let rows = rows.unwrap_or(needed.max(1));
         if needed > rows {
-            return Err(Mismatch::Rows { needed, rows });
+            return Err(Mismatch::TooManyRows { needed, rows });
         }
         let fullest = bins.iter().map(|bin| tokens(bin)).max().unwrap_or(0);
         let width = width.unwrap_or(fullest);
@@ -52,22 +52,22 @@ impl Bins {
         let bins = Bins { rows: bins, width };
         match bins.elements().map(i32::try_from) {
             Some(Ok(_)) => Ok(bins),
-            _ => Err(Mismatch::Many { rows, width }),
+            _ => Err(Mismatch::TooManyTokens { rows, width }),
         }
     }
 
-    /// `(rows, width)`.
+    /// Returns `(rows, width)`.
     pub fn shape(&self) -> [usize; 2] {
         [self.rows.len(), self.width]
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn tokens(&self) -> usize {
         self.rows.iter().map(|row| tokens(row)).sum()
     }
 
-    /// Returns where each piece ends, with all rows side by side, from 0 on. The padding of a row is a
-    /// piece, so that what reads boundaries neither mixes it with a document nor leaves it out.
+    /// Returns the end of each piece, with all rows side by side, after a leading 0. The padding of a row is
+    /// a piece, so that kernels that read boundaries neither merge it with a document nor skip it.
     pub fn boundaries(&self) -> Vec<usize> {
         let mut ends = vec![0];
         for (number, row) in self.rows.iter().enumerate() {
@@ -84,12 +84,12 @@ impl Bins {
         ends
     }
 
-    /// Makes the boundaries as int32 `(pieces + 1,)`.
+    /// Makes the boundaries, int32 `(pieces + 1,)`.
     pub fn dense_boundaries(&self) -> Result<Dense> {
         let ends = self.boundaries();
         let mut memory = lease(4 * ends.len())?;
         for (place, end) in memory.as_chunks_mut::<4>().0.iter_mut().zip(&ends) {
-            let end = i32::try_from(*end).unwrap_or(i32::MAX); // `new` refuses more
+            let end = i32::try_from(*end).unwrap_or(i32::MAX); // `new` has checked the range
             *place = end.to_ne_bytes();
         }
         Ok(Dense {
@@ -99,14 +99,14 @@ impl Bins {
         })
     }
 
-    /// Returns the longest piece, padding included.
+    /// Returns the length of the longest piece, padding included.
     pub fn longest(&self) -> usize {
         let ends = self.boundaries();
         let pieces = ends.windows(2).map(|pair| pair[1] - pair[0]);
         pieces.max().unwrap_or(0)
     }
 
-    /// Returns where each piece lies, by sample and in the order of its tokens.
+    /// Returns the offset of each piece, by sample and in token order.
     pub(super) fn placed(&self) -> Vec<Placed> {
         let mut all = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Bins {
         all
     }
 
-    /// Returns where the padding of each row lies, with all rows side by side, in tokens.
+    /// Returns the token range of each row's padding, with all rows side by side.
     pub(super) fn padding(&self) -> impl Iterator<Item = Range<usize>> {
         let rows = self.rows.iter().enumerate();
         rows.map(|(number, row)| {
@@ -129,8 +129,7 @@ impl Bins {
         })
     }
 
-    /// Writes the tokens of samples, one-dimensional arrays; `start` takes the place of the first of
-    /// each piece.
+    /// Writes the tokens of samples, one-dimensional arrays. `start` replaces the first token of each piece.
     pub fn write(
         &self,
         samples: &[Array<'_>],
@@ -162,7 +161,7 @@ impl Bins {
         });
     }
 
-    /// Writes int64 positions in pieces, counted from `first`; those of padding are counted, too.
+    /// Writes the int64 position of each token in its piece, counted from `first`; padding is counted too.
     pub fn write_positions(&self, first: i64, out: &mut [u8]) {
         self.each(out, 8, |part, _| {
             for (position, place) in (first..).zip(part.as_chunks_mut::<8>().0) {
@@ -171,7 +170,7 @@ impl Bins {
         });
     }
 
-    /// Writes the numbers of the pieces of each row, from `first` on, as int64 or int32; 0 for padding.
+    /// Writes the number of each token's piece in its row, from `first` on, as int64 or int32; 0 for padding.
     pub fn write_segments(&self, first: i32, dtype: Dtype, out: &mut [u8]) {
         let itemsize = dtype.itemsize();
         let row_bytes = self.width * itemsize;
@@ -196,7 +195,7 @@ impl Bins {
         self.rows.len().checked_mul(self.width)
     }
 
-    /// Visits the place of each piece, and that of each row's padding.
+    /// Visits the memory of each piece, and of each row's padding.
     fn each(
         &self,
         out: &mut [u8],

@@ -1,62 +1,62 @@
-//! Packed fields in the making: the pieces of each sample are written at their places, by any thread.
+//! A packed field while it is being made: any thread writes the pieces of a sample.
 //!
-//! Owns the tensors that are made of one leaf, and what is told of the rows. Invariant: whoever takes the
-//! seat of a sample claims the places of all of its pieces; the padding is written when the field is made,
-//! so that each byte is written once.
+//! Owns the tensors that one leaf becomes, and the description of the rows. Invariant: the thread that writes
+//! a sample claims all of its pieces; the padding is written when the field is created, so each byte is
+//! written once.
 
 use super::array::fill;
 use super::pack::{Placed, len};
-use super::seat::Seat;
+use super::sample_mut::SampleMut;
 use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, Shape, bytes_of, sizes};
 use crate::column::Cast;
 use crate::error::{Error, Result};
 use crate::memory::{Dtype, RowsMut, Writer, lease};
 use crate::sync::Arc;
 
-/// What is made of a leaf whose samples are packed.
+/// The tensors that a packed leaf becomes.
 #[derive(Clone, Debug)]
 pub struct Packs {
-    /// How rows are planned, where this leaf's lengths decide.
+    /// How rows are planned, for the leaf whose lengths decide.
     pub packing: Option<Packing>,
-    /// The tensors that are made of it.
+    /// The tensors made of its values.
     pub columns: Vec<PackedColumn>,
-    /// Whether the positions of tokens in their documents are told.
+    /// True to add the position of each token in its document.
     pub positions: bool,
-    /// Whether the numbers of documents are told, from which one on, as int64 or int32.
+    /// Adds the number of each token's document: the first number, and int64 or int32.
     pub segments: Option<(i32, Dtype)>,
-    /// How many tensors of the boundaries are made.
+    /// How many tensors of the boundaries to make.
     pub boundaries: usize,
-    /// Whether rows lie side by side in one dimension.
+    /// True if the rows lie side by side in one dimension.
     pub is_flat: bool,
 }
 
 /// One tensor of packed samples.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedColumn {
-    /// Value of the padding.
+    /// The padding value.
     pub fill: Fill,
-    /// What takes the place of the first token of each piece.
+    /// The value that replaces the first token of each piece.
     pub start: Option<Fill>,
 }
 
-/// Packed samples, and what is told of them.
+/// Packed samples, and the description of their rows.
 #[derive(Debug)]
 pub struct PackedField {
     /// One for each column: `(rows, T)`, or `(rows * T,)`.
     pub columns: Vec<Dense>,
-    /// int64, of the shape of a column.
+    /// int64, shaped as a column.
     pub positions: Option<Dense>,
-    /// Of the shape of a column.
+    /// int64 or int32, shaped as a column.
     pub segments: Option<Dense>,
     /// int32 `(pieces + 1,)`.
     pub boundaries: Vec<Dense>,
-    /// The longest piece.
+    /// Length of the longest piece.
     pub longest: usize,
     /// Number of tokens.
     pub tokens: usize,
 }
 
-/// Where packed samples meet.
+/// The memory of a packed field, while threads write to it.
 #[derive(Debug)]
 pub(super) struct Packed {
     packs: Packs,
@@ -76,7 +76,7 @@ struct Column {
     start: Option<Element>,
 }
 
-/// The rows of a batch, as its leaves share them.
+/// The rows of a batch, shared by its leaves.
 pub struct Rows {
     lengths: Vec<usize>,
     bins: Arc<Bins>,
@@ -88,7 +88,7 @@ impl Rows {
     /// Plans the rows of a batch from the shapes of the tokens.
     pub fn plan(rule: &Rule, packing: &Packing, shapes: &[Shape]) -> Result<Rows> {
         let lengths = lengths(rule, shapes)?;
-        let bins = packing.bins(&lengths).map_err(|wrong| rule.named(wrong))?;
+        let bins = packing.bins(&lengths).map_err(|wrong| rule.error(wrong))?;
         Ok(Rows {
             lengths,
             placed: bins.placed().into(),
@@ -98,11 +98,11 @@ impl Rows {
     }
 }
 
-/// Returns the lengths of documents.
+/// Returns the lengths of documents; an error if one is not one-dimensional.
 fn lengths(rule: &Rule, shapes: &[Shape]) -> Result<Vec<usize>> {
     let one = |(position, shape): (usize, &Shape)| match shape[..] {
         [len] => Ok(len),
-        _ => Err(rule.named(Mismatch::Flat {
+        _ => Err(rule.error(Mismatch::DocumentRank {
             position,
             shape: shape.to_vec(),
         })),
@@ -111,7 +111,7 @@ fn lengths(rule: &Rule, shapes: &[Shape]) -> Result<Vec<usize>> {
 }
 
 impl Packed {
-    /// Makes room for samples of these shapes; whole numbers become int64, as tokens do.
+    /// Allocates the field for samples of these shapes; integers become int64, as tokens are.
     pub(super) fn new(
         rule: &Rule,
         packs: &Packs,
@@ -123,7 +123,7 @@ impl Packed {
         let own = lengths(rule, &shapes)?;
         let mut pairs = own.iter().zip(&rows.lengths);
         if let Some(position) = pairs.position(|(own, tokens)| own != tokens) {
-            return Err(rule.named(Mismatch::Unaligned {
+            return Err(rule.error(Mismatch::Unaligned {
                 position,
                 len: own[position],
                 tokens: rows.lengths[position],
@@ -134,7 +134,7 @@ impl Packed {
         let dtype = cast.map_or(seen, Cast::to);
         let element = |fill: Fill| {
             let wrong = || {
-                rule.named(Mismatch::Fill {
+                rule.error(Mismatch::Fill {
                     fill,
                     dtype: dtype.name(),
                 })
@@ -168,21 +168,21 @@ impl Packed {
         })
     }
 
-    /// Shape of the sample at `position`.
+    /// Returns the shape of the sample at `position`.
     pub(super) fn shape(&self, position: usize) -> &[usize] {
         &self.shapes[position]
     }
 
-    /// Claims the places of a sample's pieces. Where the sample is one piece of them, as it is, it is
-    /// written there.
-    pub(super) fn seat(&self, position: usize) -> Result<Seat<'_>> {
+    /// Claims the memory of a sample's pieces. A sample that is exactly one piece, in its own dtype, is
+    /// written there directly.
+    pub(super) fn sample_mut(&self, position: usize) -> Result<SampleMut<'_>> {
         let pieces = self.pieces(position);
         let mut places = Vec::with_capacity(pieces.len() * self.columns.len());
         for column in &self.columns {
             for placed in pieces {
                 let range = placed.at..placed.at + len(&placed.piece);
                 let claimed = column.writer.rows(range);
-                places.push(claimed.ok_or(Error::Twice { position })?);
+                places.push(claimed.ok_or(Error::WrittenTwice { position })?);
             }
         }
         let elements = self.shapes[position].iter().product::<usize>();
@@ -192,10 +192,10 @@ impl Packed {
         } else {
             Some(lease(elements * self.itemsize)?)
         };
-        Ok(Seat::packed(self, position, places, memory))
+        Ok(SampleMut::packed(self, position, places, memory))
     }
 
-    /// Writes a sample to the places of its pieces: from `sample`, or from the first place.
+    /// Copies a sample to its pieces: from `sample`, or if that is None from the first column's piece.
     pub(super) fn place(&self, position: usize, places: &mut [RowsMut<'_>], sample: Option<&[u8]>) {
         let pieces = self.pieces(position);
         let size = self.dtype.itemsize();

@@ -1,11 +1,11 @@
-//! How documents are put into rows: the plan of one batch, from lengths alone.
+//! Plans the rows of one batch of documents, from their lengths alone.
 
 use std::num::NonZeroU32;
 
 use super::{Bins, Mismatch};
 use crate::plan::{self, Strategy};
 
-/// What becomes of a sample that is longer than a row.
+/// What happens to a sample that is longer than a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlong {
     /// Its beginning is kept.
@@ -18,32 +18,32 @@ pub enum Overlong {
     Error,
 }
 
-/// The rows that documents are put into.
+/// The rows that documents are packed into.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {
-    /// Most tokens in a row.
+    /// Maximum of tokens in a row.
     pub max_length: NonZeroU32,
     /// How rows are filled.
     pub strategy: Strategy,
-    /// What becomes of longer documents.
+    /// What happens to longer documents.
     pub overlong: Overlong,
-    /// Whether rows have `max_length` tokens; else those of the fullest.
+    /// True for rows of exactly `max_length` tokens; otherwise they are as wide as the fullest.
     pub pad_rows: bool,
-    /// How many rows; None: as many as are needed.
+    /// Number of rows; None for as many as needed.
     pub rows: Option<usize>,
     /// Position of the first token of a document.
     pub first_position: i64,
-    /// Whether a document may have no tokens.
+    /// True if a document may be empty.
     pub empty: bool,
 }
 
 impl Packing {
-    /// Plans the rows of documents of these lengths.
+    /// Plans the rows for documents of these lengths.
     pub fn bins(&self, lengths: &[usize]) -> Result<Bins, Mismatch> {
         if !self.empty
             && let Some(position) = lengths.iter().position(|&len| len == 0)
         {
-            return Err(Mismatch::Bare { position });
+            return Err(Mismatch::EmptyDocument { position });
         }
         let kept = self.kept(lengths)?;
         let bins = plan::pack(&kept, self.max_length, self.strategy);
@@ -51,7 +51,7 @@ impl Packing {
         Bins::new(bins, width, self.rows)
     }
 
-    /// Returns how many tokens of each document are packed.
+    /// Returns the number of tokens that are packed of each document.
     fn kept(&self, lengths: &[usize]) -> Result<Vec<u32>, Mismatch> {
         let max_length = self.max_length.get();
         let overlong = match self.strategy {

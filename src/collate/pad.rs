@@ -1,57 +1,57 @@
-//! Samples of different sizes, each padded to one shape.
+//! Pads samples of different sizes to one shape.
 //!
-//! Owns the shape that the samples of a batch get, and the writing of them: each byte of the field
-//! once, the sample's or the padding's. Refuses samples of different ranks, sizes that differ in a
-//! dimension that is not padded, and what exceeds a limit without leave to cut it.
+//! Owns the shape that the samples of a batch get, and their writing: each byte of the field is written once,
+//! by the sample or by the padding. Refuses samples of different ranks, sizes that differ in a dimension that
+//! is not padded, and sizes above a limit unless they may be truncated.
 
-use super::array::{Array, Placing, Side};
+use super::array::{Array, PaddedRow, Side};
 use super::{Element, Fill, Mismatch, Shape};
 use crate::memory::Dtype;
 
 /// How a field is padded.
 #[derive(Clone, Debug)]
 pub struct Pad {
-    /// Value of the padding.
+    /// The padding value.
     pub fill: Fill,
-    /// Where the padding is.
+    /// The side that is padded.
     pub side: Side,
-    /// The dimensions that are padded, negative ones from the end; None: those that vary.
+    /// The dimensions that are padded, negative ones from the end; None for those that vary.
     pub dims: Option<Vec<isize>>,
-    /// Whether somebody asked for this very field to be padded. Then, if none of its dimensions varies
-    /// in a batch, the first one counts as varying; else only that of one-dimensional samples.
+    /// True if the user named this field. Then, if none of its dimensions varies in a batch, the first one
+    /// counts as varying; otherwise that holds only for one-dimensional samples.
     pub named: bool,
-    /// What sizes become.
+    /// The padded sizes.
     pub sizes: Sizes,
 }
 
-/// What sizes become.
+/// How the padded sizes follow from the samples'.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    /// Exactly these: one for all padded dimensions or one for each; none: that of the largest sample.
+    /// Exact sizes: one for all padded dimensions or one for each; empty for the size of the largest sample.
     pub to: Vec<usize>,
-    /// The largest that a sample may have.
+    /// Maximum size of a sample.
     pub max_length: Option<usize>,
-    /// Whether longer samples are cut, at their end.
+    /// True to cut longer samples at their end.
     pub truncate: bool,
-    /// A ladder, ascending: sizes become the next rung, above the last one its multiples.
+    /// Buckets, ascending: a size becomes the next one; above the last, the next multiple of the last.
     pub rungs: Vec<usize>,
-    /// Sizes become multiples of this; 0 and 1 change nothing.
+    /// Sizes are rounded up to multiples of this; 0 and 1 change nothing.
     pub multiple_of: usize,
 }
 
 /// The shape that the samples of one batch get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// It.
+    /// The padded shape.
     pub shape: Shape,
-    /// The most that is kept of a sample, in each dimension.
+    /// The maximum size that is kept of a sample, in each dimension.
     pub kept: Shape,
-    /// The dimensions whose sizes are the samples' lengths.
+    /// The dimensions whose sizes are reported as lengths.
     pub dims: Shape,
 }
 
 impl Pad {
-    /// Finds the shape for samples of these shapes, of which there is at least one.
+    /// Returns the layout for samples of these shapes, at least one.
     pub fn layout<'a, I>(&self, mut shapes: I) -> Result<Layout, Mismatch>
     where
         I: Iterator<Item = &'a [usize]> + Clone,
@@ -98,7 +98,7 @@ impl Pad {
                         .enumerate()
                         .find(|(_, shape)| shape[dim] > limit)
                         .unwrap_or((0, first));
-                    Mismatch::Long {
+                    Mismatch::TooLong {
                         position,
                         dim,
                         shape: shape.to_vec(),
@@ -150,8 +150,8 @@ impl Pad {
 }
 
 impl Sizes {
-    /// Returns how much is kept of the longest sample in the `place`-th padded dimension, and the size
-    /// of that; or else the option that it exceeds, and its limit.
+    /// Returns the size that is kept of the longest sample in the `place`-th padded dimension, and the padded
+    /// size. The error is the option that it exceeds, and its limit.
     fn of(&self, longest: usize, place: usize) -> Result<(usize, usize), (&'static str, usize)> {
         let to = self.to.get(place).or(self.to.first()).copied();
         let limits = [("max_length", self.max_length), ("to", to)];
@@ -176,7 +176,7 @@ impl Sizes {
     }
 }
 
-/// Rounds up to a multiple; what is too large for any memory stays.
+/// Rounds up to a multiple; on overflow returns `size`.
 fn up(size: usize, multiple_of: usize) -> usize {
     if multiple_of == 0 {
         return size;
@@ -185,13 +185,13 @@ fn up(size: usize, multiple_of: usize) -> usize {
 }
 
 impl Layout {
-    /// Returns how long a sample of `shape` is in the field, one number for each padded dimension.
+    /// Returns the lengths of a sample of `shape` in the field, one for each padded dimension.
     pub fn lengths<'a>(&'a self, shape: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         let dims = self.dims.iter();
         dims.map(|&dim| shape[dim].min(self.kept[dim]))
     }
 
-    /// Writes samples, one after the other; `out` has room for exactly those.
+    /// Writes samples, one row after the other, to `out`, which must have room for exactly those.
     pub fn write<'a>(
         &self,
         samples: impl Iterator<Item = Array<'a>>,
@@ -203,7 +203,7 @@ impl Layout {
         if bytes == 0 {
             return;
         }
-        let placing = Placing {
+        let row = PaddedRow {
             shape: &self.shape,
             side,
             fill,
@@ -217,7 +217,7 @@ impl Layout {
                 shape: &shape,
                 ..sample
             };
-            placing.write(sample, place);
+            row.write(sample, place);
         }
     }
 }

@@ -1,33 +1,33 @@
-//! A field in the making whose samples are padded: each is written at its place, by any thread.
+//! A padded field while it is being made: any thread writes a sample to its row.
 //!
-//! Invariant: whoever takes the seat of a sample writes the padding around it and its row of the mask,
-//! so that each byte of the field is written once.
+//! Invariant: the thread that writes a sample also writes the padding around it and its row of the mask, so
+//! each byte of the field is written once.
 
 use std::ops::Range;
 
 use super::array::{Array, Side, fill};
 use super::rule::Padding;
-use super::seat::Seat;
-use super::{Dense, Element, Layout, Mismatch, Shape, bytes_of, longs, sizes};
+use super::sample_mut::SampleMut;
+use super::{Dense, Element, Layout, Mismatch, Shape, bytes_of, int64s, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, Lease, RowsMut, Writer, lease};
 
-/// Padded samples, and what is told of them.
+/// Padded samples, and what goes with them.
 #[derive(Debug)]
 pub struct PaddedField {
     /// `(B, ...)`.
     pub values: Dense,
-    /// int64 `(B,)`, or `(B, k)` of k padded dimensions.
+    /// int64 `(B,)`, or `(B, k)` with k padded dimensions.
     pub lengths: Option<Dense>,
-    /// What is a sample's.
+    /// 1 for elements of a sample, 0 for padding.
     pub mask: Option<Dense>,
-    /// Its labels, where it is tokens that have them.
+    /// The labels, for fields of tokens that have them.
     pub labels: Option<Dense>,
-    /// Sum of the lengths; of the products of several.
+    /// Sum of the lengths; with several padded dimensions, of their products.
     pub tokens: usize,
 }
 
-/// Where padded samples meet.
+/// The memory of a padded field, while threads write to it.
 #[derive(Debug)]
 pub(super) struct Padded {
     writer: Writer,
@@ -36,9 +36,9 @@ pub(super) struct Padded {
     element: Element,
     dtype: Dtype,
     shapes: Vec<Shape>,
-    /// Whether every sample is as large as its place.
+    /// True if every sample is as large as its row.
     full: bool,
-    /// Whether every sample lies in one piece in its place.
+    /// True if every sample is contiguous in its row.
     whole: bool,
     lengths: bool,
     mask: Option<Masks>,
@@ -57,20 +57,20 @@ impl Padded {
         dtype: Dtype,
         shapes: Vec<Shape>,
         given: Vec<Destination>,
-        named: impl Fn(Mismatch) -> Error,
+        to_error: impl Fn(Mismatch) -> Error,
     ) -> Result<Padded> {
         if shapes.first().is_some_and(Shape::is_empty) {
             let shape = Vec::new();
-            return Err(named(Mismatch::Dim { dim: 0, shape }));
+            return Err(to_error(Mismatch::Dim { dim: 0, shape }));
         }
         let layout = padding.pad.layout(shapes.iter().map(Shape::as_slice));
-        let layout = layout.map_err(&named)?;
-        let element = padding.pad.element(dtype).map_err(&named)?;
+        let layout = layout.map_err(&to_error)?;
+        let element = padding.pad.element(dtype).map_err(&to_error)?;
         let mut given = given.into_iter();
         let values = writer(shapes.len(), &layout.shape, dtype, given.next())?;
         let mask = padding.mask.map(|mask| -> Result<Masks> {
             let shape = layout.mask_shape(mask.rank);
-            let shape = shape.map_err(|least| named(Mismatch::Mask { least }))?;
+            let shape = shape.map_err(|least| to_error(Mismatch::Mask { least }))?;
             let writer = writer(shapes.len(), &shape, mask.dtype, given.next())?;
             let dtype = mask.dtype;
             Ok(Masks {
@@ -93,12 +93,12 @@ impl Padded {
         })
     }
 
-    /// Shape of the sample at `position`.
+    /// Returns the shape of the sample at `position`.
     pub(super) fn shape(&self, position: usize) -> &[usize] {
         &self.shapes[position]
     }
 
-    /// Claims neighbouring places for samples that fill them; None if some sample does not.
+    /// Claims neighbouring rows for samples that fill them; None if some sample does not.
     pub(super) fn block(&self, first: usize, samples: usize) -> Result<Option<RowsMut<'_>>> {
         if !self.full {
             return Ok(None);
@@ -106,11 +106,11 @@ impl Padded {
         let range = first..first + samples;
         self.write_masks(range.clone())?;
         let rows = self.writer.rows(range);
-        Ok(Some(rows.ok_or(Error::Twice { position: first })?))
+        Ok(Some(rows.ok_or(Error::WrittenTwice { position: first })?))
     }
 
-    /// Has neighbouring samples written to their places, and writes the padding around them; returns whether
-    /// they could be, each in one piece.
+    /// Calls `write` for neighbouring samples with the memory of each, and writes the padding around them;
+    /// returns false if some sample is not contiguous in its row.
     pub(super) fn write(
         &self,
         first: usize,
@@ -123,7 +123,7 @@ impl Padded {
         let range = first..first + samples;
         self.write_masks(range.clone())?;
         let rows = self.writer.rows(range.clone());
-        let mut rows = rows.ok_or(Error::Twice { position: first })?;
+        let mut rows = rows.ok_or(Error::WrittenTwice { position: first })?;
         let bytes = rows.len() / samples.max(1);
         let places = rows.chunks_exact_mut(bytes.max(1));
         for (at, (place, shape)) in places.zip(&self.shapes[range]).enumerate() {
@@ -133,7 +133,7 @@ impl Padded {
         Ok(true)
     }
 
-    /// Writes the padding around a sample that lies whole in its place; returns where it lies.
+    /// Writes the padding around a sample that is contiguous in its row; returns the sample's byte range.
     fn pad(&self, shape: &[usize], place: &mut [u8]) -> Range<usize> {
         let rows = self.layout.shape[0];
         let inner = place.len() / rows.max(1);
@@ -148,21 +148,21 @@ impl Padded {
         body
     }
 
-    /// Claims the place of a sample and writes the padding around it.
-    pub(super) fn seat(&self, position: usize) -> Result<Seat<'_>> {
+    /// Claims the row of a sample and writes the padding around it.
+    pub(super) fn sample_mut(&self, position: usize) -> Result<SampleMut<'_>> {
         self.write_masks(position..position + 1)?;
         let row = self.writer.rows(position..position + 1);
-        let mut row = row.ok_or(Error::Twice { position })?;
+        let mut row = row.ok_or(Error::WrittenTwice { position })?;
         let shape = &self.shapes[position];
         if !is_whole(shape, &self.layout) {
             let memory = lease(bytes_of(shape, self.dtype.itemsize()))?;
-            return Ok(Seat::around(self, position, row, memory));
+            return Ok(SampleMut::staged(self, position, row, memory));
         }
         let body = self.pad(shape, &mut row);
-        Ok(Seat::within(row, body))
+        Ok(SampleMut::row_range(row, body))
     }
 
-    /// Writes a whole sample, in C order, to its place, as far as it is kept.
+    /// Copies a sample, in C order, to its row, as far as it is kept.
     pub(super) fn place(&self, position: usize, sample: &Lease, out: &mut [u8]) {
         let shape = &self.shapes[position];
         let itemsize = self.dtype.itemsize();
@@ -189,7 +189,7 @@ impl Padded {
         };
         let position = range.start;
         let rows = mask.writer.rows(range.clone());
-        let mut rows = rows.ok_or(Error::Twice { position })?;
+        let mut rows = rows.ok_or(Error::WrittenTwice { position })?;
         let shapes = self.shapes[range].iter().map(Shape::as_slice);
         self.layout
             .write_masks(shapes, self.side, mask.dtype.itemsize(), &mut rows);
@@ -207,7 +207,7 @@ impl Padded {
                 1 => sizes(samples, &[]),
                 dims => sizes(samples, &[dims]),
             };
-            longs(shape, kept().flatten())
+            int64s(shape, kept().flatten())
         });
         let tokens = kept().map(Iterator::product::<usize>).sum();
         let lengths = lengths.transpose()?;
@@ -228,12 +228,12 @@ impl Padded {
     }
 }
 
-/// Whether a sample lies in one piece in its place.
+/// Returns true if a sample is contiguous in its row.
 fn is_whole(shape: &[usize], layout: &Layout) -> bool {
     shape[0] <= layout.kept[0] && shape[1..] == layout.shape[1..]
 }
 
-/// Divides memory, given or leased, into `rows` places of a shape.
+/// Divides memory, given or leased, into `rows` rows of one shape.
 fn writer(
     rows: usize,
     shape: &[usize],

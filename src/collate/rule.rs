@@ -1,70 +1,70 @@
-//! What becomes of the samples of one field.
+//! The collation rule of one field.
 //!
-//! Owns the choice and the field's name, for errors. Refuses to know where samples come from: the
-//! shapes of a batch are told before it is made, or once its samples are there.
+//! Owns the choice of the method, and the field's name for errors. Refuses to know where samples come from:
+//! the shapes of a batch are passed in before it is made, or once its samples are there.
 
-use super::joined::Joined;
 use super::packed::{Packed, Packs, Rows};
 use super::padded::Padded;
+use super::ragged::Joined;
 use super::{Dense, Field, Labels, Mismatch, Pad, Shape, Slot, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype};
 
-/// What becomes of one field.
+/// How one field is collated.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The field, as Python writes its name.
     pub field: Box<str>,
-    /// What becomes of it.
-    pub how: How,
-    /// Whether samples are Python's lists, whose emptiness has no element type and no inner sizes.
+    /// The method.
+    pub method: Method,
+    /// True if samples are Python lists: empty ones have no element type and no inner sizes.
     pub lists: bool,
-    /// The element type of the batch, where it is not the samples'.
+    /// The element type of the batch, if it differs from the samples'.
     pub to: Option<Dtype>,
-    /// The leaf whose lengths its samples must have.
+    /// The leaf with which its samples must agree in length.
     pub like: Option<usize>,
     /// The labels that are made of it.
     pub labels: Option<Labels>,
 }
 
-/// What becomes of a field.
+/// The collation method of a field.
 #[derive(Clone, Debug)]
-pub enum How {
-    /// Its samples are stacked, as torch's `default_collate` does.
+pub enum Method {
+    /// Samples are stacked, as torch's `default_collate` does.
     Stack,
-    /// They are padded to one shape.
+    /// Samples are padded to one shape.
     Pad(Padding),
-    /// They lie one after the other.
-    Flat,
-    /// They are put into rows, side by side.
+    /// Samples are joined along the first dimension.
+    Join,
+    /// Samples are packed into rows, side by side.
     Pack(Box<Packs>),
-    /// Each stays by itself.
-    Apart,
+    /// Each sample becomes a field of its own.
+    Separate,
 }
 
-/// How a field is padded, and what is told of it.
+/// How a field is padded, and what goes with it.
 #[derive(Clone, Debug)]
 pub struct Padding {
     /// The shape, the side and the value of the padding.
     pub pad: Pad,
-    /// Whether lengths are made.
+    /// True to add the lengths.
     pub lengths: bool,
-    /// The mask, if one is made.
+    /// The mask, if one is added.
     pub mask: Option<Mask>,
 }
 
-/// How a mask looks.
+/// The form of a mask.
 #[derive(Clone, Copy, Debug)]
 pub struct Mask {
-    /// Its dimensions, with that of the batch; None for no more than are needed.
+    /// Number of its dimensions, with that of the batch; None for as few as possible.
     pub rank: Option<usize>,
     /// [`Dtype::Bool`] or [`Dtype::Int64`].
     pub dtype: Dtype,
 }
 
 impl Padding {
-    /// Returns shapes and types of the tensors that so many samples, between these shapes, are written to: the
-    /// field, and its mask. None if they do not fit together.
+    /// Returns shapes and types of the tensors that `samples` samples, with shapes between these, are written
+    /// to: the field, and its mask. None if the samples do not fit together.
     pub fn tensors(
         &self,
         dtype: Dtype,
@@ -82,11 +82,11 @@ impl Padding {
 }
 
 impl Rule {
-    /// The rule of a field that is stacked, whose errors have other names.
+    /// Returns the rule of a field that is stacked. Its errors do not name the field.
     pub fn stack() -> Rule {
         Rule {
             field: Box::default(),
-            how: How::Stack,
+            method: Method::Stack,
             lists: false,
             to: None,
             like: None,
@@ -94,10 +94,10 @@ impl Rule {
         }
     }
 
-    /// Does to a finished field what is left to do: its element type, its labels.
+    /// Completes a finished field: converts its element type, adds its labels.
     pub fn completed(&self, field: Field) -> Result<Field> {
         let field = match self.to {
-            Some(to) => field.retyped(to)?,
+            Some(to) => field.cast(to)?,
             None => field,
         };
         match (self.labels, field) {
@@ -121,10 +121,10 @@ impl Rule {
         let (Some(own), Some(tokens)) = (&own.lengths, &tokens.lengths) else {
             return Ok(());
         };
-        let (own, tokens) = (own.longs(), tokens.longs());
+        let (own, tokens) = (own.int64s(), tokens.int64s());
         match (0..own.len()).find(|&at| tokens.get(at) != Some(&own[at])) {
             None => Ok(()),
-            Some(position) => Err(self.named(Mismatch::Unaligned {
+            Some(position) => Err(self.error(Mismatch::Unaligned {
                 position,
                 len: own[position],
                 tokens: tokens.get(position).copied().unwrap_or(0),
@@ -132,16 +132,16 @@ impl Rule {
         }
     }
 
-    /// Names the field of an error.
-    pub(super) fn named(&self, mismatch: Mismatch) -> Error {
+    /// Makes an error with the field's name.
+    pub(super) fn error(&self, mismatch: Mismatch) -> Error {
         Error::Mismatch {
             field: self.field.clone(),
             mismatch,
         }
     }
 
-    /// Returns the dtype that samples of these shapes have together: of lists without a number, that of
-    /// whole ones. Their shapes then end where the lists do.
+    /// Returns the dtype that samples of these shapes have together: int64 for lists without any number.
+    /// Their shapes are then cut after the first 0.
     pub fn seen(&self, dtype: Dtype, shapes: &mut [Shape]) -> Dtype {
         if !self.lists || !shapes.iter().all(|shape| shape.contains(&0)) {
             return dtype;
@@ -153,8 +153,8 @@ impl Rule {
         Dtype::Int64
     }
 
-    /// Makes the slot of samples of these shapes, of a rule that joins samples of different ones. Padded
-    /// ones are written to the memory `given`, if that has the sizes of [`Padding::tensors`].
+    /// Makes the slot for samples of these shapes, by a method that pads or joins them. Padded ones are
+    /// written to the memory `given`, if that has the sizes of [`Padding::tensors`].
     ///
     /// # Errors
     ///
@@ -166,21 +166,21 @@ impl Rule {
         given: Vec<Destination>,
     ) -> Result<Slot> {
         let dtype = self.seen(dtype, &mut shapes);
-        let named = |mismatch| self.named(mismatch);
-        match &self.how {
-            How::Pad(padding) => {
-                let padded = Padded::new(padding, dtype, shapes, given, named)?;
+        let to_error = |mismatch| self.error(mismatch);
+        match &self.method {
+            Method::Pad(padding) => {
+                let padded = Padded::new(padding, dtype, shapes, given, to_error)?;
                 Ok(Slot::padded(padded))
             }
-            _ => Ok(Slot::joined(Joined::new(dtype, shapes, named)?)),
+            _ => Ok(Slot::joined(Joined::new(dtype, shapes, to_error)?)),
         }
     }
 
-    /// Makes the slot of samples of these shapes, of a rule that packs them into `rows`.
+    /// Makes the slot for samples of these shapes, which are packed into `rows`.
     ///
     /// # Errors
     ///
-    /// As of [`Rule::slot`].
+    /// As [`Rule::slot`].
     pub fn pack(
         &self,
         packs: &Packs,
@@ -191,7 +191,7 @@ impl Rule {
         Packed::new(self, packs, rows, dtype, shapes).map(Slot::packed)
     }
 
-    /// Joins samples that were kept apart because their shapes were not known.
+    /// Collates samples that were kept because their shapes were not known.
     pub fn join(&self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
         let shapes = samples.iter().map(Dense::sizes).collect();
         self.slot(dtype, shapes, Vec::new())?.filled(samples, dtype)

@@ -1,23 +1,23 @@
-//! Where the samples of one field meet, each written or kept by whichever thread made it.
+//! The memory of one field while its batch is being made; any thread may write a sample.
 
-use super::joined::Joined;
 use super::packed::Packed;
 use super::padded::Padded;
-use super::{Dense, Field, Loose, Seat, Shape, bytes_of};
+use super::ragged::Joined;
+use super::{Dense, Field, Loose, SampleMut, Shape, bytes_of};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype, RowsMut, Writer, lease};
 use crate::planted::{Bug, planted};
 use crate::sync::{Mutex, lock};
 
-/// Where the samples of one field meet.
+/// The memory of one field while its batch is being made.
 #[derive(Debug)]
 pub struct Slot {
     dtype: Dtype,
-    kind: Kind,
+    kind: Storage,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Storage {
     Fixed {
         writer: Writer,
         rows: usize,
@@ -30,7 +30,7 @@ enum Kind {
     Padded(Box<Padded>),
     Joined(Joined),
     Packed(Packed),
-    Apart(Vec<Slot>),
+    Separate(Vec<Slot>),
     Refused(Error),
 }
 
@@ -40,7 +40,7 @@ impl Slot {
         let row_bytes = shape.iter().product::<usize>() * dtype.itemsize();
         Slot {
             dtype,
-            kind: Kind::Fixed {
+            kind: Storage::Fixed {
                 writer: Writer::new(memory, rows, row_bytes),
                 rows,
                 shape,
@@ -48,12 +48,12 @@ impl Slot {
         }
     }
 
-    /// Makes a slot for `rows` samples whose shapes are not known yet.
+    /// Makes a slot for `rows` samples of unknown shapes.
     pub fn loose(rows: usize, dtype: Dtype) -> Slot {
         let samples = std::iter::repeat_with(|| None).take(rows).collect();
         Slot {
             dtype,
-            kind: Kind::Loose(Mutex::new(samples)),
+            kind: Storage::Loose(Mutex::new(samples)),
         }
     }
 
@@ -62,7 +62,7 @@ impl Slot {
         let texts = vec![Box::default(); rows];
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Texts(Mutex::new(texts)),
+            kind: Storage::Texts(Mutex::new(texts)),
         }
     }
 
@@ -71,84 +71,83 @@ impl Slot {
         let all = vec![Box::default(); rows];
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Bytes(Mutex::new(all)),
+            kind: Storage::Bytes(Mutex::new(all)),
         }
     }
 
-    /// Makes a slot for samples that are lists of one length, of a slot for each place in them.
+    /// Makes a slot for samples that are lists of one length, with one slot for each list position.
     pub fn lists(places: Vec<Slot>) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Lists(places),
+            kind: Storage::Lists(places),
         }
     }
 
-    /// Makes a slot of samples that stay by themselves, of a slot for each.
-    pub fn apart(slots: Vec<Slot>) -> Slot {
+    /// Makes a slot for separate samples, with one slot for each.
+    pub fn separate(slots: Vec<Slot>) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Apart(slots),
+            kind: Storage::Separate(slots),
         }
     }
 
     pub(super) fn padded(padded: Padded) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Padded(Box::new(padded)),
+            kind: Storage::Padded(Box::new(padded)),
         }
     }
 
     pub(super) fn joined(joined: Joined) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Joined(joined),
+            kind: Storage::Joined(joined),
         }
     }
 
     pub(super) fn packed(packed: Packed) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Packed(packed),
+            kind: Storage::Packed(packed),
         }
     }
 
-    /// Makes a slot of samples that do not fit together; the error comes once they are all made.
+    /// Makes a slot for samples that do not fit together; [`Slot::finish`] returns the error.
     pub fn refused(error: Error) -> Slot {
         Slot {
             dtype: Dtype::UInt8,
-            kind: Kind::Refused(error),
+            kind: Storage::Refused(error),
         }
     }
 
-    /// The writer of the batch's memory, if shapes are known.
+    /// Returns the writer of the batch's memory, if all samples have one known shape.
     pub fn writer(&self) -> Option<&Writer> {
         match &self.kind {
-            Kind::Fixed { writer, .. } => Some(writer),
+            Storage::Fixed { writer, .. } => Some(writer),
             _ => None,
         }
     }
 
-    /// Shape of the sample at `position`, where samples of different shapes were announced.
-    pub fn announced(&self, position: usize) -> Option<&[usize]> {
+    /// Returns the expected shape of the sample at `position`, in a field of known but different shapes.
+    pub fn expected_shape(&self, position: usize) -> Option<&[usize]> {
         match &self.kind {
-            Kind::Padded(padded) => Some(padded.shape(position)),
-            Kind::Joined(joined) => Some(joined.shape(position)),
-            Kind::Packed(packed) => Some(packed.shape(position)),
+            Storage::Padded(padded) => Some(padded.shape(position)),
+            Storage::Joined(joined) => Some(joined.shape(position)),
+            Storage::Packed(packed) => Some(packed.shape(position)),
             _ => None,
         }
     }
 
-    /// Claims the places of neighbouring samples, if padded ones fill theirs.
+    /// Claims the rows of neighbouring samples, if they are padded and fill them.
     pub fn block(&self, first: usize, samples: usize) -> Result<Option<RowsMut<'_>>> {
         match &self.kind {
-            Kind::Padded(padded) => padded.block(first, samples),
+            Storage::Padded(padded) => padded.block(first, samples),
             _ => Ok(None),
         }
     }
 
-    /// Has neighbouring samples written to their places, if they are padded ones that lie there in one piece
-    /// each, in their own element type; returns whether they were. `write` gets the number of one among them,
-    /// and its place.
+    /// Calls `write` for neighbouring samples, with the number of each among them and its memory, if they are
+    /// padded, contiguous in their rows, and not cast; returns false otherwise.
     pub fn write(
         &self,
         first: usize,
@@ -156,53 +155,59 @@ impl Slot {
         write: impl FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<bool> {
         match &self.kind {
-            Kind::Padded(padded) => padded.write(first, samples, write),
+            Storage::Padded(padded) => padded.write(first, samples, write),
             _ => Ok(false),
         }
     }
 
-    /// Returns where the sample at `position` is written, of this shape and with elements of `itemsize`
-    /// bytes.
+    /// Claims the memory for the sample at `position`, of this shape and with elements of `itemsize` bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`]: another shape was announced.
-    pub fn seat(&self, position: usize, shape: &[usize], itemsize: usize) -> Result<Seat<'_>> {
-        let announced = match &self.kind {
-            Kind::Fixed { shape, .. } => Some(&shape[..]),
-            _ => self.announced(position),
+    /// [`Error::Shape`]: another shape was expected.
+    pub fn sample_mut(
+        &self,
+        position: usize,
+        shape: &[usize],
+        itemsize: usize,
+    ) -> Result<SampleMut<'_>> {
+        let expected_shape = match &self.kind {
+            Storage::Fixed { shape, .. } => Some(&shape[..]),
+            _ => self.expected_shape(position),
         };
-        if let Some(announced) = announced.filter(|&announced| announced != shape) {
+        if let Some(expected_shape) =
+            expected_shape.filter(|&expected_shape| expected_shape != shape)
+        {
             return Err(Error::Shape {
-                expected: announced.to_vec(),
+                expected: expected_shape.to_vec(),
                 found: shape.to_vec(),
             });
         }
         match &self.kind {
-            Kind::Fixed { writer, .. } => {
+            Storage::Fixed { writer, .. } => {
                 let row = writer.rows(position..position + 1);
-                Ok(Seat::row(row.ok_or(Error::Twice { position })?))
+                Ok(SampleMut::row(row.ok_or(Error::WrittenTwice { position })?))
             }
-            Kind::Padded(padded) => padded.seat(position),
-            Kind::Joined(joined) => joined.seat(position),
-            Kind::Packed(packed) => packed.seat(position),
+            Storage::Padded(padded) => padded.sample_mut(position),
+            Storage::Joined(joined) => joined.sample_mut(position),
+            Storage::Packed(packed) => packed.sample_mut(position),
             _ => {
                 let memory = lease(bytes_of(shape, itemsize))?;
                 let shape = Shape::from_slice(shape);
-                Ok(Seat::loose(self, position, Loose { memory, shape }))
+                Ok(SampleMut::loose(self, position, Loose { memory, shape }))
             }
         }
     }
 
-    /// The slots of samples that stay by themselves.
+    /// Returns the slots of separate samples.
     pub fn each(&self) -> Option<&[Slot]> {
         match &self.kind {
-            Kind::Apart(slots) => Some(slots),
+            Storage::Separate(slots) => Some(slots),
             _ => None,
         }
     }
 
-    /// The slot that the sample at `position` is written to, and its position in that.
+    /// Returns the slot of the sample at `position`, and its position in that.
     pub fn of(&self, position: usize) -> (&Slot, usize) {
         match self.each() {
             Some(slots) => (&slots[position], 0),
@@ -210,24 +215,24 @@ impl Slot {
         }
     }
 
-    /// The slots of each place in lists, if samples are such.
+    /// Returns the slots of the list positions, if samples are lists.
     pub fn places(&self) -> Option<&[Slot]> {
         match &self.kind {
-            Kind::Lists(places) => Some(places),
+            Storage::Lists(places) => Some(places),
             _ => None,
         }
     }
 
-    /// Keeps the sample at `position` until all are there; only for shapes that are not known.
+    /// Keeps the sample at `position` until all are there; only for unknown shapes.
     pub fn keep(&self, position: usize, sample: Loose) {
-        if let Kind::Loose(samples) = &self.kind {
+        if let Storage::Loose(samples) = &self.kind {
             lock(samples)[position] = Some(sample);
         }
     }
 
     /// Keeps texts, from `position` on.
     pub fn keep_texts(&self, position: usize, texts: impl IntoIterator<Item = Box<str>>) {
-        if let Kind::Texts(kept) = &self.kind {
+        if let Storage::Texts(kept) = &self.kind {
             for (place, text) in lock(kept)[position..].iter_mut().zip(texts) {
                 *place = text;
             }
@@ -236,28 +241,28 @@ impl Slot {
 
     /// Keeps the bytes of samples, from `position` on.
     pub fn keep_bytes(&self, position: usize, all: impl IntoIterator<Item = Box<[u8]>>) {
-        if let Kind::Bytes(kept) = &self.kind {
+        if let Storage::Bytes(kept) = &self.kind {
             for (place, bytes) in lock(kept)[position..].iter_mut().zip(all) {
                 *place = bytes;
             }
         }
     }
 
-    /// Writes samples to their seats, and joins them.
+    /// Writes samples to the slot, and finishes it.
     pub fn filled(self, samples: &[Dense], dtype: Dtype) -> Result<Field> {
         for (position, sample) in samples.iter().enumerate() {
-            let mut seat = self.seat(position, &sample.shape, dtype.itemsize())?;
-            seat.copy_from_slice(sample.memory.bytes());
-            seat.leave();
+            let mut buffer = self.sample_mut(position, &sample.shape, dtype.itemsize())?;
+            buffer.copy_from_slice(sample.memory.bytes());
+            buffer.commit();
         }
         self.finish(true)
     }
 
-    /// Joins the samples. Without `batched` there is one, and it gets no leading dimension.
+    /// Returns the field. Without `batched` there is one sample, and it gets no leading dimension.
     pub fn finish(self, batched: bool) -> Result<Field> {
         let dtype = self.dtype;
         match self.kind {
-            Kind::Fixed {
+            Storage::Fixed {
                 writer,
                 rows,
                 mut shape,
@@ -277,25 +282,25 @@ impl Slot {
                     dtype,
                 }))
             }
-            Kind::Loose(samples) => {
+            Storage::Loose(samples) => {
                 let samples = std::mem::take(&mut *lock(&samples));
                 let samples: Option<Vec<Loose>> = samples.into_iter().collect();
                 stack(samples.ok_or(Error::Abandoned)?, batched, dtype).map(Field::Dense)
             }
-            Kind::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
-            Kind::Bytes(all) => Ok(Field::Bytes(std::mem::take(&mut *lock(&all)))),
-            Kind::Lists(places) => {
+            Storage::Texts(texts) => Ok(Field::Texts(std::mem::take(&mut *lock(&texts)))),
+            Storage::Bytes(all) => Ok(Field::Bytes(std::mem::take(&mut *lock(&all)))),
+            Storage::Lists(places) => {
                 let places = places.into_iter().map(|place| place.finish(batched));
                 places.collect::<Result<_>>().map(Field::Lists)
             }
-            Kind::Padded(padded) => padded.finish().map(Field::Padded),
-            Kind::Joined(joined) => joined.finish().map(Field::Joined),
-            Kind::Packed(packed) => packed.finish().map(Field::Packed),
-            Kind::Apart(slots) => {
+            Storage::Padded(padded) => padded.finish().map(Field::Padded),
+            Storage::Joined(joined) => joined.finish().map(Field::Joined),
+            Storage::Packed(packed) => packed.finish().map(Field::Packed),
+            Storage::Separate(slots) => {
                 let each = slots.into_iter().map(|slot| slot.finish(false));
-                each.collect::<Result<_>>().map(Field::Apart)
+                each.collect::<Result<_>>().map(Field::Separate)
             }
-            Kind::Refused(error) => Err(error),
+            Storage::Refused(error) => Err(error),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Large batches of Python's samples, written by several threads.
+//! Pads large batches of Python's samples on several threads.
 //!
-//! Owns how the samples are divided: neighbours, some pieces for each thread.
+//! Owns the division of the samples: neighbours, a few pieces for each thread.
 
 use super::array::{Array, Side};
 use super::pad::Layout;
+use crate::parallel;
 use crate::sync::{Mutex, lock};
-use crate::together::together;
 
-/// Bytes that are worth one more thread: writing them takes longer than waking it.
+/// Bytes that justify one more thread: writing them takes longer than waking it.
 const PART: usize = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
 
-/// Into how many pieces the work of a thread is divided, since samples are of different lengths.
+/// Pieces per thread, because samples differ in length.
 const PIECES: usize = 4;
 
 impl Layout {
-    /// Writes samples as [`Layout::write`] does, by up to `threads` threads, this one among them.
+    /// Writes samples as [`Layout::write`] does, on up to `threads` threads, including the caller.
     pub fn write_by(
         &self,
         threads: usize,
@@ -34,7 +34,7 @@ impl Layout {
             .zip(out.chunks_mut((each * place).max(1)));
         let parts = Mutex::new(parts);
         let next = || lock(&parts).next();
-        together(threads, &|| {
+        parallel::run(threads, &|| {
             while let Some((samples, out)) = next() {
                 self.write(samples.iter().copied(), side, fill, out);
             }

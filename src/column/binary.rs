@@ -1,10 +1,10 @@
-//! Text and bytes: those of all samples one after the other.
+//! Text and bytes: those of all samples, joined.
 
 use super::{Ragged, Table, Values};
 use crate::error::Result;
 use crate::memory::fallible::boxed;
 
-/// Bytes in memory, and where each sample begins and ends in them.
+/// Bytes in memory, and the range of each sample.
 #[derive(Clone, Debug)]
 pub struct Binary {
     bytes: Ragged,
@@ -12,7 +12,8 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Takes bytes whose samples are `values`, text or bytes; None unless they are single ones in one block.
+    /// Takes joined bytes whose samples are `values`, text or bytes; None unless they are single bytes in one
+    /// block.
     pub fn new(bytes: Ragged, values: Values) -> Option<Binary> {
         bytes.is_bytes().then_some(Binary { bytes, values })
     }
@@ -28,7 +29,7 @@ impl Table for Binary {
     }
 
     fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
-        // Python may write to the memory at any time, so that only the copy can be checked.
+        // Python may write to the memory at any time, so only the copy can be checked.
         boxed(self.bytes.bytes(index)?)
     }
 }

@@ -1,4 +1,4 @@
-//! Encoded bytes: a file for each sample, stretches of larger files, or all in one buffer.
+//! Encoded bytes: a file for each sample, ranges of larger files, or one buffer for all.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -12,34 +12,34 @@ use crate::error::{Error, Result};
 use crate::memory::fallible::{missing, reserve, resize};
 use crate::sync::Arc;
 
-/// Buffers that a thread keeps for the next sample.
+/// Buffers that a thread keeps for its next samples.
 const SPARE_BUFFERS: usize = 4;
-/// Larger ones are given back at once.
+/// Larger buffers are freed at once.
 const SPARE_BYTES: usize = 4 << 20;
 
 thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where encoded bytes are; clones share it.
+/// The location of encoded bytes; clones share it.
 #[derive(Clone, Debug)]
 pub struct Blobs(Storage);
 
 #[derive(Clone, Debug)]
 enum Storage {
     Files(Paths),
-    /// Files that were looked at; None: that could not be.
+    /// Files with their stamps; None for a file that could not be examined.
     Known(Paths, Arc<[Option<Stamp>]>),
     Spans(Spans),
     Buffer(Ragged),
 }
 
-/// Where the bytes of one sample can be had again.
+/// Where the bytes of one sample can be read again.
 #[derive(Debug)]
-pub enum Place {
-    /// In a file of their own.
+pub enum BlobSource {
+    /// In its own file.
     File(PathBuf),
-    /// Here.
+    /// In memory.
     Memory(Vec<u8>),
 }
 
@@ -47,27 +47,27 @@ impl Blobs {
     /// The range of all bytes of a sample.
     pub const ALL: Range<u64> = 0..u64::MAX;
 
-    /// Takes files, which are read whole; nothing is opened yet.
+    /// Takes files, which are read whole; opens nothing yet.
     pub fn new(paths: Paths) -> Blobs {
         Blobs(Storage::Files(paths))
     }
 
-    /// Takes stretches of larger files.
+    /// Takes ranges of larger files.
     pub fn spans(spans: Spans) -> Blobs {
         Blobs(Storage::Spans(spans))
     }
 
-    /// Takes a buffer; None unless it is single bytes in one block.
+    /// Takes a buffer; None unless it consists of single bytes in one block.
     pub fn buffer(buffer: Ragged) -> Option<Blobs> {
         buffer.is_bytes().then_some(Blobs(Storage::Buffer(buffer)))
     }
 
-    /// Adds what each file of its own was like: those that have changed since are refused. One that
-    /// could not be looked at has no stamp.
+    /// Adds the stamp of each file: files that have changed since are refused. A file that could not be
+    /// examined has no stamp.
     ///
     /// # Panics
     ///
-    /// When there are not as many stamps as samples.
+    /// If there are not as many stamps as samples.
     #[must_use]
     pub fn with_stamps(self, stamps: Vec<Option<Stamp>>) -> Blobs {
         assert_eq!(self.len(), stamps.len(), "each file has a stamp or none");
@@ -77,7 +77,7 @@ impl Blobs {
         }
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         match &self.0 {
             Storage::Files(paths) | Storage::Known(paths, _) => paths.len(),
@@ -86,12 +86,12 @@ impl Blobs {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The file of the sample at `index`, which must be below [`Blobs::len`]; empty if it has none.
+    /// Returns the file of the sample at `index`, which must be below [`Blobs::len`]; empty if it has none.
     pub fn path(&self, index: usize) -> &Path {
         match &self.0 {
             Storage::Files(paths) | Storage::Known(paths, _) => paths.get(index),
@@ -100,24 +100,23 @@ impl Blobs {
         }
     }
 
-    /// Gives `bytes`, fetched at `index`, back to their thread, unless they cannot be had again by their
-    /// path; tells where they can be had.
-    pub fn leave(&self, index: usize, bytes: Vec<u8>) -> Place {
+    /// Returns where `bytes`, fetched at `index`, can be read again. Recycles the buffer if that is a file.
+    pub fn leave(&self, index: usize, bytes: Vec<u8>) -> BlobSource {
         match &self.0 {
             Storage::Files(paths) | Storage::Known(paths, _) => {
                 Blobs::recycle(bytes);
-                Place::File(paths.get(index).to_owned())
+                BlobSource::File(paths.get(index).to_owned())
             }
-            Storage::Spans(_) | Storage::Buffer(_) => Place::Memory(bytes),
+            Storage::Spans(_) | Storage::Buffer(_) => BlobSource::Memory(bytes),
         }
     }
 
-    /// Reads a part of the bytes of the sample at `index`, which must be below [`Blobs::len`]; of
-    /// [`Blobs::ALL`], as many as there are.
+    /// Reads a part of the bytes of the sample at `index`, which must be below [`Blobs::len`]; for
+    /// [`Blobs::ALL`], all of them.
     ///
     /// # Errors
     ///
-    /// [`Error::Read`]: the system's error, or fewer bytes than asked for. [`Error::Changed`].
+    /// [`Error::Read`]: the system's error, or fewer bytes than requested. [`Error::Changed`].
     pub fn fetch(&self, index: usize, part: Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = Blobs::spare();
         match &self.0 {
@@ -166,14 +165,14 @@ impl Blobs {
         })
     }
 
-    /// Returns an empty buffer, one that was recycled if there is one.
+    /// Returns an empty buffer, a recycled one if possible.
     pub fn spare() -> Vec<u8> {
         let mut bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         bytes.clear();
         bytes
     }
 
-    /// Gives the buffer of a sample back to its thread.
+    /// Keeps the buffer of a sample for reuse by its thread.
     pub fn recycle(bytes: Vec<u8>) {
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < SPARE_BUFFERS && bytes.capacity() <= SPARE_BYTES {
@@ -183,7 +182,7 @@ impl Blobs {
     }
 }
 
-/// The bytes of one sample, to be looked at.
+/// The bytes of one sample, to be read in parts.
 #[derive(Debug)]
 pub struct Look<'a> {
     blobs: &'a Blobs,
@@ -194,22 +193,22 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What the file of its own was like; None without one.
+    /// Returns the stamp of its own file; None without one.
     pub fn stamp(&self) -> Option<Stamp> {
         self.stamp
     }
 
-    /// Reads the bytes of `part`, as far as there are any.
+    /// Reads the bytes of `part`, as far as they exist.
     ///
     /// # Errors
     ///
@@ -231,7 +230,7 @@ impl Look<'_> {
     }
 }
 
-/// Reads a part of a file, which is to be as it was.
+/// Reads a part of a file, which must not have changed.
 fn read(path: &Path, stamp: Option<Stamp>, part: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
     let failed = |source| Error::read(path, source);
     let mut file = File::open(path).map_err(failed)?;
@@ -252,7 +251,7 @@ fn read(path: &Path, stamp: Option<Stamp>, part: Range<u64>, bytes: &mut Vec<u8>
     take(&file, len, part, bytes, path)
 }
 
-/// Reads the bytes of `part` of a file of `whole` bytes, all of them and by one call.
+/// Reads the bytes of `part` of a file of `whole` bytes, all of them with one call.
 fn take(file: &File, whole: u64, part: Range<u64>, bytes: &mut Vec<u8>, path: &Path) -> Result<()> {
     let failed = |source| Error::read(path, source);
     if part.end > whole {

@@ -1,10 +1,10 @@
-//! Elements of another type, made while they are copied.
+//! Conversions of elements to another type while they are copied.
 
 use half::f16;
 
 use crate::memory::Dtype;
 
-/// A conversion that keeps every value, or rounds it to the nearest that the new type has.
+/// A conversion that keeps every value, or rounds to the nearest value of the new type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cast {
     from: Dtype,
@@ -12,8 +12,8 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// Takes the types; None unless whole numbers become int32 or int64 that have all of their values,
-    /// or floating point numbers float32 or float64.
+    /// Takes the types; None unless integers become int32 or int64 without loss, or floats become float32 or
+    /// float64.
     pub fn new(from: Dtype, to: Dtype) -> Option<Cast> {
         use Dtype::{Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
         let exists = match to {
@@ -26,12 +26,12 @@ impl Cast {
         exists.then_some(Cast { from, to })
     }
 
-    /// Type of the elements that are made.
+    /// Returns the type of the result.
     pub fn to(self) -> Dtype {
         self.to
     }
 
-    /// Converts the elements of `source` into `out`, which has room for as many.
+    /// Converts the elements of `source` to `out`, which must have room for as many.
     pub fn run(self, source: &[u8], out: &mut [u8]) {
         match (self.from, self.to) {
             (Dtype::Int8, Dtype::Int32) => each(source, out, |b| int(i8::from_ne_bytes(b))),

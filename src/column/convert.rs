@@ -1,21 +1,21 @@
-//! Elements of another type, made while they are copied: by a cast, or by a table of what each byte becomes.
+//! Conversions of elements while they are copied: by a cast, or by a table with one entry per byte value.
 
 use std::sync::Arc;
 
 use super::Cast;
 use crate::memory::Dtype;
 
-/// How many elements a table has, one for each byte.
+/// Entries of a table, one for each byte value.
 const BYTES: usize = 256;
 
-/// A conversion of elements one by one.
+/// A conversion of single elements.
 #[derive(Clone, Debug)]
 pub(super) enum Convert {
     Cast(Cast),
     Look(Lookup),
 }
 
-/// What each byte becomes.
+/// The result for each byte value.
 #[derive(Clone, Debug)]
 pub(super) struct Lookup {
     to: Dtype,
@@ -23,7 +23,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Takes 256 elements of a type; None if they are more or fewer.
+    /// Takes 256 elements of a type; None for any other number.
     pub(super) fn new(to: Dtype, table: Vec<u8>) -> Option<Lookup> {
         let is_whole = table.len() == BYTES * to.itemsize();
         is_whole.then(|| Lookup {
@@ -52,7 +52,7 @@ impl Lookup {
 }
 
 impl Convert {
-    /// Type of the elements that are made.
+    /// Returns the type of the result.
     pub(super) fn to(&self) -> Dtype {
         match self {
             Convert::Cast(cast) => cast.to(),
@@ -60,7 +60,7 @@ impl Convert {
         }
     }
 
-    /// Converts the elements of `source` into `out`, which has room for as many.
+    /// Converts the elements of `source` to `out`, which must have room for as many.
     pub(super) fn run(&self, source: &[u8], out: &mut [u8]) {
         match self {
             Convert::Cast(cast) => cast.run(source, out),

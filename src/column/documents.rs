@@ -1,4 +1,4 @@
-//! Stretches of a file of tokens, of any lengths.
+//! Ranges of a file of tokens, of any lengths.
 
 use super::{Flat, Table, Values};
 use crate::error::{Error, Result};
@@ -7,22 +7,22 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Documents {
     flat: Flat,
-    /// First byte of each.
+    /// First byte of each document.
     starts: Vec<u64>,
-    /// Elements of each.
+    /// Number of elements of each document.
     lengths: Vec<u32>,
 }
 
 impl Documents {
-    /// Takes one file, the first byte of each document, and how many elements it has.
+    /// Takes one file, and the first byte and the number of elements of each document.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: a document does not lie within the file.
+    /// [`Error::Decode`]: a document exceeds the file.
     ///
     /// # Panics
     ///
-    /// When there are not as many of both.
+    /// If `starts` and `lengths` differ in length.
     pub fn new(flat: Flat, starts: Vec<u64>, lengths: Vec<u32>) -> Result<Documents> {
         assert_eq!(starts.len(), lengths.len(), "each document has a length");
         let (bytes, itemsize) = (flat.bytes(0), flat.stored().itemsize() as u64);

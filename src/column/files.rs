@@ -1,4 +1,4 @@
-//! Files that many samples lie in: few of them stay open, each is read at given places.
+//! Files that contain many samples: few of them stay open, each is read at given offsets.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,27 +11,27 @@ use crate::error::{Error, Result};
 use crate::fork::Renewed;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Descriptors that a column keeps at most.
+/// Maximum of descriptors that a column keeps open.
 const OPEN: usize = 16;
 
 /// Open files and their numbers.
 type Open = VecDeque<(usize, Arc<File>)>;
 
-/// Files, as they were when they were looked at.
+/// Files, with their stamps.
 pub struct Files {
     paths: Paths,
     stamps: Vec<Stamp>,
-    /// Those that were used last, the latest at the back. A forked child opens its own: the parent exchanges
-    /// descriptors while it is copied, so that an inherited number may be another file's.
+    /// The files used last, the latest at the back. A forked child opens its own: another thread of the
+    /// parent may exchange descriptors during the fork, so an inherited number may refer to another file.
     open: Renewed<Mutex<Open>>,
 }
 
 impl Files {
-    /// Takes files and what each was like.
+    /// Takes files and their stamps.
     ///
     /// # Panics
     ///
-    /// When there are not as many of both.
+    /// If there are not as many of both.
     pub fn new(paths: Paths, stamps: Vec<Stamp>) -> Files {
         assert_eq!(paths.len(), stamps.len(), "each file has a stamp");
         Files {
@@ -41,11 +41,11 @@ impl Files {
         }
     }
 
-    /// Takes files as they are now; each is opened once.
+    /// Takes files as they are now; opens each once.
     ///
     /// # Errors
     ///
-    /// [`Error::Read`]: one of them cannot be.
+    /// [`Error::Read`]: one of them cannot be opened.
     pub fn look(paths: Paths) -> Result<Files> {
         let stamp = |at| {
             let path = paths.get(at);
@@ -56,27 +56,27 @@ impl Files {
         Ok(Files::new(paths, stamps))
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// The path of the file `at`, which must be below [`Files::len`].
+    /// Returns the path of the file `at`, which must be below [`Files::len`].
     pub fn path(&self, at: usize) -> &Path {
         self.paths.get(at)
     }
 
-    /// What the file `at` was like.
+    /// Returns the stamp of the file `at`.
     pub fn stamp(&self, at: usize) -> Stamp {
         self.stamps[at]
     }
 
-    /// Whether the file `at` is not as it was, or cannot be looked at.
+    /// Returns true if the file `at` has changed, or cannot be examined.
     pub fn has_changed(&self, at: usize) -> bool {
         self.stamps[at].differs(self.path(at))
     }
@@ -85,16 +85,16 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read.
+    /// [`Error::Changed`]: the file has changed. [`Error::Read`]: it cannot be read.
     pub fn read(&self, at: usize, start: u64, out: &mut [u8]) -> Result<()> {
         self.open(at)?.read(start, out)
     }
 
-    /// Opens the file `at`, to be read at several places.
+    /// Opens the file `at`, to be read at several offsets.
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be opened.
+    /// [`Error::Changed`]: the file has changed. [`Error::Read`]: it cannot be opened.
     pub fn open(&self, at: usize) -> Result<Opened<'_>> {
         let (path, file) = (self.path(at), self.file(at)?);
         self.stamps[at].check(&file, path)?;
@@ -128,7 +128,7 @@ impl Files {
     }
 }
 
-/// A file that was as it should be when it was opened.
+/// A file that was unchanged when it was opened.
 #[derive(Debug)]
 pub struct Opened<'a> {
     path: &'a Path,
@@ -181,7 +181,8 @@ mod tests {
     use crate::fork::tests::in_child;
     use crate::whole_file::unguessable;
 
-    /// Children of the test; `FASTLOAD_TEST_FORKS` asks for more. Without files of their own, one of ten errs.
+    /// Forks in the test; `FASTLOAD_TEST_FORKS` sets another number. With shared descriptors one in ten
+    /// fails.
     const FORKS: usize = 200;
     const FILES: usize = 2 * OPEN;
 
@@ -220,7 +221,7 @@ mod tests {
                 if seen != Some(1) {
                     wrong.push((number, seen));
                     if wrong.len() == 3 {
-                        break; // one that hangs takes as long as its alarm
+                        break; // a child that hangs takes as long as its alarm
                     }
                 }
             }

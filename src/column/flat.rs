@@ -1,7 +1,7 @@
-//! Elements one after the other in files, with nothing between them.
+//! Elements in files, without gaps.
 //!
-//! Owns how stretches of them are read: neighbours at once, each file looked at once per batch, elements
-//! converted on their way. Refuses to know which stretch is which sample.
+//! Owns the reading of ranges: neighbours with one call, each file checked once per batch, elements converted
+//! on the way. Refuses to know which range is which sample.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::error::Result;
 use crate::memory::Dtype;
 use crate::memory::fallible::resize;
 
-/// Most bytes that neighbours are read together in.
+/// Maximum of bytes that neighbours are read together in.
 const RUN_BYTES: u64 = 1 << 20;
-/// Memory for elements of the files' type that a thread keeps at most.
+/// Maximum of memory that a thread keeps for unconverted elements, in bytes.
 const SPARE_BYTES: usize = 4 << 20;
-/// Files that one batch holds open at most.
+/// Maximum of files that one batch holds open.
 const OPEN: usize = 16;
 
 thread_local! {
@@ -30,21 +30,21 @@ pub struct Flat {
     cast: Option<Cast>,
 }
 
-/// Stretches of one file, each beginning within the one before or where it ends.
+/// Ranges of one file, each beginning within the previous one or at its end.
 struct Run {
     file: usize,
     /// Their first byte.
     start: u64,
     /// The byte after their last.
     stop: u64,
-    /// The first position that is not one of them.
+    /// One past the position of the last range.
     end: usize,
-    /// None shares bytes with another.
+    /// True if no two ranges share bytes.
     is_apart: bool,
 }
 
 impl Flat {
-    /// Takes files of `dtype`, whose elements become `to`; None if there is no such [`Cast`].
+    /// Takes files of `dtype` whose elements are converted to `to`; None if there is no such [`Cast`].
     pub fn new(files: Files, dtype: Dtype, to: Dtype) -> Option<Flat> {
         let cast = if to == dtype {
             None
@@ -54,38 +54,38 @@ impl Flat {
         Some(Flat { files, dtype, cast })
     }
 
-    /// Number of files.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The path of the file `at`, which must be below [`Flat::len`].
+    /// Returns the path of the file `at`, which must be below [`Flat::len`].
     pub fn path(&self, at: usize) -> &Path {
         self.files.path(at)
     }
 
-    /// Bytes of the file `at`, which must be below [`Flat::len`].
+    /// Returns the size of the file `at`, which must be below [`Flat::len`], in bytes.
     pub fn bytes(&self, at: usize) -> u64 {
         self.files.stamp(at).len()
     }
 
-    /// Type of the elements in the files.
+    /// Returns the type of the elements in the files.
     pub fn stored(&self) -> Dtype {
         self.dtype
     }
 
-    /// Type of the elements of a sample.
+    /// Returns the type of the elements of a sample.
     pub fn dtype(&self) -> Dtype {
         self.cast.map_or(self.dtype, Cast::to)
     }
 
-    /// Writes `count` stretches of `elements` each to `out`, one after the other. `place` tells the file of
-    /// each and its first byte there; all of it lies within the file.
+    /// Writes `count` ranges of `elements` each to `out`, one after the other. `place` returns the file of
+    /// each range and its first byte; the range must lie within the file.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Reads a run, and writes the stretches that begin at `starts` of it.
+    /// Reads a run, and writes the ranges that begin at its `starts`.
     fn convert(
         &self,
         file: &Opened<'_>,
@@ -155,7 +155,7 @@ impl Flat {
     }
 }
 
-/// Finds the stretches from `first` on that are read at once.
+/// Returns the ranges from `first` on that are read together.
 fn run(first: usize, count: usize, bytes: u64, place: impl Fn(usize) -> (usize, u64)) -> Run {
     let (file, start) = place(first);
     let mut run = Run {

@@ -1,8 +1,8 @@
-//! The lines of large files: where each begins, and its bytes.
+//! The lines of large files: an index of their offsets, and their bytes.
 //!
-//! Owns the index, one number per line; a [`Reader`] reads them. Lines end with `\n`; those of nothing but spaces, tabs and `\r` are none, and a byte
-//! order mark at the beginning of a file is no part of its first. Invariant: a line is read from a file
-//! that is as it was when it was indexed.
+//! Owns the index, one number per line; a [`Reader`] reads them. Lines end with `\n`. Lines of only spaces,
+//! tabs and `\r` do not count, and a byte order mark at the beginning of a file is not part of its first
+//! line. Invariant: a line is only read from a file that is unchanged since it was indexed.
 
 mod reader;
 mod scanned;
@@ -20,42 +20,42 @@ use crate::sync::Arc;
 pub use reader::Reader;
 use scanned::Piece;
 
-/// Bytes that are looked through at once.
+/// Bytes that are scanned at once.
 const PIECE: u64 = 1 << 20;
-/// What a file may begin with.
+/// The byte order mark.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Lines of files, one file after the other.
 #[derive(Debug)]
 pub struct Lines {
-    /// No two have the same.
+    /// Unique in the process.
     id: usize,
     files: Arc<Files>,
     starts: Vec<Starts>,
-    /// Number of the first line of each file, and of all lines.
+    /// Number of the first line of each file, then of all lines.
     firsts: Vec<usize>,
 }
 
-/// Where the lines of one file begin.
+/// The offsets of the lines of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Starts {
-    /// The first byte of each that is no space.
+    /// The first byte of each line that is not a space.
     lines: Vec<u64>,
-    /// How many `\n` there are before each piece of [`PIECE`] bytes.
+    /// Number of `\n` before each piece of [`PIECE`] bytes.
     before: Vec<u64>,
 }
 
 impl Lines {
-    /// Finds the lines of files on the threads of the pool; `tick` is told now and then how many of how
-    /// many pieces are looked through.
+    /// Indexes the lines of files on pool threads. `tick` receives the number of scanned pieces and their
+    /// total.
     ///
-    /// `stored` are files of the index, one for each file, or none: those that are of the file as it is
-    /// are used, and the others are written.
+    /// `stored` are index files, one for each file, or none. Those that match their file are used; the others
+    /// are written.
     ///
     /// # Errors
     ///
-    /// [`Error::Read`]: a file cannot be read, or its index not be written; [`Error::Changed`]: it
-    /// changes meanwhile; those of [`scan`].
+    /// [`Error::Read`]: a file cannot be read, or its index cannot be written; [`Error::Changed`]: it changed
+    /// meanwhile; those of [`scan`].
     pub fn open(
         paths: Paths,
         stored: &[std::path::PathBuf],
@@ -83,7 +83,7 @@ impl Lines {
         })
     }
 
-    /// Looks for the lines of those files that are not `known`.
+    /// Scans those files that are not `known`.
     fn find(
         files: &Arc<Files>,
         known: Vec<Option<Starts>>,
@@ -122,23 +122,23 @@ impl Lines {
         Ok(starts)
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.firsts.last().copied().unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The files.
+    /// Returns the files.
     pub fn files(&self) -> &Arc<Files> {
         &self.files
     }
 
-    /// The file of the line at `index`, which must be below [`Lines::len`], its number, and where the line
-    /// is in it, with the space behind it.
+    /// Returns the file of the line at `index`, which must be below [`Lines::len`], and the line's byte
+    /// range, with trailing space.
     pub fn place(&self, index: usize) -> (usize, Range<u64>) {
         let file = self.firsts.partition_point(|&first| first <= index) - 1;
         let (lines, at) = (&self.starts[file].lines, index - self.firsts[file]);
@@ -149,17 +149,17 @@ impl Lines {
         )
     }
 
-    /// The path of the file of the line at `index`, which must be below [`Lines::len`].
+    /// Returns the path of the file of the line at `index`, which must be below [`Lines::len`].
     pub fn path(&self, index: usize) -> &Path {
         self.files.path(self.place(index).0)
     }
 
-    /// Which line of its file the one at `index` is, which must be below [`Lines::len`]: the first is 1,
-    /// and empty ones count.
+    /// Returns the number of the line at `index`, which must be below [`Lines::len`], in its file; the first
+    /// is 1, and empty lines count.
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`], [`Error::Read`]: the file is not as it was, or cannot be read.
+    /// [`Error::Changed`], [`Error::Read`]: the file has changed, or cannot be read.
     pub fn number(&self, index: usize) -> Result<u64> {
         let (file, place) = self.place(index);
         let piece = place.start / PIECE;
@@ -169,13 +169,13 @@ impl Lines {
         Ok(self.starts[file].before[piece as usize] + ends + 1)
     }
 
-    /// Reads the lines of one list of samples.
+    /// Returns a reader for the lines of one list of samples.
     pub fn reader(&self) -> Reader<'_> {
         Reader::new(self)
     }
 }
 
-/// Looks at a file that is to be indexed.
+/// Returns the stamp of a file to be indexed.
 fn stamp(path: &Path) -> Result<Stamp> {
     let failed = |source| Error::read(path, source);
     let file = File::open(path).map_err(failed)?;

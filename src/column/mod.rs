@@ -1,7 +1,7 @@
-//! Columns: where the values of a dataset are.
+//! Columns: the storage of a dataset's values.
 //!
-//! Owns storage, and how one sample is read from it. What its bytes mean, and what is done to them, is
-//! the [`program`](crate::program)'s. A new kind of storage is one file here.
+//! Owns storage, and the reading of one sample. The [`program`](crate::program) knows what the bytes mean,
+//! and what is done to them. A new kind of storage is one file here.
 
 mod binary;
 mod blobs;
@@ -22,7 +22,7 @@ mod table;
 mod windows;
 
 pub use binary::Binary;
-pub use blobs::{Blobs, Look, Place};
+pub use blobs::{BlobSource, Blobs, Look};
 pub use cast::Cast;
 pub use documents::Documents;
 pub use files::{Files, Opened};

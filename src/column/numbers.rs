@@ -1,11 +1,11 @@
-//! Whole numbers of one array: indices, and offsets.
+//! Integers of one array: indices, and offsets.
 
 use super::Rows;
 use crate::memory::Dtype;
 
-/// The numbers of a one-dimensional array, shared with whoever made it.
+/// The numbers of a one-dimensional array, shared with its owner.
 ///
-/// The owner may change them at any time, so that whoever takes one checks it again.
+/// The owner may change them at any time, so every use of a number checks it again.
 #[derive(Clone, Debug)]
 pub struct Numbers(Rows);
 
@@ -16,22 +16,22 @@ impl Numbers {
         (whole && rows.row_shape().is_empty()).then_some(Numbers(rows))
     }
 
-    /// How many there are.
+    /// Returns the length.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns all of them where they are int64 and lie one after the other: reading many is quicker so.
-    pub fn longs(&self) -> Option<&[[u8; 8]]> {
+    /// Returns all of them if they are contiguous int64: faster for reading many.
+    pub fn int64s(&self) -> Option<&[[u8; 8]]> {
         self.0.elements()
     }
 
-    /// Asks for the memory of the number at `place`, which is read soon.
+    /// Prefetches the number at `place`, which is read soon.
     pub fn prefetch(&self, place: usize) {
         self.0.prefetch(place..place + 1);
     }

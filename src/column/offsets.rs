@@ -1,4 +1,4 @@
-//! Where each sample of many begins and ends in what they are made of.
+//! The offsets between samples in the entries that they consist of.
 
 use std::ops::Range;
 
@@ -6,23 +6,23 @@ use super::Numbers;
 use crate::error::{Error, Result};
 use crate::memory::prefetch;
 
-/// How many samples ahead memory is asked for.
+/// How many samples ahead to prefetch.
 const AHEAD: usize = 16;
 
 /// One number more than there are samples: sample i is `offsets[i]..offsets[i + 1]`.
 #[derive(Clone, Debug)]
 pub struct Offsets {
     numbers: Numbers,
-    /// Entries of the sample that had most of them when they were looked at.
+    /// Entries of the longest sample when the offsets were taken.
     longest: usize,
 }
 
 impl Offsets {
-    /// Takes the offsets of samples that are made of `entries` things.
+    /// Takes the offsets of samples that consist of `entries` entries in total.
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`]: no offset at all, or a sample that does not lie within the entries.
+    /// [`Error::Offsets`]: there is no offset, or a sample exceeds the entries.
     pub fn new(numbers: Numbers, entries: usize) -> Result<Offsets> {
         let mut offsets = Offsets {
             numbers,
@@ -44,22 +44,22 @@ impl Offsets {
         Ok(offsets)
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.numbers.len() - 1
     }
 
-    /// Entries of the sample that had most of them when they were taken.
+    /// Returns the entries of the longest sample when the offsets were taken.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Asks for the memory of where the sample at `index` lies, which must be below [`Offsets::len`].
+    /// Prefetches the offsets of the sample at `index`, which must be below [`Offsets::len`].
     pub fn prefetch(&self, index: usize) {
         self.numbers.prefetch(index);
     }
@@ -79,28 +79,28 @@ impl Offsets {
     ///
     /// # Errors
     ///
-    /// As of [`Offsets::range`].
+    /// As [`Offsets::range`].
     pub fn ranges(&self, indices: &[usize], entries: usize) -> Result<Vec<Range<usize>>> {
-        let Some(longs) = self.numbers.longs() else {
+        let Some(int64s) = self.numbers.int64s() else {
             let ranges = indices.iter().map(|&index| self.range(index, entries));
             return ranges.collect();
         };
         let ask = |at: usize| {
             if let Some(&index) = indices.get(at) {
-                prefetch(&longs[index]);
+                prefetch(&int64s[index]);
             }
         };
         (0..AHEAD).for_each(ask);
         let mut ranges = Vec::with_capacity(indices.len());
         for (at, &index) in indices.iter().enumerate() {
             ask(at + AHEAD);
-            let [start, end] = [longs[index], longs[index + 1]].map(i64::from_ne_bytes);
+            let [start, end] = [int64s[index], int64s[index + 1]].map(i64::from_ne_bytes);
             ranges.push(between(index, start, end, entries)?);
         }
         Ok(ranges)
     }
 
-    /// The error of a sample that is not what it was when its place in a batch was made.
+    /// Returns the error of a sample that changed after its memory in a batch was allocated.
     #[cold]
     pub fn changed(&self, index: usize, entries: usize) -> Error {
         Error::Offsets {
@@ -112,9 +112,10 @@ impl Offsets {
     }
 }
 
-/// The entries from one offset to the next, which must be some of `entries`.
+/// Returns the range between two offsets, which must lie within `len` entries.
 ///
-/// Each offset is read once, since its owner may write to it at any time: what is checked is what is used.
+/// The caller reads each offset once, because its owner may write to it at any time: the checked value is the
+/// one used.
 #[inline]
 fn between(index: usize, start: i64, end: i64, len: usize) -> Result<Range<usize>> {
     match (usize::try_from(start), usize::try_from(end)) {

@@ -1,4 +1,4 @@
-//! Many file paths in two allocations: a million of them cost what their letters cost.
+//! Many file paths in two allocations, so that a million of them need little more memory than their bytes.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

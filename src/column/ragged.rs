@@ -1,4 +1,4 @@
-//! Samples of different lengths, one after the other in one array.
+//! Samples of different lengths, joined in one array.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use super::rows::Scratch;
 use super::{Numbers, Offsets, Rows};
 use crate::error::Result;
 
-/// How many samples ahead memory is asked for.
+/// How many samples ahead to prefetch.
 const AHEAD: usize = 8;
 
-/// One array of values, and where each sample begins and ends in it.
+/// An array of values, and the range of each sample.
 #[derive(Clone, Debug)]
 pub struct Ragged {
     values: Rows,
-    /// The rows that each sample is made of.
+    /// The rows of each sample.
     offsets: Offsets,
 }
 
@@ -22,33 +22,33 @@ impl Ragged {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`](crate::Error::Offsets): no offset at all, or a sample that does not lie within the values.
+    /// [`Error::Offsets`](crate::Error::Offsets): there is no offset, or a sample exceeds the values.
     pub fn new(values: Rows, offsets: Numbers) -> Result<Ragged> {
         let offsets = Offsets::new(offsets, values.len())?;
         Ok(Ragged { values, offsets })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The rows that samples are made of.
+    /// Returns the rows that samples consist of.
     pub fn values(&self) -> &Rows {
         &self.values
     }
 
-    /// Mean bytes of a sample.
+    /// Returns the mean size of a sample, in bytes.
     pub fn mean_bytes(&self) -> usize {
         self.values.len() / self.len().max(1) * self.values.row_bytes()
     }
 
-    /// Rows of the longest sample.
+    /// Returns the number of rows of the longest sample.
     pub fn longest(&self) -> usize {
         self.offsets.longest()
     }
@@ -66,24 +66,24 @@ impl Ragged {
     ///
     /// # Errors
     ///
-    /// As of [`Ragged::range`].
+    /// As [`Ragged::range`].
     pub fn ranges(&self, indices: &[usize]) -> Result<Vec<Range<usize>>> {
         self.offsets.ranges(indices, self.values.len())
     }
 
-    /// Asks for the memory of where the sample at `index` lies, which is looked at soon.
+    /// Prefetches the offsets of the sample at `index`, which are read soon.
     pub fn prefetch_range(&self, index: usize) {
         self.offsets.prefetch(index);
     }
 
-    /// Asks for the memory of the sample at `index`, which is read soon.
+    /// Prefetches the sample at `index`, which is read soon.
     pub fn prefetch(&self, index: usize) {
         if let Ok(range) = self.range(index) {
             self.values.prefetch(range);
         }
     }
 
-    /// Copies the samples at `indices`, all of the length that makes `out` full.
+    /// Copies the samples at `indices`, whose common length must fill `out`.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Ragged {
         Ok(())
     }
 
-    /// Asks for the memory of some rows, which are copied soon.
+    /// Prefetches rows, which are copied soon.
     pub fn prefetch_rows(&self, rows: Range<usize>) {
         self.values.prefetch(rows);
     }
@@ -116,7 +116,7 @@ impl Ragged {
         self.values.copy_range(rows, scratch, out);
     }
 
-    /// Returns the bytes of the sample at `index`, of values that are single bytes in one block.
+    /// Returns the bytes of the sample at `index`; the values must be single bytes in one block.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Ragged {
         Ok(block.unwrap_or_else(|| unreachable!("one block, by `is_bytes`")))
     }
 
-    /// Whether samples are bytes that lie one after the other.
+    /// Returns true if samples are bytes that lie one after the other.
     pub(super) fn is_bytes(&self) -> bool {
         let bytes = self.values.dtype() == crate::memory::Dtype::UInt8;
         bytes && self.values.row_shape().is_empty() && self.values.is_block()

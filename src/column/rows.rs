@@ -1,4 +1,4 @@
-//! Rows of fixed size: one array, shared with whoever made it, never copied as a whole.
+//! Rows of fixed size: one array, shared with its owner, never copied as a whole.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Cast;
 use super::convert::{Convert, Lookup};
 use crate::memory::{Dtype, View, gather, prefetch};
 
-/// The rows of an array of shape `(N, ...)`; a sample is one of them, without the first dimension.
+/// The rows of an array of shape `(N, ...)`; a sample is one row, without the first dimension.
 #[derive(Clone, Debug)]
 pub struct Rows {
     view: Arc<View>,
@@ -22,7 +22,7 @@ pub struct Rows {
     first: usize,
     /// Bytes from one row to the next.
     step: isize,
-    /// Bytes between neighbours along the dimensions of a row; None if a row is one block.
+    /// Strides within a row, in bytes; None if a row is one block.
     strides: Option<Vec<isize>>,
 }
 
@@ -36,9 +36,8 @@ pub struct Scratch {
 impl Rows {
     /// Takes an array of `shape` `(N, ...)` whose first element is at byte `first` of `view`.
     ///
-    /// `strides` are in bytes, one per dimension, and may be 0 or negative. None if an element of
-    /// the array would be outside of `view`, a row is larger than any memory, or the array has no
-    /// first dimension.
+    /// `strides` are in bytes, one per dimension, and may be 0 or negative. None if an element of the array
+    /// would lie outside of `view`, a row is too large for memory, or the array has no first dimension.
     pub fn new(
         view: View,
         first: usize,
@@ -76,7 +75,7 @@ impl Rows {
         let mut is_packed = true;
         for (&n, &stride) in row_shape.iter().zip(row_strides).rev() {
             is_packed &= n == 1 || stride == packed;
-            packed = packed.saturating_mul(n.cast_signed()); // too large only where another n is 0
+            packed = packed.saturating_mul(n.cast_signed()); // overflows only if another dimension is 0
         }
         Some(Rows {
             view: Arc::new(view),
@@ -91,7 +90,7 @@ impl Rows {
         })
     }
 
-    /// Has elements converted to `dtype` while they are copied; None if there is no such [`Cast`].
+    /// Converts elements to `dtype` while they are copied; None if there is no such [`Cast`].
     pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
         if dtype != self.dtype {
             self.convert = Some(Convert::Cast(Cast::new(self.dtype, dtype)?));
@@ -99,50 +98,50 @@ impl Rows {
         Some(self)
     }
 
-    /// Has bytes looked up in a table of 256 elements of `dtype` while they are copied; None if the rows
-    /// are no bytes, or the table is another.
+    /// Looks bytes up in a table of 256 elements of `dtype` while they are copied; None if the rows are not
+    /// bytes, or the table has another size.
     pub fn looked_up(mut self, dtype: Dtype, table: Vec<u8>) -> Option<Rows> {
         let lookup = (self.dtype == Dtype::UInt8).then(|| Lookup::new(dtype, table))??;
         self.convert = Some(Convert::Look(lookup));
         Some(self)
     }
 
-    /// Whether elements are converted.
+    /// Returns true if elements are converted.
     pub(super) fn is_cast(&self) -> bool {
         self.convert.is_some()
     }
 
-    /// The memory that rows are read from.
+    /// Returns the memory that rows are read from.
     pub fn view(&self) -> &Arc<View> {
         &self.view
     }
 
-    /// Address of the first element of the array.
+    /// Returns the address of the array's first element.
     pub fn address(&self) -> usize {
         self.view.as_ptr().addr() + self.first
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Element type of a sample.
+    /// Returns the element type of a sample.
     pub fn dtype(&self) -> Dtype {
         self.convert.as_ref().map_or(self.dtype, Convert::to)
     }
 
-    /// Shape of one row.
+    /// Returns the shape of one row.
     pub fn row_shape(&self) -> &[usize] {
         &self.row_shape
     }
 
-    /// Bytes of one sample.
+    /// Returns the bytes of one sample.
     pub fn row_bytes(&self) -> usize {
         self.row_bytes / self.dtype.itemsize() * self.dtype().itemsize()
     }
@@ -161,30 +160,30 @@ impl Rows {
         }
     }
 
-    /// Asks for the memory of the rows of `range`, which are read soon.
+    /// Prefetches the rows of `range`, which are read soon.
     pub fn prefetch(&self, range: Range<usize>) {
         prefetch(self.block(range).unwrap_or_default());
     }
 
-    /// Copies the row at `index`, which must be below [`Rows::len`], of rows without a cast.
+    /// Copies the row at `index`, which must be below [`Rows::len`]; the rows must not be cast.
     pub fn copy(&self, index: usize, out: &mut [u8]) {
         self.copy_one(self.start(index), out);
     }
 
-    /// Returns the memory of the row at `index`, which must be below [`Rows::len`], of rows that are one element.
+    /// Returns the memory of the row at `index`, which must be below [`Rows::len`]; rows must be one element.
     #[inline]
     pub(super) fn row(&self, index: usize) -> &[u8] {
         self.view.bytes(self.start(index), self.row_bytes)
     }
 
-    /// Returns all rows if each is one element of `N` bytes, and they lie one after the other.
+    /// Returns all rows if each is one element of `N` bytes, and they are contiguous.
     pub(super) fn elements<const N: usize>(&self) -> Option<&[[u8; N]]> {
         let is_one = self.row_bytes == N && self.row_shape.is_empty() && self.convert.is_none();
         let block = is_one.then(|| self.block(0..self.len)).flatten();
         block.map(|bytes| bytes.as_chunks().0)
     }
 
-    /// Returns the memory of the rows of `range` if they lie one after the other.
+    /// Returns the memory of the rows of `range` if they are contiguous.
     pub(super) fn block(&self, range: Range<usize>) -> Option<&[u8]> {
         let is_block = self.strides.is_none()
             && (range.len() <= 1 || self.step == self.row_bytes.cast_signed());
@@ -195,7 +194,7 @@ impl Rows {
         })
     }
 
-    /// Whether any range of rows is one block of their own elements.
+    /// Returns true if any range of rows is one block of their own elements.
     pub(super) fn is_block(&self) -> bool {
         self.convert.is_none() && self.block(0..self.len).is_some()
     }

@@ -1,4 +1,4 @@
-//! Samples that are stretches of larger files: members of archives, lines, windows.
+//! Samples that are ranges of larger files: members of archives, lines, windows.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,18 +8,18 @@ use crate::error::{Error, Result};
 use crate::memory::fallible::resize;
 use crate::sync::Arc;
 
-/// One stretch of one file.
+/// A range of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Number of the file.
     pub file: u32,
     /// Its first byte.
     pub start: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: u64,
 }
 
-/// Stretches of files.
+/// Ranges of files.
 #[derive(Clone, Debug)]
 pub struct Spans {
     files: Arc<Files>,
@@ -27,7 +27,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Takes stretches of `files`; None if one of them does not lie within its file.
+    /// Takes ranges of `files`; None if one of them exceeds its file.
     pub fn new(files: Arc<Files>, spans: Arc<[Span]>) -> Option<Spans> {
         let fits = |span: &Span| {
             let end = span.start.checked_add(span.len);
@@ -37,32 +37,32 @@ impl Spans {
         spans.iter().all(fits).then_some(Spans { files, spans })
     }
 
-    /// Number of stretches.
+    /// Returns the number of stretches.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The file of the stretch at `index`, which must be below [`Spans::len`].
+    /// Returns the file of the range at `index`, which must be below [`Spans::len`].
     pub fn path(&self, index: usize) -> &Path {
         self.files.path(self.spans[index].file as usize)
     }
 
-    /// Bytes of the stretch at `index`, which must be below [`Spans::len`].
+    /// Returns the bytes of the stretch at `index`, which must be below [`Spans::len`].
     pub fn bytes(&self, index: usize) -> u64 {
         self.spans[index].len
     }
 
-    /// Reads `part` of the stretch at `index`, which must be below [`Spans::len`], into `bytes`.
+    /// Reads `part` of the range at `index`, which must be below [`Spans::len`], to `bytes`.
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`]: the file is not as it was. [`Error::Read`]: it cannot be read, or `part`
-    /// does not lie within the stretch.
+    /// [`Error::Changed`]: the file has changed. [`Error::Read`]: it cannot be read, or `part` exceeds the
+    /// range.
     pub fn read(&self, index: usize, part: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let span = self.spans[index];
         let len = part.end.saturating_sub(part.start);

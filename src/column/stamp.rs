@@ -1,4 +1,4 @@
-//! What a file was like when it was looked at: how a change since then is noticed.
+//! The state of a file when it was examined, by which later changes are detected.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -7,18 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 
-/// Two changes this close together may leave the same time: the grain of the coarsest file systems (FAT).
+/// Two changes this close together may have the same time: the resolution of the coarsest file systems (FAT).
 const GRAIN: Duration = Duration::from_secs(2);
 
-/// Size and time of the last change of a file, and whether it is still there.
+/// Size and time of the last change of a file, and whether it still has a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
-    /// Whether a directory has it: not so of a file that is deleted while it is open.
+    /// False for a file that was deleted while it is open.
     is_linked: bool,
-    /// Its number in the file system, if it was changed within [`GRAIN`] before it was looked at. That of older
-    /// files is not compared: file systems in user space may give the same file another number later.
+    /// Its inode number, if it was changed within [`GRAIN`] before it was examined. That of older files is
+    /// not compared: file systems in user space may give the same file another number later.
     inode: Option<u64>,
 }
 
@@ -36,37 +36,37 @@ impl From<&Metadata> for Stamp {
 }
 
 impl Stamp {
-    /// Looks at an open file.
+    /// Returns the stamp of an open file.
     pub fn of(file: &File) -> io::Result<Stamp> {
         Ok(Stamp::from(&file.metadata()?))
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file, in bytes.
     pub fn len(self) -> u64 {
         self.len
     }
 
-    /// When it was changed last, in nanoseconds since 1970; None where that is not known.
+    /// Returns the time of the last change, in nanoseconds since 1970; None if unknown.
     pub fn nanoseconds(self) -> Option<u64> {
         let since = self.modified?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         u64::try_from(since.as_nanos()).ok()
     }
 
-    /// Whether the file was empty.
+    /// Returns true if the file was empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Returns true if the file at `path` is not as it was, or cannot be looked at.
+    /// Returns true if the file at `path` has changed, or cannot be examined.
     pub fn differs(self, path: &Path) -> bool {
         path.metadata().map_or(true, |now| !self.is_of(&now))
     }
 
-    /// Refuses an open file that is not as it was, or was deleted meanwhile.
+    /// Refuses an open file that has changed or was deleted.
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`]; [`Error::Read`]: it is no longer there, or cannot be looked at.
+    /// [`Error::Changed`]; [`Error::Read`]: it no longer exists, or cannot be examined.
     pub fn check(self, file: &File, path: &Path) -> Result<()> {
         let now = file
             .metadata()
@@ -118,7 +118,8 @@ mod tests {
     use super::*;
     use crate::whole_file::unguessable;
 
-    /// Replaces a file that was changed `age` ago by another of the same size and time; returns what a check says.
+    /// Replaces a file that was changed `age` ago by another of the same size and time; returns the result of
+    /// a check.
     fn replaced(age: Duration) -> io::Result<Result<()>> {
         let name = format!("fastload-stamp-{:016x}", unguessable());
         let path = std::env::temp_dir().join(name);

@@ -1,16 +1,16 @@
-//! Samples that are read where they are needed, many at once: windows of a file, rows of a table.
+//! Samples that are read on demand, many at once: windows of a file, rows of a table.
 
 use std::fmt::Debug;
 
 use crate::error::Result;
 use crate::memory::Dtype;
 
-/// What the values of samples are.
+/// The values of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Rows of one shape: a sample is one of them.
+    /// Rows of one shape; a sample is one row.
     Rows(Dtype),
-    /// Rows of one shape: a sample is some of them.
+    /// Rows of one shape; a sample is several of them.
     Ragged(Dtype),
     /// Text.
     Text,
@@ -18,34 +18,34 @@ pub enum Values {
     Bytes,
 }
 
-/// Storage that makes samples of its own, by whole lists of indices.
+/// Storage that produces samples itself, for whole lists of indices.
 ///
 /// Methods are called by many threads at once. A new kind of storage implements this, and its
 /// program treats it as [`Rows`](super::Rows) or [`Ragged`](super::Ragged).
 pub trait Table: Debug + Send + Sync {
-    /// Number of samples.
+    /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What samples are.
+    /// Returns the kind of its samples.
     fn values(&self) -> Values;
 
-    /// Shape of a row; empty for numbers, text and bytes.
+    /// Returns the shape of a row; empty for numbers, text and bytes.
     fn row_shape(&self) -> &[usize] {
         &[]
     }
 
-    /// Number of rows of the sample at `index`, which must be below [`Table::len`], of [`Values::Ragged`].
+    /// Returns the number of rows of the sample at `index`, which must be below [`Table::len`], of [`Values::Ragged`].
     fn rows_of(&self, _index: usize) -> Result<usize> {
         Ok(1)
     }
 
-    /// Writes the samples at `indices`, all of one shape, to `out`, one after the other; of
-    /// [`Values::Rows`] and [`Values::Ragged`].
+    /// Writes the samples at `indices`, all of one shape, to `out`, one after the other; for [`Values::Rows`]
+    /// and [`Values::Ragged`].
     fn gather(&self, _indices: &[usize], _out: &mut [u8]) -> Result<()> {
         Ok(())
     }

@@ -3,27 +3,28 @@
 use super::{Flat, Table, Values};
 use crate::error::{Error, Result};
 
-/// Windows of one length at equal distances, in one file after the other; none reaches into the next.
+/// Windows of one length at equal distances, in one file after the other; none crosses into the next file.
 #[derive(Debug)]
 pub struct Windows {
     flat: Flat,
     /// Elements of a window.
     length: [usize; 1],
-    /// Bytes from one window to the next.
+    /// Bytes from the start of one window to the next.
     stride: u64,
     /// Bytes of each file before its first window.
     offset: u64,
-    /// Windows of each file and of those before it.
+    /// Number of windows in each file and all before it.
     ends: Vec<usize>,
 }
 
 impl Windows {
-    /// Takes files; `length` and `stride` are in elements and at least 1, `offset` is in bytes. What is left
-    /// at the end of a file is no window.
+    /// Takes files; `length` and `stride` are in elements and at least 1, `offset` is in bytes. A rest at the
+    /// end of a file is dropped.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: a file has no whole number of elements, or `offset` is past its end.
+    /// [`Error::Decode`]: the size of a file is not a multiple of the element size, or `offset` is past its
+    /// end.
     pub fn new(flat: Flat, length: usize, stride: usize, offset: u64) -> Result<Windows> {
         let itemsize = flat.stored().itemsize() as u64;
         let mut windows = 0;
@@ -51,13 +52,13 @@ impl Windows {
         Ok(Windows {
             flat,
             length: [length],
-            stride: itemsize.saturating_mul(stride as u64), // too large only where no second window is
+            stride: itemsize.saturating_mul(stride as u64), // overflows only if there is no second window
             offset,
             ends,
         })
     }
 
-    /// The file of a window, and its first byte there.
+    /// Returns the file of a window, and its first byte.
     fn place(&self, index: usize) -> (usize, u64) {
         let file = self.ends.partition_point(|&end| end <= index);
         let before = if file == 0 { 0 } else { self.ends[file - 1] };

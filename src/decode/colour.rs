@@ -1,21 +1,20 @@
-//! Changes of colour after decoding, in place, with Pillow's integers.
+//! Colour conversions after decoding, in place, with Pillow's integer arithmetic.
 //!
-//! Owns the arithmetic of `convert` where the decoder's library does not do it, and the order in which
-//! pixels change their size inside of one frame. Invariant: a frame keeps its rows and columns, and
-//! nothing is allocated.
+//! Owns the arithmetic of `convert` where the decoder's library does not do it, and the order in which pixels
+//! change their size inside a frame. Invariant: a frame keeps its rows and columns, and nothing is allocated.
 
 use crate::image::{Frame, pillow_luma};
 
-/// Pixels that are changed at once, aside: only so can the compiler use vectors.
+/// Pixels that are converted at once, in a separate buffer, so that the compiler can use vectors.
 const BLOCK_PIXELS: usize = 64;
 
-/// Makes RGB grey, as the operation on images does.
+/// Converts RGB to grey, as the grey operation on images does.
 pub(super) fn rgb_to_grey(frame: &mut Frame) {
     repack(frame, |rgb: [u8; 3]| [pillow_luma(rgb)]);
 }
 
-/// Makes RGB of CMYK as files hold it, inverted: Pillow takes every such JPEG for one of Adobe's
-/// (rawmode `CMYK;I`, then `cmyk2rgb` of `Convert.c`).
+/// Converts inverted CMYK, as files hold it, to RGB: Pillow treats every such JPEG as one of Adobe's (rawmode
+/// `CMYK;I`, then `cmyk2rgb` of `Convert.c`).
 pub(super) fn inverted_cmyk_to_rgb(frame: &mut Frame) {
     repack(frame, |[cyan, magenta, yellow, light]: [u8; 4]| {
         [cyan, magenta, yellow].map(|ink| light - scale(255 - ink, light))
@@ -28,8 +27,8 @@ fn scale(a: u8, b: u8) -> u8 {
     (((product >> 8) + product) >> 8) as u8
 }
 
-/// Returns the part of `frame` where [`repack`] looks for pixels of `from` bytes, no more than the
-/// frame's own have: the last bytes.
+/// Returns the end of `frame`, where [`repack`] expects pixels of `from` bytes, which must not be more than
+/// the frame's own.
 pub(super) fn tail(frame: &mut Frame, from: usize) -> &mut [u8] {
     let pixels = frame.height() * frame.width();
     let bytes = frame.pixels_mut();
@@ -39,8 +38,8 @@ pub(super) fn tail(frame: &mut Frame, from: usize) -> &mut [u8] {
 
 /// Replaces each pixel of `FROM` bytes by one of `TO` bytes.
 ///
-/// The frame's pixels have as many bytes as the larger of both. Larger ones are written from the
-/// front, over the [`tail`] that held the smaller, and never overtake what is still to be read.
+/// The frame's pixels have as many bytes as the larger of both. Larger ones are written from the front, over
+/// the [`tail`] with the smaller ones, and never overtake the reading position.
 pub(super) fn repack<const FROM: usize, const TO: usize>(
     frame: &mut Frame,
     change: impl Fn([u8; FROM]) -> [u8; TO],
@@ -62,8 +61,8 @@ pub(super) fn repack<const FROM: usize, const TO: usize>(
     frame.narrow(TO);
 }
 
-/// Spreads samples of `bits` (1, 2, 4) to bytes of their own: `bytes` has room for rows of `width`, and
-/// ends with the packed rows, each of which begins a new byte.
+/// Unpacks samples of `bits` (1, 2, 4) to bytes: `bytes` has room for rows of `width`, and ends with the
+/// packed rows, each of which begins a new byte.
 pub(super) fn unpack(bytes: &mut [u8], width: usize, bits: usize) {
     let per_byte = 8 / bits;
     let mask = 0xFF >> (8 - bits);

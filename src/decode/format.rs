@@ -1,8 +1,8 @@
-//! The kind of an encoded image, told from its first bytes.
+//! The format of an encoded image, detected from its first bytes.
 
 use std::fmt;
 
-/// A kind of file that people keep images in.
+/// An image file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum Format {
@@ -18,9 +18,9 @@ pub enum Format {
     JpegXl,
 }
 
-/// Format, where its signature is, and the signature.
+/// Format, offset of its signature, and the signature.
 const SIGNATURES: [(Format, usize, &[u8]); 15] = [
-    (Format::Jpeg, 0, b"\xff\xd8\xff"), // as Pillow: two bytes alone are not a JPEG
+    (Format::Jpeg, 0, b"\xff\xd8\xff"), // as in Pillow: two bytes alone are not a JPEG
     (Format::Png, 0, b"\x89PNG\r\n\x1a\n"),
     (Format::Gif, 0, b"GIF8"),
     (Format::WebP, 8, b"WEBP"),
@@ -38,7 +38,7 @@ const SIGNATURES: [(Format, usize, &[u8]); 15] = [
 ];
 
 impl Format {
-    /// Tells what `encoded` is; `None` when it is nothing known.
+    /// Returns the format of `encoded`; None if it is unknown.
     pub fn of(encoded: &[u8]) -> Option<Self> {
         let found = |&(_, at, signature): &(Self, usize, &[u8])| {
             encoded
@@ -51,7 +51,7 @@ impl Format {
             .map(|(format, _, _)| format)
     }
 
-    /// Returns its name in small letters, for counters.
+    /// Returns its name in lower case, for counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jpeg => "jpeg",

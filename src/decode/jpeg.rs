@@ -1,14 +1,14 @@
 //! JPEG through libjpeg-turbo: accurate integer transform, smooth chroma, as Pillow.
 //!
-//! Owns the calls into `jpeg.c`, and which part of an image is decoded for a window of it. Refuses
+//! Owns the calls into `jpeg.c`, and the choice of the region that is decoded for a window. Refuses
 //! arithmetic coding, two components and five or more.
 //!
-//! Invariant: nothing of one image, nor of an error, is left for the next; and the pixels of a window
-//! are those of the whole image. Smooth chroma looks one sample to each side, so a window is decoded
-//! with a margin, from one block's edge to another. What follows the window is not decoded, only
-//! searched for the end of the image: a decoder of one scan stops at each marker, so when the first
-//! one is that end, decoding everything would have found no truncation and no error. A file for which
-//! that is not so, and any trouble on the way, is decoded as a whole, and that decides.
+//! Invariant: no state of one image, nor of an error, remains for the next; and the pixels of a window equal
+//! those of the whole image. Smooth chroma reads one sample to each side, so a window is decoded with a
+//! margin, to the edges of blocks. What follows the window is not decoded, only searched for the end of the
+//! image: a decoder of one scan stops at each marker, so if the first one is that end, decoding everything
+//! would have found neither truncation nor an error. In any other case, and after any error, the file is
+//! decoded as a whole, and that decides.
 #![allow(unsafe_code)]
 
 mod markers;
@@ -25,10 +25,10 @@ use crate::{Error, Result, wanted};
 /// Size of libjpeg's messages, in bytes: `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
 
-/// Pixels to each side of a window that its own pixels may depend on.
+/// Pixels to each side of a window on which its own pixels may depend.
 const MARGIN: usize = 2;
 
-/// What a file says of itself: `struct fastload_jpeg_header`.
+/// The contents of a header: `struct fastload_jpeg_header`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Header {
@@ -59,7 +59,7 @@ impl From<Region> for Window {
     }
 }
 
-/// What became of an image.
+/// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Status {
     Decoded,
@@ -91,7 +91,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Tells C whether to go on.
+/// Tells C whether to continue.
 extern "C" fn is_wanted() -> c_int {
     c_int::from(wanted::is_wanted())
 }
@@ -119,15 +119,17 @@ impl Header {
         let size = (u64::from(header.height), u64::from(header.width));
         switches.admit(size, encoded.len())?;
         if reading.library == Library::Pillow && !markers::are_taken(encoded) {
-            return Err(refuse("Pillow does not take its segments"));
+            return Err(refuse("Pillow refuses its segments"));
         }
         if header.arithmetic != 0 {
-            return Err(refuse("a JPEG with arithmetic coding is not decoded here"));
+            return Err(refuse(
+                "native code does not decode a JPEG with arithmetic coding",
+            ));
         }
         match (header.components, reading.library, reading.mode) {
             (1 | 3, ..) | (4, _, Mode::Rgb) | (4, Library::Pillow, Mode::Grey) => Ok(header),
             (several, ..) => Err(refuse(format!(
-                "a JPEG of {several} components is not decoded here"
+                "native code does not decode a JPEG of {several} components"
             ))),
         }
     }
@@ -183,14 +185,14 @@ impl Header {
         Ok(held)
     }
 
-    /// Returns what is decoded for the sake of `wanted`.
+    /// Returns the region to decode for `wanted`.
     fn around(&self, wanted: Region) -> Region {
         let (image_width, unit) = (self.width as usize, self.block_width as usize);
         let right = (wanted.left + wanted.width + MARGIN).next_multiple_of(unit);
         let right = right.min(image_width);
         let mut left = wanted.left.saturating_sub(MARGIN) / unit * unit;
         if right - left < unit {
-            // libjpeg chooses another way of scaling chroma for one or two samples.
+            // libjpeg upscales chroma differently for one or two samples.
             left = left.saturating_sub(unit);
         }
         Region {
@@ -200,7 +202,7 @@ impl Header {
         }
     }
 
-    /// Decodes `held` as far as libjpeg converts colours.
+    /// Decodes `held`, and converts colours as far as libjpeg does.
     fn call(
         &self,
         encoded: &[u8],
@@ -210,7 +212,7 @@ impl Header {
     ) -> Result<Status> {
         let channels = match (self.components, reading.mode) {
             (1, Mode::Grey | Mode::Unchanged) => 1,
-            // libjpeg's own grey: the brightness that the file holds
+            // libjpeg's own grey: the luma that the file holds.
             (3, Mode::Grey) if reading.library == Library::Torchvision => 1,
             (4, _) => 4,
             _ => 3,
@@ -247,18 +249,18 @@ impl Status {
             Self::Truncated | Self::Endless => refuse("image file is truncated"),
             Self::Broken(message) => refuse(format!("broken data stream: {message}")),
             Self::Decoded | Self::Stopped => refuse("its header changed while it was read"),
-            Self::TooManyScans => Error::Endless {
+            Self::TooManyScans => Error::TooSlow {
                 path: PathBuf::new(),
                 reason: "it has more than 500 progressive scans, where encoders write ten, and \
                          decoding it may take hours; write it anew"
                     .into(),
             },
-            Self::Cancelled => Error::Closed, // which nobody hears
+            Self::Cancelled => Error::Closed, // discarded: the stream was cancelled
         }
     }
 }
 
-/// Calls into C with room for a message, which belongs to [`Status::Broken`].
+/// Calls C with a buffer for a message, which [`Status::Broken`] takes.
 fn with_message(call: impl FnOnce(*mut c_char) -> c_int) -> Status {
     let mut message = [0_u8; MESSAGE_BYTES];
     match call(message.as_mut_ptr().cast()) {

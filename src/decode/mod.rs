@@ -1,8 +1,7 @@
 //! Decoders: encoded bytes to pixels, bit for bit as Pillow's, or as torchvision's.
 //!
-//! Owns the choice of a decoder, made from the bytes and never from a file's name. Refuses to open
-//! files. Invariant: what is decoded equals the pixels of the [`Library`] that is asked for; what that
-//! one refuses is refused.
+//! Owns the choice of a decoder, by the bytes and never by the file's name. Refuses to open files. Invariant:
+//! decoded pixels equal those of the requested [`Library`]; what that library refuses is refused.
 
 mod colour;
 mod format;
@@ -22,17 +21,17 @@ use std::path::PathBuf;
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result};
 
-/// Which channels an image is decoded to.
+/// The channels that an image is decoded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Red, green and blue: Pillow's `convert("RGB")`, or the mode `RGB` of `decode_image`.
     Rgb,
     /// One channel: Pillow's `convert("L")`, or the mode `GRAY` of `decode_image`.
     Grey,
-    /// The file's own, grey or RGB: `decode_image` unless told otherwise.
+    /// The file's own, grey or RGB: the default of `decode_image`.
     Unchanged,
-    /// The file's own, grey being made equal red, green and blue: what arithmetic with one number for
-    /// each channel makes of a grey tensor.
+    /// The file's own, with grey expanded to equal red, green and blue: the result of broadcasting a grey
+    /// tensor against one value per channel.
     Spread,
 }
 
@@ -46,7 +45,7 @@ impl Mode {
         }
     }
 
-    /// Tells whether only files are decoded that are grey or RGB themselves.
+    /// Returns true if only files that are grey or RGB themselves are decoded.
     fn keeps_kind(self) -> bool {
         matches!(self, Self::Unchanged | Self::Spread)
     }
@@ -60,7 +59,7 @@ pub struct Encoded<'a> {
     header: Header,
 }
 
-/// What a file says of itself.
+/// The header of an encoded image.
 #[derive(Debug)]
 enum Header {
     Jpeg(jpeg::Header),
@@ -73,15 +72,15 @@ impl<'a> Encoded<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`], without a path: what is not decoded here, and why.
+    /// [`Error::Decode`], without a path: what is not decoded natively, and why.
     pub fn open(bytes: &'a [u8], reading: Reading, switches: Switches) -> Result<Self> {
         let header = match Format::of(bytes) {
             Some(Format::Jpeg) => Header::Jpeg(jpeg::Header::read(bytes, reading, switches)?),
             Some(Format::Png) => Header::Png(png::Header::read(bytes, reading, switches)?),
             Some(Format::WebP) => Header::WebP(webp::Header::read(bytes, reading, switches)?),
-            Some(other) => return Err(refuse(format!("{other} is not decoded here"))),
+            Some(other) => return Err(refuse(format!("native code does not decode {other}"))),
             None if bytes.is_empty() => return Err(refuse("the file is empty, or cannot be read")),
-            None => return Err(refuse("it is no image format known here")),
+            None => return Err(refuse("unknown image format")),
         };
         Ok(Self {
             bytes,
@@ -90,7 +89,7 @@ impl<'a> Encoded<'a> {
         })
     }
 
-    /// Returns the size of the whole image, once decoded.
+    /// Returns the shape of the whole image, once decoded.
     pub fn shape(&self) -> Shape {
         let mode = self.reading.mode;
         match &self.header {
@@ -100,7 +99,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Checks that the file does not say that its image is to be turned.
+    /// Checks that the file does not ask for its image to be rotated.
     ///
     /// # Errors
     ///
@@ -114,18 +113,18 @@ impl<'a> Encoded<'a> {
         if orientation::is_upright(self.bytes, format) {
             return Ok(());
         }
-        Err(refuse("its EXIF or XMP may say that it is to be turned"))
+        Err(refuse("its EXIF or XMP may ask for a rotation"))
     }
 
-    /// Decodes at least `wanted`, which lies inside, into `frame`; returns the region that the frame
-    /// holds.
+    /// Decodes at least `wanted`, which must lie in the image, into `frame`; returns the region that the
+    /// frame holds.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`], without a path: damaged, or cut short.
+    /// [`Error::Decode`], without a path: damaged or truncated.
     pub fn decode(&self, wanted: Region, frame: &mut Frame) -> Result<Region> {
         let wanted = match wanted.height.min(wanted.width) {
-            0 => Region::whole(self.shape()), // no pixel is wanted, but damage is to be noticed
+            0 => Region::whole(self.shape()), // no pixel is wanted, but damage must be detected
             _ => wanted,
         };
         match &self.header {
@@ -136,7 +135,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Makes the error of an image that is not decoded here, whose file the caller names.
+/// Makes the error of an image that is not decoded natively; the caller adds the file.
 fn refuse(reason: impl Into<String>) -> Error {
     Error::Decode {
         path: PathBuf::new(),

@@ -1,25 +1,26 @@
-//! Whether an image is to be turned before it is looked at, as its file says in EXIF or XMP.
+//! Detects whether a file asks in EXIF or XMP for its image to be rotated.
 //!
-//! Owns the search for that word in all places where Pillow's `getexif` looks. Refuses to turn anything.
-//! Invariant: what is upright here, Pillow's `exif_transpose` leaves as it is, without an error or a
+//! Owns the search in all places where Pillow's `getexif` looks. Refuses to rotate anything. Invariant:
+//! Pillow's `exif_transpose` leaves every image unchanged that is upright here, without an error or a
+//! warning. An unusual encoding does not count as upright.
 //! warning. What is written in an odd way is not said to be upright.
 
 use super::Format;
 
-/// Begins the EXIF of a JPEG, and may begin others.
+/// Begins the EXIF of a JPEG, and may begin that of other formats.
 const EXIF: &[u8] = b"Exif\0\0";
 /// Begins the XMP of a JPEG.
 const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Keywords of texts in a PNG that stand for EXIF or XMP; but for the last, nobody writes them any more.
+/// Keywords of PNG texts that hold EXIF or XMP; only the last one is still written today.
 const TEXTS: [&[u8]; 4] = [b"exif", b"xmp", b"Raw profile type exif", PNG_XMP];
 const PNG_XMP: &[u8] = b"XML:com.adobe.xmp";
 
-/// The tag of EXIF that says how an image is turned.
+/// The EXIF tag of the orientation.
 const ORIENTATION: u16 = 0x0112;
-/// Bytes of a value, by its type in TIFF; 0 for types that there are not.
+/// Bytes of a value, by its TIFF type; 0 for types that do not exist.
 const TYPE_BYTES: [usize; 17] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8];
 
-/// Tells whether a file says of its image that it is upright, or nothing.
+/// Returns true if a file says that its image is upright, or says nothing.
 pub(super) fn is_upright(encoded: &[u8], format: Format) -> bool {
     match format {
         Format::Jpeg => jpeg(encoded),
@@ -30,7 +31,7 @@ pub(super) fn is_upright(encoded: &[u8], format: Format) -> bool {
     .is_some()
 }
 
-/// Looks at the segments before the first scan.
+/// Searches the segments before the first scan.
 fn jpeg(encoded: &[u8]) -> Option<()> {
     let mut rest = encoded.get(2..)?;
     let mut seen = false;
@@ -49,7 +50,7 @@ fn jpeg(encoded: &[u8]) -> Option<()> {
         let body = after.get(2..length)?;
         rest = &after[length..];
         if marker == 0xE1 && body.starts_with(EXIF) {
-            // Pillow puts several together
+            // Pillow joins several.
             if std::mem::replace(&mut seen, true) {
                 return None;
             }
@@ -60,7 +61,7 @@ fn jpeg(encoded: &[u8]) -> Option<()> {
     }
 }
 
-/// Looks at all chunks, which were walked over before.
+/// Searches all chunks, whose structure was checked before.
 fn png(encoded: &[u8]) -> Option<()> {
     let mut rest = encoded.get(8..)?;
     loop {
@@ -84,7 +85,7 @@ fn png(encoded: &[u8]) -> Option<()> {
     }
 }
 
-/// Looks at all chunks of the file, or at the one that it consists of.
+/// Searches all chunks of the file, or the only one.
 fn webp(encoded: &[u8]) -> Option<()> {
     let mut rest = encoded.get(12..)?;
     while let Some((name, after)) = rest.split_first_chunk::<4>() {
@@ -102,7 +103,7 @@ fn webp(encoded: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Looks for the tag in the first directory of EXIF, which is laid out as a TIFF file (TIFF 6.0).
+/// Searches the first directory of EXIF, which has the layout of a TIFF file (TIFF 6.0), for the tag.
 fn exif(body: &[u8]) -> Option<()> {
     let tiff = body.strip_prefix(EXIF).unwrap_or(body);
     let is_little = match tiff.first_chunk()? {
@@ -145,11 +146,11 @@ fn exif(body: &[u8]) -> Option<()> {
             return None;
         }
     }
-    long(directory + 2 + count * 12)?; // where the next directory is
+    long(directory + 2 + count * 12)?; // the offset of the next directory
     Some(())
 }
 
-/// Looks for a number behind the word in the text of XMP.
+/// Searches the text of XMP for a number after the keyword.
 fn xmp(body: &[u8]) -> Option<()> {
     const WORD: &[u8] = b"tiff:Orientation";
     let mut windows = body.windows(WORD.len()).enumerate();

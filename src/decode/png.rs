@@ -1,10 +1,10 @@
-//! PNG of every kind, as Pillow's `convert` gives it.
+//! PNG of every kind, converted as by Pillow's `convert`.
 //!
-//! Owns the meaning of samples: palettes are looked up, 16 bits of colour lose the lower eight, 16 bits
-//! of grey alone are clipped to 255 (Pillow's `I;16` is a number, not a brightness), alpha and
-//! transparent colours are dropped and not blended. Refuses animations, palettes that are too short for
-//! their indices, and every damage: where Pillow overlooks a checksum, or leaves missing rows black, it
-//! is asked itself. Invariant: pixels are Pillow's.
+//! Owns the interpretation of samples: palettes are looked up, 16 bits of colour lose the lower eight, 16
+//! bits of plain grey are clipped to 255 (Pillow's `I;16` is a number, not a brightness), alpha and
+//! transparent colours are dropped and not blended. Refuses animations, palettes that are too short for their
+//! indices, and all damage: where Pillow overlooks a checksum, or leaves missing rows black, it decodes the
+//! file itself. Invariant: pixels are Pillow's.
 
 mod chunks;
 
@@ -15,7 +15,7 @@ use super::{Library, Mode, Reading, Switches, colour, refuse};
 use crate::Result;
 use crate::image::{Frame, Region, Shape, pillow_luma};
 
-/// What a file says of itself.
+/// The header of a PNG.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     chunks: Chunks,
@@ -31,7 +31,7 @@ impl Header {
         let chunks = Chunks::read(encoded)?;
         let size = (u64::from(chunks.height), u64::from(chunks.width));
         switches.admit(size, encoded.len())?;
-        // torchvision looks at transparent colours only to leave them out
+        // torchvision reads transparent colours only to drop them.
         let is_transparent = chunks.has_transparency && reading.library == Library::Pillow;
         if reading.mode.keeps_kind()
             && !matches!(
@@ -40,16 +40,18 @@ impl Header {
             )
         {
             return Err(refuse(
-                "a PNG is decoded unchanged if it has 8 bits of grey or RGB",
+                "native code decodes only PNGs of 8 bits, grey or RGB, unchanged",
             ));
         }
         if reading.library == Library::Torchvision && chunks.depth == 16 {
-            return Err(refuse("a PNG of 16 bits is not decoded to bytes"));
+            return Err(refuse("native code does not convert a PNG of 16 bits to 8"));
         }
         if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey)
             && chunks.colour != 0
         {
-            return Err(refuse("a PNG of colours is not made grey here"));
+            return Err(refuse(
+                "native code does not convert a PNG of colours to grey",
+            ));
         }
         Ok(Self { chunks })
     }
@@ -66,7 +68,7 @@ impl Header {
         }
     }
 
-    /// Decodes the image into `frame`; returns the region that it holds, which is all.
+    /// Decodes the whole image into `frame`; returns its region.
     ///
     /// # Errors
     ///
@@ -121,7 +123,7 @@ impl Header {
         Ok(Region::whole(shape))
     }
 
-    /// Returns the bytes of a pixel of the file, once its samples have bytes of their own.
+    /// Returns the bytes of a pixel of the file, once its samples are unpacked to bytes.
     fn pixel_bytes(&self) -> usize {
         let samples = match self.chunks.colour {
             0 | 3 => 1,
@@ -132,7 +134,7 @@ impl Header {
         samples * usize::from(self.chunks.depth).div_ceil(8)
     }
 
-    /// Reads what the file holds of each pixel, unchanged, but with at least a byte for each sample.
+    /// Reads the samples of each pixel, unchanged, but with at least a byte for each.
     fn read_samples(&self, encoded: &[u8], samples: &mut [u8]) -> Result<()> {
         let damaged = |error: png::DecodingError| refuse(format!("broken PNG file ({error})"));
         let mut options = png::DecodeOptions::default();
@@ -148,7 +150,7 @@ impl Header {
             .checked_sub(packed_bytes)
             .ok_or_else(|| refuse("its header changed while it was read"))?;
         if self.chunks.depth < 8 {
-            samples[start..].fill(0); // the passes of an interlaced image add their bits
+            samples[start..].fill(0); // the passes of an interlaced image set single bits
         }
         reader.next_frame(&mut samples[start..]).map_err(damaged)?;
         reader.finish().map_err(damaged)?;
@@ -180,7 +182,7 @@ impl Header {
     }
 }
 
-/// Makes pixels of one sample: grey, or equal red, green and blue.
+/// Expands pixels of one sample: grey, or equal red, green and blue.
 fn spread<const FROM: usize>(
     frame: &mut Frame,
     channels: usize,

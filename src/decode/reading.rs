@@ -1,18 +1,18 @@
-//! How files are read: what their pixels become, after whose model, and whether they must be upright.
+//! How files are decoded: to which mode, as which library, and whether they must be upright.
 
 use super::Mode;
 
-/// Whose pixels and refusals are the model.
+/// The library whose pixels and refusals are reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Library {
     /// Pillow, which tolerates a missing end of image.
     Pillow,
-    /// torchvision's `decode_image`, which does not, and names errors of reading itself.
+    /// torchvision's `decode_image`, which does not, and raises read errors itself.
     Torchvision,
 }
 
 impl Library {
-    /// Returns its name in small letters, for counters.
+    /// Returns its name in lower case, for counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pillow => "pillow",
@@ -21,18 +21,18 @@ impl Library {
     }
 }
 
-/// How files are read.
+/// How files are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// After whose model.
+    /// The library that is reproduced.
     pub library: Library,
-    /// What they are decoded to.
+    /// The mode that they are decoded to.
     pub mode: Mode,
-    /// Whether files are refused that say of their image that it is to be turned.
+    /// True to refuse files that ask for their image to be rotated.
     pub upright: bool,
 }
 
-/// All there are, by name.
+/// All of them, by name.
 const NAMES: [(&str, Reading); 13] = {
     use Library::{Pillow, Torchvision};
     use Mode::{Grey, Rgb, Spread, Unchanged};
@@ -70,7 +70,7 @@ const NAMES: [(&str, Reading); 13] = {
 };
 
 impl Reading {
-    /// Reads as Pillow's `convert` does, or, `Unchanged`, as Pillow opens a file.
+    /// Decodes as Pillow's `convert`, or for `Unchanged` as Pillow opens a file.
     pub const fn pillow(mode: Mode) -> Self {
         Self {
             library: Library::Pillow,
@@ -79,7 +79,7 @@ impl Reading {
         }
     }
 
-    /// Reads as torchvision's `decode_image` does.
+    /// Decodes as torchvision's `decode_image`.
     pub const fn torchvision(mode: Mode) -> Self {
         Self {
             library: Library::Torchvision,
@@ -88,7 +88,7 @@ impl Reading {
         }
     }
 
-    /// Finds the reading by its name.
+    /// Returns the reading with a name.
     pub fn from_name(name: &str) -> Option<Self> {
         let found = NAMES.iter().find(|(known, _)| *known == name);
         found.map(|&(_, reading)| reading)

@@ -1,21 +1,21 @@
-//! Pillow's process-wide switches, as they were when an iterator was made, and what they allow.
+//! Pillow's process-wide settings at the time an iterator was made, and the size limits that follow.
 
 use super::refuse;
 use crate::Result;
 
-/// Pixels that any file may claim to hold: so many fit into memory that nobody misses.
+/// Pixels that any file may claim: so few that their memory does not matter.
 const CREDITED_PIXELS: u64 = 1 << 24;
 
-/// Pixels that a byte of a file may claim beyond that: more than any coder here makes of photographs
-/// or drawings, where a lying header claims thousands.
+/// Further pixels that each byte of a file may claim: more than any codec here achieves for photographs or
+/// drawings, where a lying header claims thousands.
 const PIXELS_PER_BYTE: u64 = 1024;
 
-/// What Pillow would tolerate.
+/// What Pillow is configured to tolerate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switches {
-    /// `ImageFile.LOAD_TRUNCATED_IMAGES`: what is missing at the end of a file is left grey or black.
+    /// `ImageFile.LOAD_TRUNCATED_IMAGES`: the missing end of a file is left grey or black.
     pub truncated: bool,
-    /// `Image.MAX_IMAGE_PIXELS`: more pixels are warned of, more than twice as many refused.
+    /// `Image.MAX_IMAGE_PIXELS`: Pillow warns of more pixels, and refuses more than twice as many.
     pub max_pixels: Option<u64>,
 }
 
@@ -30,12 +30,12 @@ impl Default for Switches {
 }
 
 impl Switches {
-    /// Refuses an image of (rows, columns) whose file has `bytes`, before memory is asked for.
+    /// Refuses an image of (rows, columns) in a file of `bytes` bytes, before memory is allocated.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode), without a path: so large that Pillow would warn or
-    /// raise, or so large that the file cannot well hold it.
+    /// [`Error::Decode`](crate::Error::Decode), without a path: so large that Pillow would warn or raise, or
+    /// that the file can hardly hold it.
     pub(super) fn admit(&self, (height, width): (u64, u64), bytes: usize) -> Result<()> {
         let pixels = height.saturating_mul(width);
         if let Some(limit) = self.max_pixels
@@ -51,7 +51,7 @@ impl Switches {
             .max(CREDITED_PIXELS);
         if pixels > plausible {
             return Err(refuse(format!(
-                "its header claims {pixels} pixels, which a file of {bytes} bytes hardly holds"
+                "its header claims {pixels} pixels, implausible for a file of {bytes} bytes"
             )));
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! WebP through libwebp, the library that Pillow uses: lossy, lossless, alpha dropped.
 //!
-//! Owns the calls into it. Refuses animations. Invariant: what Pillow's reader checks before it decodes
-//! (that the chunks fit together and are complete) is checked here by the same code, and nothing is
-//! left allocated.
+//! Owns the calls into it. Refuses animations. Invariant: the checks of Pillow's reader before it decodes
+//! (the chunks are consistent and complete) are made here by the same code, and nothing stays allocated.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -14,7 +13,7 @@ use crate::fork::undivided;
 use crate::image::{Frame, Region, Shape};
 use crate::{Error, Result};
 
-/// What a file says of itself.
+/// The header of a WebP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     height: i32,
@@ -47,10 +46,10 @@ impl Header {
             return Err(refuse("it is an animated WebP"));
         }
         if reading.mode.keeps_kind() && features.has_alpha != 0 {
-            return Err(refuse("a WebP with alpha is not decoded unchanged here"));
+            return Err(refuse("native code does not keep the alpha of a WebP"));
         }
         if (reading.library, reading.mode) == (Library::Torchvision, Mode::Grey) {
-            return Err(refuse("a WebP is not made grey here"));
+            return Err(refuse("native code does not convert a WebP to grey"));
         }
         Ok(Self { height, width })
     }
@@ -64,7 +63,7 @@ impl Header {
         }
     }
 
-    /// Decodes the image into `frame`; returns the region that it holds, which is all.
+    /// Decodes the whole image into `frame`; returns its region.
     ///
     /// # Errors
     ///
@@ -87,7 +86,7 @@ impl Header {
         };
         // SAFETY: `image` lies in `encoded`; the config's buffer is `pixels`, with its length, which the
         // library compares with the image before it writes.
-        // The library chooses its kernels under locks of its own, for each image anew.
+        // Undivided: the library chooses its kernels under locks of its own, for each image anew.
         let decode = || unsafe { webp::WebPDecode(image.bytes, image.size, &raw mut config) };
         let status = undivided(decode);
         if status != VP8StatusCode::VP8_STATUS_OK {
@@ -100,7 +99,7 @@ impl Header {
     }
 }
 
-/// The chunks of a file, taken apart.
+/// The parsed chunks of a file.
 struct Demuxer<'a> {
     handle: *mut webp::WebPDemuxer,
     file: &'a [u8],
@@ -113,7 +112,7 @@ impl<'a> Demuxer<'a> {
             size: encoded.len(),
         };
         let version = webp::WebPGetDemuxABIVersion();
-        // SAFETY: the data outlive the demuxer, which borrows them; no state is asked for.
+        // SAFETY: the data outlive the demuxer, which borrows them; no state is requested.
         let handle =
             unsafe { webp::WebPDemuxInternal(&raw const data, 0, std::ptr::null_mut(), version) };
         if handle.is_null() {
@@ -134,7 +133,7 @@ impl<'a> Demuxer<'a> {
         let mut frame = unsafe { frame.assume_init() };
         let (image, count) = (frame.fragment, frame.num_frames);
         let size = (frame.height, frame.width);
-        // SAFETY: filled above; what it points to is the file's and stays.
+        // SAFETY: filled above; it points into the file's bytes, which stay.
         unsafe { webp::WebPDemuxReleaseIterator(&raw mut frame) };
         let inside = self.file.as_ptr_range();
         debug_assert!(found == 0 || inside.contains(&image.bytes));

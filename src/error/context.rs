@@ -1,11 +1,11 @@
-//! How errors are made, and how they learn which file or which sample they are about.
+//! Constructors of errors, and the addition of the file or sample that they are about.
 
 use std::path::{Path, PathBuf};
 
 use super::Error;
 
 impl Error {
-    /// What the system said of a file.
+    /// Makes the error of a file that cannot be read.
     pub fn read(path: &Path, source: std::io::Error) -> Error {
         Error::Read {
             path: path.to_owned(),
@@ -13,7 +13,7 @@ impl Error {
         }
     }
 
-    /// Memory that could not be had; the file that it is for is added by who knows it.
+    /// Makes the error of a failed allocation; [`Error::of_file`] adds the file.
     pub fn memory(bytes: usize, source: std::io::Error) -> Error {
         Error::Memory {
             path: PathBuf::new(),
@@ -22,25 +22,25 @@ impl Error {
         }
     }
 
-    /// Says which of several samples it is about, `place` behind what it said before.
+    /// Adds the position of the sample among several; a position that it has already is counted from `place`.
     #[must_use]
     pub fn at(self, place: usize) -> Error {
         let (before, source) = self.placed();
-        Error::Among {
+        Error::AtPosition {
             place: place + before,
             source: Box::new(source),
         }
     }
 
-    /// Which of several samples it is about, and the error itself.
+    /// Returns the position of the sample among several, and the error itself.
     pub fn placed(self) -> (usize, Error) {
         match self {
-            Error::Among { place, source } => (place, *source),
+            Error::AtPosition { place, source } => (place, *source),
             other => (0, other),
         }
     }
 
-    /// Bytes that cannot be decoded; their file is added by who knows it.
+    /// Makes the error of bytes that cannot be decoded; [`Error::of_file`] adds the file.
     pub fn decode(reason: impl Into<String>) -> Error {
         Error::Decode {
             path: PathBuf::new(),
@@ -48,7 +48,7 @@ impl Error {
         }
     }
 
-    /// Adds the file to an error of its bytes that has none.
+    /// Adds the file to an error about its contents that names none.
     #[must_use]
     pub fn of_file(self, file: &Path) -> Error {
         match self {
@@ -65,20 +65,22 @@ impl Error {
                 path: file.to_owned(),
                 reason,
             },
-            Error::Endless { path, reason } if path.as_os_str().is_empty() => Error::Endless {
+            Error::TooSlow { path, reason } if path.as_os_str().is_empty() => Error::TooSlow {
                 path: file.to_owned(),
                 reason,
             },
-            Error::Misfit { path, source } if path.as_os_str().is_empty() => Error::Misfit {
-                path: file.to_owned(),
-                source,
-            },
+            Error::ImageMismatch { path, source } if path.as_os_str().is_empty() => {
+                Error::ImageMismatch {
+                    path: file.to_owned(),
+                    source,
+                }
+            }
             other => other,
         }
     }
 }
 
-/// Says what memory is for: a file, or a batch.
+/// Returns what memory is for: a file, or a batch.
 pub(super) fn whose(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         "a batch".into()
@@ -87,7 +89,7 @@ pub(super) fn whose(path: &Path) -> String {
     }
 }
 
-/// Says what torch says of arithmetic in place on tensors of these shapes.
+/// Returns torch's message for in-place arithmetic on tensors of these shapes.
 pub(super) fn broadcast(got: &[usize], wanted: &[usize]) -> String {
     let sizes = got.iter().zip(wanted).enumerate();
     let differs = sizes.into_iter().find(|(_, (got, wanted))| got != wanted);

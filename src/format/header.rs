@@ -29,7 +29,7 @@ impl<H> Header<H> {
             Header::Known(header) => Ok(header),
             Header::Broken(reason) => Err(Error::decode(&**reason)),
             Header::Unread => Err(Error::decode(
-                "it could not be read when the column was made; make the column anew",
+                "it could not be read when the column was made; make the column again",
             )),
         }
     }

@@ -1,18 +1,18 @@
-//! What is done to one image: operations whose every parameter is known.
+//! Actions on one image: operations whose every parameter is known.
 //!
-//! Adding one is a file with its pixels, a variant here and an arm in each `match`.
+//! Adding one is a file for its pixels, a variant here and an arm in each `match`.
 
 use super::resample::{Resampler, Scaling};
 use super::{
-    Affine, Filter, Frame, GaussianBlur, Luma, Misfit, Pad, PassOrder, Pixels, Region, Shape, Turn,
-    colour, flip, luma_torch, torch,
+    Affine, Filter, Frame, GaussianBlur, ImageMismatch, Luma, Pad, PassOrder, Pixels, Region,
+    Shape, Turn, colour, flip, luma_torch, torch,
 };
 use crate::Result;
 
-/// One operation on one image. What an [`Op`](super::Op) becomes when its random parameters are drawn.
+/// One action on one image. An [`Op`](super::Op) becomes actions when its random parameters are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Keeps a part, which lies inside of the image.
+    /// Keeps a region, which lies inside of the image.
     Crop(Region),
     /// Scales the image.
     Resize {
@@ -29,42 +29,42 @@ pub enum Action {
     FlipVertical,
     /// Adds pixels around the image.
     Pad(Pad),
-    /// Blends black with the image, of which there is this much.
+    /// Blends black with the image, weighted by this factor.
     Brightness(f64),
     /// Blends the mean grey with the image.
     Contrast(f64),
     /// Blends the grey image with the image.
     Saturation(f64),
-    /// Turns the hue by a part of the wheel, between -0.5 and 0.5.
+    /// Rotates the hue by a share of the colour wheel, between -0.5 and 0.5.
     Hue(f64),
     /// Blends the smoothed image with the image.
     Sharpness(f64),
-    /// Makes colours grey.
+    /// Converts colours to grey.
     Grayscale {
-        /// Of the result: 1, or 3 alike.
+        /// Channels of the result: 1, or 3 equal ones.
         channels: usize,
-        /// How colours are weighed.
+        /// How colours are weighted.
         luma: Luma,
     },
-    /// Makes the negative.
+    /// Inverts the image.
     Invert,
-    /// Keeps this many bits of each value, between 1 and 8.
+    /// Keeps this many high bits of each value, between 1 and 8.
     Posterize(u8),
-    /// Inverts values of this and more.
+    /// Inverts values of at least this.
     Solarize(f64),
-    /// Stretches each channel to the whole range.
+    /// Stretches each channel to the full range.
     Autocontrast,
-    /// Spreads each channel evenly over the whole range.
+    /// Equalizes the histogram of each channel.
     Equalize,
-    /// Turns the image by quarters.
+    /// Rotates the image by quarter turns.
     Turn(Turn),
-    /// Maps the image.
+    /// Applies an affine map.
     Affine(Affine),
     /// Blurs with weights that fall off in all directions.
     GaussianBlur(GaussianBlur),
 }
 
-/// Whose arithmetic scales an image.
+/// The library whose arithmetic scales an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Pillow's, for images.
@@ -79,11 +79,11 @@ impl Kernel {
         if from.0.min(from.1).min(to.0).min(to.1) > 0 {
             return Ok(());
         }
-        let misfit = match self {
-            Self::Pillow(..) => Misfit::NoPixels,
-            Self::Torch(_) => Misfit::NoElements { from, to },
+        let image_mismatch = match self {
+            Self::Pillow(..) => ImageMismatch::NoPixels,
+            Self::Torch(_) => ImageMismatch::NoElements { from, to },
         };
-        Err(misfit.into())
+        Err(image_mismatch.into())
     }
 }
 
@@ -119,8 +119,7 @@ impl Action {
         }
     }
 
-    /// Returns the bytes of a result's pixel, if the action decides them; otherwise they stay as
-    /// they were.
+    /// Returns the bytes of a result's pixel, if the action determines them; None if they are unchanged.
     pub(super) fn channels(&self) -> Option<usize> {
         match self {
             Self::Grayscale { channels, .. } => Some(*channels),
@@ -128,12 +127,12 @@ impl Action {
         }
     }
 
-    /// Makes the result in `target`.
+    /// Runs the action, with its result in `target`.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`](crate::Error::Transform): an image that the operation cannot take, or no
-    /// memory.
+    /// [`Error::Transform`](crate::Error::Transform): the operation cannot be applied to the image, or there
+    /// is no memory.
     pub(super) fn run(
         &self,
         source: Pixels<'_>,
@@ -172,7 +171,7 @@ impl Action {
         }
     }
 
-    /// Returns how a resize makes a `window` of its result; None for other actions.
+    /// Returns the parameters with which a resize makes a `window` of its result; None for other actions.
     pub(super) fn scaling(&self, shape: Shape, window: Region) -> Option<Scaling> {
         let Self::Resize {
             height,

@@ -1,15 +1,15 @@
 //! Affine maps of images: Pillow's `Image.transform(size, AFFINE, …)`.
 //!
-//! Owns which source position each pixel of the result has, in the arithmetic that Pillow's
-//! `Geometry.c` chooses for the matrix: repeated sums of doubles, 16.16 fixed point, or products.
-//! Refuses matrices whose positions overflow it.
+//! Owns the source position of each pixel of the result, in the arithmetic that Pillow's `Geometry.c` chooses
+//! for the matrix: repeated sums of doubles, 16.16 fixed point, or products. Refuses matrices whose positions
+//! overflow.
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
 use super::grid::Grid;
 use super::{Frame, Pixels, interpolation};
 use crate::{Error, Result};
 
-/// Every product and sum of positions stays finite below this.
+/// Products and sums of positions up to this stay finite.
 const LARGEST: f64 = 1e100;
 
 /// Beyond this, a position does not fit 16.16 fixed point.
@@ -18,7 +18,7 @@ const LARGEST_FIXED: f64 = 32768.0;
 /// 1 in 16.16 fixed point.
 const ONE: f64 = 65536.0;
 
-/// How a pixel between the source's pixels is made.
+/// How a pixel between source pixels is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are Pillow's
 pub enum Interpolation {
@@ -49,7 +49,7 @@ impl Interpolation {
     }
 }
 
-/// What each pixel of the result is taken from.
+/// An affine map from result to source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Affine {
     /// (a, b, c, d, e, f): the pixel at (x, y) of the result lies at (ax + by + c, dx + ey + f) of the
@@ -57,14 +57,14 @@ pub struct Affine {
     pub matrix: [f64; 6],
     /// (rows, columns) of the result.
     pub size: (usize, usize),
-    /// How pixels are made of the source's.
+    /// How pixels between source pixels are computed.
     pub interpolation: Interpolation,
-    /// Value of each channel of the pixels that lie outside of the source.
+    /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],
 }
 
 impl Affine {
-    /// Maps `source` into `target`.
+    /// Maps `source` to `target`.
     pub(super) fn run(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         self.check(source)?;
         target.reset(source.shape().sized(self.size.0, self.size.1))?;
@@ -75,7 +75,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Maps pixels of `C` channels, interpolated on `LANES` numbers at once.
+    /// Maps pixels of `C` channels, interpolating on `LANES` numbers at once.
     fn fill_and_map<const C: usize, const LANES: usize>(
         &self,
         source: Pixels<'_>,
@@ -93,12 +93,12 @@ impl Affine {
         }
     }
 
-    /// Whether rows stay rows, and columns columns.
+    /// Returns true if the map keeps rows rows, and columns columns.
     fn is_scale(&self) -> bool {
         self.matrix[1] == 0.0 && self.matrix[3] == 0.0
     }
 
-    /// Whether the corners of the result have positions that fit 16.16 fixed point.
+    /// Returns true if the corners of the result have positions that fit 16.16 fixed point.
     #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
     fn fits_fixed(&self) -> bool {
         let [a, b, c, d, e, f] = self.matrix;
@@ -128,8 +128,8 @@ impl Affine {
     }
 }
 
-/// Takes the nearest pixels where rows stay rows: `ImagingScaleAffine`. Positions are advanced by
-/// repeated addition, and rounding errors with them.
+/// Takes the nearest pixels of a map that keeps rows and columns: `ImagingScaleAffine`. Positions accumulate
+/// by repeated addition, and so do rounding errors.
 #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
 fn scale<const C: usize>(source: Pixels<'_>, matrix: &[f64; 6], target: &mut Frame) {
     let [a, _, c, _, e, f] = *matrix;
@@ -167,7 +167,7 @@ fn fixed<const C: usize>(source: Pixels<'_>, matrix: &[f64; 6], target: &mut Fra
     for into in target.rows_mut() {
         let into = into.as_chunks_mut::<C>().0;
         let (mut x, mut y) = start;
-        // what lies before the first pixel is beyond the last one once the sign is dropped
+        // a negative index exceeds the last one when cast to unsigned
         let row = (y >> 16).cast_unsigned();
         if across == (fix(1.0), 0) {
             if row < height {
@@ -187,8 +187,8 @@ fn fixed<const C: usize>(source: Pixels<'_>, matrix: &[f64; 6], target: &mut Fra
     }
 }
 
-/// Takes the nearest pixels at positions advanced by repeated addition of doubles:
-/// `ImagingTransformAffine` where fixed point does not reach.
+/// Takes the nearest pixels at positions that accumulate by repeated addition of doubles:
+/// `ImagingTransformAffine` where fixed point overflows.
 #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
 fn stepped<const C: usize>(source: Pixels<'_>, matrix: &[f64; 6], target: &mut Frame) {
     let [a, b, c, d, e, f] = *matrix;
@@ -207,7 +207,7 @@ fn stepped<const C: usize>(source: Pixels<'_>, matrix: &[f64; 6], target: &mut F
     }
 }
 
-/// Makes pixel `i` of `into` pixel `first + i` of `row`, as far as there is one.
+/// Fills `into` with the pixels of `row` from `first` on, as far as they exist.
 fn shift<const C: usize>(row: &[[u8; C]], first: i64, into: &mut [[u8; C]]) {
     let skipped = first.min(0).unsigned_abs() as usize;
     let first = first.max(0).unsigned_abs() as usize;
@@ -217,8 +217,8 @@ fn shift<const C: usize>(row: &[[u8; C]], first: i64, into: &mut [[u8; C]]) {
     }
 }
 
-/// Returns the pixel at a position along a side of `len` pixels, if it is one of them.
-#[allow(clippy::cast_sign_loss)] // looked at before
+/// Returns the pixel at a position along a side of `len` pixels, if it exists.
+#[allow(clippy::cast_sign_loss)] // checked before
 fn index(position: f64, len: usize) -> Option<usize> {
     (position >= 0.0 && position < len as f64).then_some(position as i64 as usize)
 }

@@ -1,9 +1,8 @@
-//! The middle of an image: torchvision's `center_crop`.
+//! The centre of an image: torchvision's `center_crop`.
 
 use super::{Action, Pad, Padding, Plan, Region};
 
-/// Adds to `plan` what makes the middle `height` by `width` pixels of the image at its end. What lies
-/// outside of the image is black.
+/// Adds to `plan` the crop of the central `height` by `width` pixels. Pixels outside of the image are black.
 pub(super) fn plan(height: usize, width: usize, plan: &mut Plan) {
     let shape = plan.shape();
     if height > shape.height || width > shape.width {
@@ -31,7 +30,7 @@ pub(super) fn plan(height: usize, width: usize, plan: &mut Plan) {
     }
 }
 
-/// Half of `surplus`, halves to even as Python rounds.
+/// Returns half of `surplus`, rounding halves to even as Python does.
 fn start(surplus: usize) -> usize {
     surplus / 2 + usize::from(surplus % 4 == 3)
 }

@@ -1,30 +1,30 @@
-//! Parts of a finished sample that are overwritten.
+//! Overwrites rectangles of a finished sample.
 
 use super::{Draws, Layout, Output, Region, Shape};
 use crate::memory::Dtype;
 use crate::{Error, Result};
 
-/// A rectangle of a sample, and what takes its place.
+/// A rectangle of a sample, and its new contents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Erasure {
     /// Inside of the sample.
     pub region: Region,
-    /// What is written.
+    /// The new contents.
     pub value: Value,
 }
 
-/// What an erased rectangle is filled with.
+/// The contents of an erased rectangle.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// The bytes of one element for each channel, or of one for all.
     Elements(Box<[u8]>),
-    /// Draws from the standard normal distribution, for each element anew; of float32 alone.
+    /// A draw from the standard normal distribution for each element; only for float32.
     Noise(Draws),
 }
 
 impl Erasure {
-    /// Overwrites the part of a sample `(C, H, W)` that an image of `shape` became, whose elements
-    /// have `itemsize` bytes.
+    /// Overwrites the rectangle in a sample `(C, H, W)` of an image of `shape`, with elements of `itemsize`
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -77,15 +77,15 @@ impl Erasure {
     }
 }
 
-/// Tells why a value cannot be written into what `output` makes; None if it can.
+/// Returns why a value cannot be written to what `output` produces; None if it can.
 pub(super) fn refusal(value: Option<&[u8]>, output: &Output) -> Option<&'static str> {
     let dtype = output.dtype();
     let whole = |bytes: &[u8]| !bytes.is_empty() && bytes.len().is_multiple_of(dtype.itemsize());
     if output.layout() != Layout::Chw {
-        Some("put what makes the tensor (C, H, W) before it")
+        Some("convert the image to a tensor (C, H, W) before it")
     } else if value.map_or(dtype == Dtype::Float32, whole) {
         None
     } else {
-        Some("give whole elements of the sample's dtype; random ones are float32 alone")
+        Some("give values of the sample's dtype; random values need float32")
     }
 }

@@ -1,13 +1,13 @@
-//! A decoded image whose memory is used again for the next one.
+//! A decoded image whose memory is reused for the next one.
 
 use super::{Pixels, Region, Shape};
 use crate::Result;
 use crate::memory::fallible::resize;
 
-/// Bytes that may be read beyond the last pixel: vector loads take whole registers.
+/// Bytes that may be read after the last pixel: vector loads take whole registers.
 pub(super) const SLACK_BYTES: usize = 32;
 
-/// Memory up to this size is kept, however small the next image is.
+/// Memory up to this size is kept even if the next image is small.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// Rows of pixels, grey and RGB if anything is to be done with them, 8 bits per channel, without padding between rows.
@@ -32,7 +32,7 @@ impl Default for Frame {
 }
 
 impl Frame {
-    /// Gives the frame a size; its pixels are then anything.
+    /// Resizes the frame; its pixels are then arbitrary.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Frame {
         let pixels = shape.bytes().ok_or_else(|| shape.too_large())?;
         let needed = pixels + SLACK_BYTES;
         if self.bytes.len() > KEPT_BYTES && needed < self.bytes.len() / 4 {
-            self.bytes = Vec::new(); // one huge image is no reason to hold its memory for ever
+            self.bytes = Vec::new(); // do not hold the memory of one huge image forever
         }
         if needed > self.bytes.len() {
             resize(&mut self.bytes, needed)?;
@@ -76,12 +76,12 @@ impl Frame {
         self.shape.width * self.shape.channels
     }
 
-    /// Looks at the whole image; the slack follows its last pixel.
+    /// Returns a view of the whole image; the slack follows its last pixel.
     pub fn view(&self) -> Pixels<'_> {
         Pixels::new(&self.bytes, self.shape, self.stride()).expect("a frame holds its pixels")
     }
 
-    /// Looks at a part of the image, which must lie inside.
+    /// Returns a view of a region of the image, which must lie inside.
     pub fn part(&self, region: Region) -> Pixels<'_> {
         self.view().part(region)
     }
@@ -91,20 +91,20 @@ impl Frame {
         &self.bytes[..self.shape.height * self.stride()]
     }
 
-    /// Returns the pixels, to be written.
+    /// Returns the pixels, for writing.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
         let len = self.shape.height * self.stride();
         &mut self.bytes[..len]
     }
 
-    /// Returns the rows' pixels, to be written.
+    /// Returns the rows' pixels, for writing.
     pub fn rows_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [u8]> {
         let stride = self.stride().max(1);
         self.pixels_mut().chunks_exact_mut(stride)
     }
 
-    /// Says that only the first `channels` bytes of each pixel's share are pixels from now on, packed
-    /// by the caller; there are no more of them than before, and the memory stays as it is.
+    /// Reduces each pixel to `channels` bytes, which the caller has packed at the front; they must not be
+    /// more than before. Keeps the memory.
     pub(crate) fn narrow(&mut self, channels: usize) {
         self.shape.channels = self.shape.channels.min(channels);
     }

@@ -1,14 +1,14 @@
-//! Blurred images: torchvision's `gaussian_blur` on Pillow's images.
+//! Gaussian blur: torchvision's `gaussian_blur` on Pillow images.
 //!
-//! torchvision convolves in single precision, so the order of additions shows in the bytes. On the
-//! processors that [`GaussianBlur::run`] accepts, oneDNN's depthwise convolution adds a pixel's products
-//! one by one, row after row of the kernel, each multiplied and added in one rounding. The weights are
-//! torch's own, from the user's parameters: its exponential function is not reproducible.
+//! torchvision convolves in single precision, so the order of additions affects the bytes. On the CPUs that
+//! [`GaussianBlur::run`] accepts, oneDNN's depthwise convolution adds a pixel's products one by one, row
+//! after row of the kernel, each with a fused multiply-add. The weights come from torch, computed from the
+//! user's parameters: its exponential function is not reproducible.
 
 use std::sync::Arc;
 
 use super::wide::{is_fused, to_byte, wide};
-use super::{Frame, Misfit, Pixels};
+use super::{Frame, ImageMismatch, Pixels};
 use crate::memory::fallible::reserve;
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ pub struct GaussianBlur {
 }
 
 impl GaussianBlur {
-    /// Takes the weights along a row and along a column, the middle one being the pixel's own.
+    /// Takes the weights along a row and along a column; the middle one is the pixel's own.
     ///
     /// # Errors
     ///
@@ -47,13 +47,12 @@ impl GaussianBlur {
         (&self.across, &self.down)
     }
 
-    /// Blurs `source` into `target`.
+    /// Blurs `source` to `target`.
     ///
     /// # Errors
     ///
-    /// [`Error::Misfit`]: an image that is too small for its border to be reflected.
-    /// [`Error::Transform`]: an image of one channel, or a processor, for which torch adds in another
-    /// order; no memory.
+    /// [`Error::ImageMismatch`]: the image is too small for its border to be reflected. [`Error::Transform`]:
+    /// an image of one channel, or a CPU, for which torch adds in another order; no memory.
     pub(super) fn run(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         let shape = source.shape();
         let error = |reason: &str| Error::Transform {
@@ -66,16 +65,16 @@ impl GaussianBlur {
         let (left, above) = (self.across.len() / 2, self.down.len() / 2);
         for (border, dimension, side) in [(left, 3, shape.width), (above, 2, shape.height)] {
             if border >= side {
-                let misfit = Misfit::Reflection {
+                let image_mismatch = ImageMismatch::Reflection {
                     border,
                     dimension,
                     shape: [1, shape.channels, shape.height, shape.width],
                 };
-                return Err(misfit.into());
+                return Err(image_mismatch.into());
             }
         }
         target.reset(shape)?;
-        let mut window = Window::new(source, left, self.down.len())?;
+        let mut window = RowBuffer::new(source, left, self.down.len())?;
         for (at, into) in target.rows_mut().enumerate() {
             window.move_to(at, source);
             wide(
@@ -93,8 +92,8 @@ impl GaussianBlur {
         Ok(())
     }
 
-    /// Sums the weighted neighbours of neighbouring values; `rows` begin `self.across.len() / 2` pixels
-    /// before the first of them.
+    /// Sums the weighted neighbours of adjacent values; `rows` begin `self.across.len() / 2` pixels before
+    /// the first of them.
     #[allow(clippy::inline_always)] // compiled for the vectors of `wide`
     #[inline(always)]
     fn sum<'a>(&self, rows: impl Iterator<Item = &'a [f32]>) -> [[f32; 8]; BLOCK / 8] {
@@ -114,21 +113,21 @@ impl GaussianBlur {
     }
 }
 
-/// The rows around one, with their reflected borders; each is in the place of one no longer used.
-struct Window {
+/// The rows around one, with their reflected borders; a new row replaces one that is no longer needed.
+struct RowBuffer {
     values: Vec<f32>,
     /// Rows in `values`.
     height: usize,
-    /// Values from one row to the next: the last block may reach beyond the row.
+    /// Values from one row to the next: the last block may extend beyond the row.
     stride: usize,
     /// Columns of the border.
     left: usize,
-    /// How many rows were filled.
+    /// Number of rows that were filled.
     filled: usize,
 }
 
-impl Window {
-    /// Makes room for `height` rows.
+impl RowBuffer {
+    /// Allocates `height` rows.
     fn new(source: Pixels<'_>, left: usize, height: usize) -> Result<Self> {
         let padded = 3 * (source.width() + 2 * left);
         let stride = padded.next_multiple_of(BLOCK) + BLOCK;
@@ -144,7 +143,7 @@ impl Window {
         })
     }
 
-    /// Fills the rows around row `at` that are not there yet.
+    /// Fills the missing rows around row `at`.
     fn move_to(&mut self, at: usize, source: Pixels<'_>) {
         while self.filled < at + self.height {
             let from = source.row(reflect(self.filled, self.height / 2, source.height()));
@@ -158,7 +157,7 @@ impl Window {
         }
     }
 
-    /// Returns the rows around row `at`, from a value of each on.
+    /// Returns the rows around row `at`, each from value `first` on.
     #[allow(clippy::inline_always)] // compiled for the vectors of `wide`
     #[inline(always)]
     fn rows(&self, at: usize, first: usize) -> impl Iterator<Item = &[f32]> {
@@ -167,7 +166,7 @@ impl Window {
     }
 }
 
-/// Returns which of `len` rows or columns is at a place that counts from `border` before the first.
+/// Returns the row or column, of `len`, at a position that counts from `border` before the first.
 fn reflect(at: usize, border: usize, len: usize) -> usize {
     let inside = at.abs_diff(border);
     inside.min(2 * (len - 1) - inside)

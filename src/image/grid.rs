@@ -1,4 +1,4 @@
-//! Pixels looked at one by one, in any order.
+//! Random access to pixels.
 
 use super::Pixels;
 
@@ -10,7 +10,7 @@ pub(super) struct Grid<'a, const C: usize> {
 }
 
 impl<'a, const C: usize> Grid<'a, C> {
-    /// Looks at an image, whose pixels have `C` bytes.
+    /// Views an image, whose pixels must have `C` bytes.
     pub(super) fn new(source: Pixels<'a>) -> Self {
         assert_eq!(source.channels(), C, "channels of an image");
         Self {
@@ -19,7 +19,7 @@ impl<'a, const C: usize> Grid<'a, C> {
         }
     }
 
-    /// Returns a pixel, which must be one of the image.
+    /// Returns a pixel of the image.
     #[inline]
     pub(super) fn pixel(&self, row: usize, column: usize) -> &'a [u8; C] {
         let from = self.from(row, column);

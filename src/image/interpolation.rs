@@ -1,18 +1,17 @@
-//! Pixels between pixels: the bilinear and bicubic filters of Pillow's `Geometry.c`.
+//! Interpolation between pixels: the bilinear and bicubic filters of Pillow's `Geometry.c`.
 //!
-//! Owns the code that is compiled twice, for any processor and for those with AVX2. Invariant: sums are
-//! formed in the reference's order, in doubles, and truncated; beyond its sides the source goes on
-//! with its last pixel.
+//! Owns the code that is compiled twice, for any CPU and for those with AVX2. Invariant: sums are formed in
+//! the reference's order, in doubles, and truncated; beyond its edges the source repeats its last pixel.
 #![allow(unsafe_code)]
-#![allow(clippy::inline_always)] // for the instructions of whom it is called by
+#![allow(clippy::inline_always)] // inlined into callers compiled for other instructions
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
 use super::grid::Grid;
 use super::wide::double_to_byte;
 use super::{Frame, Pixels};
 
-/// Maps `source` into `target` with two by two pixels of `C` channels for each, computed on `L` lanes
-/// (`C` or more); see [`Affine`](super::Affine).
+/// Maps `source` to `target`, interpolating two by two pixels of `C` channels on `L` lanes (`L` at least
+/// `C`); see [`Affine`](super::Affine).
 pub(super) fn bilinear<const C: usize, const L: usize>(
     source: Pixels<'_>,
     matrix: &[f64; 6],
@@ -20,13 +19,13 @@ pub(super) fn bilinear<const C: usize, const L: usize>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
+        // SAFETY: the CPU has AVX2.
         return unsafe { avx2::bilinear::<C, L>(source, matrix, target) };
     }
     each::<C, L, 2>(source, matrix, target, 0, two_by_two);
 }
 
-/// Maps `source` into `target` with four by four pixels for each; else as [`bilinear`].
+/// As [`bilinear`], with four by four pixels.
 pub(super) fn bicubic<const C: usize, const L: usize>(
     source: Pixels<'_>,
     matrix: &[f64; 6],
@@ -34,7 +33,7 @@ pub(super) fn bicubic<const C: usize, const L: usize>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
+        // SAFETY: the CPU has AVX2.
         return unsafe { avx2::bicubic::<C, L>(source, matrix, target) };
     }
     each::<C, L, 4>(source, matrix, target, 1, four_by_four);
@@ -63,12 +62,12 @@ mod avx2 {
     }
 }
 
-/// `N` by `N` pixels, of which each has its channels in the first of `L` lanes.
-type Window<const L: usize, const N: usize> = [[[u8; L]; N]; N];
+/// `N` by `N` pixels, each with its channels in the first of `L` lanes.
+type Neighbourhood<const L: usize, const N: usize> = [[[u8; L]; N]; N];
 
-/// Makes each pixel of `target` that lies inside of `source` of the `N` by `N` pixels around its
-/// position, of which the first lies `before` pixels before the one that is at or before it. `mix` is
-/// given them and how far behind that one the position is.
+/// Computes each pixel of `target` that lies inside of `source` from the `N` by `N` pixels around its
+/// position. The first of them is `before` pixels before the pixel at or before the position. `mix` receives
+/// them and the distance of the position from that pixel.
 #[inline(always)]
 #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
 fn each<const C: usize, const L: usize, const N: usize>(
@@ -76,7 +75,7 @@ fn each<const C: usize, const L: usize, const N: usize>(
     matrix: &[f64; 6],
     target: &mut Frame,
     before: i32,
-    mix: impl Fn(&Window<L, N>, f64, f64) -> [u8; L],
+    mix: impl Fn(&Neighbourhood<L, N>, f64, f64) -> [u8; L],
 ) {
     let [a, b, c, d, e, f] = *matrix;
     let (height, width) = (source.height() as f64, source.width() as f64);
@@ -107,22 +106,22 @@ fn each<const C: usize, const L: usize, const N: usize>(
     }
 }
 
-/// Returns the pixels from (row, column) on of an image of `size` (rows, columns), if all columns are
-/// inside. Rows outside are the nearest ones inside.
+/// Returns the pixels from (row, column) on of an image of `size` (rows, columns), if all columns are inside.
+/// Rows outside repeat the nearest row inside.
 #[inline(always)]
 fn inner<const C: usize, const L: usize, const N: usize>(
     grid: Grid<'_, C>,
     size: (usize, usize),
     row: i32,
     column: i32,
-) -> Option<Window<L, N>> {
-    // a column before the first one is beyond the last one once the sign is dropped
+) -> Option<Neighbourhood<L, N>> {
+    // A negative column exceeds the last one when cast to unsigned.
     let column = column.cast_unsigned() as usize;
-    // a pixel behind those taken has the lanes that are not channels
+    // The lanes after the channels read from the pixel after the last one.
     if column + (N + L - C) > size.1 {
         return None;
     }
-    let mut window: Window<L, N> = [[[0; L]; N]; N];
+    let mut window: Neighbourhood<L, N> = [[[0; L]; N]; N];
     for (row, pixels) in (row..).zip(&mut window) {
         let from = &grid.from(nearest(row, size.0), column)[..(N - 1) * C + L];
         for (by, pixel) in pixels.iter_mut().enumerate() {
@@ -132,17 +131,17 @@ fn inner<const C: usize, const L: usize, const N: usize>(
     Some(window)
 }
 
-/// Mixes the pixels from (row, column) on; those outside of the image are the nearest ones inside.
+/// Mixes the pixels from (row, column) on; those outside of the image repeat the nearest ones inside.
 #[cold]
 #[inline(never)] // the loop keeps one inlined copy of the arithmetic, of whole windows
 fn at_side<const C: usize, const L: usize, const N: usize>(
     grid: Grid<'_, C>,
     size: (usize, usize),
     (row, column): (i32, i32),
-    mix: &impl Fn(&Window<L, N>, f64, f64) -> [u8; L],
+    mix: &impl Fn(&Neighbourhood<L, N>, f64, f64) -> [u8; L],
     (dx, dy): (f64, f64),
 ) -> [u8; L] {
-    let mut window: Window<L, N> = [[[0; L]; N]; N];
+    let mut window: Neighbourhood<L, N> = [[[0; L]; N]; N];
     for (row, pixels) in (row..).zip(&mut window) {
         let row = nearest(row, size.0);
         for (column, pixel) in (column..).zip(pixels) {
@@ -155,30 +154,30 @@ fn at_side<const C: usize, const L: usize, const N: usize>(
     mix(&window, dx, dy)
 }
 
-/// Returns the largest integer that is not above `position`, which is -0.5 or more.
+/// Returns the largest integer not above `position`, which must be at least -0.5.
 #[inline(always)]
 fn floor(position: f64) -> i32 {
     if position < 0.0 {
         return -1;
     }
-    // SAFETY: the position lies in an image, whose sides `Affine::check` holds to 2^31 - 1 pixels.
+    // SAFETY: the position lies in an image, and `Affine::check` limits its sides to 2^31 - 1 pixels.
     unsafe { position.to_int_unchecked() }
 }
 
-/// Returns the first `N` bytes, which there are.
+/// Returns the first `N` bytes, which must exist.
 #[inline(always)]
 fn first<const N: usize>(bytes: &[u8]) -> &[u8; N] {
     bytes.first_chunk().expect("as many bytes")
 }
 
-/// Returns the pixel nearest to the one at `position` along a side of `len` pixels.
+/// Returns the pixel nearest to `position` along a side of `len` pixels.
 #[inline(always)]
 fn nearest(position: i32, len: usize) -> usize {
     (position.max(0).unsigned_abs() as usize).min(len - 1)
 }
 
 #[inline(always)]
-fn two_by_two<const L: usize>(window: &Window<L, 2>, dx: f64, dy: f64) -> [u8; L] {
+fn two_by_two<const L: usize>(window: &Neighbourhood<L, 2>, dx: f64, dy: f64) -> [u8; L] {
     let [[v11, v12], [v21, v22]] = window;
     let upper = line(&doubles(v11), &doubles(v12), dx);
     let lower = line(&doubles(v21), &doubles(v22), dx);
@@ -186,7 +185,7 @@ fn two_by_two<const L: usize>(window: &Window<L, 2>, dx: f64, dy: f64) -> [u8; L
 }
 
 #[inline(always)]
-fn four_by_four<const L: usize>(window: &Window<L, 4>, dx: f64, dy: f64) -> [u8; L] {
+fn four_by_four<const L: usize>(window: &Neighbourhood<L, 4>, dx: f64, dy: f64) -> [u8; L] {
     let mut across = [[0.0; L]; 4];
     for (across, row) in across.iter_mut().zip(window) {
         let [v1, v2, v3, v4] = row;
@@ -235,7 +234,7 @@ fn doubles<const L: usize>(values: &[u8; L]) -> [f64; L] {
     doubles
 }
 
-/// Truncates to bytes; what is below 0 or above 255 becomes these.
+/// Truncates to bytes, clipping values below 0 and above 255.
 #[inline(always)]
 fn bytes<const L: usize>(values: &[f64; L]) -> [u8; L] {
     let mut bytes = [0; L];

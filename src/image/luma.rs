@@ -1,8 +1,8 @@
-//! Whose arithmetic makes an image grey.
+//! The library whose arithmetic converts an image to grey.
 
 use super::luma_torch::Sum;
 
-/// How a colour is weighed.
+/// How colours are weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Luma {
     /// Pillow's `convert("L")`.
@@ -12,7 +12,7 @@ pub enum Luma {
 }
 
 impl Luma {
-    /// Finds what the border calls `name`.
+    /// Returns the variant that Python calls `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             Self::Pillow,
@@ -23,7 +23,7 @@ impl Luma {
         .find(|luma| luma.name() == name)
     }
 
-    /// Returns its name at the border.
+    /// Returns its name in Python.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pillow => "pillow",

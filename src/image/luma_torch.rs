@@ -1,7 +1,7 @@
-//! Grey as torchvision makes it of a tensor of bytes.
+//! torchvision's conversion of byte tensors to grey.
 //!
-//! Owns `rgb_to_grayscale` of torchvision's `functional` and `v2.functional`: single precision,
-//! truncated. The weights do not quite add up to 1, so that white becomes 254.
+//! Owns `rgb_to_grayscale` of torchvision's `functional` and `v2.functional`: single precision, truncated.
+//! The weights do not quite add up to 1, so white becomes 254.
 
 use super::{Frame, Pixels};
 use crate::Result;
@@ -13,13 +13,13 @@ const BLUE: f32 = 0.114;
 /// How a weighted colour is added to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// The product is rounded, then the sum: torchvision's v1; and v2 where torch has no vectors.
+    /// The product is rounded, then the sum: torchvision v1; and v2 where torch has no vector code.
     Rounded,
     /// Only the sum is rounded: v2 with AVX2, whose `add_` multiplies and adds in one instruction.
     Fused,
 }
 
-/// Makes `source` grey in `target`, with `channels` equal bytes per pixel. What is grey stays as it is.
+/// Converts `source` to grey in `target`, with `channels` equal bytes per pixel. Grey images are unchanged.
 ///
 /// # Errors
 ///
@@ -49,12 +49,12 @@ pub(super) fn grayscale(
 }
 
 #[allow(clippy::cast_sign_loss)] // sums are positive
-#[allow(clippy::suboptimal_flops)] // torch rounds where it rounds
+#[allow(clippy::suboptimal_flops)] // rounded as torch rounds
 fn luma(colour: [u8; 3], sum: Sum) -> u8 {
     let [red, green, blue] = colour.map(f32::from);
     let add = |value: f32, weight: f32, to: f32| match sum {
         Sum::Rounded => value * weight + to,
-        // In double precision products and sums of such numbers are exact: it is rounded once.
+        // In double precision, products and sums of such numbers are exact: only the result is rounded.
         Sum::Fused => (f64::from(value) * f64::from(weight) + f64::from(to)) as f32,
     };
     add(blue, BLUE, add(green, GREEN, red * RED)) as u8

@@ -1,8 +1,8 @@
 //! Operations on decoded images, bit for bit as Pillow and torchvision.
 //!
-//! Owns what happens between the decoder's pixels and a sample in its slot. Refuses operations
-//! whose result would differ from theirs. Invariant: a sample depends on the encoded bytes and the
-//! operations alone, not on the machine's instructions nor on the images before it.
+//! Owns the steps between the decoder's pixels and a sample in its slot. Refuses operations whose result
+//! would differ from theirs. Invariant: a sample depends only on the encoded bytes and the operations, not on
+//! the CPU's instructions nor on previous images.
 
 pub mod action;
 mod affine;
@@ -13,10 +13,10 @@ mod flip;
 mod frame;
 mod gaussian_blur;
 mod grid;
+mod image_mismatch;
 mod interpolation;
 mod luma;
 mod luma_torch;
-mod misfit;
 mod movement;
 mod nearest;
 pub mod op;
@@ -42,9 +42,9 @@ pub use affine::{Affine, Interpolation};
 pub(crate) use colour::luma as pillow_luma;
 pub use frame::Frame;
 pub use gaussian_blur::GaussianBlur;
+pub use image_mismatch::ImageMismatch;
 pub use luma::Luma;
 pub use luma_torch::Sum;
-pub use misfit::Misfit;
 pub use movement::Movement;
 pub use op::{Op, Plan, Size};
 pub use output::{Layout, Output, Table};

@@ -1,29 +1,29 @@
-//! Moving, scaling and shearing images within their size: torchvision's `affine`.
+//! Translation, scaling and shear within the image's size: torchvision's `affine`.
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
 use super::{Affine, Interpolation, Shape};
 
-/// Parameters of torchvision's `affine`: what is moved, and how far.
+/// Parameters of torchvision's `affine`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Movement {
-    /// Clockwise, in degrees.
+    /// Clockwise angle, in degrees.
     pub angle: f64,
-    /// Pixels to the right and down, after all else.
+    /// Translation to the right and down in pixels, applied last.
     pub translate: (f64, f64),
-    /// How much larger the image becomes; above 0.
+    /// Scale factor; above 0.
     pub scale: f64,
-    /// Along x and y, in degrees.
+    /// Shear along x and y, in degrees.
     pub shear: (f64, f64),
-    /// (x, y) of what stays in its place but for the translation; by default the middle of the image.
+    /// (x, y) of the fixed point before translation; by default the centre of the image.
     pub center: Option<(f64, f64)>,
-    /// How pixels are made of the source's.
+    /// How pixels between source pixels are computed.
     pub interpolation: Interpolation,
-    /// Value of each channel of the pixels that lie outside of the source.
+    /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],
 }
 
 impl Movement {
-    /// Moves nothing; missing pixels would be black.
+    /// The identity; missing pixels would be black.
     pub const NONE: Self = Self {
         angle: 0.0,
         translate: (0.0, 0.0),
@@ -34,7 +34,7 @@ impl Movement {
         fill: [0; 3],
     };
 
-    /// Shears by slopes along x and y around the first pixel's corner, as `AutoAugment`'s `ShearX` and
+    /// Shears by slopes along x and y around the corner of the first pixel, as `AutoAugment`'s `ShearX` and
     /// `ShearY` do.
     #[must_use]
     pub fn sloping(x: f64, y: f64) -> Self {
@@ -45,7 +45,7 @@ impl Movement {
         }
     }
 
-    /// Moves an image of `shape`, whose size stays.
+    /// Returns the affine map for an image of `shape`, whose size stays.
     pub fn of(&self, shape: Shape) -> Affine {
         Affine {
             matrix: self.matrix(shape),
@@ -55,8 +55,8 @@ impl Movement {
         }
     }
 
-    /// Returns where the pixels of the result come from: torchvision's `_get_inverse_affine_matrix`,
-    /// operation for operation. Sines are the C library's for both.
+    /// Returns the map from result to source: torchvision's `_get_inverse_affine_matrix`, operation for
+    /// operation. Both use the C library's sines.
     #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
     fn matrix(&self, shape: Shape) -> [f64; 6] {
         let middle = (shape.width as f64 * 0.5, shape.height as f64 * 0.5);

@@ -7,11 +7,11 @@ use super::{Frame, Pixels, Region};
 use crate::Result;
 use crate::memory::fallible::reserve_growing;
 
-/// Fills a list with the source's index for each output of a range, when so many pixels are scaled to
-/// so many.
+/// Fills a list with the source index for each output of a range, given the numbers of pixels before and
+/// after scaling.
 pub(super) type Positions = fn(usize, usize, Range<usize>, &mut Vec<usize>);
 
-/// Where the rows and columns of a window come from.
+/// The source rows and columns of a window.
 #[derive(Debug, Default)]
 pub(super) struct Nearest {
     rows: Vec<usize>,
@@ -19,7 +19,7 @@ pub(super) struct Nearest {
 }
 
 impl Nearest {
-    /// Finds the rows and columns; returns the ranges that they lie in.
+    /// Computes the rows and columns; returns the ranges that they lie in.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Nearest {
         Ok((span(&self.rows), span(&self.columns)))
     }
 
-    /// Copies the pixels into `target`; `source` is the part `reach` of the image.
+    /// Copies the pixels to `target`; `source` is the region `reach` of the image.
     pub(super) fn run(&mut self, source: Pixels<'_>, reach: Region, target: &mut Frame) {
         for column in &mut self.columns {
             *column -= reach.left;
@@ -60,13 +60,13 @@ fn pick<const C: usize>(source: &[u8], columns: &[usize], target: &mut [u8]) {
     }
 }
 
-/// Makes room for the positions of `window`.
+/// Reserves room for the positions of `window`.
 fn reserve(positions: &mut Vec<usize>, window: Range<usize>) -> Result<()> {
     positions.clear();
     reserve_growing(positions, window.len())
 }
 
-/// Returns the range that ascending positions lie in.
+/// Returns the range of ascending positions.
 fn span(positions: &[usize]) -> Range<usize> {
     match (positions.first(), positions.last()) {
         (Some(&first), Some(&last)) => first..last + 1,

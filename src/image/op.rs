@@ -1,7 +1,7 @@
-//! The operations that a user can ask for; names and meanings are torchvision's.
+//! The operations that a user can choose; names and meanings are torchvision's.
 //!
-//! Owns how an operation becomes actions on an image of a known size. Adding one is a variant here
-//! with an arm in each `match`; those that draw are listed in `random`.
+//! Owns the conversion of an operation to actions on an image of known size. Adding one is a variant here
+//! with an arm in each `match`; random ones are listed in `random`.
 
 use super::action::Kernel;
 use super::erasure::Erasure;
@@ -12,22 +12,22 @@ use crate::{Error, Result};
 /// One operation of an image pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// What is done to every image alike.
+    /// The same action for every image.
     Action(Action),
     /// Scales the image.
     Resize(Size, Kernel),
-    /// Cuts the middle out; what lies outside of the image is black.
+    /// Crops the centre; pixels outside of the image are black.
     CenterCrop {
         /// Rows of the result.
         height: usize,
         /// Columns of the result.
         width: usize,
     },
-    /// Moves, scales and shears the image within its size.
+    /// Translates, scales and shears the image within its size.
     Movement(Movement),
-    /// Turns the image.
+    /// Rotates the image.
     Rotation(Rotation),
-    /// What is done to each image with parameters of its own.
+    /// An action with random parameters for each image.
     Random(Random),
     /// Some of several operations.
     Nested(Nested),
@@ -36,14 +36,14 @@ pub enum Op {
 /// The size that an image is scaled to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Pixels of the shorter side; the longer one follows in proportion, rounded down.
+    /// Pixels of the shorter side; the longer one keeps the proportion, rounded down.
     Shorter {
         /// Pixels of the shorter side.
         size: usize,
-        /// Most pixels of the longer side, which the shorter one then follows.
+        /// Maximum pixels of the longer side; the shorter one then keeps the proportion.
         longest: Option<usize>,
     },
-    /// Both sides, whatever the proportion was.
+    /// Both sides, without regard to the proportion.
     Exact {
         /// Rows.
         height: usize,
@@ -52,18 +52,18 @@ pub enum Size {
     },
 }
 
-/// The actions of one image, with the image's size behind the last of them.
+/// The actions for one image, and the image's size after the last of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub(super) actions: Vec<Action>,
-    /// Size of what the actions make.
+    /// Shape of the image after the actions.
     pub(super) shape: Shape,
-    /// Parts of the sample that are overwritten in the end.
+    /// Rectangles of the sample that are overwritten at the end.
     pub(super) erased: Vec<Erasure>,
 }
 
 impl Plan {
-    /// Plans nothing for an image of `shape`.
+    /// Makes an empty plan for an image of `shape`.
     pub fn new(shape: Shape) -> Self {
         Self {
             actions: Vec::new(),
@@ -78,12 +78,12 @@ impl Plan {
         self.actions.push(action);
     }
 
-    /// Adds a part that is overwritten when all actions are done.
+    /// Adds a rectangle that is overwritten after all actions.
     pub fn erase(&mut self, erasure: Erasure) {
         self.erased.push(erasure);
     }
 
-    /// Returns the size of what the actions make.
+    /// Returns the shape of the image after the actions.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -93,20 +93,20 @@ impl Plan {
         &self.actions
     }
 
-    /// Returns the parts of the sample that are overwritten.
+    /// Returns the rectangles of the sample that are overwritten.
     pub fn erased(&self) -> &[Erasure] {
         &self.erased
     }
 }
 
 impl Op {
-    /// Adds to `plan` what the operation is for the image at its end. `place` numbers the operation
-    /// within the pipeline, for its draws.
+    /// Adds the operation's actions to `plan`, for the image after the plan's actions. `place` numbers the
+    /// operation within the pipeline, for its draws.
     ///
     /// # Errors
     ///
-    /// [`Error::Misfit`]: the operation cannot take an image of this size.
-    /// [`Error::Transform`]: it makes one that no memory can hold, or crops what is not all in the image.
+    /// [`Error::ImageMismatch`]: the operation cannot be applied to an image of this size.
+    /// [`Error::Transform`]: its result is too large for memory, or a crop exceeds the image.
     pub fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let shape = plan.shape();
         match self {
@@ -136,7 +136,7 @@ impl Op {
         shape.bytes().map(drop).ok_or_else(|| shape.too_large())
     }
 
-    /// Returns how many places the operation takes: one, and those of the operations within.
+    /// Returns how many places the operation takes: one, plus those of the operations within.
     pub fn places(&self) -> u32 {
         match self {
             Self::Nested(nested) => 1 + nested.ops().map(Self::places).sum::<u32>(),
@@ -144,19 +144,19 @@ impl Op {
         }
     }
 
-    /// Tells whether `found` is true of the operation or of one within.
+    /// Returns true if `found` is true for the operation or for one within.
     pub fn any(&self, found: &dyn Fn(&Self) -> bool) -> bool {
         let within = |nested: &Nested| nested.ops().any(|op| op.any(found));
         found(self) || matches!(self, Self::Nested(nested) if within(nested))
     }
 
-    /// Tells whether the operation draws.
+    /// Returns true if the operation draws.
     pub fn is_random(&self) -> bool {
         matches!(self, Self::Random(_) | Self::Nested(_))
     }
 
-    /// Returns the bytes of each result's pixels, if they are always as many; `before` is the same of
-    /// what the operation is given.
+    /// Returns the bytes of a pixel after the operation, if they are the same for all images; `before` is the
+    /// same for its input.
     pub fn fixed_channels(&self, before: Option<usize>) -> Option<usize> {
         match self {
             Self::Action(action) => action.channels().or(before),
@@ -169,8 +169,8 @@ impl Op {
         }
     }
 
-    /// Returns (height, width) of every result if it does not depend on the image; `before` is the
-    /// same of what the operation is given.
+    /// Returns (height, width) after the operation if it does not depend on the image; `before` is the same
+    /// for its input.
     pub fn fixed_size(&self, before: Option<(usize, usize)>) -> Option<(usize, usize)> {
         let same_for = |(height, width)| {
             let mut plan = Plan::new(Shape {
@@ -216,7 +216,7 @@ impl Size {
     }
 }
 
-/// Returns `value * by / of`, rounded down; `of` is not 0. What is too large for any image stays so.
+/// Returns `value * by / of`, rounded down; `of` must not be 0. Saturates.
 fn in_proportion(value: usize, by: usize, of: usize) -> usize {
     let exact = value as u128 * by as u128 / of as u128;
     usize::try_from(exact).unwrap_or(usize::MAX)

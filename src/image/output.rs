@@ -1,18 +1,18 @@
-//! The last step: pixels into a sample's slot, as bytes or as what each byte stands for.
+//! The last step: pixels to a sample's slot, as bytes or through a table.
 
 use super::{Pixels, Shape};
 use crate::memory::Dtype;
 use crate::{Error, Result};
 
-/// Most bytes of a pixel.
+/// Maximum bytes of a pixel.
 const MOST_CHANNELS: usize = 4;
 
-/// What the elements of a sample are made of.
+/// The elements of a sample.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// The bytes as they are.
+    /// The bytes, unchanged.
     Bytes(Layout),
-    /// An element for each byte and channel.
+    /// A table entry for each byte and channel.
     Table(Table, Layout),
 }
 
@@ -23,18 +23,18 @@ pub enum Layout {
     Hwc,
     /// `(C, H, W)`.
     Chw,
-    /// `(H, W, C)`, and `(H, W)` of one channel: an array of a Pillow image.
+    /// `(H, W, C)`, or `(H, W)` for one channel: NumPy's array of a Pillow image.
     Array,
 }
 
-/// The element that each byte of each channel becomes.
+/// The element for each byte value and channel.
 ///
-/// Its entries are made by the user's own operations on all 256 bytes: a look-up is the whole chain,
-/// bit for bit, whatever it is made of.
+/// The entries come from the user's own operations, run on all 256 byte values: a look-up equals the whole
+/// chain, bit for bit, whatever the operations are.
 #[derive(Clone, Debug)]
 pub struct Table {
     dtype: Dtype,
-    /// Elements of channel after channel, 256 each.
+    /// Elements channel by channel, 256 each.
     entries: Box<[u8]>,
     channels: usize,
 }
@@ -50,7 +50,7 @@ impl Table {
         })
     }
 
-    /// The elements of one channel; a table of one channel serves all.
+    /// Returns the elements of one channel; a table of one channel serves all.
     fn channel<const N: usize>(&self, channel: usize) -> &[[u8; N]; 256] {
         let (elements, _) = self.entries.as_chunks::<N>();
         let first = channel.min(self.channels - 1) * 256;
@@ -83,7 +83,8 @@ impl Output {
         }
     }
 
-    /// Refuses images of another number of channels than there are elements for.
+    /// Refuses images with another number of channels than the table. Returns the size of that sample in
+    /// bytes; None on overflow.
     ///
     /// # Errors
     ///

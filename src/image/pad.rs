@@ -1,19 +1,19 @@
-//! Pixels added around an image.
+//! Padding around an image.
 
 use super::{Frame, Pixels};
 use crate::{Error, Result};
 
-/// What is added around an image; the names are torchvision's.
+/// What pixels are added; the names are torchvision's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
     /// One value for each channel.
     #[default]
     Constant,
-    /// The outermost pixels again.
+    /// The outermost pixels repeated.
     Edge,
     /// The image mirrored at its outermost pixels, which are not repeated.
     Reflect,
-    /// The image mirrored at its sides.
+    /// The image mirrored at its edges.
     Symmetric,
 }
 
@@ -39,8 +39,8 @@ impl Padding {
         }
     }
 
-    /// Returns the pixel of a side of `len`, 1 or more, that is the `at`th of the side with `before` pixels
-    /// added in front. A side is mirrored as often as it takes, as `numpy.pad` does it.
+    /// Returns which pixel of a side of `len`, at least 1, is at index `at` after `before` pixels were added
+    /// in front. Mirrors as often as needed, as `numpy.pad` does.
     fn index(self, at: usize, before: usize, len: usize) -> usize {
         let (period, overlap) = match self {
             Self::Constant | Self::Edge => return at.saturating_sub(before).min(len - 1),
@@ -55,25 +55,25 @@ impl Padding {
     }
 }
 
-/// How many pixels are added on each side, and which.
+/// The number of pixels added on each side, and their kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pad {
     /// Columns before the first.
     pub left: usize,
     /// Rows before the first.
     pub top: usize,
-    /// Columns behind the last.
+    /// Columns after the last.
     pub right: usize,
-    /// Rows behind the last.
+    /// Rows after the last.
     pub bottom: usize,
-    /// What is added.
+    /// What pixels are added.
     pub mode: Padding,
-    /// Value of each channel of what is added, if it is constant.
+    /// The value of each channel, for constant padding.
     pub fill: [u8; 3],
 }
 
 impl Pad {
-    /// Returns (height, width) of an image of `height` by `width` pixels once padded.
+    /// Returns (height, width) of an image of `height` by `width` pixels after padding.
     pub fn size(&self, height: usize, width: usize) -> (usize, usize) {
         (
             height.saturating_add(self.top).saturating_add(self.bottom),
@@ -81,7 +81,7 @@ impl Pad {
         )
     }
 
-    /// Pads `source` into `target`.
+    /// Pads `source` to `target`.
     pub(super) fn run(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         self.check(source.height(), source.width())?;
         let (height, width) = self.size(source.height(), source.width());
@@ -119,7 +119,7 @@ impl Pad {
         }
         Err(Error::Transform {
             what: format!("pad an image of {height}x{width} pixels ({:?})", self.mode),
-            reason: "there is no pixel to repeat".into(),
+            reason: "the image has no pixel to repeat".into(),
         })
     }
 }

@@ -1,7 +1,7 @@
-//! What happens to one image on its way into a batch.
+//! The operations on one image, from decoding to the batch.
 //!
-//! Owns the order of operations and the memory between them. Invariant: a sample depends on the encoded
-//! bytes, the operations and the key of its draws alone.
+//! Owns the order of operations and the memory between them. Invariant: a sample depends only on the encoded
+//! bytes, the operations and the key of its draws.
 
 use super::op::{Op, Plan};
 use super::output::{Layout, Output};
@@ -25,7 +25,7 @@ pub struct Pipeline {
 /// Memory that one thread uses for all its images.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// Where an image is decoded to.
+    /// The decoded image.
     pub decoded: Frame,
     work: Work,
 }
@@ -38,13 +38,13 @@ struct Work {
 }
 
 impl Pipeline {
-    /// Puts operations together. `source` is what is known of the images: (rows, columns) if all are
-    /// alike, and the bytes of a pixel.
+    /// Makes a pipeline. `source` is known about the images: (rows, columns) and the bytes of a pixel, each
+    /// if all images have the same.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation that makes images of no pixels; or parts that are to be
-    /// erased before the sample is finished, or with what it cannot hold.
+    /// [`Error::Transform`]: an operation that makes images without pixels; or an erasure that is not the
+    /// last step, or whose value does not fit the sample.
     pub fn new(
         ops: Vec<Op>,
         output: Output,
@@ -72,7 +72,7 @@ impl Pipeline {
         })
     }
 
-    /// Tells whether samples depend on the key of their draws.
+    /// Returns true if samples depend on the key of their draws.
     pub fn is_random(&self) -> bool {
         self.ops.iter().any(Op::is_random)
     }
@@ -82,13 +82,13 @@ impl Pipeline {
         self.output.dtype()
     }
 
-    /// Tells whether samples are the pixels themselves: bytes, channels last.
+    /// Returns true if samples are the pixels themselves: bytes, channels last.
     pub fn makes_pixels(&self) -> bool {
         matches!(self.output, Output::Bytes(Layout::Hwc))
     }
 
-    /// Returns the shape of every sample, if it does not depend on the image; none of samples that no
-    /// memory can hold, each of which is refused when it is planned.
+    /// Returns the shape of every sample, if it does not depend on the image; None for samples too large for
+    /// memory, each of which is refused when it is planned.
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         let ((height, width), channels) = (self.size?, self.channels?);
         let shape = Shape {
@@ -100,7 +100,7 @@ impl Pipeline {
         Some(self.output.sample_shape(shape))
     }
 
-    /// Refuses samples, of images of `shape`, that no memory can hold.
+    /// Refuses samples, of images of `shape`, that are too large for memory.
     fn check(&self, shape: Shape) -> Result<()> {
         let bytes = self.output.sample_bytes(shape).map(drop);
         bytes.ok_or_else(|| shape.too_large())
@@ -111,12 +111,12 @@ impl Pipeline {
         self.output.sample_shape(plan.shape())
     }
 
-    /// Draws what is done to an image of `shape`.
+    /// Draws the actions for an image of `shape`.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation cannot take the image, or makes one that no memory can hold.
-    /// [`Error::Broadcast`]: it has another number of channels than the output has elements for.
+    /// [`Error::Transform`]: an operation cannot be applied to the image, or its result is too large for
+    /// memory. [`Error::Broadcast`]: the result has another number of channels than the output.
     pub fn plan(&self, shape: Shape, key: Key) -> Result<Plan> {
         let is_copy = self.ops.is_empty() && matches!(self.output, Output::Bytes(_));
         if !is_copy && !matches!(shape.channels, 1 | 3) {
@@ -133,11 +133,11 @@ impl Pipeline {
         Ok(plan)
     }
 
-    /// Returns the part of an image of `shape` that the sample is made of.
+    /// Returns the region of an image of `shape` that the sample depends on.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: an operation cannot take the image.
+    /// [`Error::Transform`]: an operation cannot be applied to the image.
     pub fn wanted(&self, plan: &Plan, shape: Shape, scratch: &mut Scratch) -> Result<Region> {
         let (rest, region) = take_crops(&plan.actions, shape);
         let Some((action, after)) = rest.split_first() else {
@@ -151,12 +151,12 @@ impl Pipeline {
         })
     }
 
-    /// Makes the sample of an image of `shape` and writes it into `out`. `held` is the region that
-    /// [`Scratch::decoded`] holds of the image; what [`Pipeline::wanted`] told lies inside.
+    /// Makes the sample of an image of `shape` and writes it to `out`. [`Scratch::decoded`] holds the region
+    /// `held` of the image, which must contain the region that [`Pipeline::wanted`] returned.
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: `out` has another size than the sample, an operation cannot take the
+    /// [`Error::Transform`]: `out` has another size than the sample, an operation cannot be applied to the
     /// image, or there is no memory.
     pub fn apply(
         &self,
@@ -170,7 +170,7 @@ impl Pipeline {
         self.run(plan, shape, (decoded.view(), held), work, out)
     }
 
-    /// Makes the sample of an image that `frame` holds whole, and writes it into `out`.
+    /// Makes the sample of an image that `frame` holds whole, and writes it to `out`.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Pipeline {
         self.run(plan, shape, whole, &mut scratch.work, out)
     }
 
-    /// `held` is the part of an image of `shape` that is there, and its region.
+    /// Runs on a part of an image of `shape`; `held` is the part and its region.
     fn run(
         &self,
         plan: &Plan,
@@ -201,7 +201,7 @@ impl Pipeline {
         if out.len() != bytes {
             return Err(Error::Transform {
                 what: format!("write a sample of shape {sample_shape:?}"),
-                reason: format!("it has {bytes} bytes and its slot {}", out.len()),
+                reason: format!("it has {bytes} bytes, but its slot has {}", out.len()),
             });
         }
         let Work {
@@ -237,7 +237,7 @@ impl Pipeline {
     }
 }
 
-/// Refuses to erase what is not yet the sample, or with what it cannot hold.
+/// Refuses an erasure that is not the last step, or whose value does not fit the sample.
 fn check_erasing(ops: &[Op], output: &Output) -> Result<()> {
     let refuse = |reason: &str| Error::Transform {
         what: "erase parts of a sample".into(),
@@ -247,7 +247,7 @@ fn check_erasing(ops: &[Op], output: &Output) -> Result<()> {
     let last = ops.iter().rev().take_while(erases).count();
     let (before, erasing) = ops.split_at(ops.len() - last);
     if before.iter().any(|op| op.any(&|op| erases(&op))) {
-        return Err(refuse("put RandomErasing behind all other operations"));
+        return Err(refuse("move RandomErasing after all other operations"));
     }
     for op in erasing {
         if let Op::Random(Random::Erasing(erasing)) = op
@@ -259,8 +259,8 @@ fn check_erasing(ops: &[Op], output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Splits the crops off the front of `actions`: returns what follows, and the region of an image of
-/// `shape` that they keep.
+/// Splits the leading crops off `actions`: returns the remaining actions, and the region of an image of
+/// `shape` that the crops keep.
 fn take_crops(actions: &[Action], shape: Shape) -> (&[Action], Region) {
     let mut region = Region::whole(shape);
     let mut rest = actions;

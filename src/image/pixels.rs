@@ -1,18 +1,18 @@
-//! Pixels that are only looked at: an image, or a rectangle of one.
+//! A read-only view of an image, or of a rectangle of one.
 
 use super::{Region, Shape};
 
 /// Rows of pixels, 8 bits per channel, `stride` bytes apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Pixels<'a> {
-    /// From the first pixel on, with whatever follows the last one in memory.
+    /// The bytes from the first pixel on, including whatever follows the last one in memory.
     bytes: &'a [u8],
     shape: Shape,
     stride: usize,
 }
 
 impl<'a> Pixels<'a> {
-    /// Looks at rows that begin every `stride` bytes; None if `bytes` does not hold them.
+    /// Views rows that begin every `stride` bytes; None if `bytes` does not contain them.
     pub fn new(bytes: &'a [u8], shape: Shape, stride: usize) -> Option<Self> {
         let row = shape.width.checked_mul(shape.channels)?;
         let needed = match shape.height {
@@ -67,7 +67,7 @@ impl<'a> Pixels<'a> {
         &self.bytes[row * self.stride..]
     }
 
-    /// Looks at a part, which must lie inside.
+    /// Returns a view of a region, which must lie inside.
     #[must_use]
     pub fn part(&self, region: Region) -> Self {
         let inside = region.top + region.height <= self.shape.height

@@ -1,10 +1,9 @@
 //! Scaling: a pass along each dimension, with 8 bits in between.
 //!
-//! Owns which passes run, in which order, and on which part of the image; the arithmetic of each
-//! library is behind [`Weights`]. Refuses empty images. Invariant: a pixel of the result depends on
-//! its place in the whole result, not on the window that is asked for; rows and columns outside of
-//! the window are not computed, nor are pixels of the source looked at that the window does not need.
-
+//! Owns which passes run, in which order, and on which region of the image; [`Weights`] is the arithmetic of
+//! each library. Refuses empty images. Invariant: a pixel of the result depends on its position in the whole
+//! result, not on the requested window; rows and columns outside of the window are not computed, and source
+//! pixels that the window does not need are not read.
 use std::ops::Range;
 
 use super::nearest::{Nearest, Positions};
@@ -22,7 +21,7 @@ pub(super) struct Resampler {
     between: Frame,
 }
 
-/// What to make of an image.
+/// The parameters of a scaling.
 #[derive(Clone, Debug)]
 pub(super) struct Scaling {
     /// (rows, columns) of the whole source.
@@ -31,11 +30,11 @@ pub(super) struct Scaling {
     pub(super) to: (usize, usize),
     /// How pixels are weighted and rounded.
     pub(super) kernel: Kernel,
-    /// What is wanted of the result.
+    /// The requested window of the result.
     pub(super) window: Region,
 }
 
-/// The part of the resampler that a kernel runs on.
+/// The part of the resampler that implements a kernel.
 enum Method {
     Nearest(Positions),
     Pillow(Filter, PassOrder),
@@ -64,11 +63,11 @@ impl Scaling {
 }
 
 impl Resampler {
-    /// Returns the part of the source that the window of the result is made of.
+    /// Returns the region of the source that the window of the result depends on.
     ///
     /// # Errors
     ///
-    /// [`Error::Misfit`](crate::Error::Misfit): an empty image or size.
+    /// [`Error::ImageMismatch`](crate::Error::ImageMismatch): an empty image or size.
     /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn reach(&mut self, scaling: &Scaling) -> Result<Region> {
         let (from, to) = (scaling.from, scaling.to);
@@ -89,11 +88,11 @@ impl Resampler {
         })
     }
 
-    /// Scales into `target`. `source` is what [`Resampler::reach`] returned of the whole source.
+    /// Scales to `target`. `source` is the region that [`Resampler::reach`] returned.
     ///
     /// # Errors
     ///
-    /// [`Error::Misfit`](crate::Error::Misfit): an empty image or size.
+    /// [`Error::ImageMismatch`](crate::Error::ImageMismatch): an empty image or size.
     /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn resize(
         &mut self,
@@ -196,7 +195,7 @@ impl<W: Weights> Passes<W> {
     }
 }
 
-/// Returns the pixels of the source that any output needs; starts and ends ascend.
+/// Returns the source pixels that any output needs; starts and ends must ascend.
 fn reach(spans: &[Span]) -> Range<usize> {
     match (spans.first(), spans.last()) {
         (Some(first), Some(last)) => first.start..last.start + last.len,

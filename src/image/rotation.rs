@@ -1,26 +1,26 @@
-//! Turning images: torchvision's `rotate`, which is Pillow's `Image.rotate`.
+//! Rotation: torchvision's `rotate`, which is Pillow's `Image.rotate`.
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
 use super::{Action, Affine, Interpolation, Plan, Turn};
 
-/// By how much an image is turned, and around what.
+/// The angle and the centre of a rotation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rotation {
-    /// Counter-clockwise, in degrees.
+    /// Counter-clockwise angle, in degrees.
     pub angle: f64,
-    /// Whether the result is large enough for all of the source.
+    /// True to enlarge the result so that it contains all of the source.
     pub expand: bool,
-    /// (x, y) of what stays in its place; by default the middle of the image.
+    /// (x, y) of the fixed point; by default the centre of the image.
     pub center: Option<(f64, f64)>,
-    /// How pixels are made of the source's.
+    /// How pixels between source pixels are computed.
     pub interpolation: Interpolation,
-    /// Value of each channel of the pixels that lie outside of the source.
+    /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],
 }
 
 impl Rotation {
-    /// Adds to `plan` what turns the image at its end.
-    #[allow(clippy::float_cmp)] // whole quarters alone are exact
+    /// Adds the rotation to `plan`.
+    #[allow(clippy::float_cmp)] // only multiples of a quarter turn are exact
     pub fn plan(&self, plan: &mut Plan) {
         let angle = self.angle.rem_euclid(360.0);
         let square = plan.shape().width == plan.shape().height;
@@ -42,7 +42,7 @@ impl Rotation {
         plan.push(Action::Affine(affine));
     }
 
-    /// Turns an image of `height` by `width` pixels by `angle`, operation for operation as Pillow.
+    /// Returns the map for an image of `height` by `width` pixels, operation for operation as Pillow.
     #[allow(clippy::suboptimal_flops)] // rounded as the reference rounds
     #[allow(clippy::cast_sign_loss)] // a largest less a smallest value
     fn affine(&self, angle: f64, height: usize, width: usize) -> Affine {
@@ -87,7 +87,7 @@ fn extent(positions: [f64; 4]) -> f64 {
     largest.ceil() - smallest.floor()
 }
 
-/// Python's `round(value, 15)`: through the nearest decimal.
+/// Rounds as Python's `round(value, 15)`: through the nearest decimal.
 fn to_15_places(value: f64) -> f64 {
     format!("{value:.15}").parse().unwrap_or(value)
 }

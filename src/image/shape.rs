@@ -1,4 +1,4 @@
-//! How large images are, and parts of them.
+//! Sizes of images, and regions of them.
 
 use crate::Error;
 
@@ -14,7 +14,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the same kind of image with another number of rows and columns.
+    /// Returns the same kind of image with other numbers of rows and columns.
     #[must_use]
     pub fn sized(self, height: usize, width: usize) -> Self {
         Self {
@@ -24,14 +24,14 @@ impl Shape {
         }
     }
 
-    /// Returns how many bytes the pixels take; None where no memory can have as many.
+    /// Returns the size of the pixels in bytes; None on overflow.
     pub(super) fn bytes(self) -> Option<usize> {
         let pixels = self.height.checked_mul(self.width)?;
         let bytes = pixels.checked_mul(self.channels)?;
         isize::try_from(bytes).is_ok().then_some(bytes)
     }
 
-    /// The error of an image of this size for which there is no memory.
+    /// Returns the error of an image of this size for which there is no memory.
     pub(super) fn too_large(self) -> Error {
         Error::Transform {
             what: format!("make an image of {}x{} pixels", self.height, self.width),
@@ -54,7 +54,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Returns the region that is all of an image.
+    /// Returns the region of a whole image.
     pub fn whole(shape: Shape) -> Self {
         Self {
             top: 0,
@@ -64,7 +64,7 @@ impl Region {
         }
     }
 
-    /// Tells whether the region is a part of an image of `shape`.
+    /// Returns true if the region lies in an image of `shape`.
     pub fn lies_in(self, shape: Shape) -> bool {
         let ends_in = |first: usize, count, all| {
             let end = first.checked_add(count);
@@ -73,7 +73,7 @@ impl Region {
         ends_in(self.top, self.height, shape.height) && ends_in(self.left, self.width, shape.width)
     }
 
-    /// Returns a part of this region, `inner` being counted from its first pixel.
+    /// Returns a part of this region; `inner` counts from its first pixel.
     #[must_use]
     pub fn inside(self, inner: Self) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Region {
         }
     }
 
-    /// Returns the same pixels as a part of `outer`, in which they lie.
+    /// Returns the same pixels relative to `outer`, which must contain them.
     #[must_use]
     pub fn within(self, outer: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The function that Lanczos's filters are products of.
+//! The sinc function, which Lanczos filters are products of.
 
 use std::f64::consts::PI;
 

@@ -1,10 +1,10 @@
-//! Turns by quarters: pixels change their places and nothing else.
+//! Quarter turns: pixels only move.
 
 use super::grid::Grid;
 use super::{Frame, Pixels, Shape};
 use crate::Result;
 
-/// By how many quarters an image is turned.
+/// The number of quarter turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// One, counter-clockwise.
@@ -16,7 +16,7 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// Returns the size of an image of `shape` once turned.
+    /// Returns the shape of an image of `shape` after the turn.
     pub fn shape(self, shape: Shape) -> Shape {
         match self {
             Self::Half => shape,
@@ -24,7 +24,7 @@ impl Turn {
         }
     }
 
-    /// Turns `source` into `target`.
+    /// Turns `source` to `target`.
     pub(super) fn run(self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         target.reset(self.shape(source.shape()))?;
         match source.channels() {

@@ -1,7 +1,6 @@
-//! One pass of a resize: the weights of a dimension, and rows scaled with them.
+//! One pass of a resize: the weights of a dimension, and the scaling of rows with them.
 //!
-//! Owns how rows are dealt out to vector instructions and to plain arithmetic. Invariant: both give the
-//! same bytes.
+//! Owns the division of rows between vector code and scalar code. Invariant: both give the same bytes.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -13,7 +12,7 @@ use crate::Result;
 
 /// The weights of one dimension, with the arithmetic of one library.
 pub(super) trait Weights: Debug + Default {
-    /// What the weights are computed from, besides sizes.
+    /// The parameters of the weights, besides sizes.
     type Filter: Copy;
 
     /// Computes the weights for scaling `from` pixels to `to`, of the outputs in `window`.
@@ -29,15 +28,15 @@ pub(super) trait Weights: Debug + Default {
         window: Range<usize>,
     ) -> Result<()>;
 
-    /// Returns the pixels of each output of the window.
+    /// Returns the source pixels of each output of the window.
     fn spans(&self) -> &[Span];
 
-    /// Scales one row of pixels of `C` channels in plain arithmetic. The weights count pixels from
-    /// one `left` pixels before the first of `source`.
+    /// Scales one row of pixels of `C` channels in scalar code. The weights count pixels from `left` pixels
+    /// before the first of `source`.
     fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]);
 
-    /// Scales [`ROWS`] rows of RGB, which begin every `stride` bytes; else as [`Weights::across_row`].
-    /// `source` reaches beyond the last pixel by [`SLACK_BYTES`](super::frame::SLACK_BYTES) at least.
+    /// Scales [`ROWS`] rows of RGB, which begin every `stride` bytes; otherwise as [`Weights::across_row`].
+    /// `source` extends at least [`SLACK_BYTES`](super::frame::SLACK_BYTES) beyond the last pixel.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn across_rows(
         &self,
@@ -47,11 +46,11 @@ pub(super) trait Weights: Debug + Default {
         targets: [&mut [u8]; ROWS],
     );
 
-    /// Makes one row, `output`, of weighted rows. `source` starts at the first of them; rows begin
+    /// Computes row `output` as a weighted sum of rows. `source` starts at the first of them; rows begin
     /// every `stride` bytes.
     fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]);
 
-    /// The same with vectors, for rows of [`LANES`] bytes or more.
+    /// As [`Weights::down_row`], with vectors, for rows of at least [`LANES`] bytes.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn down_row_wide(
         &self,
@@ -62,8 +61,8 @@ pub(super) trait Weights: Debug + Default {
         target: &mut [u8],
     );
 
-    /// Scales every row of `source` along its length. The weights count pixels from one `left` pixels
-    /// before the first of `source`.
+    /// Scales every row of `source` along its length. The weights count pixels from `left` pixels before the
+    /// first of `source`.
     fn across(&self, source: Pixels<'_>, left: usize, target: &mut Frame) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if source.channels() == 3
@@ -83,7 +82,7 @@ pub(super) trait Weights: Debug + Default {
         }
     }
 
-    /// Makes rows of weighted rows of `source`. The weights count rows from one `above` rows above the
+    /// Computes rows as weighted sums of rows of `source`. The weights count rows from `above` rows above the
     /// first of `source`.
     fn down(&self, source: Pixels<'_>, above: usize, target: &mut Frame) {
         for (output, (span, into)) in self.spans().iter().zip(target.rows_mut()).enumerate() {
@@ -100,7 +99,7 @@ pub(super) trait Weights: Debug + Default {
     }
 }
 
-/// The pixels that one output is made of.
+/// The source pixels of one output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     /// The first.
@@ -109,8 +108,8 @@ pub(super) struct Span {
     pub(super) len: usize,
 }
 
-/// Hands out the rows of `target` in groups, with the number of each group's first; where their number is
-/// not a multiple of a group's, the last group repeats rows of the one before.
+/// Calls `scale` for the rows of `target` in groups, with the number of each group's first row. If their
+/// number is not a multiple of the group size, the last group overlaps the one before.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn in_groups(target: &mut Frame, mut scale: impl FnMut(usize, [&mut [u8]; ROWS])) {
     let last = target.height() - ROWS;
@@ -154,7 +153,7 @@ mod tests {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            // Runs of extremes too: they reach the clip on both ends.
+            // Include runs of extreme values: they reach the clip on both ends.
             *byte = match state >> 62 {
                 0 => 0,
                 1 => 255,
@@ -163,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Compares the vector passes over `from` pixels with the plain ones; rows that are scaled downwards
+    /// Compares the vector passes over `from` pixels with the scalar ones; rows that are scaled vertically
     /// have `wide` bytes.
     fn passes_agree<W: Weights>(
         (from, to): (usize, usize),

@@ -1,8 +1,8 @@
-//! Plain loops, compiled for the widest vectors of this processor.
+//! Scalar loops, compiled for the widest vectors of this CPU.
 #![allow(unsafe_code)]
-#![allow(clippy::inline_always)] // what is called from other modules' loops
-#![allow(clippy::manual_clamp)] // `clamp` keeps what is not a number
-#![allow(clippy::cast_sign_loss)] // clipped
+#![allow(clippy::inline_always)] // called from loops in other modules
+#![allow(clippy::manual_clamp)] // `clamp` keeps NaN
+#![allow(clippy::cast_sign_loss)] // clipped before
 
 /// Runs loops that the compiler can vectorise; the closure, and what it calls in its loops, must be
 /// `#[inline(always)]`.
@@ -17,13 +17,13 @@ pub(super) fn wide<R>(work: impl FnOnce() -> R) -> R {
         fn with_avx2<R>(work: impl FnOnce() -> R) -> R {
             work()
         }
-        // SAFETY: the processor has both, as was found above.
+        // SAFETY: the CPU has both, as detected above.
         return unsafe { with_avx2(work) };
     }
     work()
 }
 
-/// Tells whether this processor has AVX2 and multiplies and adds in one step.
+/// Returns true if this CPU has AVX2 and fused multiply-add.
 #[inline]
 pub(super) fn is_fused() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ pub(super) fn is_fused() -> bool {
     false
 }
 
-/// Drops the fraction and clips to bytes, as `as u8` does, but in vectors.
+/// Truncates and clips to bytes, as `as u8` does, but in vectors.
 #[inline(always)]
 pub(super) fn to_byte(value: f32) -> u8 {
     let clipped = value.max(0.0).min(255.0);
@@ -41,7 +41,7 @@ pub(super) fn to_byte(value: f32) -> u8 {
     whole as u8
 }
 
-/// Drops the fraction and clips to bytes, from double precision; as [`to_byte`].
+/// Truncates and clips to bytes, from double precision; as [`to_byte`].
 #[inline(always)]
 pub(super) fn double_to_byte(value: f64) -> u8 {
     let clipped = value.max(0.0).min(255.0);

@@ -1,9 +1,9 @@
 //! The parent's ends of the links to the workers of one iterator.
 //!
-//! Owns what waits to be sent, so that sending never waits, and the arenas that the workers have made.
-//! Whoever receives waits for all workers at once, for their letters and for their ends, and sends on what
-//! waited. Refuses to judge why a worker is gone. In a forked child everything here is inherited and does nothing: the sockets are
-//! shared with the parent, and so is their state.
+//! Owns the queue of unsent messages, so that sending never waits, and its mappings of the workers' arenas. A
+//! receive waits for all workers at once, for their messages and their ends, and sends queued messages
+//! meanwhile. Refuses to judge why a worker is gone. In a forked child, everything here is inherited and does
+//! nothing: the child shares the sockets, and their state, with the parent.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,40 +12,40 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 
 use super::failed;
-use super::letter::{Letter, decode, malformed, take};
+use super::message::{Message, decode, malformed, take};
 use super::socket::Socket;
-use super::wire::{Came, Kind, wait_for_any};
+use super::wire::{Incoming, Kind, wait_for_any};
 use crate::error::{Error, Result};
 use crate::fork::Uninherited;
 use crate::memory::Arena;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
-/// What happens at one of the links, which is numbered.
+/// What happened at a link, with the link's number.
 #[derive(Debug)]
 pub enum Event {
-    /// A letter of a worker.
-    Letter(usize, Letter),
-    /// A worker has closed its end, or has ended. Told once, after its last letter.
+    /// A worker sent a message.
+    Message(usize, Message),
+    /// A worker closed its end, or ended. Reported once, after its last message.
     Gone(usize),
 }
 
 impl Event {
-    /// The link's number.
+    /// Returns the link's number.
     fn number(&self) -> usize {
         match self {
-            Self::Letter(number, _) | Self::Gone(number) => *number,
+            Self::Message(number, _) | Self::Gone(number) => *number,
         }
     }
 
-    fn is_letter(&self) -> bool {
-        matches!(self, Self::Letter(..))
+    fn is_message(&self) -> bool {
+        matches!(self, Self::Message(..))
     }
 }
 
 /// What the arenas of an iterator's workers hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many there are.
+    /// Number of arenas.
     pub arenas: usize,
     /// Address space of their slots.
     pub arena_bytes: usize,
@@ -65,13 +65,15 @@ struct State {
     events: VecDeque<Event>,
 }
 
-/// One link; without a socket once its worker is gone.
+/// One link. Without a socket once its worker is gone.
 #[derive(Debug)]
 struct Link {
     socket: Option<Arc<Socket>>,
     is_free: bool,
+    /// Readable once the worker has ended.
     sentinel: Option<Arc<OwnedFd>>,
-    begun: Vec<u8>,
+    /// The pieces of a message that has not come whole.
+    partial: Vec<u8>,
     arenas: HashMap<u32, Arc<Arena>>,
 }
 
@@ -82,21 +84,21 @@ impl Default for Links {
 }
 
 impl Links {
-    /// Makes no link yet.
+    /// Makes a set without links.
     pub fn new() -> Self {
         Self {
             state: Uninherited::new(Mutex::default()),
         }
     }
 
-    /// Opens a link: returns its number, the lowest that is free, and the end that its worker is to have.
+    /// Opens a link: returns its number, the lowest free one, and the worker's end.
     pub fn open(&self) -> Result<(usize, OwnedFd)> {
         let (socket, theirs) = Socket::pair().map_err(|e| failed("connect to", e))?;
         let link = Link {
             socket: Some(Arc::new(socket)),
             is_free: false,
             sentinel: None,
-            begun: Vec::new(),
+            partial: Vec::new(),
             arenas: HashMap::new(),
         };
         let mut state = self.state().ok_or(Error::Inherited)?;
@@ -110,21 +112,21 @@ impl Links {
         Ok((number, theirs))
     }
 
-    /// Closes one link, whose worker is gone, for good: what came from it and was not received is
-    /// forgotten, and its number is free.
+    /// Closes the link of a worker that is gone: drops its messages that were not received, and frees its
+    /// number.
     pub fn release(&self, number: usize) {
         let Some(mut state) = self.state() else {
             return;
         };
         state.events.retain(|event| event.number() != number);
         if let Some(link) = state.links.get_mut(number) {
-            link.give_back();
+            link.free_arenas();
             (link.socket, link.sentinel, link.is_free) = (None, None, true);
         }
     }
 
-    /// Takes the descriptor that is readable once a worker has ended: somebody else, as a process that it
-    /// forked, may hold its end of the link open.
+    /// Sets the descriptor that becomes readable when a worker has ended. The socket alone does not tell: a
+    /// process that the worker forked may hold the worker's end open.
     pub fn watch(&self, number: usize, sentinel: OwnedFd) {
         let Some(mut state) = self.state() else {
             return;
@@ -134,7 +136,7 @@ impl Links {
         }
     }
 
-    /// Sends a message to a worker, or keeps it until there is room. Nothing reaches one that is gone.
+    /// Sends a message to a worker, or queues it until there is room. Does nothing if the worker is gone.
     pub fn send(&self, number: usize, message: &[u8]) -> Result<()> {
         let Some(state) = self.state() else {
             return Ok(());
@@ -147,11 +149,11 @@ impl Links {
         flush(socket)
     }
 
-    /// Returns what has happened, waiting for it at most so long.
+    /// Returns the next event, waiting at most `time` for it.
     ///
     /// # Errors
     ///
-    /// Called in a forked child; or no memory can be shared with a worker.
+    /// Called in a forked child; or memory cannot be shared with a worker.
     pub fn receive(&self, time: Duration) -> Result<Option<Event>> {
         let next = || Ok(self.state().ok_or(Error::Inherited)?.events.pop_front());
         if let Some(event) = next()? {
@@ -161,7 +163,7 @@ impl Links {
         next()
     }
 
-    /// Takes in what comes, waiting for it at most so long, and sends what waited.
+    /// Receives what has come, waiting at most `time`, and sends queued messages.
     fn listen(&self, time: Duration) -> Result<()> {
         let (sockets, sentinels) = {
             let state = self.state().ok_or(Error::Inherited)?;
@@ -190,7 +192,7 @@ impl Links {
         Ok(())
     }
 
-    /// Tells all workers that this is the end: what they send from now on is not read.
+    /// Tells all workers to finish: what they send from now on is not read.
     pub fn finish(&self) {
         let Some(state) = self.state() else {
             return;
@@ -202,32 +204,32 @@ impl Links {
         }
     }
 
-    /// Closes all links. Of workers that are gone, pages that no tensor needs go back to the system; in a
-    /// forked child, nothing but its copies of the sockets is closed.
+    /// Closes all links. Frees pages of workers that are gone, except where tensors use them; in a forked
+    /// child closes only its copies of the sockets.
     pub fn close(&self) {
         let Some(mut state) = self.state() else {
-            // the lock may be held by a thread that is not here
+            // Only tried: a thread that does not exist here may hold the lock.
             let state = self.state.even_if_inherited().try_lock();
             drop(state.map(|mut state| std::mem::take(&mut *state)));
             return;
         };
         let mut state = std::mem::take(&mut *state);
         state.events.clear();
-        state.links.iter_mut().for_each(Link::give_back);
+        state.links.iter_mut().for_each(Link::free_arenas);
     }
 
-    /// Returns how many letters have come that are not received yet.
+    /// Returns the number of messages that came and were not received yet.
     pub fn ready(&self) -> Result<usize> {
         if self.state.get().is_none() {
             return Ok(0);
         }
         self.listen(Duration::ZERO)?;
         let state = self.state().ok_or(Error::Inherited)?;
-        let letters = state.events.iter();
-        Ok(letters.filter(|event| event.is_letter()).count())
+        let messages = state.events.iter();
+        Ok(messages.filter(|event| event.is_message()).count())
     }
 
-    /// Returns what the arenas hold now; in a forked child nothing.
+    /// Returns what the arenas hold now; zeros in a forked child.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         let Some(state) = self.state() else {
@@ -247,7 +249,7 @@ impl Links {
 }
 
 impl State {
-    /// Returns the sockets to wait for, with their numbers and what for.
+    /// Returns the sockets to poll, with their link numbers and the events to poll for.
     fn sockets(&self) -> Vec<(usize, Arc<Socket>, PollFlags)> {
         let open = |(number, link): (usize, &Link)| {
             let socket = Arc::clone(link.socket.as_ref()?);
@@ -257,7 +259,7 @@ impl State {
         self.links.iter().enumerate().filter_map(open).collect()
     }
 
-    /// Returns what tells that workers have ended which are not known to be gone, with their numbers.
+    /// Returns the descriptors that tell of the end of workers not known to be gone, with their link numbers.
     fn sentinels(&self) -> Vec<(usize, Arc<OwnedFd>)> {
         let watched = |(number, link): (usize, &Link)| {
             link.socket.as_ref()?;
@@ -266,7 +268,7 @@ impl State {
         self.links.iter().enumerate().filter_map(watched).collect()
     }
 
-    /// Takes in what a worker sent before it ended; half a letter is none.
+    /// Receives what a worker sent before it ended; drops a message that is incomplete.
     fn end(&mut self, number: usize) -> Result<()> {
         self.exchange(number)?;
         let link = self.links.get_mut(number);
@@ -276,7 +278,7 @@ impl State {
         Ok(())
     }
 
-    /// Sends what waited at a link, and takes in all that came.
+    /// Sends what is queued at a link, and receives everything that came.
     fn exchange(&mut self, number: usize) -> Result<()> {
         let Some(link) = self.links.get_mut(number) else {
             return Ok(());
@@ -286,23 +288,23 @@ impl State {
         }
         while let Some(socket) = link.socket.clone() {
             match socket.receive().map_err(|e| failed("hear from", e))? {
-                Came::Nothing => break,
-                Came::End => {
+                Incoming::Nothing => break,
+                Incoming::End => {
                     link.socket = None;
                     self.events.push_back(Event::Gone(number));
                 }
-                Came::Piece(Kind::Arena, piece, descriptor) => {
-                    link.introduce(&piece, descriptor)?;
+                Incoming::Piece(Kind::Arena, piece, descriptor) => {
+                    link.map_arena(&piece, descriptor)?;
                 }
-                Came::Piece(Kind::Gone, piece, _) => link.forget(&piece)?,
-                Came::Piece(Kind::More, piece, _) => link.begun.extend(piece),
-                Came::Piece(Kind::Received, ..) => {} // the socket's own
-                Came::Piece(Kind::Last, piece, _) => {
-                    let mut bytes = std::mem::take(&mut link.begun);
+                Incoming::Piece(Kind::Unmapped, piece, _) => link.unmap_arena(&piece)?,
+                Incoming::Piece(Kind::More, piece, _) => link.partial.extend(piece),
+                Incoming::Piece(Kind::Received, ..) => {} // handled by the socket
+                Incoming::Piece(Kind::Last, piece, _) => {
+                    let mut bytes = std::mem::take(&mut link.partial);
                     bytes.extend(piece);
-                    let letter =
+                    let message =
                         decode(bytes, &link.arenas).map_err(|e| failed("read a message of", e))?;
-                    self.events.push_back(Event::Letter(number, letter));
+                    self.events.push_back(Event::Message(number, message));
                 }
             }
         }
@@ -311,24 +313,24 @@ impl State {
 }
 
 impl Link {
-    /// Gives memory back that no tensor needs: the worker is gone.
-    fn give_back(&mut self) {
+    /// Frees the pages that no tensor uses: the worker is gone.
+    fn free_arenas(&mut self) {
         for (_, arena) in self.arenas.drain() {
             for slot in 0..arena.slots() {
-                arena.release(slot);
+                arena.free_pages(slot);
             }
         }
     }
 
-    /// Maps an arena that the worker has made.
-    fn introduce(&mut self, mut words: &[u8], descriptor: Option<OwnedFd>) -> Result<()> {
+    /// Maps an arena that the worker made.
+    fn map_arena(&mut self, mut description: &[u8], descriptor: Option<OwnedFd>) -> Result<()> {
         let open = || -> std::io::Result<Arena> {
-            let number = u32::from_le_bytes(take(&mut words)?);
-            let slots = u32::from_le_bytes(take(&mut words)?) as usize;
-            let slot_bytes = u64::from_le_bytes(take(&mut words)?) as usize;
-            // the system drops what it has no number for
+            let number = u32::from_le_bytes(take(&mut description)?);
+            let slots = u32::from_le_bytes(take(&mut description)?) as usize;
+            let slot_bytes = u64::from_le_bytes(take(&mut description)?) as usize;
+            // The system drops a descriptor when the process has too many open.
             let descriptor = descriptor.ok_or(rustix::io::Errno::MFILE)?;
-            if !words.is_empty() {
+            if !description.is_empty() {
                 return Err(malformed());
             }
             Arena::open(descriptor, number, slot_bytes, slots)
@@ -338,15 +340,15 @@ impl Link {
         Ok(())
     }
 
-    /// Lets go of an arena that the worker has no more, and in which nobody holds a slot.
-    fn forget(&mut self, mut words: &[u8]) -> Result<()> {
-        let number = take(&mut words).map_err(|e| failed("read a message of", e))?;
+    /// Unmaps an arena that the worker has unmapped; no slot of it is held.
+    fn unmap_arena(&mut self, mut number: &[u8]) -> Result<()> {
+        let number = take(&mut number).map_err(|e| failed("read a message of", e))?;
         self.arenas.remove(&u32::from_le_bytes(number));
         Ok(())
     }
 }
 
-/// Sends what waits at a socket, as long as there is room; nothing reaches a worker that is gone.
+/// Sends what is queued at a socket, as long as there is room; does nothing if the worker is gone.
 fn flush(socket: &Socket) -> Result<()> {
     socket.flush().map_err(|e| failed("talk to", e))?;
     Ok(())

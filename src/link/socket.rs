@@ -1,8 +1,8 @@
-//! One end of a link: what waits to be sent, and what has come and nobody asked for yet.
+//! One end of a link, with a queue of unsent pieces and one of unread pieces.
 //!
-//! Owns the order of both, and that sending never waits. Refuses to wait, but where it is asked to. Invariants:
-//! what was pushed once is sent whole, unless the other end is gone; and whether the other end has finished is
-//! known also while there are pieces of it that nobody has asked for.
+//! Owns the order of both queues. Sending never waits; only the `wait` methods do. Invariants: a piece that
+//! was queued is sent whole, unless the other end is gone; and the end of the other side is known even while
+//! some of its pieces are unread.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,10 +12,10 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Result;
 use rustix::net::{Shutdown, shutdown};
 
-use super::wire::{Came, KEEPS_DESCRIPTORS, Kind, PIECE, Sent, Wire, wait_for_any};
+use super::wire::{Incoming, KEEP_SENT_DESCRIPTORS, Kind, PIECE, Sent, Wire, wait_for_any};
 use crate::sync::{Mutex, lock};
 
-/// One end.
+/// One end of a link.
 #[derive(Debug)]
 pub(super) struct Socket {
     wire: Wire,
@@ -26,18 +26,18 @@ pub(super) struct Socket {
 #[derive(Debug, Default)]
 struct Outbox {
     waiting: VecDeque<(Kind, Vec<u8>, Option<OwnedFd>)>,
-    /// Descriptors that are on their way, where they are kept until they have come.
+    /// Descriptors in flight, kept open until the other end has received them.
     lent: VecDeque<OwnedFd>,
 }
 
 #[derive(Debug, Default)]
 struct Inbox {
-    pieces: VecDeque<Came>,
+    pieces: VecDeque<Incoming>,
     is_over: bool,
 }
 
 impl Socket {
-    /// Makes both ends: one of ours, and the other's descriptor.
+    /// Makes both ends: ours, and the descriptor of the other.
     pub(super) fn pair() -> Result<(Self, OwnedFd)> {
         let (wire, theirs) = Wire::pair()?;
         Ok((Self::over(wire), theirs))
@@ -55,13 +55,13 @@ impl Socket {
         }
     }
 
-    /// Has a piece sent by the next [`Self::flush`], after those that wait.
+    /// Queues a piece for the next [`Self::flush`].
     pub(super) fn push(&self, kind: Kind, piece: &[u8], descriptor: Option<OwnedFd>) {
         let next = (kind, piece.to_vec(), descriptor);
         lock(&self.outbox).waiting.push_back(next);
     }
 
-    /// Has a message sent by the next [`Self::flush`], after what waits.
+    /// Queues a message for the next [`Self::flush`].
     pub(super) fn push_message(&self, message: &[u8]) {
         let mut pieces = message.chunks(PIECE).peekable();
         while let Some(piece) = pieces.next() {
@@ -70,7 +70,7 @@ impl Socket {
         }
     }
 
-    /// Sends what waits, as long as there is room.
+    /// Sends what is queued, as long as there is room.
     pub(super) fn flush(&self) -> Result<Sent> {
         let mut outbox = lock(&self.outbox);
         while let Some((kind, piece, descriptor)) = outbox.waiting.front() {
@@ -78,7 +78,7 @@ impl Socket {
             match self.wire.send(*kind, piece, lent)? {
                 Sent::Done => {
                     let sent = outbox.waiting.pop_front();
-                    if KEEPS_DESCRIPTORS {
+                    if KEEP_SENT_DESCRIPTORS {
                         outbox.lent.extend(sent.and_then(|(.., lent)| lent));
                     }
                 }
@@ -93,22 +93,22 @@ impl Socket {
     }
 
     /// Receives a piece, if one is there.
-    pub(super) fn receive(&self) -> Result<Came> {
+    pub(super) fn receive(&self) -> Result<Incoming> {
         let mut inbox = lock(&self.inbox);
         match inbox.pieces.pop_front() {
             Some(piece) => Ok(piece),
-            None if inbox.is_over => Ok(Came::End),
+            None if inbox.is_over => Ok(Incoming::End),
             None => self.next(),
         }
     }
 
-    /// Takes the next piece from the wire; says that a descriptor has come, or hears that.
-    fn next(&self) -> Result<Came> {
+    /// Takes the next piece from the wire; acknowledges descriptors, and handles acknowledgements.
+    fn next(&self) -> Result<Incoming> {
         loop {
             let came = self.wire.receive()?;
             match &came {
-                Came::Piece(Kind::Received, ..) => drop(lock(&self.outbox).lent.pop_front()),
-                Came::Piece(Kind::Arena, ..) if KEEPS_DESCRIPTORS => {
+                Incoming::Piece(Kind::Received, ..) => drop(lock(&self.outbox).lent.pop_front()),
+                Incoming::Piece(Kind::Arena, ..) if KEEP_SENT_DESCRIPTORS => {
                     self.push(Kind::Received, &[], None);
                     self.flush()?;
                     return Ok(came);
@@ -118,27 +118,28 @@ impl Socket {
         }
     }
 
-    /// Says that nothing more will be sent. The other end may go on sending, in vain.
+    /// Tells the other end that nothing more will be sent. What it still sends is not read.
     pub(super) fn finish(&self) {
         lock(&self.outbox).waiting.clear();
-        // fails when the other end is gone, which is as good
+        // Fails if the other end is gone, which has the same effect.
         let _ = shutdown(&self.wire, Shutdown::Write);
     }
 
-    /// Tells whether the other end has finished, or is gone: takes in what there is, to be received later.
+    /// Returns true if the other end has finished or is gone. Reads ahead to find out; [`Self::receive`]
+    /// returns those pieces later.
     pub(super) fn is_finished(&self) -> Result<bool> {
         let mut inbox = lock(&self.inbox);
         while !inbox.is_over {
             match self.next()? {
-                Came::Nothing => break,
-                Came::End => inbox.is_over = true,
-                piece @ Came::Piece(..) => inbox.pieces.push_back(piece),
+                Incoming::Nothing => break,
+                Incoming::End => inbox.is_over = true,
+                piece @ Incoming::Piece(..) => inbox.pieces.push_back(piece),
             }
         }
         Ok(inbox.is_over)
     }
 
-    /// Waits until something has come, and sends what waits as soon as there is room for it.
+    /// Waits until something has come; sends what is queued as soon as there is room.
     pub(super) fn wait(&self, time: Duration) -> Result<()> {
         let mut polled = [PollFd::new(&self.wire, self.wanted())];
         wait_for_any(&mut polled, time)?;
@@ -146,7 +147,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Waits until there may be room; returns false if nobody will make any: the other end has finished.
+    /// Waits until there may be room; returns false if the other end has finished, so that there never will
+    /// be.
     pub(super) fn wait_for_room(&self, time: Duration) -> Result<bool> {
         let mut polled = [PollFd::new(&self.wire, PollFlags::IN | PollFlags::OUT)];
         wait_for_any(&mut polled, time)?;
@@ -154,7 +156,7 @@ impl Socket {
         Ok(!has_come || !self.is_finished()?)
     }
 
-    /// Returns what to wait for.
+    /// Returns the events to poll for.
     pub(super) fn wanted(&self) -> PollFlags {
         if lock(&self.outbox).waiting.is_empty() {
             PollFlags::IN
@@ -185,53 +187,53 @@ mod tests {
         (ours, Socket::new(theirs))
     }
 
-    /// Receives a piece that is there or on its way.
+    /// Receives a piece, waiting for it if necessary.
     fn piece(socket: &Socket) -> (Kind, Vec<u8>, Option<OwnedFd>) {
         loop {
             match socket.receive().expect("a socket") {
-                Came::Piece(kind, bytes, descriptor) => return (kind, bytes, descriptor),
-                Came::Nothing => socket.wait(LONG).expect("a socket"),
-                Came::End => panic!("the end"),
+                Incoming::Piece(kind, bytes, descriptor) => return (kind, bytes, descriptor),
+                Incoming::Nothing => socket.wait(LONG).expect("a socket"),
+                Incoming::End => panic!("the end"),
             }
         }
     }
 
     fn is_end(socket: &Socket) -> bool {
-        matches!(socket.receive().expect("a socket"), Came::End)
+        matches!(socket.receive().expect("a socket"), Incoming::End)
     }
 
     #[test]
-    fn pieces_come_as_they_were_pushed_whatever_the_room() {
+    fn pieces_come_whole_and_in_order_whatever_the_room() {
         let (ours, theirs) = pair();
         let message: Vec<u8> = (0..3_000_000_u32)
             .map(|place| (place % 251) as u8)
             .collect();
-        ours.push(Kind::Gone, b"", None);
+        ours.push(Kind::Unmapped, b"", None);
         ours.push_message(&message);
         assert_eq!(ours.flush().unwrap(), Sent::Full);
         assert_eq!(ours.wanted(), PollFlags::IN | PollFlags::OUT);
-        assert!(matches!(piece(&theirs), (Kind::Gone, empty, None) if empty.is_empty()));
+        assert!(matches!(piece(&theirs), (Kind::Unmapped, empty, None) if empty.is_empty()));
         let mut come = Vec::new();
         loop {
             match theirs.receive().unwrap() {
-                Came::Piece(kind, bytes, None) => {
+                Incoming::Piece(kind, bytes, None) => {
                     come.extend(bytes);
                     if kind == Kind::Last {
                         break;
                     }
                     assert_eq!(kind, Kind::More);
                 }
-                Came::Nothing => drop(ours.flush().unwrap()),
+                Incoming::Nothing => drop(ours.flush().unwrap()),
                 other => panic!("{other:?}"),
             }
         }
         assert!(come == message);
         assert_eq!(ours.wanted(), PollFlags::IN);
-        assert!(matches!(theirs.receive().unwrap(), Came::Nothing));
+        assert!(matches!(theirs.receive().unwrap(), Incoming::Nothing));
     }
 
     #[test]
-    fn who_waits_for_room_gets_it_or_hears_of_the_end() {
+    fn waiting_for_room_ends_with_room_or_the_other_end() {
         let (ours, theirs) = pair();
         ours.push_message(&vec![0; 3_000_000]);
         assert_eq!(ours.flush().unwrap(), Sent::Full);
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(ours.flush().unwrap(), Sent::Done);
         assert_eq!(
             lock(&ours.outbox).lent.len(),
-            if KEEPS_DESCRIPTORS { 3 } else { 0 }
+            if KEEP_SENT_DESCRIPTORS { 3 } else { 0 }
         );
         for word in [b"a", b"b", b"c"] {
             assert!(matches!(piece(&theirs), (Kind::Last, _, None)));
@@ -269,12 +271,12 @@ mod tests {
             File::from(descriptor).read_to_string(&mut content).unwrap();
             assert_eq!(content.as_bytes(), word);
         }
-        assert!(matches!(ours.receive().unwrap(), Came::Nothing));
+        assert!(matches!(ours.receive().unwrap(), Incoming::Nothing));
         assert!(lock(&ours.outbox).lent.is_empty());
     }
 
     #[test]
-    fn the_end_is_known_before_all_is_read() {
+    fn the_end_is_known_before_everything_is_read() {
         let (ours, theirs) = pair();
         assert!(!theirs.is_finished().unwrap());
         ours.push_message(b"first");
@@ -283,7 +285,7 @@ mod tests {
         assert!(!theirs.is_finished().unwrap());
         ours.finish();
         assert!(theirs.is_finished().unwrap());
-        // one that has finished hears on
+        // An end that has finished can still receive.
         theirs.push_message(b"answer");
         assert_eq!(theirs.flush().unwrap(), Sent::Done);
         assert_eq!(piece(&ours).1, b"answer");
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_closed_is_told_from_one_that_has_finished() {
+    fn a_closed_end_differs_from_a_finished_one() {
         let (ours, theirs) = pair();
         assert!(!theirs.wire.is_closed_within(Duration::ZERO).unwrap());
         ours.finish();
@@ -317,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_end_is_received() {
+    fn pieces_sent_before_the_end_are_received() {
         let (ours, theirs) = pair();
         theirs.push_message(b"unread");
         theirs.flush().unwrap();
         ours.push_message(b"last words");
         ours.flush().unwrap();
-        drop(ours); // with something unread, which resets
+        drop(ours); // closing with unread data resets the connection
         assert_eq!(piece(&theirs).1, b"last words");
         assert!(is_end(&theirs));
     }

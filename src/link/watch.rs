@@ -1,8 +1,8 @@
-//! A thread that ends a worker whose parent is gone.
+//! A thread that kills a worker whose parent is gone.
 //!
-//! Owns nothing but its own copy of the worker's end of the link. A parent that was killed cannot say
-//! anything: its end of the socket is closed by the system, unless a process that it forked has it still;
-//! and its children are given another parent. Refuses to ask Python, which may be busy for ever.
+//! Owns only its copy of the worker's end of the link. A parent that was killed says nothing, but the system
+//! closes its end of the socket, unless a process that it forked still has it; and the system gives its
+//! children a new parent. The thread polls for both. Refuses to run Python, which may block forever.
 
 use std::os::fd::BorrowedFd;
 use std::thread;
@@ -14,14 +14,14 @@ use super::failed;
 use super::wire::Wire;
 use crate::error::Result;
 
-/// Longest time between two looks.
+/// Longest time between two checks.
 const SLICE: Duration = Duration::from_millis(400);
 
-/// Starts the thread, which has a copy of the worker's `end`.
+/// Starts the thread, with a copy of the worker's `end`.
 ///
 /// # Errors
 ///
-/// No descriptor or no thread is to be had.
+/// The descriptor cannot be copied, or the thread cannot be started.
 pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
     let end = end
         .try_clone_to_owned()
@@ -31,7 +31,8 @@ pub fn watch(end: BorrowedFd<'_>) -> Result<()> {
     let thread = thread::Builder::new().name("fastload-watch".to_owned());
     let watching = move || {
         loop {
-            // a parent that has finished lets its workers come to their end; an error would be no reason for one
+            // A parent that has only finished lets its workers end by themselves, and an error is no reason
+            // to kill one.
             let is_closed = wire.is_closed_within(SLICE).unwrap_or(false);
             if is_closed || getppid() != parent {
                 let _ = kill_process(getpid(), Signal::KILL);

@@ -1,41 +1,41 @@
 //! A worker's end of the link to its parent.
 //!
-//! Owns the worker's arenas, and introduces each new one to the parent at once, so that no descriptor is
-//! kept. Refuses to do anything in processes that the worker forks: what they inherited is the worker's.
+//! Owns the worker's arenas, and passes each new one's descriptor to the parent at once, so that it need not
+//! be kept. Refuses to do anything in processes that the worker forks: what they inherit is the worker's.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::failed;
-use super::letter::encode;
+use super::message::encode;
 use super::socket::Socket;
-use super::wire::{Came, Kind, Sent};
+use super::wire::{Incoming, Kind, Sent};
 use crate::error::{Error, Result};
 use crate::fork::Uninherited;
 use crate::memory::{Arena, ArenaSlot, Arenas, Trimmed};
 use crate::sync::{Mutex, lock};
 
-/// Longest time between two looks for signals.
+/// Longest time between two checks for signals.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How long a slot is idle before its pages are given back.
+/// How long a slot stays idle before its pages are freed.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Payloads of more bytes lie in an arena, so that sending seldom has to wait for room.
+/// Larger payloads, in bytes, go through an arena, so that a send seldom has to wait for room.
 const LARGE: usize = 16 << 10;
 
-/// What a worker hears.
+/// The result of [`Worker::receive`].
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// A message.
     Message(Vec<u8>),
-    /// Nothing, for the time given.
-    Nothing,
+    /// No message came in time.
+    TimedOut,
     /// The parent has finished, or is gone.
     End,
 }
 
-/// A worker's end.
+/// A worker's end of the link.
 #[derive(Debug)]
 pub struct Worker(Uninherited<End>);
 
@@ -46,7 +46,7 @@ struct End {
 }
 
 impl Worker {
-    /// Takes the end over that the parent has made.
+    /// Takes the end that the parent opened.
     pub fn new(descriptor: OwnedFd) -> Self {
         Self(Uninherited::new(End {
             socket: Socket::new(descriptor),
@@ -58,31 +58,32 @@ impl Worker {
         self.0.get().ok_or(Error::Inherited)
     }
 
-    /// Waits for a message; calls `tick` now and then, and gives back memory that is idle.
+    /// Waits up to `timeout` for a message; meanwhile calls `tick` at least every 100 ms, and frees idle
+    /// memory.
     ///
     /// # Errors
     ///
-    /// The socket's, what `tick` returns; [`Error::Inherited`] in a process that the worker has forked.
+    /// Errors of the socket and of `tick`; [`Error::Inherited`] in a process that the worker forked.
     pub fn receive(
         &self,
         timeout: Duration,
         tick: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Heard> {
+    ) -> Result<Received> {
         self.end()?.receive(timeout, tick)
     }
 
-    /// Tells whether the parent has finished: nobody wants what is made now.
+    /// Returns true if the parent has finished, so that it will read nothing more.
     pub fn is_over(&self) -> bool {
-        // what came is for the worker, not for who was forked by it
+        // A process forked by the worker must not read ahead: what came is for the worker.
         let end = self.0.get();
         end.is_some_and(|end| end.socket.is_finished().unwrap_or(false))
     }
 
-    /// Takes a slot for `bytes` bytes; None in a process that the worker has forked.
+    /// Takes a slot for `bytes` bytes; None in a process that the worker forked.
     ///
     /// # Errors
     ///
-    /// There is no memory; the socket's; what `tick` returns.
+    /// No memory; errors of the socket and of `tick`.
     pub fn take(
         &self,
         bytes: usize,
@@ -92,12 +93,12 @@ impl Worker {
         taken.transpose()
     }
 
-    /// Finds the place of bytes that lie in a slot of which the caller has a share.
+    /// Adds a share for bytes that lie in a slot of which the caller has a share.
     pub fn share(&self, address: usize, len: usize) -> Option<ArenaSlot> {
         lock(&self.0.get()?.arenas).share(address, len)
     }
 
-    /// Sends a letter, and with it the shares of its parts. If the parent has finished, nobody has them.
+    /// Sends a message, and hands the shares of its parts over. If the parent has finished, they are lost.
     ///
     /// # Errors
     ///
@@ -117,35 +118,35 @@ impl Worker {
             (payload, last) = (&[], true);
         }
         end.socket.push_message(&encode(&parts, payload, last));
-        // it will be sent from now on, if not now
+        // The message is queued: it will be sent, if not now.
         parts.into_iter().for_each(ArenaSlot::hand_over);
         end.flush(tick)
     }
 
-    /// Gives memory that has been free for so long back to the system; returns its bytes.
+    /// Frees memory that has been idle for `idle`; returns its bytes.
     pub fn trim(&self, idle: Duration) -> usize {
         self.0.get().map_or(0, |end| end.trim(idle))
     }
 }
 
 impl End {
-    fn receive(&self, timeout: Duration, tick: &mut dyn FnMut() -> Result<()>) -> Result<Heard> {
+    fn receive(&self, timeout: Duration, tick: &mut dyn FnMut() -> Result<()>) -> Result<Received> {
         let end = Instant::now() + timeout;
         let mut message = Vec::new();
-        let trimmed = lock(&self.arenas).tidy(IDLE);
-        self.tell(&trimmed);
+        let trimmed = lock(&self.arenas).trim_if_due(IDLE);
+        self.announce_unmapped(&trimmed);
         loop {
             match self.socket.receive().map_err(|e| failed("hear from", e))? {
-                Came::Piece(Kind::More, piece, _) => message.extend(piece),
-                Came::Piece(_, piece, _) => {
+                Incoming::Piece(Kind::More, piece, _) => message.extend(piece),
+                Incoming::Piece(_, piece, _) => {
                     message.extend(piece);
-                    return Ok(Heard::Message(message));
+                    return Ok(Received::Message(message));
                 }
-                Came::End => return Ok(Heard::End),
-                Came::Nothing => {
+                Incoming::End => return Ok(Received::End),
+                Incoming::Nothing => {
                     let left = end.saturating_duration_since(Instant::now());
                     if left.is_zero() && message.is_empty() {
-                        return Ok(Heard::Nothing);
+                        return Ok(Received::TimedOut);
                     }
                     tick()?;
                     self.trim(IDLE);
@@ -164,8 +165,9 @@ impl End {
     fn take(&self, bytes: usize, tick: &mut dyn FnMut() -> Result<()>) -> Result<ArenaSlot> {
         let (slot, fresh) = lock(&self.arenas).take(bytes)?;
         if let Some((arena, descriptor)) = fresh {
-            let words = introduction(&arena);
-            self.socket.push(Kind::Arena, &words, Some(descriptor));
+            let description = describe(&arena);
+            self.socket
+                .push(Kind::Arena, &description, Some(descriptor));
             self.flush(tick)?;
         }
         Ok(slot)
@@ -173,18 +175,19 @@ impl End {
 
     fn trim(&self, idle: Duration) -> usize {
         let trimmed = lock(&self.arenas).trim(idle);
-        self.tell(&trimmed);
+        self.announce_unmapped(&trimmed);
         trimmed.bytes
     }
 
-    /// Has the parent let go of arenas that are gone here.
-    fn tell(&self, trimmed: &Trimmed) {
-        for number in &trimmed.gone {
-            self.socket.push(Kind::Gone, &number.to_le_bytes(), None);
+    /// Queues the news of arenas that are unmapped here.
+    fn announce_unmapped(&self, trimmed: &Trimmed) {
+        for number in &trimmed.unmapped {
+            self.socket
+                .push(Kind::Unmapped, &number.to_le_bytes(), None);
         }
     }
 
-    /// Sends what waits as soon as there is room, unless the parent will not read it.
+    /// Sends what is queued, waiting for room, unless the parent has finished.
     fn flush(&self, tick: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         loop {
             let sent = self.socket.flush().map_err(|e| failed("talk to", e))?;
@@ -207,7 +210,7 @@ impl AsFd for Worker {
 }
 
 /// Returns the bytes that describe an arena: its number, its slots, and the bytes of each.
-fn introduction(arena: &Arena) -> Vec<u8> {
+fn describe(arena: &Arena) -> Vec<u8> {
     let mut bytes = arena.number().to_le_bytes().to_vec();
     bytes.extend((arena.slots() as u32).to_le_bytes());
     bytes.extend((arena.slot_bytes() as u64).to_le_bytes());

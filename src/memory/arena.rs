@@ -1,10 +1,10 @@
 //! Memory that a worker process shares with its parent: many slots of one size.
 //!
-//! Owns a mapping of shared memory that has no name: a page with one count per slot, then the slots.
-//! The count says how many hold the slot, in either process; at 0 it is free, and the worker may take it
-//! anew. So giving a slot back is one atomic subtraction, from any thread, with no message. Refuses to
-//! know who is at the other end. Invariant: a slot's bytes are touched only by its holders, and only the
-//! process that made the arena takes free slots.
+//! Owns a nameless mapping of shared memory: one page of reference counts, one per slot, then the slots. A
+//! count says how many holders the slot has, in both processes together; at 0 the slot is free, and the
+//! worker may take it again. So giving a slot back is one atomic subtraction, from any thread, without a
+//! message. Refuses to know the other process. Invariant: a slot's bytes are touched only by its holders, and
+//! only the process that made the arena takes free slots.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::holders::Holders;
+use super::ref_count::RefCount;
 use super::{Owner, shared};
 use crate::fork;
 use crate::planted::{Bug, planted};
@@ -22,10 +22,10 @@ use crate::sync::Arc;
 /// Bytes in front of the slots, for their counts.
 const HEADER: usize = 4096;
 
-/// Most slots of an arena.
-pub const MOST_SLOTS: usize = HEADER / size_of::<Holders>();
+/// Maximum of slots in an arena.
+pub const MOST_SLOTS: usize = HEADER / size_of::<RefCount>();
 
-/// A mapping of slots with the same size.
+/// A mapping of slots of one size.
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
@@ -35,7 +35,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Makes the arena that its process calls `number`, and the descriptor for the other process.
+    /// Makes the arena with number `number`; returns it, and the descriptor for the other process.
     pub fn create(number: u32, slot_bytes: usize, slots: usize) -> Result<(Self, OwnedFd)> {
         let len = len(slot_bytes, slots)?;
         let descriptor = shared::create(len as u64)?;
@@ -43,19 +43,19 @@ impl Arena {
         Ok((arena, descriptor))
     }
 
-    /// Maps an arena that another process has made.
+    /// Maps an arena that another process made.
     ///
     /// # Errors
     ///
-    /// Sizes that no arena has, or that are not this one's.
+    /// No arena can have these sizes, or this one has others.
     pub fn open(descriptor: OwnedFd, number: u32, slot_bytes: usize, slots: usize) -> Result<Self> {
         let len = len(slot_bytes, slots)?;
         let file = File::from(descriptor);
-        // some systems have made it larger, of whole pages
+        // Greater is allowed: some systems round the size up to pages.
         if file.metadata()?.len() < len as u64 {
             return Err(Error::new(
                 ErrorKind::InvalidData,
-                "an arena of another size",
+                "the arena is smaller than its sizes say",
             ));
         }
         Ok(Self {
@@ -81,9 +81,9 @@ impl Arena {
         self.slot_bytes
     }
 
-    /// Returns how many slots are held, here or there.
+    /// Returns the number of slots that are held, in either process.
     pub fn held(&self) -> usize {
-        let held = |&slot: &usize| !self.holders(slot).are_none();
+        let held = |&slot: &usize| !self.ref_count(slot).is_zero();
         (0..self.slots).filter(held).count()
     }
 
@@ -92,12 +92,13 @@ impl Arena {
         self.map.as_ptr().addr() + HEADER
     }
 
-    /// Gives the pages of a slot back to the system if it is free; tells whether it was.
+    /// Gives the pages of a slot back to the system if the slot is free; returns true if it was.
     ///
-    /// Where pages go alone, its bytes are zero afterwards; elsewhere nothing happens to them. Call it in the process that takes slots, or once that is gone.
-    pub fn release(&self, slot: usize) -> bool {
-        let holders = self.holders(slot);
-        if !holders.first() {
+    /// Where single pages can be freed, its bytes are zero afterwards; elsewhere nothing happens to them.
+    /// Only the process that takes slots may call it, or the other one after that has ended.
+    pub fn free_pages(&self, slot: usize) -> bool {
+        let count = self.ref_count(slot);
+        if !count.take_free() {
             return false;
         }
         let page = rustix::param::page_size();
@@ -107,27 +108,28 @@ impl Arena {
         if let Some(remove) = shared::REMOVE
             && from < to
         {
-            // a system that cannot keeps the pages, which harms nobody
+            // An error is ignored: the pages then simply stay.
             // SAFETY: the range lies within the slot, whose only holder is this function.
             let _ = unsafe { self.map.unchecked_advise_range(remove, from, to - from) };
         }
-        holders.leave();
+        count.release();
         true
     }
 
-    /// Counts who holds a slot.
-    fn holders(&self, slot: usize) -> &Holders {
+    /// Returns the reference count of a slot.
+    fn ref_count(&self, slot: usize) -> &RefCount {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
         #[allow(clippy::cast_ptr_alignment)] // a mapping begins at a page
-        let header = self.map.as_ptr().cast::<Holders>();
-        // SAFETY: `len` has made sure that the counts of all slots fit in the header.
-        let holders = unsafe { header.add(slot) };
-        // SAFETY: aligned, mapped as long as `self`, used by nobody but through this type, which any bytes are.
-        unsafe { &*holders }
+        let header = self.map.as_ptr().cast::<RefCount>();
+        // SAFETY: `len` has checked that the counts of all slots fit in the header.
+        let count = unsafe { header.add(slot) };
+        // SAFETY: aligned, mapped as long as `self`; both processes access it only as this type, for which
+        // any bytes are valid.
+        unsafe { &*count }
     }
 }
 
-/// Returns the bytes of an arena, if there can be one.
+/// Returns the size of an arena, in bytes, header included.
 fn len(slot_bytes: usize, slots: usize) -> Result<usize> {
     let len = slot_bytes
         .checked_mul(slots)
@@ -136,14 +138,14 @@ fn len(slot_bytes: usize, slots: usize) -> Result<usize> {
         Some(len) if (1..=MOST_SLOTS).contains(&slots) && isize::try_from(len).is_ok() => Ok(len),
         _ => Err(Error::new(
             ErrorKind::InvalidInput,
-            "no arena has this size",
+            "an arena cannot have these sizes",
         )),
     }
 }
 
-/// Some bytes of a slot, and a share in holding it, which ends when it is dropped.
+/// Some bytes of a slot, and one holder's share in the slot, which ends when this is dropped.
 ///
-/// In a forked child an inherited share ends without a trace: the parent has it still.
+/// In a forked child, dropping an inherited share changes nothing: the parent still has it.
 #[derive(Debug)]
 pub struct ArenaSlot {
     arena: Arc<Arena>,
@@ -154,20 +156,20 @@ pub struct ArenaSlot {
 }
 
 impl ArenaSlot {
-    /// Takes a slot for `len` bytes, if it is free.
+    /// Takes a slot for `len` bytes; None if it is not free or too small.
     pub fn take(arena: &Arc<Arena>, slot: usize, len: usize) -> Option<Self> {
         if len > arena.slot_bytes {
             return None;
         }
-        let holders = arena.holders(slot);
-        let is_taken = holders.first() || planted(Bug::SlotReused) && holders.join();
+        let count = arena.ref_count(slot);
+        let is_taken = count.take_free() || planted(Bug::SlotReused) && count.add();
         if !is_taken {
             return None;
         }
         Self::adopt(Arc::clone(arena), slot, 0, len)
     }
 
-    /// Takes over the share that the other process has let go of; None if there is no such place.
+    /// Takes over a share that the other process handed over; None if the range does not exist.
     pub fn adopt(arena: Arc<Arena>, slot: usize, offset: usize, len: usize) -> Option<Self> {
         let end = offset.checked_add(len)?;
         let fits = slot < arena.slots && end <= arena.slot_bytes;
@@ -180,40 +182,40 @@ impl ArenaSlot {
         })
     }
 
-    /// Finds the place of `len` bytes at an address, of which the caller has a share, and takes another.
+    /// Adds a share for `len` bytes at an address in a held slot; None if the address is not in one.
     pub fn share(arena: &Arc<Arena>, address: usize, len: usize) -> Option<Self> {
         let from = address.checked_sub(arena.start())?;
         let (slot, offset) = (from / arena.slot_bytes, from % arena.slot_bytes);
         if slot >= arena.slots || len > arena.slot_bytes - offset {
             return None;
         }
-        if !arena.holders(slot).join() {
+        if !arena.ref_count(slot).add() {
             return None;
         }
         Self::adopt(Arc::clone(arena), slot, offset, len)
     }
 
-    /// Lets go of the share without ending it: the other process adopts it.
+    /// Gives the share up without ending it, for the other process to adopt.
     pub fn hand_over(mut self) {
         self.birth = u64::MAX;
     }
 
-    /// Returns the arena, the slot, and where in it the bytes begin.
-    pub fn place(&self) -> (u32, usize, usize) {
+    /// Returns the number of the arena, the slot, and the offset of the bytes in it.
+    pub fn location(&self) -> (u32, usize, usize) {
         (self.arena.number, self.slot, self.offset)
     }
 
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes that are mapped as long as `self`; whoever shares them writes before they
-        // are handed over, or is a tensor, of which there is none when this is called.
+        // SAFETY: `len` bytes, mapped as long as `self`. Another holder writes them only before it hands its
+        // share over, or through a tensor, and none exists when this is called.
         unsafe { std::slice::from_raw_parts(self.start(), self.len) }
     }
 
     /// Copies `bytes`, of the same length, here.
     pub fn write(&mut self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.len, "bytes for a slot");
-        // SAFETY: both are `len` bytes, and nobody borrows the slot's while `self` is borrowed mutably.
+        // SAFETY: both are `len` bytes, and `&mut self` excludes borrows of the slot's bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start(), self.len) };
     }
 
@@ -238,7 +240,7 @@ unsafe impl Owner for ArenaSlot {
 impl Drop for ArenaSlot {
     fn drop(&mut self) {
         if !fork::inherited(self.birth) && !planted(Bug::MissingRelease) {
-            self.arena.holders(self.slot).leave();
+            self.arena.ref_count(self.slot).release();
         }
     }
 }
@@ -254,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_here_is_read_there() {
+    fn the_other_process_reads_what_was_written() {
         let (ours, theirs) = both_sides();
         let mut slot = ArenaSlot::take(&ours, 1, 5).unwrap();
         slot.write(b"bytes");
-        let (number, place, offset) = slot.place();
-        assert_eq!((number, place, offset), (3, 1, 0));
+        let (number, slot_number, offset) = slot.location();
+        assert_eq!((number, slot_number, offset), (3, 1, 0));
         slot.hand_over();
         let taken = ArenaSlot::adopt(theirs, 1, 0, 5).unwrap();
         assert_eq!(taken.bytes(), b"bytes");
@@ -270,37 +272,37 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_free_when_the_last_share_is_gone() {
+    fn a_slot_is_free_after_its_last_share() {
         let (ours, _) = both_sides();
         let mut slot = ArenaSlot::take(&ours, 0, 100).unwrap();
         let inside = slot.as_mut_ptr().addr() + 10;
         let share = ArenaSlot::share(&ours, inside, 20).unwrap();
-        assert_eq!(share.place(), (3, 0, 10));
+        assert_eq!(share.location(), (3, 0, 10));
         drop(slot);
         assert_eq!(ours.held(), 1);
-        assert!(!ours.release(0));
+        assert!(!ours.free_pages(0));
         drop(share);
-        assert!(ours.release(0));
+        assert!(ours.free_pages(0));
         assert!(ArenaSlot::share(&ours, inside, 20).is_none());
         assert!(ArenaSlot::share(&ours, 1, 20).is_none());
         assert!(ArenaSlot::share(&ours, ours.start(), usize::MAX).is_none());
     }
 
     #[test]
-    fn released_pages_are_zero_where_they_go_alone() {
+    fn freed_pages_are_zero_where_single_pages_are_freed() {
         let (ours, theirs) = both_sides();
         let mut slot = ArenaSlot::take(&ours, 2, 8192).unwrap();
         slot.write(&[7; 8192]);
         drop(slot);
-        assert!(ours.release(2));
+        assert!(ours.free_pages(2));
         let again = ArenaSlot::adopt(theirs, 2, 0, 8192).unwrap();
-        let left = if shared::PAGES_GO_ALONE { 0 } else { 7 };
+        let left = if shared::FREES_SINGLE_PAGES { 0 } else { 7 };
         assert!(again.bytes().iter().all(|&byte| byte == left));
         again.hand_over();
     }
 
     #[test]
-    fn what_no_arena_has_is_refused() {
+    fn impossible_sizes_and_ranges_are_refused() {
         let (arena, descriptor) = Arena::create(0, 4096, 1).unwrap();
         assert!(Arena::open(descriptor, 0, 1 << 20, 2).is_err());
         for (bytes, slots) in [(4096, 0), (4096, MOST_SLOTS + 1), (usize::MAX / 2, 3)] {
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inherited_share_ends_without_a_trace() {
+    fn dropping_an_inherited_share_changes_nothing() {
         let (ours, _) = both_sides();
         let slot = ArenaSlot::take(&ours, 0, 1).unwrap();
         // SAFETY: the child only drops a slot and leaves.

@@ -1,9 +1,9 @@
-//! The arenas of one worker process, by the size of their slots.
+//! The arenas of one worker process, by slot size.
 //!
-//! Owns which slot a worker writes next, and when memory that it no longer needs goes back to the system:
-//! the pages of a slot, or, where pages do not go alone, whole arenas. Refuses to send anything: a new arena's
-//! descriptor is the caller's, and so is the word that one is gone. Invariant: an arena that goes has no
-//! holder, and no number stands for two arenas.
+//! Owns the choice of the slot that a worker writes next, and when memory that it no longer needs goes back
+//! to the system: single slots, or whole arenas where the system cannot free single pages. Refuses to send
+//! anything: the caller sends a new arena's descriptor, and the news that one is unmapped. Invariant: an
+//! unmapped arena has no holder, and no number is used for two arenas.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -11,14 +11,14 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, ArenaSlot, MOST_SLOTS};
-use super::shared::PAGES_GO_ALONE;
+use super::shared::FREES_SINGLE_PAGES;
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// Slots are multiples of this, in bytes, so that each has pages of its own.
+/// Slot sizes are multiples of this, in bytes, so that each slot has its own pages.
 const PAGE: usize = 4096;
 
-/// Slots of less share an arena of about this many bytes: mappings of a process are counted.
+/// Smaller slots share an arena of about this many bytes: the system limits the mappings of a process.
 const ARENA: usize = 4 << 20;
 
 /// The arenas of a worker.
@@ -27,31 +27,31 @@ pub struct Arenas {
     all: BTreeMap<u32, Tracked>,
     by_size: HashMap<usize, Vec<u32>>,
     next: u32,
-    tidied: Option<Instant>,
+    last_trim: Option<Instant>,
 }
 
-/// An arena, and when each of its slots was taken last; None where it has no pages.
+/// An arena, and when each of its slots was last taken; None for a slot without pages.
 #[derive(Debug)]
 struct Tracked {
     arena: Arc<Arena>,
     taken: Vec<Option<Instant>>,
 }
 
-/// What went back to the system.
+/// What was given back to the system.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
-    /// Bytes.
+    /// Size of it, in bytes.
     pub bytes: usize,
-    /// Arenas that this process has no more; whoever else has one lets go of it.
-    pub gone: Vec<u32>,
+    /// Arenas that this process unmapped; the other process must unmap them too.
+    pub unmapped: Vec<u32>,
 }
 
-/// A new arena, and the descriptor that the other process is to have.
-pub type Fresh = (Arc<Arena>, OwnedFd);
+/// A new arena, and its descriptor for the other process.
+pub type NewArena = (Arc<Arena>, OwnedFd);
 
 impl Arenas {
-    /// Takes a slot for `bytes` bytes, in a new arena if there is none.
-    pub fn take(&mut self, bytes: usize) -> Result<(ArenaSlot, Option<Fresh>)> {
+    /// Takes a slot for `bytes` bytes, in a new arena if no slot is free.
+    pub fn take(&mut self, bytes: usize) -> Result<(ArenaSlot, Option<NewArena>)> {
         self.take_at(bytes, Instant::now())
             .map_err(|source| Error::memory(bytes, source))
     }
@@ -60,7 +60,7 @@ impl Arenas {
         &mut self,
         bytes: usize,
         now: Instant,
-    ) -> std::io::Result<(ArenaSlot, Option<Fresh>)> {
+    ) -> std::io::Result<(ArenaSlot, Option<NewArena>)> {
         let size = round(bytes).ok_or(ErrorKind::OutOfMemory)?;
         let arenas = self.by_size.entry(size).or_default();
         for number in arenas.iter() {
@@ -91,42 +91,42 @@ impl Arenas {
         Ok((slot, Some((arena, descriptor))))
     }
 
-    /// Finds the place of `len` bytes that lie in a slot of this process; None if they do not.
+    /// Adds a share for `len` bytes that lie in a slot of this process; None if they do not.
     pub fn share(&self, address: usize, len: usize) -> Option<ArenaSlot> {
         let share = |tracked: &Tracked| ArenaSlot::share(&tracked.arena, address, len);
         self.all.values().find_map(share)
     }
 
-    /// Does as [`Self::trim`], once in so long at most: for whoever is busy.
-    pub fn tidy(&mut self, idle: Duration) -> Trimmed {
+    /// Calls [`Self::trim`], at most once per `idle`.
+    pub fn trim_if_due(&mut self, idle: Duration) -> Trimmed {
         let now = Instant::now();
         if self
-            .tidied
-            .is_some_and(|tidied| now.duration_since(tidied) < idle)
+            .last_trim
+            .is_some_and(|last_trim| now.duration_since(last_trim) < idle)
         {
             return Trimmed::default();
         }
-        self.tidied = Some(now);
+        self.last_trim = Some(now);
         self.trim(idle)
     }
 
-    /// Gives back to the system what is free, and was taken last before `idle`.
+    /// Gives free memory back to the system that was last taken at least `idle` ago.
     pub fn trim(&mut self, idle: Duration) -> Trimmed {
         let now = Instant::now();
         let is_idle = |taken: Instant| now.duration_since(taken) >= idle;
-        if PAGES_GO_ALONE {
+        if FREES_SINGLE_PAGES {
             self.trim_slots(is_idle)
         } else {
             self.trim_arenas(is_idle)
         }
     }
 
-    /// Gives back the pages of slots.
+    /// Frees the pages of idle slots.
     fn trim_slots(&mut self, is_idle: impl Fn(Instant) -> bool) -> Trimmed {
         let mut trimmed = Trimmed::default();
         for Tracked { arena, taken } in self.all.values_mut() {
             for (slot, taken) in taken.iter_mut().enumerate() {
-                if taken.is_some_and(&is_idle) && arena.release(slot) {
+                if taken.is_some_and(&is_idle) && arena.free_pages(slot) {
                     *taken = None;
                     trimmed.bytes += arena.slot_bytes();
                 }
@@ -135,14 +135,14 @@ impl Arenas {
         trimmed
     }
 
-    /// Gives back arenas of which all slots are free. This process alone takes slots, so they stay it.
+    /// Unmaps arenas whose slots are all free. Only this process takes slots, so they stay free.
     fn trim_arenas(&mut self, is_idle: impl Fn(Instant) -> bool) -> Trimmed {
         let mut trimmed = Trimmed::default();
         self.all.retain(|&number, Tracked { arena, taken }| {
             let stays = taken.iter().flatten().any(|&taken| !is_idle(taken)) || arena.held() > 0;
             if !stays {
                 trimmed.bytes += taken.iter().flatten().count() * arena.slot_bytes();
-                trimmed.gone.push(number);
+                trimmed.unmapped.push(number);
             }
             stays
         });
@@ -154,7 +154,7 @@ impl Arenas {
     }
 }
 
-/// Rounds up to a size of slots, of which there are four between two powers of two.
+/// Rounds up to a slot size, of which there are four between two powers of two.
 fn round(bytes: usize) -> Option<usize> {
     let step = bytes.max(2) - 1;
     let step = (1_usize << step.ilog2()) / 4;
@@ -184,10 +184,10 @@ mod tests {
         assert!(fresh.is_some());
         let (second, fresh) = arenas.take(99_000).unwrap();
         assert!(fresh.is_none());
-        assert_eq!((first.place().1, second.place().1), (0, 1));
+        assert_eq!((first.location().1, second.location().1), (0, 1));
         drop(first);
         let (again, _) = arenas.take(100_000).unwrap();
-        assert_eq!(again.place(), (0, 0, 0));
+        assert_eq!(again.location(), (0, 0, 0));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_idle_has_no_pages() {
+    fn idle_memory_is_given_back() {
         let mut arenas = Arenas::default();
         let (kept, _) = arenas.take(10_000).unwrap();
         let (mut dropped, _) = arenas.take(10_000).unwrap();
@@ -208,24 +208,24 @@ mod tests {
         drop(dropped);
         assert_eq!(arenas.trim(Duration::from_secs(60)), Trimmed::default());
         let pages = arenas.trim(Duration::ZERO);
-        assert!(pages.gone.is_empty());
-        assert_eq!(pages.bytes, if PAGES_GO_ALONE { 12_288 } else { 0 });
+        assert!(pages.unmapped.is_empty());
+        assert_eq!(pages.bytes, if FREES_SINGLE_PAGES { 12_288 } else { 0 });
         drop(kept);
         let rest = arenas.trim(Duration::ZERO);
         assert_eq!(pages.bytes + rest.bytes, 2 * 12_288);
-        assert_eq!(rest.gone.is_empty(), PAGES_GO_ALONE);
+        assert_eq!(rest.unmapped.is_empty(), FREES_SINGLE_PAGES);
         assert_eq!(arenas.trim(Duration::ZERO), Trimmed::default());
     }
 
     #[test]
-    fn who_is_busy_tidies_seldom() {
+    fn trims_are_at_least_so_far_apart() {
         let mut arenas = Arenas::default();
         drop(arenas.take(10_000).unwrap());
-        assert_eq!(arenas.tidy(Duration::from_secs(60)).bytes, 0);
-        assert_eq!(arenas.tidy(Duration::from_secs(60)).bytes, 0);
+        assert_eq!(arenas.trim_if_due(Duration::from_secs(60)).bytes, 0);
+        assert_eq!(arenas.trim_if_due(Duration::from_secs(60)).bytes, 0);
         assert_eq!(arenas.trim(Duration::ZERO).bytes, 12_288);
         drop(arenas.take(10_000).unwrap());
-        assert_eq!(arenas.tidy(Duration::ZERO).bytes, 12_288);
+        assert_eq!(arenas.trim_if_due(Duration::ZERO).bytes, 12_288);
         assert_eq!(arenas.trim(Duration::ZERO).bytes, 0);
     }
 
@@ -237,11 +237,11 @@ mod tests {
             let (slot, fresh) = arenas.take(10_000).unwrap();
             numbers.extend(fresh.map(|(arena, _)| arena.number()));
             drop(slot);
-            let gone = arenas.trim(Duration::ZERO).gone;
-            assert!(gone.iter().all(|number| numbers.contains(number)));
-            assert_eq!(gone.len(), usize::from(!PAGES_GO_ALONE));
+            let unmapped = arenas.trim(Duration::ZERO).unmapped;
+            assert!(unmapped.iter().all(|number| numbers.contains(number)));
+            assert_eq!(unmapped.len(), usize::from(!FREES_SINGLE_PAGES));
         }
-        let expected: &[u32] = if PAGES_GO_ALONE { &[0] } else { &[0, 1, 2] };
+        let expected: &[u32] = if FREES_SINGLE_PAGES { &[0] } else { &[0, 1, 2] };
         assert_eq!(numbers, expected);
     }
 }

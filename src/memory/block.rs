@@ -1,8 +1,7 @@
-//! What memory is made of: the heap for small blocks, anonymous mappings for large ones.
+//! The memory behind leases: heap for small blocks, anonymous mappings for large ones.
 //!
-//! Owns the making and the unmaking of memory, and nothing of its use: the free list and the
-//! leases see a start, a capacity and initialised bytes. Another backing (as memory shared with
-//! worker processes) is another variant here.
+//! Owns allocation and release, and nothing of the use: the free list and the leases see a start, a capacity
+//! and initialised bytes. Another backing would be another variant here.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -14,14 +13,14 @@ use memmap2::{MmapMut, MmapOptions};
 /// Alignment of every block, in bytes: a cache line, and the widest vector register.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// Lends its alignment to the address of an empty block.
+/// Gives the address of an empty block its alignment.
 #[repr(align(64))]
 struct Aligned;
 
 /// Size of a huge page, in bytes, on x86-64 and with 4 KiB pages on aarch64.
 const HUGE: usize = 2 << 20;
 
-/// Memory of its own: `capacity` initialised bytes from `start` on, given back when dropped.
+/// Memory of its own: `capacity` initialised bytes at `start`, freed when dropped.
 pub(super) struct Block {
     start: NonNull<u8>,
     capacity: usize,
@@ -30,7 +29,7 @@ pub(super) struct Block {
 
 enum Backing {
     Heap(Layout),
-    /// Held to be unmapped with the block.
+    /// Kept so that the mapping ends with the block.
     Mapped {
         _map: MmapMut,
     },
@@ -58,8 +57,8 @@ impl Block {
         })
     }
 
-    /// Maps `capacity` bytes, zeroed by the kernel at their first touch; from 2 MiB on aligned to
-    /// huge pages, and made of them where the kernel can.
+    /// Maps `capacity` bytes, zeroed by the kernel at first touch. From 2 MiB on they are aligned to huge
+    /// pages, and backed by them where the kernel can.
     pub(super) fn map(capacity: usize) -> Result<Self> {
         let slack = if capacity >= HUGE { HUGE } else { 0 };
         let len = capacity.checked_add(slack).ok_or(ErrorKind::OutOfMemory)?;
@@ -72,7 +71,7 @@ impl Block {
         };
         #[cfg(all(target_os = "linux", not(miri)))]
         if slack != 0 {
-            // a kernel without huge pages refuses; the memory is as good, only slower to touch
+            // A kernel without huge pages refuses; the memory is as good, only slower to touch.
             let _ = map.advise_range(memmap2::Advice::HugePage, offset, capacity);
         }
         // SAFETY: offset <= slack, so that the result and the `capacity` bytes after it lie within
@@ -102,8 +101,7 @@ impl Drop for Block {
         if let Backing::Heap(layout) = self.backing
             && layout.size() != 0
         {
-            // SAFETY: `start` came from `alloc_zeroed` with this very layout, and nobody uses it
-            // after the block.
+            // SAFETY: `start` came from `alloc_zeroed` with this layout, and the block is its only user.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }

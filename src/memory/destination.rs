@@ -1,4 +1,4 @@
-//! Where a field of a batch is written: a lease of ours, or memory that torch owns.
+//! The memory that a field of a batch is written to: a lease, or memory that torch owns.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -12,14 +12,14 @@ use crate::error::Result;
 /// Bytes that are written once, and then belong to a tensor.
 #[derive(Debug)]
 pub enum Destination {
-    /// Memory of the slab pool; the tensor made of it will own it.
+    /// Memory of the slab pool; the tensor made over it will own it.
     Lease(Lease),
-    /// Memory of a tensor that exists already, as page-locked memory of torch's own allocator.
-    Foreign(Foreign),
+    /// Memory of an existing tensor, for example page-locked memory of torch's own allocator.
+    External(External),
 }
 
 impl Destination {
-    /// Returns memory that was given, if it has `bytes` bytes, or else a lease of so many.
+    /// Returns the given memory if it has exactly `bytes` bytes, otherwise a new lease of that size.
     pub fn or_lease(given: Option<Destination>, bytes: usize) -> Result<Destination> {
         match given {
             Some(given) if given.len() == bytes => Ok(given),
@@ -31,11 +31,11 @@ impl Destination {
     pub fn len(&self) -> usize {
         match self {
             Self::Lease(lease) => lease.len(),
-            Self::Foreign(foreign) => foreign.len,
+            Self::External(external) => external.len,
         }
     }
 
-    /// Tells whether there are none.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -44,7 +44,7 @@ impl Destination {
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Self::Lease(lease) => lease.as_ptr(),
-            Self::Foreign(foreign) => foreign.ptr,
+            Self::External(external) => external.ptr,
         }
     }
 
@@ -52,7 +52,7 @@ impl Destination {
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         match self {
             Self::Lease(lease) => lease.as_mut_ptr(),
-            Self::Foreign(foreign) => foreign.ptr,
+            Self::External(external) => external.ptr,
         }
     }
 
@@ -60,7 +60,7 @@ impl Destination {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Lease(lease) => lease,
-            Self::Foreign(foreign) => foreign.bytes(),
+            Self::External(external) => external.bytes(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Destination {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Lease(lease) => lease,
-            Self::Foreign(foreign) => foreign.bytes_mut(),
+            Self::External(external) => external.bytes_mut(),
         }
     }
 }
@@ -79,30 +79,30 @@ impl From<Lease> for Destination {
     }
 }
 
-/// Bytes of somebody else, exclusively ours to write while `owner` is held.
-pub struct Foreign {
+/// Bytes that another object owns, exclusively ours to write while `owner` is held.
+pub struct External {
     ptr: *mut u8,
     len: usize,
     owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: `new` promises exclusive bytes, which any thread may write; the owner is Send itself.
-unsafe impl Send for Foreign {}
+// SAFETY: `new` requires exclusive bytes, which any thread may write; the owner is Send itself.
+unsafe impl Send for External {}
 // SAFETY: shared, it gives out only `&[u8]`.
-unsafe impl Sync for Foreign {}
+unsafe impl Sync for External {}
 
-impl Foreign {
+impl External {
     /// Borrows the `len` bytes at `ptr`; `ptr` may be anything when `len` is 0.
     ///
     /// # Safety
     ///
-    /// The bytes are initialised, stay where they are until `owner` is dropped or taken out, and
-    /// until then nobody else reads or writes them.
+    /// The bytes are initialised and stay in place until `owner` is dropped or taken out, and until then
+    /// nothing else reads or writes them.
     pub unsafe fn new(ptr: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
         Self { ptr, len, owner }
     }
 
-    /// Ends the borrow, and returns what owns the bytes: the tensor.
+    /// Ends the borrow, and returns the owner of the bytes: the tensor.
     pub fn into_owner(self) -> Box<dyn Any + Send + Sync> {
         self.owner
     }
@@ -125,9 +125,9 @@ impl Foreign {
     }
 }
 
-impl fmt::Debug for Foreign {
+impl fmt::Debug for External {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Foreign")
+        f.debug_struct("External")
             .field("len", &self.len)
             .finish_non_exhaustive()
     }

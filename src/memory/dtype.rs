@@ -78,7 +78,7 @@ impl Dtype {
         found.map(|row| row.0)
     }
 
-    /// Tells whether this is one of the floating point or complex kinds.
+    /// Returns true for floating point and complex dtypes.
     pub const fn is_inexact(self) -> bool {
         !matches!(TABLE[self as usize].2, 0 | 1 | 6)
     }
@@ -89,7 +89,7 @@ impl Dtype {
         (code, bits, 1)
     }
 
-    /// Tells whether this is one of the 8-bit floating point kinds, which DLPack carries since 1.1.
+    /// Returns true for the 8-bit floating point dtypes, which DLPack has since 1.1.
     pub const fn is_float8(self) -> bool {
         TABLE[self as usize].3 == 8 && TABLE[self as usize].2 >= 10
     }

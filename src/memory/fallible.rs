@@ -1,8 +1,8 @@
-//! Memory whose size a file decides: it is had, or refused with an error. It never ends the process.
+//! Allocations whose size a file decides: they succeed or return an error. They never abort the process.
 //!
-//! `Vec::push`, `vec![]` and `collect` abort where the allocator gives nothing. What grows with the bytes of a
-//! file grows through these functions instead; what a library allocates for them is asked for beforehand with
-//! [`expect_room`].
+//! `Vec::push`, `vec![]` and `collect` abort if the allocator fails. Anything that grows with the bytes of a
+//! file grows through these functions instead. Before a library allocates for a file, [`expect_room`] checks
+//! that it can.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed};
@@ -10,10 +10,10 @@ use std::collections::TryReserveError;
 
 use crate::error::{Error, Result};
 
-/// Less than this is not asked for beforehand: that would cost more than it tells.
+/// Smaller sizes are not checked beforehand: the check would cost more than it is worth.
 const SMALL: usize = 1 << 20;
 
-/// Makes room for exactly `more` elements behind those of `values`.
+/// Reserves room for exactly `more` elements.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     refused::<T>(values.len(), more, values.try_reserve_exact(more))
 }
 
-/// Makes room for `more` elements, and for others that follow one by one.
+/// Reserves room for `more` elements, and for others that follow one by one.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub fn reserve_growing<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     refused::<T>(values.len(), more, values.try_reserve(more))
 }
 
-/// Adds one element.
+/// Appends one element.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Gives `bytes` a length; what is new is zero.
+/// Resizes `bytes`; new bytes are zero.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns `len` zeros. Fresh pages of the system are not touched.
+/// Returns `len` zeros. Pages fresh from the system are not touched.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn collect<T>(most: usize, values: impl Iterator<Item = Result<T>>) -> Resul
     Ok(all)
 }
 
-/// Copies bytes.
+/// Copies bytes to a box.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub fn boxed(bytes: &[u8]) -> Result<Box<[u8]>> {
     Ok(copy.into_boxed_slice())
 }
 
-/// Gives up the room behind the last of `bytes`.
+/// Drops the spare capacity of `bytes`.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub fn shrunk(bytes: Vec<u8>) -> Result<Box<[u8]>> {
     Ok(bytes.into_boxed_slice())
 }
 
-/// Checks that a library can allocate `bytes` bytes, which it would abort for otherwise.
+/// Checks that a library can allocate `bytes` bytes; without them it would abort.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub fn expect_room(bytes: usize) -> Result<()> {
     reserve(&mut Vec::<u8>::new(), bytes)
 }
 
-/// The error of `bytes` bytes that cannot be had.
+/// Returns the error of an allocation of `bytes` bytes that failed.
 pub fn missing(bytes: usize) -> Error {
     Error::memory(bytes, std::io::ErrorKind::OutOfMemory.into())
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_as_many_as_asked_for() {
+    fn zeroed_memory_has_the_length_asked_for() {
         for len in [0, 1, 100_000] {
             let mut zeros = zeroed(len).unwrap();
             assert_eq!(zeros, vec![0; len]);
@@ -151,9 +151,9 @@ mod tests {
         }
     }
 
-    #[cfg(not(miri))] // whose own memory ends first
+    #[cfg(not(miri))] // Miri's own memory would run out first
     #[test]
-    fn what_cannot_be_had_is_an_error_with_its_size() {
+    fn a_failed_allocation_is_an_error_with_its_size() {
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
             let errors = [
                 zeroed(bytes).map(drop),
@@ -166,12 +166,12 @@ mod tests {
                 assert!(matches!(error, Err(Error::Memory { bytes: asked, .. }) if asked == bytes));
             }
         }
-        let many = reserve(&mut vec![1_u64], usize::MAX / 16);
-        assert!(matches!(many, Err(Error::Memory { bytes, .. }) if bytes > usize::MAX / 4));
+        let huge = reserve(&mut vec![1_u64], usize::MAX / 16);
+        assert!(matches!(huge, Err(Error::Memory { bytes, .. }) if bytes > usize::MAX / 4));
     }
 
     #[test]
-    fn an_error_of_what_is_collected_comes_first() {
+    fn collect_returns_the_first_error() {
         let values = [Ok(1), Err(Error::Abandoned), Ok(2)];
         assert!(matches!(
             collect(3, values.into_iter()),

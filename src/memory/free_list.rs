@@ -1,9 +1,8 @@
-//! Blocks that wait for their next use: one stack per size class, the last one in the first out.
+//! Blocks that wait for reuse: one stack per size class, last in, first out.
 //!
-//! Owns the idle blocks, and the word on whether somebody watches them to give them back in time.
-//! Refuses to make, free or time anything: callers do that, outside of the lock. Invariant: a
-//! block is in the list or with exactly one owner; and whoever puts a block that nobody watches
-//! learns it.
+//! Owns the idle blocks, and the flag that a watcher will free them in time. Refuses to allocate, free or
+//! time anything: callers do that, outside of the lock. Invariant: a block is in the list or has exactly one
+//! owner; and the caller that puts a block while no watcher runs is told so.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ pub(super) struct FreeList<B> {
 }
 
 struct Shelves<B> {
-    /// Class in bytes → blocks, in the order they came.
+    /// Class in bytes → blocks, oldest first.
     blocks: BTreeMap<usize, Vec<Idle<B>>>,
     idle_bytes: usize,
     watched: bool,
@@ -30,24 +29,24 @@ struct Idle<B> {
     since: Instant,
 }
 
-/// What became of a block that was put.
+/// The outcome of [`FreeList::put`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Put<B> {
-    /// It is kept, and a watcher will find it.
+    /// The block is kept, and a watcher will find it.
     Kept,
-    /// It is kept, but nobody watches the list: see [`FreeList::watch`].
+    /// The block is kept, but no watcher runs: see [`FreeList::watch`].
     Unwatched,
     /// The list is retired and keeps nothing: the caller frees the block.
     Refused(B),
 }
 
-/// What a watcher does next.
+/// What the watcher does next.
 pub(super) enum Watch<B> {
-    /// Free these, then look again.
+    /// Free these, then call again.
     Expired(Vec<B>),
     /// Nothing expires for this long.
     Rest(Duration),
-    /// End: nothing is idle, or the watch was stopped. It is no longer this caller's.
+    /// End: nothing is idle, or the watch was stopped. The caller is no longer the watcher.
     Over,
 }
 
@@ -66,9 +65,9 @@ impl<B> FreeList<B> {
         }
     }
 
-    /// Takes the block of this class that was used last: the likeliest to be in a cache. Where there is
-    /// none, one of the next class that has any, up to twice as large: batches that change their shape
-    /// then find memory that is there.
+    /// Takes the most recently used block of this class, the likeliest to be in a cache. Without one, takes a
+    /// block of the next larger class that has any, up to twice as large, so that batches of changing shape
+    /// reuse memory too.
     pub(super) fn take(&self, class: usize) -> Option<B> {
         let mut shelves = lock(&self.shelves);
         let near = class..=class.saturating_mul(2);
@@ -78,7 +77,7 @@ impl<B> FreeList<B> {
         Some(idle.block)
     }
 
-    /// Keeps a block of `class` bytes for its next use.
+    /// Keeps a block of `class` bytes for reuse.
     pub(super) fn put(&self, class: usize, block: B, now: Instant) -> Put<B> {
         let mut shelves = lock(&self.shelves);
         if shelves.retired {
@@ -97,7 +96,7 @@ impl<B> FreeList<B> {
         }
     }
 
-    /// Takes on the watch; false when it is taken or there is nothing to watch.
+    /// Makes the caller the watcher; returns false if there is one already or nothing is idle.
     pub(super) fn watch(&self) -> bool {
         let mut shelves = lock(&self.shelves);
         let wanted = !shelves.watched && !shelves.stopping && shelves.idle_bytes > 0;
@@ -105,12 +104,12 @@ impl<B> FreeList<B> {
         wanted
     }
 
-    /// Gives up a watch that could not be begun.
+    /// Ends a watch that could not start.
     pub(super) fn unwatch(&self) {
         lock(&self.shelves).watched = false;
     }
 
-    /// Does one step of a watch: takes out what has been idle since `now - lifetime` or longer.
+    /// Does one step of a watch: takes out the blocks that have been idle for `lifetime` or longer.
     pub(super) fn step(&self, now: Instant, lifetime: Duration) -> Watch<B> {
         let mut shelves = lock(&self.shelves);
         if shelves.stopping || shelves.idle_bytes == 0 {
@@ -140,13 +139,13 @@ impl<B> FreeList<B> {
         }
     }
 
-    /// Asks the watcher to end; the watch cannot be taken on until [`Self::resume`].
+    /// Asks the watcher to end; no watch can start until [`Self::resume`].
     pub(super) fn stop(&self) {
         lock(&self.shelves).stopping = true;
         self.stopped.notify_all();
     }
 
-    /// Allows a watch again.
+    /// Lets a watch start again.
     pub(super) fn resume(&self) {
         lock(&self.shelves).stopping = false;
     }
@@ -168,7 +167,7 @@ impl<B> FreeList<B> {
             .collect()
     }
 
-    /// Returns the size of what is idle, in bytes.
+    /// Returns the size of all idle blocks, in bytes.
     pub(super) fn idle_bytes(&self) -> usize {
         lock(&self.shelves).idle_bytes
     }
@@ -195,7 +194,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn the_last_of_a_class_comes_first() {
+    fn the_last_block_of_a_class_comes_first() {
         let list = FreeList::new();
         let now = Instant::now();
         for (class, block) in [(8, "a"), (8, "b"), (16, "c")] {
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_class_stands_in_up_to_twice_as_large() {
+    fn a_class_up_to_twice_as_large_stands_in() {
         let list = FreeList::new();
         for (class, block) in [(16, "twice"), (12, "next"), (17, "more")] {
             list.put(class, block, Instant::now());
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_idle_long_enough_expires() {
+    fn only_blocks_idle_for_the_lifetime_expire() {
         let list = FreeList::new();
         let start = Instant::now();
         list.put(8, "old", start);
@@ -274,7 +273,7 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A block that knows how many hold it.
+    /// A block that counts its owners.
     type Held = Arc<AtomicUsize>;
 
     fn hold(block: &Held) {
@@ -286,7 +285,7 @@ mod loom_tests {
         list.put(1, block, Instant::now())
     }
 
-    /// Expires everything until the watch is over; returns how many blocks.
+    /// Expires everything until the watch is over; returns the number of blocks.
     fn watch_to_the_end(list: &FreeList<Held>) -> usize {
         let mut freed = 0;
         loop {
@@ -334,7 +333,7 @@ mod loom_tests {
                 thread::spawn(move || {
                     let block = Held::new(AtomicUsize::new(1));
                     match release(&list, block) {
-                        // as the pool does it: whoever gets the watch keeps it to its end
+                        // As the slab pool does it: the thread that becomes the watcher watches to the end.
                         Put::Unwatched if list.watch() => watch_to_the_end(&list),
                         _ => 0,
                     }
@@ -355,7 +354,7 @@ mod loom_tests {
             let watcher = thread::spawn({
                 let list = Arc::clone(&list);
                 move || {
-                    // never expires: only the stop ends it
+                    // Nothing expires: only the stop ends it.
                     loop {
                         match list.step(Instant::now(), Duration::MAX) {
                             Watch::Expired(_) => unreachable!("nothing expires"),

@@ -1,16 +1,16 @@
-//! Copying rows of fixed size from anywhere in an array to one place after the other.
+//! Copies rows of fixed size from anywhere in an array into consecutive memory.
 //!
-//! Rows of a shuffled epoch are cache misses one after the other; asking for a row some steps before
-//! it is copied lets the memory system work on several at once.
+//! The rows of a shuffled epoch are one cache miss after the other. Prefetching a row some steps before it is
+//! copied lets the memory system work on several at once.
 #![allow(unsafe_code)]
 
 use std::iter::repeat;
 
 use super::View;
 
-/// How many rows ahead memory is asked for.
+/// How many rows ahead to prefetch.
 const AHEAD: usize = 16;
-/// Rows up to this many bytes are asked for whole, longer ones by their first lines.
+/// Rows up to this many bytes are prefetched whole, longer ones by their first cache lines.
 const PREFETCH_BYTES: usize = 512;
 const LINE: usize = 64;
 
@@ -18,7 +18,7 @@ const LINE: usize = 64;
 ///
 /// # Panics
 ///
-/// If `out` has not exactly room for the rows, or a row is not inside of `source`.
+/// If `out` is not exactly as large as the rows, or a row does not lie in `source`.
 pub fn gather(source: &View, starts: &[usize], row_bytes: usize, out: &mut [u8]) {
     assert_eq!(out.len(), starts.len() * row_bytes, "rows and room differ");
     match row_bytes {
@@ -36,7 +36,7 @@ pub fn gather(source: &View, starts: &[usize], row_bytes: usize, out: &mut [u8])
     }
 }
 
-/// Rows of a size that the compiler knows: a copy is some moves of registers, no call.
+/// Copies rows of a size known at compile time: some register moves, no call.
 fn fixed<const N: usize>(source: &View, starts: &[usize], out: &mut [u8]) {
     let (rows, _) = out.as_chunks_mut::<N>();
     let ahead = starts.iter().skip(AHEAD).map(Some).chain(repeat(None));
@@ -66,14 +66,14 @@ fn any(source: &View, starts: &[usize], row_bytes: usize, mut out: &mut [u8]) {
     }
 }
 
-/// Asks for bytes that are read soon.
+/// Prefetches bytes that are read soon.
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(PREFETCH_BYTES)];
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program can see, from an address that is valid.
+        // SAFETY: the address is valid, and a prefetch has no effect that the program can observe.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

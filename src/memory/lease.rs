@@ -11,10 +11,10 @@ use super::slab;
 use crate::fork;
 use crate::planted::{Bug, planted};
 
-/// Exactly `len` initialised bytes, 64-byte aligned, that nobody else uses.
+/// Exactly `len` initialised bytes, 64-byte aligned, with no other user.
 ///
-/// Their values are arbitrary: zeros, or what a former lease wrote. Dropping it returns the memory,
-/// from any thread; in a forked child, dropping an inherited lease does nothing.
+/// Their values are arbitrary: zeros, or what a former lease wrote. Dropping it returns the memory, from any
+/// thread; in a forked child, dropping an inherited lease does nothing.
 pub struct Lease {
     block: ManuallyDrop<Block>,
     len: usize,
@@ -43,7 +43,7 @@ impl Lease {
         self.len
     }
 
-    /// Tells whether there are none.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -81,7 +81,7 @@ impl Drop for Lease {
             return;
         }
         if fork::inherited(self.birth) {
-            return; // the memory is the parent's as well, and so are the locks around it
+            return; // the parent still uses the memory, and the pool's locks are the parent's
         }
         // SAFETY: `block` is not used again: this is drop.
         let block = unsafe { ManuallyDrop::take(&mut self.block) };

@@ -1,9 +1,9 @@
-//! Memory that batches are written into, and memory that they are read from.
+//! Memory that batches are written to, and memory that they are read from.
 //!
-//! Owns every address that the crate dereferences: leases of the slab pool, memory of others that
-//! is borrowed to be written ([`Destination`]) or read ([`View`]), what worker processes share. Refuses to
-//! know what the bytes mean beyond their [`Dtype`]. Invariant: outside of this module and of the hand-off to Python,
-//! bytes are slices, and no two threads hold the same byte mutably.
+//! Owns every address that the crate dereferences: leases of the slab pool, memory of other owners that is
+//! borrowed to be written ([`Destination`]) or read ([`View`]), memory shared with worker processes. Refuses
+//! to know what the bytes mean beyond their [`Dtype`]. Invariant: outside of this module and of the hand-off
+//! to Python, bytes are slices, and no two threads hold the same byte mutably.
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arena;
@@ -15,11 +15,11 @@ pub mod dtype;
 pub mod fallible;
 mod free_list;
 mod gather;
-mod hold;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-mod holders;
 pub mod lease;
 mod owner;
+mod read_guard;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod ref_count;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod shared;
 mod size_class;
@@ -32,12 +32,12 @@ pub mod writer;
 pub use arena::{Arena, ArenaSlot};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use arenas::{Arenas, Trimmed};
-pub use destination::{Destination, Foreign};
+pub use destination::{Destination, External};
 pub use dtype::Dtype;
 pub use gather::{gather, prefetch};
-pub use hold::{Hold, give_up};
 pub use lease::Lease;
 pub use owner::Owner;
+pub use read_guard::{ReadGuard, drop_after_readers};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use shared::make_file;
 pub use slab::{lease, retire, stats, stop_trimming, trim};

@@ -1,4 +1,4 @@
-//! What a tensor can be made over: bytes that stay where they are until their owner is dropped.
+//! What a tensor can be made over: bytes that stay in place until their owner is dropped.
 #![allow(unsafe_code)]
 
 use super::lease::Lease;
@@ -7,13 +7,13 @@ use super::lease::Lease;
 ///
 /// # Safety
 ///
-/// `as_mut_ptr` is valid for `len` initialised bytes as long as the owner lives, wherever that is moved,
-/// and nobody else writes them but with the consent of whoever has the owner.
+/// `as_mut_ptr` is valid for `len` initialised bytes as long as the owner lives, even if the owner is moved.
+/// Nothing else writes them without the consent of the code that has the owner.
 pub unsafe trait Owner: Send {
     /// Returns the number of bytes.
     fn len(&self) -> usize;
 
-    /// Tells whether there are none.
+    /// Returns true if there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,16 +1,16 @@
 //! Rounds sizes up, so that batches of nearly equal size reuse one another's memory.
 //!
-//! Between two powers of two lie eight classes: a block is at most 12.5 % larger than what it
-//! was made for.
+//! There are eight classes between two powers of two, so a block is at most 12.5 % larger than its lease.
 
-/// From this size on, in bytes, blocks are kept for reuse: zeroing one anew takes as long as filling it.
-/// Smaller ones are the system allocator's, which reuses them well.
+/// From this size on, in bytes, blocks are kept for reuse: zeroing a new one takes as long as filling it.
+/// Smaller ones are left to the system allocator, which reuses them well.
 pub(super) const SMALLEST: usize = 4 << 10;
 
-/// From this size on, in bytes, blocks are mapped, each by itself: mappings of a process are counted.
+/// From this size on, in bytes, each block is a mapping of its own: the system limits the mappings of a
+/// process.
 pub(super) const MAPPED: usize = 64 << 10;
 
-/// Rounds `bytes` up to its class; `None` when that overflows.
+/// Rounds `bytes` up to its class; None on overflow.
 pub(super) fn round(bytes: usize) -> Option<usize> {
     if bytes <= SMALLEST {
         return Some(SMALLEST);
@@ -34,7 +34,7 @@ mod tests {
         }
 
         #[test]
-        fn a_class_is_its_own(bytes in 0..1_usize << 40) {
+        fn rounding_a_class_changes_nothing(bytes in 0..1_usize << 40) {
             let class = round(bytes).unwrap();
             prop_assert_eq!(round(class), Some(class));
             prop_assert_eq!(class % if class < MAPPED { 512 } else { 4096 }, 0);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_none() {
+    fn an_overflow_is_none() {
         assert_eq!(round(usize::MAX), None);
     }
 }

@@ -1,10 +1,9 @@
-//! The pool that batches are leased from: one per process, elastic, reusing.
+//! The process-wide pool that batches are leased from.
 //!
-//! Owns the idle memory of the process and the thread that gives it back: `fastload-trim` lives
-//! only while something is idle, and unmaps what nobody wanted for two seconds. Refuses to bound
-//! anything: what users hold is theirs, what is prefetched is bounded where it is submitted.
-//! Invariant: no lock of the pool is ever taken in a forked child: the child has a pool of its own,
-//! and leaks what it inherited.
+//! Owns the idle memory of the process and the thread that frees it: `fastload-trim` lives only while
+//! something is idle, and unmaps blocks that were not reused for two seconds. Refuses to bound anything:
+//! users own what they hold, and the submission of tasks bounds what is prefetched. Invariant: no lock of the
+//! pool is ever taken in a forked child: the child has a pool of its own, and leaks what it inherited.
 
 use std::io::ErrorKind;
 use std::thread::{self, JoinHandle};
@@ -19,7 +18,7 @@ use crate::fork::{self, Renewed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 
-/// How long a block stays idle before it is given back.
+/// How long a block stays idle before it is freed.
 const LIFETIME: Duration = Duration::from_secs(2);
 
 static POOL: Renewed<Pool> = Renewed::new(Pool::new);
@@ -40,7 +39,7 @@ pub struct Stats {
     pub leased_bytes: usize,
     /// Kept for reuse.
     pub idle_bytes: usize,
-    /// Blocks that were mapped so far, because none was there for reuse.
+    /// Number of blocks mapped so far, because none could be reused.
     pub mapped_blocks: usize,
 }
 
@@ -58,12 +57,12 @@ pub(super) fn give_back(block: Block) {
     pool().give_back(block);
 }
 
-/// Gives everything idle back to the system, on the caller's thread; returns how many bytes.
+/// Frees all idle memory, on the caller's thread; returns its bytes.
 pub fn trim() -> usize {
     pool().idle.drain().iter().map(Block::capacity).sum()
 }
 
-/// Returns what is leased and what is idle.
+/// Returns the sizes of leased and of idle memory.
 pub fn stats() -> Stats {
     let pool = pool();
     Stats {
@@ -73,23 +72,24 @@ pub fn stats() -> Stats {
     }
 }
 
-/// Ends the trimming thread, waits until it is gone, and gives back what it was to watch.
+/// Ends the trimming thread, waits until it is gone, and frees the blocks that it watched.
 ///
-/// For the quiet before a fork. The next block that becomes idle starts the thread again.
+/// Called before a fork, so that the process has fewer threads. The next block that becomes idle starts the
+/// thread again.
 pub fn stop_trimming() {
     pool().stop_trimming();
 }
 
-/// Ends the trimming thread for good: from now on, memory is given back when it is dropped.
+/// Ends the trimming thread for good: from now on, memory is freed when it is dropped.
 ///
-/// For the exit of the interpreter, after which tensors may still be freed but no thread started.
+/// Called when the interpreter exits: tensors may still be freed afterwards, but no thread can be started.
 pub fn retire() {
     let pool = pool();
     pool.idle.retire();
     pool.stop_trimming();
 }
 
-/// Returns the pool of this process: a new one at first, and in every forked child.
+/// Returns the pool of this process; makes it on first use, and anew in every forked child.
 fn pool() -> &'static Pool {
     POOL.get()
 }
@@ -121,7 +121,7 @@ impl Pool {
         Ok(block)
     }
 
-    /// Maps a new block, if need be in place of what is idle.
+    /// Maps a new block; if the system refuses, frees the idle blocks and tries again.
     fn map(&self, class: usize) -> std::io::Result<Block> {
         self.mapped_blocks.fetch_add(1, Ordering::Relaxed);
         Block::map(class).or_else(|_| {
@@ -150,9 +150,9 @@ impl Pool {
         }
         let thread = thread::Builder::new().name("fastload-trim".to_owned());
         match thread.spawn(|| self.keep_trimming()) {
-            // the handle of a thread that ended by itself is dropped here
+            // Drops the handle of a thread that ended by itself.
             Ok(handle) => *trimmer = Some(handle),
-            // no thread to be had: the next block that becomes idle tries again
+            // Without a thread the blocks stay; the next block that becomes idle tries again.
             Err(_) => self.idle.unwatch(),
         }
     }
@@ -171,7 +171,7 @@ impl Pool {
         let mut trimmer = lock(&self.trimmer);
         self.idle.stop();
         if let Some(thread) = trimmer.take() {
-            // its closure cannot panic; if it did, there is nobody to tell
+            // Its closure cannot panic, so there is no error to report.
             let _ = thread.join();
         }
         self.idle.resume();
@@ -183,7 +183,7 @@ impl Pool {
 mod tests {
     use super::*;
 
-    /// Makes a pool that lives as long as the process, where checkers for leaks find it.
+    /// Makes a pool that lives as long as the process, reachable for leak checkers.
     fn new_pool() -> &'static Pool {
         static POOLS: Mutex<Vec<&'static Pool>> = Mutex::new(Vec::new());
         let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
@@ -253,9 +253,9 @@ mod tests {
         assert_eq!(block.as_ptr().addr() % (2 << 20), 0);
     }
 
-    #[cfg(not(miri))] // whose own memory ends first
+    #[cfg(not(miri))] // Miri's own memory would run out first
     #[test]
-    fn what_cannot_be_had_is_an_error() {
+    fn a_failed_allocation_is_an_error() {
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
             assert!(
                 matches!(lease(bytes), Err(Error::Memory { bytes: asked, .. }) if asked == bytes)

@@ -1,8 +1,8 @@
 //! Blocks of bytes that several threads copy from one place to another.
 //!
-//! Owns the word on which piece was claimed: every piece is copied by one thread, once. Refuses to keep
-//! the memory alive: whoever makes a transfer does. Invariant: a piece that nobody has claimed is not
-//! touched, and [`Transfer::is_over`] tells when none will be any more.
+//! Owns the claims: every piece is copied by one thread, once. Refuses to keep the memory alive: the caller
+//! of [`Transfer::new`] does. Invariant: a piece that no thread has claimed is not touched, and after
+//! [`Transfer::is_over`] returns true no piece is touched any more.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -10,10 +10,10 @@ use std::ptr::copy_nonoverlapping;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most bytes of a piece: some hundred microseconds of copying.
+/// Maximum size of a piece, in bytes: some hundred microseconds of copying.
 const PIECE: usize = 1 << 20;
 
-/// From where, to where, and how many bytes.
+/// Source address, target address, length in bytes.
 struct Piece(*const u8, *mut u8, usize);
 
 /// See the module's documentation.
@@ -23,19 +23,19 @@ pub struct Transfer {
     over: AtomicUsize,
 }
 
-// SAFETY: the pointers are used in `step` alone, by one thread for each piece; by the promise of `new` they
-// are valid wherever that thread runs.
+// SAFETY: only `step` uses the pointers, from one thread for each piece; the caller of `new` promises that
+// they are valid on any thread.
 unsafe impl Send for Transfer {}
 // SAFETY: as above.
 unsafe impl Sync for Transfer {}
 
 impl Transfer {
-    /// Plans to copy blocks: from an address, to an address, so many bytes.
+    /// Plans to copy blocks, each a source address, a target address and a length in bytes.
     ///
     /// # Safety
     ///
-    /// Until the transfer is over, the bytes are alive at both ends, nobody else writes them, and nobody
-    /// reads those that are copied to. No two blocks overlap where they are copied to.
+    /// Until the transfer is over, the bytes are alive at both ends, nothing else writes them, and nothing
+    /// reads the targets. No two targets overlap.
     pub unsafe fn new(blocks: impl IntoIterator<Item = (usize, usize, usize)>) -> Self {
         let pieces = |(from, to, len): (usize, usize, usize)| {
             let pieces = (0..len).step_by(PIECE);
@@ -51,34 +51,35 @@ impl Transfer {
         }
     }
 
-    /// Returns how many pieces there are.
+    /// Returns the number of pieces.
     pub fn pieces(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Copies a piece that nobody has claimed; tells whether there was one.
+    /// Copies a piece that no thread has claimed; returns true if there was one.
     pub fn step(&self) -> bool {
-        // relaxed: a number is given out once, and `new` came before
+        // Relaxed: each number is given out once, and `new` happened before.
         let claimed = self.claimed.fetch_add(1, Ordering::Relaxed);
         let Some(&Piece(from, to, len)) = self.pieces.get(claimed) else {
-            // so that the count does not grow without bound
+            // Keeps the count from growing without bound.
             self.claimed.store(self.pieces.len(), Ordering::Relaxed);
             return false;
         };
-        // SAFETY: by the promise of `new`; this piece was claimed by this call alone.
+        // SAFETY: by the promise of `new`; only this call claimed this piece.
         unsafe { copy_nonoverlapping(from, to, len) };
+        // Release pairs with the Acquire of `is_over`: the copy is visible once all pieces are over.
         self.over.fetch_add(1, Ordering::Release);
         true
     }
 
-    /// Claims what nobody has begun, so that it is never copied.
+    /// Claims all pieces that no thread has begun, so that they are never copied.
     pub fn cancel(&self) {
         let rest = self.claimed.swap(self.pieces.len(), Ordering::Relaxed);
         let rest = self.pieces.len().saturating_sub(rest);
         self.over.fetch_add(rest, Ordering::Release);
     }
 
-    /// Tells whether no piece is to be copied, or being copied.
+    /// Returns true once no piece is being copied or will be.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire) >= self.pieces.len()
     }
@@ -107,7 +108,7 @@ mod tests {
         let mut to = vec![0; from.len() + 3];
         let at = (from.as_ptr().addr(), to.as_mut_ptr().expose_provenance());
         from.as_ptr().expose_provenance();
-        // SAFETY: both vectors live, and nobody else uses them, until the threads have ended.
+        // SAFETY: until the threads have ended, both vectors live, and nothing else uses them.
         let transfer = unsafe { Transfer::new([(at.0, at.1, from.len()), (at.0, 0, 0)]) };
         assert_eq!(transfer.pieces(), 3);
         assert!(!transfer.is_over());
@@ -122,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_is_not_copied() {
+    fn cancelled_pieces_are_not_copied() {
         let from = vec![1_u8; 2 * PIECE];
         let mut to = vec![0_u8; 2 * PIECE];
         let (source, target) = (from.as_ptr(), to.as_mut_ptr());
         let block = (source.expose_provenance(), target.expose_provenance());
-        // SAFETY: as above, and there is one thread.
+        // SAFETY: as above, with one thread.
         let transfer = unsafe { Transfer::new([(block.0, block.1, from.len())]) };
         assert!(transfer.step());
         transfer.cancel();

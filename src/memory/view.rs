@@ -1,4 +1,4 @@
-//! The bytes of somebody else's array, shared to be read.
+//! The bytes of an array of another owner, shared for reading.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `len` bytes that live as long as their owner, which is dropped with the view.
 ///
-/// An owner may move them: whoever reads a view that can be moved has a [`Hold`](super::Hold), which keeps
-/// what it may have looked up before.
+/// An owner may move them. A reader of a view that can be moved takes a [`ReadGuard`](super::ReadGuard),
+/// which keeps alive what it may have looked up before.
 pub struct View {
     ptr: AtomicPtr<u8>,
     len: usize,
@@ -17,7 +17,7 @@ pub struct View {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-/// Numbers all of whose bytes are initialised.
+/// Numbers of which every byte is initialised.
 pub trait Plain: sealed::Sealed + Send + Sync + 'static {}
 
 mod sealed {
@@ -38,9 +38,9 @@ impl View {
     ///
     /// # Safety
     ///
-    /// The bytes are initialised, and stay where they are until `owner` is dropped. Nobody writes
-    /// them while they are read: a user who changes an array while it is loaded from gets torn
-    /// values, as with every loader that reads in the background.
+    /// The bytes are initialised and stay in place until `owner` is dropped. Nothing writes them while they
+    /// are read: a user who changes an array while it is loaded from gets torn values, as with every loader
+    /// that reads in the background.
     pub unsafe fn new(ptr: *const u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
         Self {
             ptr: AtomicPtr::new(ptr.cast_mut()),
@@ -49,25 +49,25 @@ impl View {
         }
     }
 
-    /// Takes the bytes of numbers.
+    /// Takes ownership of numbers, as bytes.
     pub fn owned<T: Plain>(numbers: Vec<T>) -> Self {
         let (ptr, len) = (numbers.as_ptr().cast(), size_of_val(numbers.as_slice()));
-        // SAFETY: the numbers are initialised and have no gaps, by `Plain`; they stay where they are when
-        // the vector moves, and nobody writes them.
+        // SAFETY: by `Plain` the numbers are initialised and have no gaps; they stay in place when the vector
+        // moves, and nothing writes them.
         unsafe { View::new(ptr, len, Box::new(numbers)) }
     }
 
     /// Returns the address of the first byte.
     pub fn as_ptr(&self) -> *const u8 {
-        self.ptr.load(Ordering::Acquire) // after what was written to the memory before `relocate`
+        self.ptr.load(Ordering::Acquire) // pairs with `relocate`: the new memory's contents are visible
     }
 
     /// Reads the bytes at `ptr` from now on.
     ///
     /// # Safety
     ///
-    /// As [`View::new`] of `ptr`. What was read before is then passed to [`give_up`](super::give_up), and not
-    /// freed otherwise.
+    /// As [`View::new`] for `ptr`. The memory read so far is then passed to
+    /// [`drop_after_readers`](super::drop_after_readers), and not freed otherwise.
     pub unsafe fn relocate(&self, ptr: *const u8) {
         self.ptr.store(ptr.cast_mut(), Ordering::Release);
     }
@@ -77,16 +77,16 @@ impl View {
         self.len
     }
 
-    /// Tells whether there are none.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns `len` bytes from `offset` on.
+    /// Returns the `len` bytes at `offset`.
     ///
     /// # Panics
     ///
-    /// When they do not lie within the view.
+    /// If they do not lie within the view.
     pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
         let end = offset.checked_add(len);
         assert!(
@@ -97,7 +97,7 @@ impl View {
         if len == 0 {
             return &[];
         }
-        // SAFETY: offset < self.len, so that the result lies within the array of `new`.
+        // SAFETY: offset < self.len, so the result lies within the array of `new`.
         let start = unsafe { self.as_ptr().add(offset) };
         // SAFETY: offset + len <= self.len: initialised, alive and unwritten by the promise of
         // `new`.
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_their_bytes() {
+    fn numbers_are_viewed_as_bytes() {
         let view = View::owned(vec![1_u16, 0x0203]);
         assert_eq!(
             view.bytes(0, 4),
@@ -157,34 +157,34 @@ mod tests {
     }
 
     #[test]
-    fn readers_keep_what_was_moved_under_them() {
-        use crate::memory::{Hold, give_up};
+    fn readers_keep_memory_that_was_moved() {
+        use crate::memory::{ReadGuard, drop_after_readers};
 
         const LEN: usize = if cfg!(miri) { 64 } else { 1 << 16 };
-        let fresh = || vec![7_u8; LEN]; // no box, to move which would claim its bytes alone
+        let fresh = || vec![7_u8; LEN]; // not a `Box`: moving one would claim its bytes exclusively
         let mut home = fresh();
-        // SAFETY: the bytes stay until they are given up, after the view was told.
+        // SAFETY: the bytes stay alive until they are retired, after the view was relocated.
         let view = Arc::new(unsafe { View::new(home.as_ptr(), LEN, Box::new(())) });
         std::thread::scope(|threads| {
             for _ in 0..2 {
                 threads.spawn(|| {
                     for _ in 0..20 {
-                        let _hold = Hold::take();
+                        let _guard = ReadGuard::take();
                         assert!(view.bytes(0, LEN).iter().all(|&byte| byte == 7));
                     }
                 });
             }
             for _ in 0..20 {
                 let next = fresh();
-                // SAFETY: as above; what was read before is given up now.
+                // SAFETY: as above; the old bytes are retired on the next line.
                 unsafe { view.relocate(next.as_ptr()) };
-                give_up(Box::new(std::mem::replace(&mut home, next)));
+                drop_after_readers(Box::new(std::mem::replace(&mut home, next)));
             }
         });
     }
 
     #[test]
-    fn nothing_may_be_anywhere() {
+    fn an_empty_view_may_have_any_address() {
         // SAFETY: there are no bytes.
         let view = unsafe { View::new(std::ptr::null(), 0, Box::new(())) };
         assert!(view.is_empty());

@@ -1,8 +1,8 @@
-//! Many threads fill one destination, each its own rows.
+//! Lets many threads fill one destination, each its own rows.
 //!
-//! Owns the word on which row was claimed: every row can be claimed once, ever, so that no two
-//! threads hold the same byte and callers need no `unsafe`. Refuses to check that all rows were
-//! written: bytes that nobody claimed keep their arbitrary values.
+//! Owns the claims: every row can be claimed once, ever, so that no two threads hold the same byte and
+//! callers need no `unsafe`. Refuses to check that all rows were written: the bytes of unclaimed rows keep
+//! their arbitrary values.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -22,8 +22,8 @@ pub struct Writer {
     claimed: Box<[AtomicU64]>,
 }
 
-// SAFETY: `start` points into the destination, which is Send; it is written through `RowsMut` only,
-// and those never overlap.
+// SAFETY: `start` points into the destination, which is Send; it is written only through `RowsMut`, and those
+// never overlap.
 unsafe impl Send for Writer {}
 // SAFETY: as above.
 unsafe impl Sync for Writer {}
@@ -37,7 +37,7 @@ impl Writer {
     ///
     /// # Panics
     ///
-    /// When the destination is smaller than that.
+    /// If the destination is smaller than that.
     pub fn new(mut destination: Destination, rows: usize, row_bytes: usize) -> Self {
         let needed = rows.checked_mul(row_bytes);
         assert!(
@@ -56,10 +56,10 @@ impl Writer {
         }
     }
 
-    /// Claims the rows of `range`, to be written by the caller alone.
+    /// Claims the rows of `range` for the caller.
     ///
-    /// Returns `None` when the range does not lie within the rows, or when one of its rows was
-    /// claimed before. A claim that is refused takes other rows of its range with it.
+    /// Returns None if the range exceeds the rows, or if one of its rows was claimed before. A refused claim
+    /// leaves other rows of its range claimed.
     pub fn rows(&self, range: Range<usize>) -> Option<RowsMut<'_>> {
         if range.start > range.end || range.end > self.rows || !self.claim(&range) {
             return None;
@@ -68,25 +68,25 @@ impl Writer {
         if len == 0 {
             return Some(RowsMut(&mut []));
         }
-        // SAFETY: range.start < self.rows, so that the result lies within the destination.
+        // SAFETY: range.start < self.rows, so the result lies within the destination.
         let start = unsafe { self.start.add(range.start * self.row_bytes) };
-        // SAFETY: the range lies within the destination, whose bytes are initialised; each of its
-        // rows was claimed by this call alone, and `finish` needs every borrow of self to be over.
+        // SAFETY: the range lies within the destination, whose bytes are initialised; only this call claimed
+        // its rows, and `finish` consumes self, so every borrow is over by then.
         Some(RowsMut(unsafe { slice::from_raw_parts_mut(start, len) }))
     }
 
-    /// Returns the destination; whoever can call this holds the only reference to the writer.
+    /// Returns the destination. Taking `self` proves that no rows are borrowed any more.
     pub fn finish(self) -> Destination {
         self.destination
     }
 
-    /// Sets the bits of `range`; false when one was set.
+    /// Sets the bits of `range`; returns false if one was set.
     fn claim(&self, range: &Range<usize>) -> bool {
         let mut row = range.start;
         while row < range.end {
             let end = range.end.min((row / 64 + 1) * 64);
             let mask = (u64::MAX >> (64 - (end - row))) << (row % 64);
-            // relaxed: a bit is won by one call, and rows of different bits share no bytes
+            // Relaxed: a bit is won by one call, and rows of different bits share no bytes.
             if self.claimed[row / 64].fetch_or(mask, Ordering::Relaxed) & mask != 0 {
                 return false;
             }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::reversed_empty_ranges)]
-    fn rows_that_are_not_there_are_none() {
+    fn rows_beyond_the_end_are_none() {
         let writer = writer(100, 3);
         for range in [99..101, 101..101, 5..4, 0..usize::MAX] {
             assert!(writer.rows(range.clone()).is_none(), "{range:?}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_write_side_by_side() {
+    fn threads_write_neighbouring_rows() {
         let writer = writer(200, 5);
         std::thread::scope(|scope| {
             for first in (0..200_u8).step_by(10) {
@@ -189,7 +189,7 @@ mod property_tests {
 
     proptest! {
         #[test]
-        fn claims_are_disjoint_and_where_they_belong(
+        fn claims_are_disjoint_and_in_place(
             rows in 1..200_usize,
             row_bytes in 0..9_usize,
             claims in prop::collection::vec((0..200_usize, 0..90_usize), 1..40),
@@ -212,8 +212,8 @@ mod property_tests {
                     expected[bytes].fill(number as u8 + 1);
                     granted.push((claimed, number as u8 + 1));
                 } else if range.end <= rows {
-                    // what a refused claim took is taken: it stops at the first word that has a
-                    // row of others, that word included
+                    // a refused claim keeps the rows that it took: it stops at the first word with a row of
+                    // another claim, that word included
                     let mut row = range.start;
                     while row < range.end {
                         let end = range.end.min((row / 64 + 1) * 64);
@@ -239,7 +239,7 @@ mod property_tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::memory::Foreign;
+    use crate::memory::External;
     use crate::sync::{explore, thread};
     use loom::sync::Arc;
 
@@ -247,9 +247,9 @@ mod loom_tests {
     fn loom_overlapping_claims_have_one_winner() {
         explore(None, || {
             let mut bytes = Box::new([0_u8; 130]);
-            // SAFETY: the array outlives the writer, and nobody else uses it meanwhile.
-            let foreign = unsafe { Foreign::new(bytes.as_mut_ptr(), 130, Box::new(())) };
-            let writer = Arc::new(Writer::new(Destination::Foreign(foreign), 130, 1));
+            // SAFETY: the array outlives the writer, and nothing else uses it meanwhile.
+            let external = unsafe { External::new(bytes.as_mut_ptr(), 130, Box::new(())) };
+            let writer = Arc::new(Writer::new(Destination::External(external), 130, 1));
             let threads = [0..70, 60..130].map(|range| {
                 let writer = Arc::clone(&writer);
                 thread::spawn(move || writer.rows(range).is_some())

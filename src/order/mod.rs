@@ -1,7 +1,8 @@
-//! The order in which samples are visited: what a sampler drew, cut into batches.
+//! The order in which samples are visited: the indices of a sampler, cut into batches.
 //!
-//! Owns index arrays and their slices, and torch's permutation, of which a piece can be had before the rest is drawn. Invariant: the batches of a
-//! [`Slicer`] are exactly those of torch's `BatchSampler` over the same indices.
+//! Owns index arrays and their slices, and torch's permutation, whose first part is available before the rest
+//! is drawn. Invariant: the batches of a [`Slicer`] are exactly those of torch's `BatchSampler` over the same
+//! indices.
 
 mod permutation;
 
@@ -11,12 +12,12 @@ use std::sync::Arc;
 
 pub use permutation::Permutation;
 
-/// The indices of one batch, or a stretch of an epoch: a span, or a slice of a shared list.
+/// The indices of one batch, or a chunk of an epoch: a span, or a slice of a shared list.
 #[derive(Clone, Debug)]
 pub enum Indices {
     /// Consecutive indices.
     Span(Range<i64>),
-    /// A slice of what a sampler drew.
+    /// A slice of the indices that a sampler drew.
     List(Arc<[i64]>, Range<usize>),
 }
 
@@ -28,7 +29,7 @@ impl Indices {
         Indices::List(list, all)
     }
 
-    /// Number of indices.
+    /// Returns the number of indices.
     pub fn len(&self) -> usize {
         match self {
             Indices::Span(span) => usize::try_from(span.end - span.start).unwrap_or(0),
@@ -36,7 +37,7 @@ impl Indices {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -68,7 +69,7 @@ impl Indices {
     }
 }
 
-/// Cuts stretches of an epoch into batches.
+/// Cuts the chunks of an epoch's order into batches.
 #[derive(Debug)]
 pub struct Slicer {
     batch_size: usize,
@@ -79,7 +80,7 @@ pub struct Slicer {
 }
 
 impl Slicer {
-    /// Makes batches of `batch_size` (at least 1); a short last one is dropped if `drop_last`.
+    /// Makes batches of `batch_size` (at least 1); `drop_last` drops a short last one.
     pub fn new(batch_size: usize, drop_last: bool) -> Slicer {
         Slicer {
             batch_size: batch_size.max(1),
@@ -90,12 +91,12 @@ impl Slicer {
         }
     }
 
-    /// Whether [`Slicer::next_batch`] needs another [`Slicer::push`] or [`Slicer::end`] first.
+    /// Returns true if [`Slicer::next_batch`] needs another [`Slicer::push`] or [`Slicer::end`] first.
     pub fn is_hungry(&self) -> bool {
         !self.ended && self.held < self.batch_size
     }
 
-    /// Adds the next stretch.
+    /// Adds the next chunk.
     pub fn push(&mut self, stretch: Indices) {
         self.held += stretch.len();
         if !stretch.is_empty() {
@@ -103,12 +104,12 @@ impl Slicer {
         }
     }
 
-    /// Says that no stretch follows.
+    /// Marks the end: no chunk follows.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Returns the next batch; None at the end, or while hungry.
+    /// Returns the next batch; None at the end, or if it needs another chunk.
     pub fn next_batch(&mut self) -> Option<Indices> {
         let count = self.held.min(self.batch_size);
         if count == 0 || (count < self.batch_size && (!self.ended || self.drop_last)) {

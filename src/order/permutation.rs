@@ -1,15 +1,15 @@
 //! A random permutation, drawn piece by piece.
 //!
-//! Owns the algorithm of `torch.randperm` on the CPU: the forward shuffle of Fisher and Yates (Knuth, "The Art of
-//! Computer Programming", volume 2, algorithm P) with MT19937 (Matsumoto and Nishimura, 1998), each draw reduced by
-//! a division. An index is final as soon as its place is drawn.
+//! Owns the algorithm of `torch.randperm` on the CPU: the forward shuffle of Fisher and Yates (Knuth, "The
+//! Art of Computer Programming", volume 2, algorithm P) with MT19937 (Matsumoto and Nishimura, 1998), each
+//! draw reduced by a division. An index is final as soon as its position is drawn.
 
 use rand_mt::Mt;
 
-/// How many are drawn before they are put in their places.
+/// Number of draws before their indices are swapped.
 const AT_ONCE: usize = 64;
 
-/// What is drawn of a permutation, and what is left.
+/// The drawn part of a permutation, and the rest.
 #[derive(Debug)]
 pub struct Permutation {
     random: Mt,
@@ -19,11 +19,11 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The longest: torch draws longer ones with twice as many bits.
+    /// The maximum length: torch draws longer permutations with twice as many bits.
     pub const MOST: u32 = u32::MAX / 20 - 1;
 
-    /// Begins the permutation of `0..len` that a generator draws first which was seeded with `seed`; of a seed, MT19937
-    /// takes the lower half. None above [`Permutation::MOST`].
+    /// Makes the first permutation of `0..len` that a generator seeded with `seed` draws; MT19937 uses the
+    /// lower half of the seed. None above [`Permutation::MOST`].
     pub fn new(len: usize, seed: u64) -> Option<Permutation> {
         let len = u32::try_from(len).ok().filter(|&len| len <= Self::MOST)?;
         Some(Permutation {
@@ -33,20 +33,20 @@ impl Permutation {
         })
     }
 
-    /// How many are not drawn yet.
+    /// Returns the number of indices that are not drawn yet.
     pub fn left(&self) -> usize {
         self.places.len() - self.drawn
     }
 
-    /// Draws the next ones, as many as `out` has room for, or are left.
+    /// Draws the next indices, as many as `out` holds or as are left.
     pub fn draw(&mut self, out: &mut [[u8; 8]]) {
         let count = out.len().min(self.left());
-        // Where they go is known before any goes there: so neither waits for the other.
+        // All draws come before the swaps, so that neither waits for the other.
         let mut further = [0; AT_ONCE];
         for out in out[..count].chunks_mut(AT_ONCE) {
             let left = (self.places.len() - self.drawn) as u32;
             for (further, left) in further[..out.len()].iter_mut().zip((1..=left).rev()) {
-                // the last one is not drawn
+                // The last one needs no draw.
                 *further = if left > 1 {
                     self.random.next_u32() % left
                 } else {

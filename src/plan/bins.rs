@@ -1,28 +1,28 @@
-//! Documents in bins: the rows of a packed batch.
+//! Packs documents into bins: the rows of a packed batch.
 
 use std::num::NonZeroU32;
 
 use super::fit::{self, Fit};
 
-/// How documents are put into bins.
+/// The packing strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// From the longest down, each into the bin that it fills most.
+    /// Longest documents first, each into the bin that it fills most.
     BestFit,
     /// In order, each into the first bin with room.
     FirstFit,
-    /// In order, one after the other; cut where a bin is full.
+    /// In order, one after the other; a document is cut where a bin is full.
     ConcatSplit,
 }
 
 /// A part of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The document's place among those that were packed.
+    /// Index of the document among those packed.
     pub sample: usize,
     /// Its first token in the bin.
     pub start: u32,
-    /// The first that is not.
+    /// One past its last token in the bin.
     pub stop: u32,
 }
 
@@ -31,10 +31,9 @@ pub type Bin = Vec<Piece>;
 
 /// Packs documents into bins of `room` tokens.
 ///
-/// A document that is longer than a bin is cut: its last piece is packed like the others, those
-/// before it fill bins of their own. Whatever the strategy, there are no more bins than documents
-/// need that stay in order; so a batch of a [`PackedBatches`](super::PackedBatches) never needs
-/// more than were planned.
+/// A document that is longer than a bin is cut: its last piece is packed like other documents, the pieces
+/// before it fill a bin each. No strategy takes more bins than packing the documents in order, so a batch of
+/// [`PackedBatches`](super::PackedBatches) never needs more bins than planned.
 pub fn pack(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> Vec<Bin> {
     if strategy == Strategy::ConcatSplit {
         return concat_split(lengths, room.get());
@@ -73,7 +72,7 @@ pub fn pack(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> Vec<Bin> {
     bins
 }
 
-/// Returns how many bins [`pack`] makes.
+/// Returns the number of bins that [`pack`] makes.
 pub(super) fn count(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> u64 {
     if strategy == Strategy::ConcatSplit {
         let sum: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
@@ -91,12 +90,12 @@ pub(super) fn count(lengths: &[u32], room: NonZeroU32, strategy: Strategy) -> u6
     full + fitted(&sizes, room, strategy).bins as u64
 }
 
-/// Returns how many bins a document fills before its last piece.
+/// Returns the number of bins that a document fills before its last piece.
 pub(super) fn full_pieces(length: u32, room: NonZeroU32) -> u64 {
     u64::from(length.saturating_sub(1) / room)
 }
 
-/// Returns the length of a document's last piece, which is 0 for an empty document only.
+/// Returns the length of a document's last piece, which is 0 only for an empty document.
 pub(super) fn last_piece(length: u32, room: NonZeroU32) -> u32 {
     length - length.saturating_sub(1) / room * room.get()
 }

@@ -1,21 +1,21 @@
-//! The batches of one epoch.
+//! The planned batches of one epoch.
 
 use super::bins::{self, Strategy};
 use super::shards::{Dealt, Origin, Share};
 use super::{Lengths, Stats};
 
-/// What the tokens of a batch are.
+/// How the tokens of a batch are counted.
 #[derive(Clone, Copy, Debug)]
 pub enum Measure {
     /// Samples times the longest.
     Padded,
     /// The sum of all lengths.
     Sum,
-    /// Bins times their room.
+    /// Bins times their size.
     Bins(Strategy, std::num::NonZeroU32),
 }
 
-/// A plan: which samples make the batch of which rank at which step.
+/// A plan: which samples form the batch of which rank at which step.
 #[derive(Debug)]
 pub struct Epoch {
     lengths: Lengths,
@@ -43,12 +43,12 @@ impl Epoch {
         }
     }
 
-    /// Number of steps; every rank has one batch in each.
+    /// Returns the number of steps; every rank has one batch in each.
     pub fn steps(&self) -> usize {
         self.shares.len() / self.world
     }
 
-    /// Returns the samples of a rank's batch and whether they are fillers; None for no such step or
+    /// Returns the samples of a rank's batch and whether they are fillers; None if there is no such step or
     /// rank.
     pub fn batch(&self, step: usize, rank: usize) -> Option<(&[u32], bool)> {
         let place = step.checked_mul(self.world)?.checked_add(rank)?;
@@ -56,7 +56,7 @@ impl Epoch {
         Some((self.samples(*share), share.origin == Origin::Filler))
     }
 
-    /// Sums the plan up, over all ranks.
+    /// Returns the statistics of the plan, over all ranks.
     pub fn stats(&self) -> Stats {
         let mut tokens: Vec<u64> = Vec::with_capacity(self.shares.len());
         let mut stats = Stats {

@@ -1,10 +1,10 @@
-//! Putting sizes into bins of equal room: the three classic ways.
+//! Packs sizes into bins of equal room, by the three classic algorithms.
 //!
-//! Every size must be at most the room. Bins are numbered in the order in which they are opened.
+//! No size exceeds the room. Bins are numbered in the order in which they are opened.
 
 use std::collections::BTreeSet;
 
-/// Which bin each size is in.
+/// The bin of each size.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fit {
     pub(super) bin_of: Vec<u32>,
@@ -17,7 +17,7 @@ impl Fit {
         Fit { bin_of, bins }
     }
 
-    /// Returns the places of sizes bin by bin, each bin's in order, and where each bin ends.
+    /// Returns the indices of the sizes bin by bin, in order within each bin, and the end of each bin.
     pub(super) fn by_bin(&self) -> (Vec<u32>, Vec<usize>) {
         let mut ends = vec![0; self.bins];
         for &bin in &self.bin_of {
@@ -39,8 +39,8 @@ impl Fit {
 
 /// Puts each size, from the largest down, into the bin that it fills most; O(n log n).
 ///
-/// The bins of some sizes are those that all of their bins' sizes would make alone: which bin is
-/// fullest does not depend on bins that were not chosen.
+/// Packing only the sizes of some of the bins gives the same bins again: which bin is fullest does not depend
+/// on the bins left out.
 pub(super) fn best_fit(sizes: &[u32], room: u32) -> Fit {
     let mut largest: Vec<u64> = sizes
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn best_fit(sizes: &[u32], room: u32) -> Fit {
 /// Puts each size, in order, into the first bin with room; O(n log n) with a segment tree.
 pub(super) fn first_fit(sizes: &[u32], room: u32) -> Fit {
     let leaves = sizes.len().next_power_of_two();
-    // The most room below each node; node 1 is the root, the children of n are 2n and 2n + 1.
+    // The maximum room below each node; node 1 is the root, the children of n are 2n and 2n + 1.
     let mut most = vec![room; 2 * leaves];
     let bin_of = sizes.iter().map(|&size| {
         let mut node = 1;
@@ -93,8 +93,8 @@ pub(super) fn first_fit(sizes: &[u32], room: u32) -> Fit {
     Fit::new(bin_of.collect())
 }
 
-/// Puts each size, in order, into the last bin, or a new one; no other way that keeps the order
-/// takes fewer bins.
+/// Puts each size, in order, into the last bin, or a new one. No packing that keeps the order takes fewer
+/// bins.
 pub(super) fn next_fit(sizes: &[u32], room: u32) -> Fit {
     let (mut bin, mut left) = (0, room);
     let bin_of = sizes.iter().map(|&size| {
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// As defined: looks at all bins for each size.
+    /// The definition: inspects all bins for each size.
     fn slowly(order: &[usize], sizes: &[u32], room: u32, fullest: bool) -> Vec<u32> {
         let mut left: Vec<u32> = Vec::new();
         let mut bin_of = vec![0; sizes.len()];

@@ -1,12 +1,12 @@
-//! How long each sample is, and what becomes of those that are too long.
+//! The length of each sample, and the handling of samples that are too long.
 
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// What becomes of a sample that is longer than the limit.
+/// What happens to a sample that is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Long {
-    /// It counts as long as the limit; whoever makes the batch cuts it.
+    /// It counts as long as the limit, and is cut when its batch is made.
     Truncate,
     /// It keeps its length: alone in its batch, or cut into pieces.
     Keep,
@@ -26,7 +26,7 @@ impl Lengths {
     ///
     /// # Errors
     ///
-    /// [`Error::Length`]: negative, or above 2^32 - 1. [`Error::Lengths`]: that many samples.
+    /// [`Error::Length`]: a length is negative or above 2^32 - 1. [`Error::Lengths`]: 2^32 samples or more.
     pub fn new(lengths: impl Iterator<Item = Result<i64>>) -> Result<Lengths> {
         let checked = lengths.enumerate().map(|(index, length)| {
             let length = length?;
@@ -35,7 +35,7 @@ impl Lengths {
         Lengths::of(checked.collect::<Result<Vec<u32>>>()?)
     }
 
-    /// Takes lengths that are in range already.
+    /// Takes lengths that are in range.
     ///
     /// # Errors
     ///
@@ -51,29 +51,29 @@ impl Lengths {
         })
     }
 
-    /// The same samples; none counts as longer than `most`.
+    /// Returns the same samples, with no length above `most`.
     #[must_use]
     pub fn up_to(&self, most: u32) -> Lengths {
         let all = Arc::clone(&self.all);
         Lengths { all, most }
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> u32 {
         self.all.len() as u32 // by `of`
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The lengths themselves.
+    /// Returns the lengths.
     pub fn all(&self) -> &[u32] {
         &self.all
     }
 
-    /// Returns what a sample counts as; it must be below [`Lengths::len`].
+    /// Returns the length of a sample, at most the limit; `sample` must be below [`Lengths::len`].
     pub fn at(&self, sample: u32) -> u32 {
         self.all[sample as usize].min(self.most)
     }
@@ -88,7 +88,7 @@ impl Lengths {
         self.all.iter().position(|&length| length > limit)
     }
 
-    /// Counts the samples that are longer than `limit`.
+    /// Returns the number of samples that are longer than `limit`.
     pub fn count_above(&self, limit: u32) -> usize {
         self.all.iter().filter(|&&length| length > limit).count()
     }

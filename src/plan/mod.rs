@@ -1,9 +1,9 @@
-//! Plans of an epoch: which samples make which batch of which rank, from lengths alone.
+//! Plans an epoch: which samples form which batch of which rank, from lengths alone.
 //!
-//! Owns what is decided before a sample is read: batches under a budget of tokens
-//! ([`TokenBatches`]), bins that documents are packed into ([`PackedBatches`], [`pack`]), and how
-//! ranks share them. Knows only numbers. Invariant: a plan is a function of seed, epoch, lengths
-//! and settings; so the same on every rank, on every machine, in every version.
+//! Owns the decisions before a sample is read: batches under a token budget ([`TokenBatches`]), bins that
+//! documents are packed into ([`PackedBatches`], [`pack`]), and the division among ranks. Knows only numbers.
+//! Invariant: a plan is a function of seed, epoch, lengths and settings; so it is the same on every rank, on
+//! every machine, in every version.
 
 mod bins;
 mod epoch;

@@ -1,12 +1,11 @@
-//! Samples of similar length side by side, in an order that is random from afar.
+//! Orders samples so that neighbours have similar lengths, while the order at large is random.
 
 use super::Lengths;
 
-/// Sorts each stretch of `window` samples by length, one ascending and the next descending.
+/// Sorts each window of `window` samples by length, alternately ascending and descending.
 ///
-/// Lengths then never jump, not where stretches meet either: however the order is cut into
-/// batches, and batches into steps, neighbours are of similar length. Equal lengths keep their
-/// order in ascending stretches.
+/// Lengths then never jump, not even between windows: wherever the order is cut into batches, and batches
+/// into steps, neighbours have similar lengths. Equal lengths keep their order in ascending windows.
 pub(super) fn gather(order: &mut [u32], lengths: &Lengths, window: usize) {
     let mut sorted: Vec<u64> = Vec::new();
     let mut unsorted: Vec<u32> = Vec::new();

@@ -1,4 +1,4 @@
-//! Batches of documents that are packed into bins.
+//! Plans batches of documents that are packed into bins.
 
 use std::num::NonZeroU32;
 
@@ -7,37 +7,38 @@ use super::fit::{best_fit, first_fit};
 use super::shuffle::{Purpose, samples};
 use super::{Epoch, Lengths, Long, Measure, Ranks, Shuffle, Strategy};
 
-/// How packed batches are planned.
+/// The settings of packed batches.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedBatches {
     /// Tokens of a bin.
     pub room: NonZeroU32,
-    /// How documents are put into bins.
+    /// The packing strategy.
     pub strategy: Strategy,
-    /// Bins of a batch; a document that alone needs more makes a larger batch.
+    /// Bins per batch; a document that alone needs more makes a larger batch.
     pub rows: usize,
-    /// How many documents are packed together.
+    /// Number of documents packed together.
     pub window: usize,
-    /// What becomes of documents that are longer than a bin; kept, they are cut.
+    /// What happens to documents longer than a bin; with `Keep` they are cut.
     pub long: Long,
-    /// Whether a last step that is not full is dropped.
+    /// True if a last step that is not full is dropped.
     pub drop_last: bool,
 }
 
-/// Documents that stay together.
+/// Documents that stay in one batch.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     start: usize,
     end: usize,
-    /// The bins that they take.
+    /// The number of bins that they take.
     rows: u64,
 }
 
 impl PackedBatches {
-    /// Plans an epoch: documents into bins, and bins, in random order with `shuffle`, into batches.
+    /// Plans an epoch: packs documents into bins, and distributes the bins, in random order with `shuffle`,
+    /// to batches.
     ///
     /// All pieces of a document are in one batch. Where documents may be cut anywhere
-    /// ([`Strategy::ConcatSplit`]), they are packed into whole batches. Takes O(n log n).
+    /// ([`Strategy::ConcatSplit`]), whole batches are packed at once. O(n log n).
     pub fn plan(&self, lengths: &Lengths, shuffle: Option<Shuffle>, ranks: Ranks) -> Epoch {
         let lengths = match self.long {
             Long::Truncate => lengths.up_to(self.room.get()),
@@ -68,7 +69,7 @@ impl PackedBatches {
         Epoch::new(lengths, order, dealt, ranks.world, measure)
     }
 
-    /// Puts the documents of each window into bins, and `order` into the order of the bins.
+    /// Packs the documents of each window, and reorders `order` to the order of the bins.
     fn gather(&self, order: &mut [u32], lengths: &Lengths) -> Vec<Group> {
         let mut groups = Vec::new();
         let mut first = 0;
@@ -107,13 +108,13 @@ impl PackedBatches {
             .collect()
     }
 
-    /// Tokens of a batch.
+    /// Returns the tokens of a batch.
     fn batch_room(&self) -> u32 {
         let rows = u32::try_from(self.rows).unwrap_or(u32::MAX);
         self.room.get().saturating_mul(rows)
     }
 
-    /// Returns how many bins the documents of a group take.
+    /// Returns the number of bins that the documents of a group take.
     fn rows_of(&self, group: &[u32], lengths: &Lengths) -> u64 {
         let all = group.iter().map(|&sample| lengths.at(sample));
         match self.strategy {
@@ -130,7 +131,7 @@ impl PackedBatches {
         }
     }
 
-    /// Returns where each batch ends, and whether the last has all of its rows.
+    /// Returns the end of each batch, and whether the last batch has all of its rows.
     fn batches(&self, groups: &[Group]) -> (Vec<usize>, bool) {
         let most = self.rows as u64;
         let whole = self.strategy == Strategy::ConcatSplit;

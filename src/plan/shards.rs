@@ -1,6 +1,6 @@
-//! How ranks share the batches of an epoch.
+//! Divides the batches of an epoch among ranks.
 //!
-//! Invariant: every rank has as many batches as every other; step by step they are neighbours.
+//! Invariant: every rank has as many batches as every other; the batches of a step are neighbours.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,38 +8,38 @@ use std::ops::Range;
 
 use super::shuffle::{Purpose, Shuffle};
 
-/// What the last step does where fewer samples are left than there are ranks.
+/// What the last step does if fewer samples are left than there are ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
     /// Those samples are left out.
     Drop,
-    /// Ranks without a sample repeat one of another.
+    /// Ranks without a sample repeat one of another rank.
     Repeat,
-    /// The same, and the repeated sample is marked as a filler.
+    /// As `Repeat`, and the repeated sample is marked as a filler.
     Mask,
 }
 
-/// Who shares the batches.
+/// The ranks that share the batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranks {
-    /// How many ranks there are; at least 1.
+    /// Number of ranks; at least 1.
     pub world: usize,
-    /// What becomes of the remainder.
+    /// How the last step is completed.
     pub remainder: Remainder,
 }
 
 /// Why samples are in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// This is their batch.
+    /// It is their only batch.
     Own,
-    /// Another rank has them, too.
+    /// Another rank has them too.
     Repeat,
     /// Another rank has them; here they only keep the ranks in step.
     Filler,
 }
 
-/// The batch of one rank at one step: a stretch of an order of samples.
+/// The batch of one rank at one step: a range of an order of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     start: u32,
@@ -53,7 +53,7 @@ impl Share {
         Share { start, end, origin }
     }
 
-    /// Where its samples are in the order.
+    /// Returns the range of its samples in the order.
     pub(super) fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -63,20 +63,20 @@ impl Share {
     }
 }
 
-/// The batches of an epoch, step after step, each with one of every rank.
+/// The batches of an epoch, step after step, with one batch of every rank in each.
 #[derive(Debug)]
 pub(super) struct Dealt {
     pub(super) shares: Vec<Share>,
     world: usize,
-    /// How many of the first steps are as full as they can be: all, or all but one.
+    /// Number of leading steps that are as full as possible: all, or all but one.
     complete: usize,
 }
 
 impl Ranks {
-    /// Deals batches, given by where each `ends`, one after the other.
+    /// Deals out batches, given by their `ends`, one after the other.
     ///
-    /// If they do not come out even, those of the last step are split, at multiples of `multiple`
-    /// where possible, until each rank has one; a step that is not full is dropped if `drop_last`.
+    /// If the batches do not divide evenly, those of the last step are split, at multiples of `multiple`
+    /// where possible, until each rank has one; `drop_last` drops a step that is not full.
     pub(super) fn deal(
         self,
         ends: &[usize],
@@ -106,7 +106,7 @@ impl Ranks {
         }
     }
 
-    /// Makes the batches of all ranks from those of some.
+    /// Makes the batches of all ranks from the remaining ones.
     fn last_step(self, rest: &[Share], multiple: usize) -> Vec<Share> {
         let parts = parts(rest, self.world);
         let mut step: Vec<Share> = rest
@@ -131,8 +131,8 @@ impl Ranks {
     }
 }
 
-/// Returns into how many parts each batch is split, so that there are `world` parts or none can be
-/// split further, and the largest part is small.
+/// Returns the number of parts for each batch, so that there are `world` parts or no batch can be split
+/// further, and the largest part is small.
 fn parts(batches: &[Share], world: usize) -> Vec<usize> {
     let mut parts = vec![1; batches.len()];
     let mut largest: BinaryHeap<(usize, usize)> = batches
@@ -150,7 +150,7 @@ fn parts(batches: &[Share], world: usize) -> Vec<usize> {
     parts
 }
 
-/// Splits a batch into parts that are not empty, of sizes as even as `multiple` allows.
+/// Splits a batch into non-empty parts, of sizes as even as `multiple` allows.
 fn split(batch: Share, parts: usize, multiple: usize) -> impl Iterator<Item = Share> {
     let (Range { start, .. }, len) = (batch.range(), batch.len());
     let unit = if len / parts < multiple { 1 } else { multiple };
@@ -162,7 +162,7 @@ fn split(batch: Share, parts: usize, multiple: usize) -> impl Iterator<Item = Sh
 }
 
 impl Dealt {
-    /// Puts the steps into a random order, but for one that is not full, and the batches of each.
+    /// Shuffles the steps, except one that is not full, and the batches of each step.
     pub(super) fn shuffle(&mut self, shuffle: Shuffle) {
         let steps = self.shares.len() / self.world;
         let mut order: Vec<u32> = (0..steps as u32).collect();

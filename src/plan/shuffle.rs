@@ -1,8 +1,8 @@
-//! Orders that depend on seed and epoch, and on nothing else.
+//! Random orders that depend only on seed and epoch.
 
 use crate::draws::{Draws, Key};
 
-/// The leaf that plans draw as; no leaf of a sample has this number.
+/// The leaf number in the keys of plans; no leaf of a sample has it.
 const LEAF: u64 = u64::MAX;
 
 /// The shuffling of one epoch.
@@ -14,7 +14,7 @@ pub struct Shuffle {
     pub epoch: u64,
 }
 
-/// What is put in order. The numbers are part of every plan that was ever made.
+/// What is shuffled. Changing a number would change every plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// Samples, before their neighbourhoods are sorted.
@@ -23,7 +23,7 @@ pub(super) enum Purpose {
     Steps = 1,
     /// The batches of each step.
     Ranks = 2,
-    /// Bins, before they are put into batches.
+    /// Bins, before they are divided into batches.
     Bins = 3,
 }
 
@@ -40,7 +40,7 @@ impl Shuffle {
     }
 }
 
-/// Returns the samples `0..count` in the order of `shuffle`, or as they are.
+/// Returns the samples `0..count` in the order of `shuffle`, or ascending without one.
 pub(super) fn samples(count: u32, shuffle: Option<Shuffle>) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count).collect();
     if let Some(shuffle) = shuffle {

@@ -1,6 +1,6 @@
-//! What a plan comes to.
+//! Statistics of a plan.
 
-/// Numbers of one epoch, over all ranks.
+/// Statistics of one epoch, over all ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     /// Steps; every rank has a batch in each.
@@ -9,26 +9,26 @@ pub struct Stats {
     pub batches: usize,
     /// Samples that are in a batch; each counts once.
     pub samples: usize,
-    /// Samples that are in none.
+    /// Samples in no batch.
     pub dropped: usize,
-    /// Samples that are in a second batch.
+    /// Samples in a second batch.
     pub repeated: usize,
-    /// Samples that fill the batch of a rank that has none.
+    /// Samples that only fill the batch of a rank that has none.
     pub fillers: usize,
-    /// Most samples of a batch.
+    /// Samples of the largest batch.
     pub samples_max: usize,
-    /// Which part of all tokens are neither of a sample nor its first occurrence, 0..=1.
+    /// Share of all tokens that is padding or repeated samples, 0..=1.
     pub waste: f64,
-    /// Tokens that half of the batches do not exceed.
+    /// Median of the tokens of a batch.
     pub tokens_p50: u64,
-    /// Tokens that 99 of 100 batches do not exceed.
+    /// 99th percentile of the tokens of a batch.
     pub tokens_p99: u64,
-    /// Most tokens of a batch.
+    /// Maximum of the tokens of a batch.
     pub tokens_max: u64,
 }
 
 impl Stats {
-    /// Sums up the tokens of all batches, of which `useful` belong to samples.
+    /// Computes the statistics of all batches' tokens, of which `useful` belong to samples.
     pub(super) fn count(&mut self, mut tokens: Vec<u64>, useful: u64) {
         tokens.sort_unstable();
         let at = |hundredths: usize| {

@@ -1,29 +1,29 @@
-//! Batches of samples of similar length, within a budget.
+//! Plans batches of samples of similar length, within a token budget.
 
 use super::shuffle::samples;
 use super::{Budget, Cost, Epoch, Lengths, Long, Measure, Ranks, Shuffle, neighbours};
 
-/// How batches are planned.
+/// The settings of token batches.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBatches {
-    /// What fits into a batch.
+    /// The limits of a batch.
     pub budget: Budget,
-    /// How many samples per rank are sorted together.
+    /// Number of samples per rank that are sorted together.
     pub window: usize,
-    /// The longest sample that fits into a batch.
+    /// Length of the longest sample that fits a batch.
     pub limit: u32,
-    /// What becomes of longer ones.
+    /// What happens to longer samples.
     pub long: Long,
-    /// Whether a last step that is not full is dropped.
+    /// True if a last step that is not full is dropped.
     pub drop_last: bool,
-    /// Whether the step with the longest sample comes first.
+    /// True if the step with the longest sample comes first.
     pub longest_first: bool,
 }
 
 impl TokenBatches {
-    /// Plans an epoch; without `shuffle`, stretches of the dataset's own order are sorted.
+    /// Plans an epoch; without `shuffle`, windows of the dataset's own order are sorted.
     ///
-    /// Takes O(n log(window)).
+    /// O(n log(window)).
     pub fn plan(&self, lengths: &Lengths, shuffle: Option<Shuffle>, ranks: Ranks) -> Epoch {
         let lengths = match self.long {
             Long::Truncate => lengths.up_to(self.limit),

@@ -1,41 +1,41 @@
-//! What fits into one batch.
+//! The limits of one batch.
 
 use super::Lengths;
 
 /// How the tokens of a batch are counted. A sample of length 0 counts as one of length 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Samples times the longest: what padding makes of them.
+    /// Samples times the longest: the size after padding.
     Padded,
     /// The sum of all lengths.
     Sum,
-    /// As padded, with `L + L² / q` in place of a length L: attention on top of the rest.
+    /// As padded, with `L + L² / q` in place of a length L: attention costs more for long samples.
     Quadratic(u32),
 }
 
 /// The limits of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Most tokens; None for any number.
+    /// Maximum of tokens; None for no limit.
     pub tokens: Option<u64>,
     /// How they are counted.
     pub cost: Cost,
-    /// Most samples, a multiple of `multiple`.
+    /// Maximum of samples, a multiple of `multiple`.
     pub samples: usize,
-    /// Batches have a multiple of this many samples (at least 1) where the tokens allow so many.
+    /// Batches have a multiple of this many samples (at least 1) if the token limit allows so many.
     pub multiple: usize,
 }
 
-/// Where a sequence of samples is cut into batches.
+/// The division of a sequence of samples into batches.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cuts {
-    /// Where each batch ends.
+    /// The end of each batch.
     pub(super) ends: Vec<usize>,
-    /// Whether the last batch is as full as the budget allows; so no data are missing from it.
+    /// True if the last batch is as full as the budget allows, so that no samples are missing from it.
     pub(super) last_is_full: bool,
 }
 
-/// What is in a batch.
+/// The contents of a batch.
 #[derive(Clone, Copy, Default)]
 struct Load {
     samples: u64,
@@ -55,7 +55,7 @@ impl Load {
 }
 
 impl Budget {
-    /// Whether a batch is within the limits.
+    /// Returns true if a batch is within the limits.
     fn holds(&self, load: Load) -> bool {
         load.samples <= self.samples as u64
             && self.tokens.is_none_or(|tokens| self.pays(load, tokens))
@@ -74,9 +74,9 @@ impl Budget {
         }
     }
 
-    /// Cuts a sequence of samples into batches, each as long as the budget allows.
+    /// Divides a sequence of samples into batches, each as long as the budget allows.
     ///
-    /// A sample that is over the budget by itself makes a batch of its own.
+    /// A sample that exceeds the budget by itself forms a batch of its own.
     pub(super) fn cut(&self, order: &[u32], lengths: &Lengths) -> Cuts {
         let mut ends = Vec::new();
         let (mut start, mut at, mut load) = (0, 0, Load::default());
@@ -101,13 +101,13 @@ impl Budget {
         }
     }
 
-    /// Returns where a batch of the samples `start..end` ends if its size is a multiple.
+    /// Returns the end of a batch of the samples `start..end`, rounded down to a multiple.
     fn rounded(&self, start: usize, end: usize) -> usize {
         let (samples, extra) = (end - start, (end - start) % self.multiple);
         if extra < samples { end - extra } else { end }
     }
 
-    /// Whether no more samples would fit into a batch, not even of its shortest kind.
+    /// Returns true if no further sample fits the batch, not even of its shortest length.
     fn is_full(&self, batch: &[u32], lengths: &Lengths) -> bool {
         let all = batch.iter().map(|&sample| lengths.at(sample));
         let load = all

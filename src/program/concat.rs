@@ -5,14 +5,14 @@ use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
 use crate::sync::Arc;
 
-/// How many samples ahead memory is asked for.
+/// How many samples ahead to prefetch.
 const AHEAD: usize = 16;
 
 /// Leaves of one kind and dtype; their shapes may differ where samples are not rows.
 #[derive(Debug)]
 pub struct Concat {
     parts: Vec<Arc<Leaf>>,
-    /// Where each part ends.
+    /// Index after the last sample of each part.
     ends: Vec<usize>,
     shape: Option<Vec<usize>>,
 }
@@ -49,33 +49,33 @@ impl Concat {
         Ok(Concat { parts, ends, shape })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The leaves; at least one.
+    /// Returns the leaves; at least one.
     pub fn parts(&self) -> &[Arc<Leaf>] {
         &self.parts
     }
 
-    /// Shape of every sample, if that of all parts is fixed and the same.
+    /// Returns the shape of every sample, if it is the same in all parts.
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         self.shape.clone()
     }
 
-    /// Returns the leaf that holds the sample at `index`, and which of its samples that is.
+    /// Returns the leaf that holds the sample at `index`, and the sample's index in it.
     pub(super) fn part(&self, index: usize) -> Result<(&Arc<Leaf>, usize)> {
         let part = self.number(index)?;
         Ok((&self.parts[part], index - self.start(part)))
     }
 
-    /// Copies samples as [`Leaf::gather`] does, neighbours of one part together.
+    /// Copies samples as [`Leaf::gather`] does; neighbours in one part with one call.
     pub(super) fn gather(
         &self,
         indices: &[usize],
@@ -95,7 +95,7 @@ impl Concat {
             mapped.extend(run.map(|index| (index - range.start).saturating_sub(late)));
             let end = at + mapped.len();
             if mapped.len() < AHEAD {
-                // A part asks for the memory of its own run only, and that is too late for short ones.
+                // A part prefetches only within its own run, which is too late for short runs.
                 let soon = indices.len().min(end + AHEAD);
                 for &index in &indices[asked.max(at).min(soon)..soon] {
                     let (part, at) = self.part(index)?;

@@ -1,24 +1,24 @@
-//! The copying of samples that need no decoding.
+//! Copies samples that need no decoding.
 
 use std::ops::Range;
 
 use super::kind::Kind;
 use super::leaf::{Leaf, Scratch};
 use super::run::Run;
-use super::spans::Part;
+use super::spans::FieldSlot;
 use super::tree;
 use crate::collate::Slot;
 use crate::column::Ragged;
 use crate::error::{Error, Result};
 
-/// How many samples ahead memory is asked for.
+/// How many samples ahead to prefetch.
 const AHEAD: usize = 8;
 
 impl Run {
-    /// Copies the samples of positions `first..first + indices.len()` of a batch that need no decoding.
+    /// Copies the samples at positions `first..first + indices.len()` of a batch, of leaves without decoding.
     pub(super) fn copy(
         &self,
-        parts: &[Part],
+        parts: &[FieldSlot],
         first: usize,
         indices: &[usize],
         scratch: &mut Scratch,
@@ -47,7 +47,7 @@ struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// Asks for the memory of a sample, which is copied soon, if there is one.
+    /// Prefetches a sample that is copied soon, if there is one.
     fn ask(self, at: usize) {
         let Some(&index) = self.indices.get(at) else {
             return;
@@ -86,7 +86,9 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
     match (leaf.kind(), slot.writer()) {
         (Kind::Rows | Kind::Ragged | Kind::Lists, Some(writer)) => {
             let range = first..first + indices.len();
-            let mut out = writer.rows(range).ok_or(Error::Twice { position: first })?;
+            let mut out = writer
+                .rows(range)
+                .ok_or(Error::WrittenTwice { position: first })?;
             leaf.gather(indices, scratch, &mut out)?;
         }
         (Kind::Rows | Kind::Ragged, None) => seated(samples, slot, first, scratch)?,
@@ -96,7 +98,7 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
         (Kind::Bytes, _) if !leaf.fetches() => {
             slot.keep_bytes(first, leaf.all_bytes(indices)?);
         }
-        (Kind::Lists, None) if slot.announced(first).is_some() => {
+        (Kind::Lists, None) if slot.expected_shape(first).is_some() => {
             seated(samples, slot, first, scratch)?;
         }
         (Kind::Lists, None) => {
@@ -109,7 +111,7 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
     Ok(())
 }
 
-/// Copies samples of different shapes, each to its place.
+/// Copies samples of different shapes.
 fn seated(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) -> Result<()> {
     let Samples { leaf, indices, .. } = samples;
     if let Some(mut out) = slot.block(first, indices.len())? {
@@ -126,12 +128,12 @@ fn seated(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch
     let itemsize = leaf.dtype().itemsize();
     for at in 0..indices.len() {
         samples.ask(at + AHEAD);
-        let Some(shape) = slot.announced(first + at) else {
-            return Ok(()); // samples that do not fit together: the batch ends in an error
+        let Some(shape) = slot.expected_shape(first + at) else {
+            return Ok(()); // the samples do not fit together: `Slot::finish` returns the error
         };
-        let mut seat = slot.seat(first + at, shape, itemsize)?;
-        samples.copy(at, scratch, &mut seat)?;
-        seat.leave();
+        let mut buffer = slot.sample_mut(first + at, shape, itemsize)?;
+        samples.copy(at, scratch, &mut buffer)?;
+        buffer.commit();
     }
     Ok(())
 }

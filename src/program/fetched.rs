@@ -1,4 +1,4 @@
-//! What the images of one sample are made from.
+//! The files of one sample, read but not decoded.
 
 use crate::image::Frame;
 
@@ -11,17 +11,17 @@ pub struct Fetched {
     pub(super) blobs: Vec<Blob>,
 }
 
-/// What is held of one file.
+/// The contents of one file.
 #[derive(Debug)]
 pub enum Blob {
     /// Its bytes.
     Encoded(Vec<u8>),
-    /// The whole image, decoded elsewhere.
+    /// The whole image, decoded by Python.
     Decoded(Frame),
 }
 
 impl Fetched {
-    /// Returns how many bytes are held.
+    /// Returns the number of bytes held.
     pub(super) fn bytes(&self) -> usize {
         let bytes = self.blobs.iter().map(|blob| match blob {
             Blob::Encoded(bytes) => bytes.len(),

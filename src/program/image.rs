@@ -1,4 +1,4 @@
-//! The leaf of images: encoded or not, decoded and transformed for each sample.
+//! A leaf of images: encoded or raw, decoded and transformed for each sample.
 
 use std::cell::RefCell;
 
@@ -13,30 +13,29 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Runs `body` with the memory that this thread uses for all its images.
+/// Runs `body` with the scratch memory that this thread uses for all its images.
 pub(super) fn with_scratch<T>(body: impl FnOnce(&mut Scratch) -> T) -> T {
     SCRATCH.with_borrow_mut(body)
 }
 
-/// Images, and the operations that each goes through.
+/// Images, and the operations applied to each.
 #[derive(Debug)]
 pub struct Image {
     source: Source,
     pipeline: Pipeline,
 }
 
-/// Where images come from.
+/// The source of images.
 #[derive(Debug)]
 pub enum Source {
-    /// Encoded bytes, and how they are read.
+    /// Encoded bytes, and how to read them.
     Encoded(Blobs, Reading),
     /// Rows of shape `(H, W)` or `(H, W, C)`, one byte per channel.
     Decoded(Rows),
 }
 
 impl Source {
-    /// Returns (rows, columns) of every image if all are alike, and the bytes of a pixel if they are
-    /// always as many.
+    /// Returns (height, width) if all images have the same, and the bytes of a pixel if all have the same.
     pub fn known(&self) -> (Option<(usize, usize)>, Option<usize>) {
         match self {
             Self::Encoded(_, reading) => (None, reading.mode.channels()),
@@ -53,7 +52,7 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: rows that are no images.
+    /// [`Error::Transform`]: the rows are not images.
     pub fn new(source: Source, pipeline: Pipeline) -> Result<Image> {
         if let Source::Decoded(rows) = &source
             && !is_image(rows)
@@ -70,7 +69,7 @@ impl Image {
         Ok(Image { source, pipeline })
     }
 
-    /// Number of images.
+    /// Returns the number of images.
     pub fn len(&self) -> usize {
         match &self.source {
             Source::Encoded(blobs, _) => blobs.len(),
@@ -78,22 +77,22 @@ impl Image {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no images.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is done to each.
+    /// Returns the operations applied to each image.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
 
-    /// The encoded bytes, unless images are decoded already.
+    /// Returns the encoded bytes; None for raw images.
     pub fn blobs(&self) -> Option<&Blobs> {
         self.encoded().map(|(blobs, _)| blobs)
     }
 
-    /// The encoded bytes and how they are read, unless images are decoded already.
+    /// Returns the encoded bytes and how to read them; None for raw images.
     pub fn encoded(&self) -> Option<(&Blobs, Reading)> {
         match &self.source {
             Source::Encoded(blobs, reading) => Some((blobs, *reading)),
@@ -101,7 +100,7 @@ impl Image {
         }
     }
 
-    /// Decodes the image at `index`, of which `blob` was fetched, and hands it to `then`.
+    /// Decodes the image at `index`, of which `blob` was fetched, and passes it to `then`.
     pub(super) fn decode<T>(
         &self,
         index: usize,
@@ -157,7 +156,7 @@ impl Image {
                 Ok((plan, shape, held))
             }
             Err(error) => {
-                // That the file cannot be decoded comes before what cannot be done with its image.
+                // An error in the file comes before an error of the operations.
                 encoded.decode(Region::whole(shape), &mut scratch.decoded)?;
                 Err(error)
             }
@@ -182,7 +181,7 @@ impl Image {
         Ok((self.pipeline.plan(shape, key)?, shape, Region::whole(shape)))
     }
 
-    /// Adds the file to an error that has none.
+    /// Adds the file to an error that names none.
     fn name(&self, error: Error, index: usize) -> Error {
         match self.blobs() {
             Some(blobs) => error.of_file(blobs.path(index)),
@@ -215,7 +214,7 @@ pub(super) struct Decoded<'a> {
 }
 
 impl Decoded<'_> {
-    /// Shape of the sample that it becomes.
+    /// Returns the shape of the sample that it becomes.
     pub(super) fn shape(&self) -> Vec<usize> {
         self.pipeline.sample_shape(&self.plan)
     }

@@ -1,11 +1,11 @@
-//! What the samples of a leaf are, whatever their storage.
+//! The kinds of samples, whatever their storage.
 
-/// What the samples of a leaf are.
+/// The kind of a leaf's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Rows of one shape.
     Rows,
-    /// Rows of one shape, more or fewer for each sample.
+    /// A varying number of rows of one shape.
     Ragged,
     /// Text.
     Text,
@@ -15,12 +15,12 @@ pub enum Kind {
     Array,
     /// Images.
     Image,
-    /// Lists of samples of another leaf, more or fewer for each sample.
+    /// Lists of samples of another leaf, of varying length.
     Lists,
 }
 
 impl Kind {
-    /// Whether samples are numbers.
+    /// Returns true if samples are numbers.
     pub fn is_numbers(self) -> bool {
         !matches!(self, Kind::Text | Kind::Bytes)
     }

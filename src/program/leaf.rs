@@ -5,34 +5,33 @@ use std::ops::Range;
 use super::concat::Concat;
 use super::image::Image;
 use super::kind::Kind;
-use super::letters::{each, utf8};
 use super::lists::Lists;
 use super::record::{Content, Record};
 use super::select::Select;
 use crate::collate::{Shape, sizes};
 use crate::column::{self, Blobs, Ragged, Rows, Table, Values};
 use crate::decode::Library;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::Dtype;
 
 /// One leaf. Adding a kind is one arm per `match` below.
 #[derive(Debug)]
 pub enum Leaf {
-    /// Rows of an array, as they are.
+    /// Rows of an array, unchanged.
     Rows(Rows),
-    /// Rows of an array, more or fewer for each sample.
+    /// A varying number of rows of an array for each sample.
     Ragged(Ragged),
-    /// Samples that their storage makes.
+    /// Samples that their storage produces.
     Table(Box<dyn Table>),
     /// Arrays, text or bytes, decoded.
     Record(Record),
     /// Images, decoded and transformed.
     Image(Image),
-    /// Some samples of a leaf.
+    /// A selection of a leaf's samples.
     Select(Select),
     /// Several leaves, one after the other.
     Concat(Concat),
-    /// Lists of the samples of a leaf.
+    /// Lists of a leaf's samples.
     Lists(Lists),
 }
 
@@ -51,7 +50,7 @@ impl Scratch {
         list
     }
 
-    /// What columns use.
+    /// Returns the scratch memory of columns.
     pub(super) fn rows(&mut self) -> &mut column::Scratch {
         &mut self.rows
     }
@@ -63,7 +62,7 @@ impl Scratch {
 }
 
 impl Leaf {
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         match self {
             Leaf::Rows(rows) => rows.len(),
@@ -77,12 +76,12 @@ impl Leaf {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What samples are.
+    /// Returns the kind of its samples.
     pub fn kind(&self) -> Kind {
         match self {
             Leaf::Rows(_) => Kind::Rows,
@@ -105,7 +104,7 @@ impl Leaf {
         }
     }
 
-    /// How many lists lie around what they are made of in the end, and what that is.
+    /// Returns the depth of nested lists, and the kind of the innermost items.
     pub fn nesting(&self) -> (usize, Kind) {
         match self {
             Leaf::Select(select) => select.from().nesting(),
@@ -118,7 +117,7 @@ impl Leaf {
         }
     }
 
-    /// Element type of a sample; of text and bytes, their bytes'.
+    /// Returns the element type of a sample; uint8 for text and bytes.
     pub fn dtype(&self) -> Dtype {
         match self {
             Leaf::Rows(rows) => rows.dtype(),
@@ -135,7 +134,7 @@ impl Leaf {
         }
     }
 
-    /// Shape of every sample, if it is known before a sample is decoded.
+    /// Returns the shape of every sample, if it is known before a sample is decoded.
     pub fn fixed_shape(&self) -> Option<Vec<usize>> {
         match self {
             Leaf::Rows(rows) => Some(rows.row_shape().to_vec()),
@@ -151,7 +150,8 @@ impl Leaf {
         }
     }
 
-    /// Shape of the rows that samples are, or are made of in the end; none of what is decoded.
+    /// Returns the shape of the rows that samples, or the innermost items, consist of; empty for what is
+    /// decoded.
     pub fn row_shape(&self) -> &[usize] {
         match self {
             Leaf::Rows(rows) => rows.row_shape(),
@@ -164,8 +164,8 @@ impl Leaf {
         }
     }
 
-    /// Shape of the sample at `index`, which must be below [`Leaf::len`], if it is known before it is
-    /// made; text, images and lists that are no arrays have none.
+    /// Returns the shape of the sample at `index`, which must be below [`Leaf::len`], if it is known before
+    /// it is made; None for text, images and lists that are not arrays.
     pub fn shape(&self, index: usize) -> Result<Option<Shape>> {
         let rows = |rows, row_shape: &[usize]| Some(sizes(rows, row_shape));
         Ok(match self.at(index)? {
@@ -179,7 +179,8 @@ impl Leaf {
         })
     }
 
-    /// Rows of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Ragged`].
+    /// Returns the rows of the sample at `index`, which must be below [`Leaf::len`], of a leaf of
+    /// [`Kind::Ragged`].
     pub(super) fn rows_of(&self, index: usize) -> Result<Option<usize>> {
         match self.at(index)? {
             (Leaf::Ragged(ragged), at) => ragged.range(at).map(|range| Some(range.len())),
@@ -188,7 +189,7 @@ impl Leaf {
         }
     }
 
-    /// The most rows of a sample of a leaf of [`Kind::Ragged`], if it is known.
+    /// Returns the maximum of rows of a sample of a leaf of [`Kind::Ragged`], if it is known.
     pub(super) fn most_rows(&self) -> Option<usize> {
         match self {
             Leaf::Ragged(ragged) => Some(ragged.longest()),
@@ -201,8 +202,8 @@ impl Leaf {
         }
     }
 
-    /// Text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Text`]
-    /// that reads nothing.
+    /// Returns the text of the sample at `index`, which must be below [`Leaf::len`], of a leaf of
+    /// [`Kind::Text`] that fetches nothing.
     pub(super) fn text(&self, index: usize) -> Result<Box<str>> {
         match self.at(index)? {
             (Leaf::Table(table), at) => utf8(at, table.bytes(at)?),
@@ -210,8 +211,8 @@ impl Leaf {
         }
     }
 
-    /// Bytes of the sample at `index`, which must be below [`Leaf::len`], of a leaf of [`Kind::Bytes`]
-    /// that reads nothing.
+    /// Returns the bytes of the sample at `index`, which must be below [`Leaf::len`], of a leaf of
+    /// [`Kind::Bytes`] that fetches nothing.
     pub(super) fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
         match self.at(index)? {
             (Leaf::Table(table), at) => table.bytes(at),
@@ -219,7 +220,7 @@ impl Leaf {
         }
     }
 
-    /// Texts of many samples of such a leaf.
+    /// Returns the texts of many samples of such a leaf.
     pub(super) fn texts(&self, indices: &[usize]) -> Result<Vec<Box<str>>> {
         match self {
             Leaf::Table(table) => {
@@ -233,7 +234,7 @@ impl Leaf {
         }
     }
 
-    /// Bytes of many samples of a leaf of [`Kind::Bytes`] that reads nothing.
+    /// Returns the bytes of many samples of a leaf of [`Kind::Bytes`] that fetches nothing.
     pub(super) fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         match self {
             Leaf::Table(table) => table.all_bytes(indices),
@@ -242,7 +243,8 @@ impl Leaf {
         }
     }
 
-    /// Bytes of a sample, as far as they are known before it is made; of ragged ones and lists, the mean.
+    /// Returns the bytes of a sample, as far as they are known before it is made; the mean for ragged ones
+    /// and lists.
     pub(super) fn sample_bytes(&self) -> usize {
         match self {
             Leaf::Ragged(ragged) => ragged.mean_bytes(),
@@ -259,7 +261,8 @@ impl Leaf {
         }
     }
 
-    /// The column that holds the sample at `index`, which must be below [`Leaf::len`], and where.
+    /// Returns the column that holds the sample at `index`, which must be below [`Leaf::len`], and the index
+    /// in it.
     ///
     /// It is neither a [`Leaf::Select`] nor a [`Leaf::Concat`]: those have no samples of their own.
     pub fn at(&self, index: usize) -> Result<(&Leaf, usize)> {
@@ -276,13 +279,13 @@ impl Leaf {
         }
     }
 
-    /// Whether encoded bytes are read before samples are made.
+    /// Returns true if encoded bytes are read before samples are made.
     pub fn fetches(&self) -> bool {
         self.any(&|leaf| leaf.blobs().is_some())
     }
 
-    /// Whether somebody else is asked for the files of a column that cannot be read.
-    pub(super) fn asks_for_unread(&self) -> bool {
+    /// Returns true if Python is to decode the files of a column that cannot even be read.
+    pub(super) fn falls_back_if_unreadable(&self) -> bool {
         let encoded = match self {
             Leaf::Image(image) => image.encoded(),
             _ => None,
@@ -290,7 +293,7 @@ impl Leaf {
         encoded.is_some_and(|(_, reading)| reading.library == Library::Torchvision)
     }
 
-    /// The encoded bytes of a column.
+    /// Returns the encoded bytes of a column.
     pub(super) fn blobs(&self) -> Option<&Blobs> {
         match self {
             Leaf::Image(image) => image.blobs(),
@@ -299,7 +302,7 @@ impl Leaf {
         }
     }
 
-    /// Which of its encoded bytes are read for the sample at `index` of a column.
+    /// Returns the range of its encoded bytes that is read for the sample at `index` of a column.
     pub(super) fn part(&self, index: usize) -> Result<Range<u64>> {
         match self {
             Leaf::Record(record) => record.part(index),
@@ -312,13 +315,13 @@ impl Leaf {
         self.any(&|leaf| matches!(leaf, Leaf::Image(_)))
     }
 
-    /// Whether samples depend on the key of their draws.
+    /// Returns true if samples depend on the key of their draws.
     pub fn is_random(&self) -> bool {
         self.any(&|leaf| matches!(leaf, Leaf::Image(image) if image.pipeline().is_random()))
     }
 
     /// Copies the samples at `indices`, each below [`Leaf::len`] and all of one shape, to `out`, one after
-    /// the other. What is decoded and text are not copied.
+    /// the other. Text and decoded samples are not copied.
     pub(super) fn gather(
         &self,
         indices: &[usize],
@@ -337,7 +340,7 @@ impl Leaf {
         Ok(())
     }
 
-    /// Whether samples are images' pixels themselves.
+    /// Returns true if samples are the unconverted pixels of images.
     pub fn makes_pixels(&self) -> bool {
         !self.any(&|leaf| match leaf {
             Leaf::Image(image) => !image.pipeline().makes_pixels(),
@@ -345,7 +348,7 @@ impl Leaf {
         })
     }
 
-    /// What samples are, in words.
+    /// Describes samples in words.
     pub fn describe(&self) -> String {
         let dtype = self.dtype().name();
         let fixed = self.fixed_shape();
@@ -365,7 +368,7 @@ impl Leaf {
         }
     }
 
-    /// Asks for the memory of the shape of the sample at `index`, which is looked at soon.
+    /// Prefetches the shape of the sample at `index`, which is needed soon.
     pub(super) fn prefetch_shape(&self, index: usize) {
         let Ok((Leaf::Ragged(ragged), at)) = self.at(index) else {
             return;
@@ -373,7 +376,7 @@ impl Leaf {
         ragged.prefetch_range(at);
     }
 
-    /// Asks for the memory of the sample at `index`, which is copied soon.
+    /// Prefetches the sample at `index`, which is copied soon.
     pub(super) fn prefetch(&self, index: usize) {
         match self.at(index) {
             Ok((Leaf::Rows(rows), at)) => rows.prefetch(at..at + 1),
@@ -382,7 +385,7 @@ impl Leaf {
         }
     }
 
-    /// Whether a column satisfies `test`.
+    /// Returns true if any column satisfies `test`.
     fn any(&self, test: &dyn Fn(&Leaf) -> bool) -> bool {
         match self {
             Leaf::Select(select) => select.from().any(test),
@@ -391,4 +394,20 @@ impl Leaf {
             _ => test(self),
         }
     }
+}
+
+/// Converts the bytes of the sample at `index` to text.
+fn utf8(index: usize, bytes: Box<[u8]>) -> Result<Box<str>> {
+    let text = String::from_utf8(bytes.into_vec()).map_err(|error| Error::Utf8 {
+        index,
+        source: error.utf8_error(),
+    });
+    Ok(text?.into_boxed_str())
+}
+
+/// Calls `make` for each index; an error carries the position of its index.
+fn each<T>(indices: &[usize], make: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
+    let places = indices.iter().enumerate();
+    let made = places.map(|(place, &index)| make(index).map_err(|error| error.at(place)));
+    made.collect()
 }

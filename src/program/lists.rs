@@ -1,4 +1,4 @@
-//! Lists of the samples of a leaf, more or fewer for each sample.
+//! Lists of a leaf's samples, of varying length.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::column::{Numbers, Offsets};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// A leaf, and which of its samples each list is made of.
+/// A leaf, and the range of its samples that each list consists of.
 #[derive(Debug)]
 pub struct Lists {
     items: Arc<Leaf>,
@@ -21,7 +21,7 @@ impl Lists {
     ///
     /// # Errors
     ///
-    /// [`Error::Offsets`]: a list that does not lie within `items`; [`Error::Parts`]: lists of what is decoded.
+    /// [`Error::Offsets`]: a list exceeds `items`; [`Error::Parts`]: items that are decoded.
     pub fn new(items: Arc<Leaf>, offsets: Numbers) -> Result<Lists> {
         if items.fetches() || matches!(items.nesting().1, Kind::Image | Kind::Array) {
             let (first, other) = ("an item of a list".into(), items.describe());
@@ -31,17 +31,17 @@ impl Lists {
         Ok(Lists { items, offsets })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The leaf whose samples lists are made of.
+    /// Returns the leaf of which lists consist.
     pub fn items(&self) -> &Arc<Leaf> {
         &self.items
     }
@@ -55,13 +55,13 @@ impl Lists {
         self.offsets.range(index, self.items.len())
     }
 
-    /// The error of a sample that is not what it was when its place in a batch was made.
+    /// Returns the error of a sample that changed after its memory in a batch was allocated.
     pub(super) fn changed(&self, index: usize) -> Error {
         self.offsets.changed(index, self.items.len())
     }
 
-    /// Returns the shape of the array that the list at `index` is; None if it is empty, or its items
-    /// are no arrays of one shape.
+    /// Returns the shape of the list at `index` as an array; None if it is empty, or its items are not arrays
+    /// of one shape.
     pub(super) fn shape(&self, index: usize) -> Result<Option<Shape>> {
         let mut range = self.range(index)?;
         let len = range.len();
@@ -79,7 +79,7 @@ impl Lists {
         Ok(Some(sizes(len, &shape)))
     }
 
-    /// Mean bytes of a sample.
+    /// Returns the mean size of a sample, in bytes.
     pub(super) fn mean_bytes(&self) -> usize {
         self.items.len() / self.len().max(1) * self.items.sample_bytes()
     }

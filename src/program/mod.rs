@@ -1,16 +1,15 @@
-//! What is done for one batch: fetch, decode, transform, collate, over the leaves of a sample.
+//! Makes a batch: fetch, decode, transform, collate, over the leaves of a sample.
 //!
-//! Owns the recipe; makes samples of indices without Python. Knows neither threads nor order: a
+//! Owns the recipe; makes samples from indices without Python. Knows neither threads nor order: a
 //! [`Stream`](crate::stream::Stream) calls it through a [`Run`].
 
 mod concat;
 mod copying;
+mod fallback;
 mod fetched;
-mod foreign;
 mod image;
 mod kind;
 mod leaf;
-mod letters;
 mod lists;
 mod packed;
 mod picture;
@@ -20,14 +19,13 @@ mod ruled;
 mod run;
 mod select;
 mod spans;
-mod together;
 mod tree;
 
 use std::time::Instant;
 
 pub use concat::Concat;
+pub use fallback::{FallbackDecoder, Refusal, Request};
 pub use fetched::{Blob, Fetched};
-pub use foreign::{Foreign, Refusal, Request};
 pub use image::{Image, Source};
 pub use kind::Kind;
 pub use leaf::{Leaf, Scratch};
@@ -35,10 +33,10 @@ pub use lists::Lists;
 pub use picture::Picture;
 pub use planned::Planned;
 pub use record::{Content, Record};
-pub use run::{Making, Run, Task};
+pub use run::{OpenBatch, Run, Task};
 pub use select::Select;
 
-use crate::collate::{Field, How, Rule};
+use crate::collate::{Field, Method, Rule};
 use crate::decode::Switches;
 use crate::error::{Error, Result};
 use crate::image::{Frame, Key};
@@ -47,11 +45,11 @@ use crate::stats::Stages;
 use crate::stream::{Work, is_cheap};
 use crate::sync::Arc;
 
-/// First guess of what a decoded sample costs, in nanoseconds.
+/// First guess of the cost of a decoded sample, in nanoseconds.
 const DECODE_NS: f64 = 1_000_000.0;
-/// First guess of what transforming an image costs that needs no decoding.
+/// First guess of the cost of transforming an image that needs no decoding, in nanoseconds.
 const IMAGE_NS: f64 = 5_000.0;
-/// First guess of what copying a row costs: a cache miss, and its bytes.
+/// First guess of the cost of copying a row, in nanoseconds: a cache miss, plus its bytes.
 const ROW_NS: f64 = 20.0;
 const ROW_BYTES_PER_NS: f64 = 8.0;
 
@@ -59,17 +57,17 @@ const ROW_BYTES_PER_NS: f64 = 8.0;
 #[derive(Debug)]
 pub struct Program {
     leaves: Vec<Arc<Leaf>>,
-    /// Which leaves are lists: batches of them have a tensor for each place.
+    /// True for leaves that are lists: their batches have one tensor for each list position.
     lists: Vec<bool>,
-    /// What becomes of each leaf in a batch.
+    /// The collation rule of each leaf.
     rules: Vec<Rule>,
     len: usize,
     fetches: bool,
     has_images: bool,
     /// Bytes of a sample, as far as they are known before it is made.
     sample_bytes: usize,
-    /// Whether somebody else is asked for a batch whose fields do not fit together.
-    asks: bool,
+    /// True if Python collates a batch whose fields do not fit together.
+    falls_back: bool,
 }
 
 /// How the samples of one iterator are made.
@@ -77,16 +75,16 @@ pub struct Program {
 pub struct Options {
     /// Seed of random operations.
     pub seed: u64,
-    /// How often the iterator was reset.
+    /// Number of resets of the iterator.
     pub epoch: u64,
-    /// Whether an index may come several times in an epoch, and then gets draws of its own.
+    /// True if an index may come several times in an epoch; each time then has its own draws.
     pub repeats: bool,
-    /// What Pillow would tolerate.
+    /// What Pillow is configured to tolerate.
     pub switches: Switches,
 }
 
 impl Options {
-    /// The key of a leaf of the sample of `index` at `place` in the iterator's stream.
+    /// Returns the key of a leaf, for the sample `index` at `place` in the iterator's stream.
     fn key(&self, index: usize, place: u64, leaf: usize) -> Key {
         Key {
             seed: self.seed,
@@ -101,7 +99,8 @@ impl Options {
 impl Program {
     /// Makes a program of leaves of one length; None if their lengths differ or there are none.
     ///
-    /// `lists` says of each leaf whether its samples are lists of numbers, which torch collates by place.
+    /// `lists` says for each leaf whether its samples are lists of numbers, which torch collates by list
+    /// position.
     pub fn new(leaves: Vec<Arc<Leaf>>, lists: Vec<bool>) -> Option<Program> {
         let len = leaves.first()?.len();
         if lists.len() != leaves.len() || leaves.iter().any(|leaf| leaf.len() != len) {
@@ -117,16 +116,16 @@ impl Program {
             leaves,
             lists,
             len,
-            asks: false,
+            falls_back: false,
         })
     }
 
-    /// Makes a program of the same samples, whose batches are made by `rules`, one for each leaf; None
-    /// if they are more or fewer, or some are packed and others not. `asks` says whether somebody else is asked
-    /// for a batch whose fields do not fit together: its error is then [`Error::Declined`].
-    pub fn collated(&self, rules: Vec<Rule>, asks: bool) -> Option<Program> {
-        let packs = rules.iter().map(|rule| match &rule.how {
-            How::Pack(packs) => Some(packs.packing.is_some()),
+    /// Makes a program of the same samples, collated by `rules`, one for each leaf; None if their number
+    /// differs, or if only some leaves are packed. `falls_back` says whether Python collates a batch whose fields
+    /// do not fit together: its error is then [`Error::Declined`].
+    pub fn collated(&self, rules: Vec<Rule>, falls_back: bool) -> Option<Program> {
+        let packs = rules.iter().map(|rule| match &rule.method {
+            Method::Pack(packs) => Some(packs.packing.is_some()),
             _ => None,
         });
         let packs: Vec<Option<bool>> = packs.collect();
@@ -141,22 +140,22 @@ impl Program {
             leaves: self.leaves.clone(),
             lists: self.lists.clone(),
             rules,
-            asks,
+            falls_back,
             ..*self
         })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The leaves.
+    /// Returns the leaves.
     pub fn leaves(&self) -> &[Arc<Leaf>] {
         &self.leaves
     }
@@ -166,12 +165,12 @@ impl Program {
         self.leaves.iter().any(|leaf| leaf.is_image())
     }
 
-    /// Whether samples depend on the seed.
+    /// Returns true if samples depend on the seed.
     pub fn is_random(&self) -> bool {
         self.leaves.iter().any(|leaf| leaf.is_random())
     }
 
-    /// First guess of what one sample costs, in nanoseconds.
+    /// Returns a first guess of the cost of one sample, in nanoseconds.
     fn cost_ns(&self) -> f64 {
         if self.fetches {
             DECODE_NS
@@ -181,18 +180,18 @@ impl Program {
         }
     }
 
-    /// Whether batches of so many samples are, by the first guess, sooner made than waited for.
+    /// Returns true if, by the first guess, making a batch of so many samples is faster than waiting for it.
     pub fn is_cheap(&self, samples: usize) -> bool {
         !self.fetches && is_cheap(self.cost_ns(), samples)
     }
 
-    /// Makes one sample on the calling thread: the same code, and so the same bits, as in a batch.
-    /// What is refused is asked of `foreign`, on the same thread; None leaves it refused.
+    /// Makes one sample on the calling thread, with the same code and so the same bits as in a batch.
+    /// `fallback` decodes refused files on the same thread; None leaves them refused.
     pub fn sample(
         self: &Arc<Self>,
         index: i64,
         options: Options,
-        foreign: impl Fn(&Refusal) -> Option<Result<Frame>>,
+        fallback: impl Fn(&Refusal) -> Option<Result<Frame>>,
     ) -> Result<Vec<Field>> {
         let run = Run::new(self.clone(), options, None);
         let batch = run.begin(Task {
@@ -205,7 +204,7 @@ impl Program {
         let index = self.resolve(index)?;
         let mut fetched = self.read(index, &mut stages)?;
         while let Some(refusal) = run.make(&batch, 0, index, fetched, &mut stages)? {
-            match foreign(&refusal) {
+            match fallback(&refusal) {
                 Some(frame) => fetched = refusal.answered(frame?),
                 None => return Err(refusal.error),
             }
@@ -213,7 +212,7 @@ impl Program {
         run.finish(batch)
     }
 
-    /// Turns an index as Python understands it into one below the length.
+    /// Converts a Python index to one below the length.
     fn resolve(&self, index: i64) -> Result<usize> {
         let from_start = if index < 0 {
             index + self.len.cast_signed() as i64
@@ -232,8 +231,8 @@ impl Program {
             let (column, at) = leaf.at(index)?;
             if let Some(blobs) = column.blobs() {
                 let bytes = match blobs.fetch(at, column.part(at)?) {
-                    // Nothing of it is an image: it is refused, and its error asked for.
-                    Err(Error::Read { .. }) if column.asks_for_unread() => Vec::new(),
+                    // An unreadable file is refused with no bytes, so that torchvision raises its own error.
+                    Err(Error::Read { .. }) if column.falls_back_if_unreadable() => Vec::new(),
                     other => other?,
                 };
                 stages.read_bytes += bytes.len() as u64;

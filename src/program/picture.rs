@@ -1,4 +1,4 @@
-//! One encoded image whose pixels are made when they are asked for, as often as they are.
+//! One encoded image, whose pixels are made whenever they are needed.
 
 use once_cell::race::OnceBox;
 
@@ -21,7 +21,7 @@ impl<B: AsRef<[u8]>> Picture<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode), without a path: it is not decoded here.
+    /// [`Error::Decode`](crate::Error::Decode), without a path: native code does not decode it.
     pub fn open(encoded: B, reading: Reading, switches: Switches) -> Result<Self> {
         let shape = Encoded::open(encoded.as_ref(), reading, switches)?.shape();
         Ok(Self {
@@ -33,18 +33,18 @@ impl<B: AsRef<[u8]>> Picture<B> {
         })
     }
 
-    /// Size of the whole image.
+    /// Returns the shape of the whole image.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Makes what `pipeline` makes of the image and writes it to `out`, by its plan. Decodes the part that is needed;
-    /// or, to `keep` the pixels for the next time, all of them.
+    /// Applies `pipeline` to the image by `plan` and writes the result to `out`. Decodes only the part that
+    /// is needed, or with `keep` the whole image, and keeps it for the next time.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode), without a path: damaged, or cut short; and those of
-    /// [`Pipeline::apply`].
+    /// [`Error::Decode`](crate::Error::Decode), without a path: the file is damaged or truncated; and those
+    /// of [`Pipeline::apply`].
     pub fn write(
         &self,
         pipeline: &Pipeline,
@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]>> Picture<B> {
         })
     }
 
-    /// Returns what is to be done to this image.
+    /// Returns the plan of `pipeline` for this image.
     ///
     /// # Errors
     ///

@@ -1,37 +1,37 @@
-//! What a batch will take, as far as it is known before it is made.
+//! Plans the size of a batch, as far as it is known before it is made.
 //!
-//! Owns the shapes of the tensors that samples are written to where they stay, and the sum of their bytes:
-//! what batches of very different size share a budget by.
+//! Owns the shapes of the tensors that samples are written to in place, and the sum of their bytes, by which
+//! batches of very different size share a budget.
 
 use super::kind::Kind;
 use super::{Leaf, Program};
-use crate::collate::{How, Packs, Shape, sizes};
+use crate::collate::{Method, Packs, Shape, sizes};
 use crate::memory::Dtype;
 use crate::order::Indices;
 
-/// Bytes of a batch, and whether those are all.
+/// Planned bytes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Those that are known.
+    /// The bytes that are known.
     pub bytes: usize,
-    /// Whether the shapes of all of its fields are known.
+    /// True if the shapes of all fields are known.
     pub is_whole: bool,
 }
 
 impl Program {
     /// Returns shapes and types of the tensors that the samples of a leaf are written to: the field, and its
-    /// mask. None if they are not known, or the field is made of those samples later.
+    /// mask. None if they are not known, or if the field is made from the samples later.
     pub fn tensors(&self, place: usize, indices: &Indices) -> Option<Vec<(Shape, Dtype)>> {
         let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
         if rule.to.is_some() {
             return None;
         }
-        match &rule.how {
-            How::Stack if !self.lists[place] => {
+        match &rule.method {
+            Method::Stack if !self.lists[place] => {
                 let shape = sizes(indices.len(), &leaf.fixed_shape()?);
                 Some(vec![(shape, leaf.dtype())])
             }
-            How::Pad(padding) => {
+            Method::Pad(padding) => {
                 let mut shapes = self.known_shapes(leaf, indices)?;
                 let dtype = rule.seen(leaf.dtype(), &mut shapes);
                 padding.tensors(dtype, indices.len(), &shapes)
@@ -40,7 +40,7 @@ impl Program {
         }
     }
 
-    /// Returns what a batch of these samples is planned to take.
+    /// Returns the planned size of a batch of these samples.
     pub fn planned(&self, indices: &Indices) -> Planned {
         let mut planned = Planned {
             bytes: 0,
@@ -59,8 +59,7 @@ impl Program {
         planned
     }
 
-    /// Returns the most that a batch of so many samples can be planned to take, if that is known without
-    /// looking at any.
+    /// Returns the maximum planned size of a batch of so many samples, if it is known without looking at any.
     pub fn most(&self, samples: usize) -> Option<usize> {
         let widest = |leaf: &Leaf| {
             let rows = (leaf.kind() == Kind::Ragged).then(|| leaf.most_rows())??;
@@ -73,7 +72,8 @@ impl Program {
         each.try_fold(0_usize, |all, bytes| Some(all.saturating_add(bytes?)))
     }
 
-    /// Bytes of the field of so many samples, between whose shapes `spread` tells.
+    /// Returns the bytes of the field of so many samples, whose shapes lie between those that `spread`
+    /// returns.
     fn planned_leaf(
         &self,
         place: usize,
@@ -86,26 +86,26 @@ impl Program {
         }
         let itemsize = rule.to.unwrap_or(leaf.dtype()).itemsize();
         if let Some(shape) = leaf.fixed_shape()
-            && matches!(rule.how, How::Stack | How::Flat | How::Apart)
+            && matches!(rule.method, Method::Stack | Method::Join | Method::Separate)
         {
             return Some(bytes(&shape, itemsize).saturating_mul(samples));
         }
         let (shapes, elements) = spread(leaf)?;
-        Some(match &rule.how {
-            How::Pad(padding) => {
+        Some(match &rule.method {
+            Method::Pad(padding) => {
                 let dtype = rule.to.unwrap_or(leaf.dtype());
                 let tensors = padding.tensors(dtype, samples, &shapes)?;
                 let each = tensors.iter();
                 let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
                 each.fold(0, usize::saturating_add)
             }
-            How::Pack(packs) => elements.saturating_mul(told(packs)),
+            Method::Pack(packs) => elements.saturating_mul(bytes_per_token(packs)),
             _ => elements.saturating_mul(itemsize),
         })
     }
 
-    /// Shapes between which those of all samples lie, and the sum of their elements; all shapes, where samples
-    /// may differ in more than their rows.
+    /// Returns shapes between which those of all samples lie, and the sum of their elements; returns all
+    /// shapes where samples may differ in more than their rows.
     fn spread(&self, leaf: &Leaf, indices: &Indices) -> Option<(Vec<Shape>, usize)> {
         if leaf.kind() != Kind::Ragged {
             let shapes = self.known_shapes(leaf, indices)?;
@@ -125,7 +125,7 @@ impl Program {
         Some((shapes.into(), bytes(inner, sum)))
     }
 
-    /// The shapes of samples, if all of them are known.
+    /// Returns the shapes of the samples, if all of them are known.
     fn known_shapes(&self, leaf: &Leaf, indices: &Indices) -> Option<Vec<Shape>> {
         let shape = |position| {
             let index = self.resolve(indices.get(position)).ok()?;
@@ -135,8 +135,8 @@ impl Program {
     }
 }
 
-/// Bytes of all that is made of a token.
-fn told(packs: &Packs) -> usize {
+/// Returns the bytes per token of everything made of a packed leaf.
+fn bytes_per_token(packs: &Packs) -> usize {
     let told = usize::from(packs.positions) + usize::from(packs.segments.is_some());
     8 * (packs.columns.len() + told)
 }

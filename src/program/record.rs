@@ -1,23 +1,23 @@
-//! The leaf of what is decoded from bytes and is no image: arrays, text, bytes as they are.
+//! A leaf of decoded records that are not images: arrays, text, raw bytes.
 
 use std::ops::Range;
 
 use super::fetched::Blob;
-use crate::collate::{Seat, Slot};
+use crate::collate::{SampleMut, Slot};
 use crate::column::Blobs;
 use crate::error::{Error, Result};
 use crate::format::{Array, Target, Text};
 use crate::memory::Dtype;
 use crate::memory::fallible::shrunk;
 
-/// Encoded bytes, and what they become.
+/// Encoded bytes, and what they are decoded to.
 #[derive(Debug)]
 pub struct Record {
     blobs: Blobs,
     content: Content,
 }
 
-/// What encoded bytes become.
+/// What encoded bytes are decoded to.
 #[derive(Debug)]
 pub enum Content {
     /// Arrays.
@@ -34,27 +34,27 @@ impl Record {
         Record { blobs, content }
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.blobs.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.blobs.is_empty()
     }
 
-    /// What bytes become.
+    /// Returns what the bytes are decoded to.
     pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// The encoded bytes.
+    /// Returns the encoded bytes.
     pub fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 
-    /// Element type; of text and bytes, their bytes'.
+    /// Returns the element type; uint8 for text and bytes.
     pub fn dtype(&self) -> Dtype {
         match &self.content {
             Content::Array(array) => array.dtype(),
@@ -62,7 +62,7 @@ impl Record {
         }
     }
 
-    /// Shape of every sample, if it is known to be the same.
+    /// Returns the shape of every sample, if it is known to be the same.
     pub fn fixed_shape(&self) -> Option<&[usize]> {
         match &self.content {
             Content::Array(array) => array.fixed_shape(),
@@ -70,7 +70,7 @@ impl Record {
         }
     }
 
-    /// Shape of the sample at `index`, if it is known before it is made.
+    /// Returns the shape of the sample at `index`, if it is known before it is made.
     pub fn shape(&self, index: usize) -> Option<&[usize]> {
         match &self.content {
             Content::Array(array) => array.fixed_shape().or_else(|| array.shape(index)),
@@ -78,7 +78,7 @@ impl Record {
         }
     }
 
-    /// Which bytes are read for the sample at `index`.
+    /// Returns the range of bytes that is read for the sample at `index`.
     pub(super) fn part(&self, index: usize) -> Result<Range<u64>> {
         match &self.content {
             Content::Array(array) => {
@@ -89,7 +89,7 @@ impl Record {
         }
     }
 
-    /// Makes the sample at `index` of what was fetched, at `position` of a slot.
+    /// Decodes the fetched sample at `index` into `position` of a slot.
     pub(super) fn make(
         &self,
         index: usize,
@@ -113,14 +113,14 @@ impl Record {
     fn decode(&self, index: usize, bytes: &[u8], slot: &Slot, position: usize) -> Result<()> {
         match &self.content {
             Content::Array(array) => {
-                let mut place = Place {
+                let mut place = SlotTarget {
                     slot,
                     position,
                     itemsize: array.dtype().itemsize(),
-                    seat: None,
+                    buffer: None,
                 };
                 array.decode(index, bytes, &mut place)?;
-                place.seat.ok_or(Error::Abandoned)?.leave();
+                place.buffer.ok_or(Error::Abandoned)?.commit();
                 Ok(())
             }
             Content::Text(text) => {
@@ -132,17 +132,17 @@ impl Record {
     }
 }
 
-/// Where a sample is written, once its shape is known.
-struct Place<'a> {
+/// The destination of a sample, claimed once its shape is known.
+struct SlotTarget<'a> {
     slot: &'a Slot,
     position: usize,
     itemsize: usize,
-    seat: Option<Seat<'a>>,
+    buffer: Option<SampleMut<'a>>,
 }
 
-impl Target for Place<'_> {
+impl Target for SlotTarget<'_> {
     fn shaped(&mut self, shape: &[usize]) -> Result<&mut [u8]> {
-        let seat = self.slot.seat(self.position, shape, self.itemsize)?;
-        Ok(self.seat.insert(seat))
+        let buffer = self.slot.sample_mut(self.position, shape, self.itemsize)?;
+        Ok(self.buffer.insert(buffer))
     }
 }

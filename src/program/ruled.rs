@@ -1,54 +1,54 @@
-//! Fields that are not stacked: padded, one after the other, or samples by themselves.
+//! Fields that are not stacked: padded, joined, or separate samples.
 //!
-//! Owns when the shapes of a batch are known: before it is made, and then each sample is written at its
-//! place; or once its samples are there, which until then stay by themselves.
+//! Owns the time at which shapes are known: before the batch is made, so that each sample is written in
+//! place; or once its samples are there, which are separate until then.
 
 use super::kind::Kind;
 use super::run::Run;
-use super::spans::{Part, Spans};
+use super::spans::{FieldSlot, Spans};
 use super::tree;
-use crate::collate::{Dense, Field, How, Shape, Slot, sizes};
+use crate::collate::{Dense, Field, Method, Shape, Slot, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
 
-/// How many samples ahead memory is asked for.
+/// How many samples ahead to prefetch.
 const AHEAD: usize = 16;
 
 impl Run {
-    /// Makes the slot of a leaf that has a rule of its own.
+    /// Makes the slot of a leaf with a collation rule of its own.
     pub(super) fn ruled(
         &self,
         place: usize,
         indices: &Indices,
         given: Vec<Destination>,
-    ) -> Result<Part> {
+    ) -> Result<FieldSlot> {
         let rule = &self.program.rules[place];
         let (shapes, spans) = match self.shapes(place, indices) {
             Ok(found) => found,
             Err(error) => return Ok(Slot::refused(error).into()),
         };
-        let is_apart = matches!(rule.how, How::Apart);
-        if self.program.leaves[place].kind() == Kind::Lists && !is_apart {
+        let is_separate = matches!(rule.method, Method::Separate);
+        if self.program.leaves[place].kind() == Kind::Lists && !is_separate {
             let are_arrays = shapes
                 .as_ref()
                 .is_some_and(|shapes| !shapes.iter().any(|shape| shape.contains(&0)));
             if !are_arrays {
-                return Ok(Slot::refused(Error::Unsure).into());
+                return Ok(Slot::refused(Error::UnknownField).into());
             }
         }
         match shapes {
-            Some(shapes) if !is_apart => {
+            Some(shapes) if !is_separate => {
                 let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);
                 let slot = slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices)));
-                Ok(Part { slot, spans })
+                Ok(FieldSlot { slot, spans })
             }
-            _ => self.apart(place, indices).map(Part::from),
+            _ => self.separate(place, indices).map(FieldSlot::from),
         }
     }
 
-    /// The shape of each sample, and where it lies if that is known; None where one is not known yet, or is no
-    /// array.
+    /// Returns the shape of each sample, and its span if known; None for the shapes if one is not known yet,
+    /// or is not an array.
     pub(super) fn shapes(
         &self,
         place: usize,
@@ -77,14 +77,14 @@ impl Run {
             ask(position + AHEAD);
             match leaf.shape(index(position)?)? {
                 Some(shape) => shapes.push(shape),
-                None => all_known = false, // an error of a later sample comes first
+                None => all_known = false, // continue: a later sample's error comes first
             }
         }
         Ok((all_known.then_some(shapes), Spans::new()))
     }
 
     /// Makes a slot for each sample.
-    pub(super) fn apart(&self, place: usize, indices: &Indices) -> Result<Slot> {
+    pub(super) fn separate(&self, place: usize, indices: &Indices) -> Result<Slot> {
         let leaf = &self.program.leaves[place];
         let slots = (0..indices.len()).map(|position| {
             let index = self.program.resolve(indices.get(position))?;
@@ -101,10 +101,10 @@ impl Run {
             let memory = Destination::Lease(lease(elements * dtype.itemsize())?);
             Ok(Slot::fixed(memory, 1, shape, dtype))
         });
-        Ok(Slot::apart(slots.collect::<Result<_>>()?))
+        Ok(Slot::separate(slots.collect::<Result<_>>()?))
     }
 
-    /// Joins samples that stayed by themselves, unless that is what was asked for.
+    /// Collates samples that were made separately, unless they stay separate.
     pub(super) fn joined(
         &self,
         place: usize,
@@ -112,20 +112,56 @@ impl Run {
         indices: &Indices,
     ) -> Result<Field> {
         let rule = &self.program.rules[place];
-        if matches!(rule.how, How::Apart | How::Pack(_)) {
-            return Ok(Field::Apart(samples));
+        if matches!(rule.method, Method::Separate | Method::Pack(_)) {
+            return Ok(Field::Separate(samples));
         }
         let arrays = samples.into_iter().map(|sample| match sample {
             Field::Dense(dense) => Ok(dense),
-            _ => Err(Error::Abandoned), // not seen: lists are not joined
+            _ => Err(Error::Abandoned), // unreachable: lists are not joined
         });
         let arrays = arrays.collect::<Result<Vec<Dense>>>()?;
         let joined = rule.join(&arrays, self.program.leaves[place].dtype());
         joined.map_err(|error| of_sample(error, indices))
     }
+
+    /// Packs the fields of a batch if that is still to be done, and checks that their lengths agree.
+    pub(super) fn check_together(
+        &self,
+        fields: Vec<Field>,
+        indices: &Indices,
+    ) -> Result<Vec<Field>> {
+        if self.is_to_pack(&fields) {
+            return self.pack(fields, indices);
+        }
+        if self.program.falls_back && fields.iter().any(is_unknown) {
+            return Err(Error::UnknownField);
+        }
+        for (rule, field) in self.program.rules.iter().zip(&fields) {
+            if let Some(tokens) = rule.like.and_then(|like| fields.get(like)) {
+                let checked = rule.check_like(field, tokens);
+                checked.map_err(|error| of_sample(error, indices))?;
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Adds the batch's indices to an error, if Python collates the batch instead.
+    pub(super) fn declined(&self, error: Error, indices: &Indices) -> Error {
+        let is_unsure = match &error {
+            Error::Leaf { source, .. } => matches!(**source, Error::UnknownField),
+            error => matches!(error, Error::UnknownField),
+        };
+        if !self.program.falls_back && !is_unsure {
+            return error;
+        }
+        Error::Declined {
+            indices: (0..indices.len()).map(|at| indices.get(at)).collect(),
+            source: Box::new(error),
+        }
+    }
 }
 
-/// Adds which sample of the dataset an error is about.
+/// Adds the dataset index of the sample that an error is about.
 pub(super) fn of_sample(error: Error, indices: &Indices) -> Error {
     let position = match &error {
         Error::Mismatch { mismatch, .. } => mismatch.position(),
@@ -137,5 +173,15 @@ pub(super) fn of_sample(error: Error, indices: &Indices) -> Error {
             source: Box::new(error),
         },
         None => error,
+    }
+}
+
+/// Returns true if native code cannot know the field: one without numbers, so that no column tells its type,
+/// or padded samples of several dimensions.
+fn is_unknown(field: &Field) -> bool {
+    match field {
+        Field::Dense(dense) => dense.memory.is_empty(),
+        Field::Padded(padded) => padded.values.memory.is_empty() || padded.values.shape.len() != 2,
+        _ => false,
     }
 }

@@ -1,17 +1,19 @@
-//! A program at work for one iterator: its batches, as the engine sees them.
+//! Runs a program for one iterator; implements [`Work`].
 
 use std::cell::RefCell;
 use std::time::Instant;
 
 use super::image::Decoded;
-use super::spans::Part;
+use super::spans::FieldSlot;
 use super::tree;
-use super::{Blob, Fetched, Foreign, Kind, Leaf, Options, Program, Refusal, Request, Scratch};
-use crate::collate::{Field, How, Slot};
+use super::{
+    Blob, FallbackDecoder, Fetched, Kind, Leaf, Options, Program, Refusal, Request, Scratch,
+};
+use crate::collate::{Field, Method, Slot};
 use crate::column::Blobs;
 use crate::decode::Format;
 use crate::error::{Error, Result};
-use crate::memory::{Destination, Hold};
+use crate::memory::{Destination, ReadGuard};
 use crate::order::Indices;
 use crate::stats::Stages;
 use crate::stream::{Chunk, Completion, Fetch, Work};
@@ -21,17 +23,17 @@ thread_local! {
     static INDICES: RefCell<(Vec<usize>, Scratch)> = RefCell::default();
 }
 
-/// A program, and what one iterator wants of it.
+/// A program, with the options of one iterator.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What is made.
+    /// The program.
     pub program: Arc<Program>,
-    /// How.
+    /// The options.
     pub options: Options,
-    /// Who decodes what is refused here; without anybody it stays refused.
-    pub foreign: Option<Arc<dyn Foreign>>,
-    /// Keeps what is read.
-    _hold: Hold,
+    /// Decodes refused files; without it they stay refused.
+    pub fallback: Option<Arc<dyn FallbackDecoder>>,
+    /// Keeps the memory that it reads alive.
+    _guard: ReadGuard,
 }
 
 /// A batch to make.
@@ -39,42 +41,46 @@ pub struct Run {
 pub struct Task {
     /// Its samples.
     pub indices: Indices,
-    /// Place of its first sample in the iterator's stream of samples.
+    /// Position of its first sample in the iterator's stream of samples.
     pub first: u64,
-    /// Whether fields get a leading batch dimension; otherwise there is exactly one index.
+    /// True to give fields a leading batch dimension; otherwise there is exactly one index.
     pub batched: bool,
-    /// Memory that fields are to be written to; empty, or for each leaf that of [`Program::tensors`],
-    /// or nothing, which leaves it to the program.
+    /// Memory for the fields. Empty, or for each leaf either the tensors of [`Program::tensors`] or nothing,
+    /// so that the program allocates them.
     pub destinations: Vec<Vec<Destination>>,
 }
 
-/// A batch in the making.
+/// A batch while it is being made.
 #[derive(Debug)]
-pub struct Making {
+pub struct OpenBatch {
     indices: Indices,
     first: u64,
     batched: bool,
-    parts: Vec<Part>,
+    parts: Vec<FieldSlot>,
 }
 
 impl Run {
-    /// Puts a program to work.
-    pub fn new(program: Arc<Program>, options: Options, foreign: Option<Arc<dyn Foreign>>) -> Run {
+    /// Makes a run of a program.
+    pub fn new(
+        program: Arc<Program>,
+        options: Options,
+        fallback: Option<Arc<dyn FallbackDecoder>>,
+    ) -> Run {
         Run {
             program,
             options,
-            foreign,
-            _hold: Hold::take(),
+            fallback,
+            _guard: ReadGuard::take(),
         }
     }
 
-    /// Makes what the samples of a leaf are put into.
-    fn part(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Part> {
-        let is_ruled = !matches!(self.program.rules[place].how, How::Stack);
+    /// Makes the slot of a leaf.
+    fn part(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<FieldSlot> {
+        let is_ruled = !matches!(self.program.rules[place].method, Method::Stack);
         if is_ruled && self.program.leaves[place].kind().is_numbers() {
             return self.ruled(place, &task.indices, given);
         }
-        self.stacked(place, task, given).map(Part::from)
+        self.stacked(place, task, given).map(FieldSlot::from)
     }
 
     /// Makes the slot of a leaf whose samples are stacked.
@@ -98,13 +104,13 @@ impl Run {
             return Ok(Slot::loose(rows, dtype));
         };
         let sample = shape.iter().product::<usize>() * dtype.itemsize();
-        let bytes = sample.saturating_mul(rows); // more than there is, if too large
+        let bytes = sample.saturating_mul(rows); // saturates: the allocation then fails
         let memory = Destination::or_lease(given.into_iter().next(), bytes)
             .map_err(|error| self.of_only_file(error, leaf, &task.indices))?;
         Ok(Slot::fixed(memory, rows, shape.into(), dtype))
     }
 
-    /// Names the file of a batch of one sample: that alone says how large it is.
+    /// Names the file of a batch of one sample, whose size decided the allocation.
     fn of_only_file(&self, error: Error, leaf: &Leaf, indices: &Indices) -> Error {
         let only = (indices.len() == 1).then(|| self.program.resolve(indices.get(0)));
         match only.and_then(Result::ok).map(|index| leaf.at(index)) {
@@ -139,7 +145,7 @@ impl Run {
         )
     }
 
-    /// Finds the one shape of samples of different ones; None if one of them is not known yet.
+    /// Returns the common shape of the samples; None if one is not known yet.
     fn common_shape(&self, place: usize, indices: &Indices) -> Result<Option<Vec<usize>>> {
         let leaf = &self.program.leaves[place];
         if let Some(shape) = leaf.fixed_shape() {
@@ -171,10 +177,10 @@ impl Run {
         Ok(Some(first.into_vec()))
     }
 
-    /// Makes what is still to be made of one sample, or tells which of its files is refused.
+    /// Makes the missing leaves of one sample; returns the first file that is refused.
     pub(super) fn make(
         &self,
-        batch: &Making,
+        batch: &OpenBatch,
         position: usize,
         index: usize,
         fetched: Fetched,
@@ -190,10 +196,10 @@ impl Run {
         Ok(refusal)
     }
 
-    /// Makes what is decoded of one sample and still to be made, up to an image that is refused.
+    /// Decodes the missing leaves of one sample, up to an image that is refused.
     fn decode(
         &self,
-        batch: &Making,
+        batch: &OpenBatch,
         position: usize,
         index: usize,
         fetched: Fetched,
@@ -213,7 +219,7 @@ impl Run {
                     continue;
                 }
                 (column, at) => {
-                    keep_letters(leaf, column, at, slot, position)?;
+                    keep_text_or_bytes(leaf, column, at, slot, position)?;
                     continue;
                 }
             };
@@ -236,7 +242,7 @@ impl Run {
             if let Err(error @ Error::Decode { .. }) = made {
                 return Ok(Some(Refusal {
                     format: Format::of(&bytes),
-                    place: files.leave(at, bytes),
+                    source: files.leave(at, bytes),
                     reading,
                     error,
                     leaf: number,
@@ -250,8 +256,14 @@ impl Run {
     }
 }
 
-/// Keeps the text or the bytes of a column that reads nothing, of a leaf other parts of which do.
-fn keep_letters(leaf: &Leaf, column: &Leaf, at: usize, slot: &Slot, position: usize) -> Result<()> {
+/// Keeps the text or bytes of a column that fetches nothing, in a leaf of which other parts do.
+fn keep_text_or_bytes(
+    leaf: &Leaf,
+    column: &Leaf,
+    at: usize,
+    slot: &Slot,
+    position: usize,
+) -> Result<()> {
     match leaf.kind() {
         Kind::Text if leaf.fetches() => slot.keep_texts(position, [column.text(at)?]),
         Kind::Bytes if leaf.fetches() => slot.keep_bytes(position, [column.bytes(at)?]),
@@ -260,25 +272,25 @@ fn keep_letters(leaf: &Leaf, column: &Leaf, at: usize, slot: &Slot, position: us
     Ok(())
 }
 
-/// Writes a sample to its place in a slot.
+/// Writes a sample to its slot.
 fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> Result<()> {
     if let Some(writer) = slot.writer() {
         let row = writer.rows(position..position + 1);
-        return decoded.write(&mut row.ok_or(Error::Twice { position })?);
+        return decoded.write(&mut row.ok_or(Error::WrittenTwice { position })?);
     }
-    let shape = match slot.announced(position) {
-        Some(announced) => announced.to_vec(),
+    let shape = match slot.expected_shape(position) {
+        Some(expected_shape) => expected_shape.to_vec(),
         None => decoded.shape(),
     };
-    let mut seat = slot.seat(position, &shape, itemsize)?;
-    decoded.write(&mut seat)?;
-    seat.leave();
+    let mut buffer = slot.sample_mut(position, &shape, itemsize)?;
+    decoded.write(&mut buffer)?;
+    buffer.commit();
     Ok(())
 }
 
 impl Work for Run {
     type Task = Task;
-    type Batch = Making;
+    type Batch = OpenBatch;
     type Fetched = Fetched;
     type Output = Vec<Field>;
 
@@ -294,7 +306,7 @@ impl Work for Run {
         self.program.cost_ns()
     }
 
-    fn begin(&self, mut task: Task) -> Result<Making> {
+    fn begin(&self, mut task: Task) -> Result<OpenBatch> {
         let rows = task.indices.len();
         if rows == 0 {
             return Err(Error::Empty);
@@ -308,7 +320,7 @@ impl Work for Run {
             });
             parts.collect()
         })?;
-        Ok(Making {
+        Ok(OpenBatch {
             indices: task.indices,
             first: task.first,
             batched: task.batched,
@@ -316,13 +328,13 @@ impl Work for Run {
         })
     }
 
-    fn index(&self, batch: &Making, position: usize) -> i64 {
+    fn index(&self, batch: &OpenBatch, position: usize) -> i64 {
         batch.indices.get(position)
     }
 
     fn fetch(
         &self,
-        batch: &Arc<Making>,
+        batch: &Arc<OpenBatch>,
         position: usize,
         _later: &dyn Fn() -> Completion<Self>,
         stages: &mut Stages,
@@ -337,7 +349,7 @@ impl Work for Run {
 
     fn compute(
         &self,
-        batch: &Making,
+        batch: &OpenBatch,
         chunk: Chunk<Fetched>,
         begun: Instant,
         later: &dyn Fn(usize) -> Completion<Self>,
@@ -354,7 +366,7 @@ impl Work for Run {
                     }
                 }
                 if !failures.is_empty() {
-                    return; // and so does the batch; positions and indices are no pairs
+                    return; // the batch fails; positions and indices no longer pair up
                 }
                 if let Err(error) = self.copy(&batch.parts, range.start, indices, scratch) {
                     let (place, error) = error.placed();
@@ -374,10 +386,10 @@ impl Work for Run {
                     let index = self.program.resolve(batch.indices.get(position));
                     let made =
                         index.and_then(|index| self.make(batch, position, index, fetched, stages));
-                    match (made, &self.foreign) {
+                    match (made, &self.fallback) {
                         (Ok(None), _) => {}
-                        (Ok(Some(refusal)), Some(foreign)) => {
-                            foreign.ask(Request::new(refusal, later(position)));
+                        (Ok(Some(refusal)), Some(fallback)) => {
+                            fallback.decode(Request::new(refusal, later(position)));
                         }
                         (Ok(Some(refusal)), None) => {
                             failures.push((position, refusal.error));
@@ -389,23 +401,23 @@ impl Work for Run {
         }
     }
 
-    fn finish(&self, batch: Making) -> Result<Vec<Field>> {
+    fn finish(&self, batch: OpenBatch) -> Result<Vec<Field>> {
         let parts = batch.parts.into_iter().zip(&self.program.lists);
         let fields = parts.enumerate().map(|(leaf, (part, &list))| {
-            let named = |source| Error::Leaf {
+            let to_error = |source| Error::Leaf {
                 leaf,
                 source: Box::new(source),
             };
-            let field = part.slot.finish(batch.batched).map_err(named)?;
+            let field = part.slot.finish(batch.batched).map_err(to_error)?;
             let field = match field {
-                Field::Apart(samples) => self.joined(leaf, samples, &batch.indices),
-                field if list && batch.batched => field.by_place(),
+                Field::Separate(samples) => self.joined(leaf, samples, &batch.indices),
+                field if list && batch.batched => field.transpose_lists(),
                 field => Ok(field),
             };
             self.program.rules[leaf].completed(field?)
         });
         let fields: Result<Vec<Field>> = fields.collect();
-        let fields = fields.and_then(|fields| self.together(fields, &batch.indices));
+        let fields = fields.and_then(|fields| self.check_together(fields, &batch.indices));
         fields.map_err(|error| self.declined(error, &batch.indices))
     }
 }

@@ -1,4 +1,4 @@
-//! Some samples of a leaf, in an order of their own.
+//! A selection of a leaf's samples, in any order.
 
 use super::leaf::{Leaf, Scratch};
 use crate::column::Numbers;
@@ -13,7 +13,7 @@ pub struct Select {
 }
 
 impl Select {
-    /// Takes the samples of `from` at `indices`.
+    /// Selects the samples of `from` at `indices`.
     ///
     /// # Errors
     ///
@@ -24,29 +24,29 @@ impl Select {
         Ok(select)
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 
-    /// The leaf that samples are taken from.
+    /// Returns the leaf that samples are selected from.
     pub fn from(&self) -> &Arc<Leaf> {
         &self.from
     }
 
-    /// Returns which sample of [`Select::from`] the one at `index` is.
+    /// Returns the index in [`Select::from`] of the sample at `index`.
     pub(super) fn index(&self, index: usize) -> Result<usize> {
         let (at, len) = (self.indices.get(index), self.from.len());
         let place = usize::try_from(at).ok().filter(|&place| place < len);
         place.ok_or_else(|| Error::Index { index: at, len })
     }
 
-    /// Returns which samples of [`Select::from`] those at `indices` are.
+    /// Returns the indices in [`Select::from`] of the samples at `indices`.
     pub(super) fn indices(&self, indices: &[usize]) -> Result<Vec<usize>> {
         indices.iter().map(|&index| self.index(index)).collect()
     }

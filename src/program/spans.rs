@@ -1,4 +1,4 @@
-//! Where the samples of a batch lie that are parts of one array: looked up once, when the batch is begun.
+//! Where the samples of a batch lie in one array: looked up once, when the batch is begun.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use crate::collate::Slot;
 use crate::column::Ragged;
 use crate::error::Result;
 
-/// The rows of one array that samples are, in the order of their batch.
+/// The row range of each sample in one array, in batch order.
 pub(super) type Spans = Vec<Range<usize>>;
 
-/// One field of a batch in the making.
+/// One field of a batch while it is being made.
 #[derive(Debug)]
-pub(super) struct Part {
-    /// Where its samples meet.
+pub(super) struct FieldSlot {
+    /// The memory of its samples.
     pub(super) slot: Slot,
-    /// Where they lie; empty where they are not parts of one array, or nobody needed to know.
+    /// Where the samples lie in the source array; empty if they are not in one, or it is not needed.
     pub(super) spans: Spans,
 }
 
-impl From<Slot> for Part {
-    fn from(slot: Slot) -> Part {
+impl From<Slot> for FieldSlot {
+    fn from(slot: Slot) -> FieldSlot {
         let spans = Spans::new();
-        Part { slot, spans }
+        FieldSlot { slot, spans }
     }
 }
 
 impl Leaf {
-    /// The samples that this leaf's are, or are some of, if those are parts of one array.
+    /// Returns the ragged array that this leaf's samples are taken from, if there is one.
     pub(super) fn ragged(&self) -> Option<&Ragged> {
         match self {
             Leaf::Ragged(ragged) => Some(ragged),
@@ -36,13 +36,13 @@ impl Leaf {
         }
     }
 
-    /// Where the samples at `indices`, each below [`Leaf::len`], lie in the values of [`Leaf::ragged`]; None
-    /// where there is no such array.
+    /// Returns the spans of the samples at `indices`, each below [`Leaf::len`], in the values of
+    /// [`Leaf::ragged`]; None if there is no such array.
     ///
     /// # Errors
     ///
     /// [`Error::Offsets`](crate::Error::Offsets), [`Error::Index`](crate::Error::Index): the owner of the
-    /// offsets, or of a selection, has changed them.
+    /// offsets, or of a selection, changed them.
     pub(super) fn spans(&self, indices: &[usize]) -> Result<Option<Spans>> {
         match self {
             Leaf::Ragged(ragged) => ragged.ranges(indices).map(Some),

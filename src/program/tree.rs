@@ -1,7 +1,7 @@
-//! Lists in a batch: a slot for each place in them, as torch's `default_collate` has it.
+//! Lists in a batch: one slot for each list position, as in torch's `default_collate`.
 //!
-//! Owns when lists are arrays: those of numbers that are of one length at each depth, unless lists are
-//! asked for.
+//! Owns the decision when lists are arrays: nested lists of numbers with one length at each depth, unless the
+//! caller wants lists.
 
 use super::kind::Kind;
 use super::leaf::{Leaf, Scratch};
@@ -13,7 +13,7 @@ use crate::memory::{Destination, lease};
 ///
 /// # Errors
 ///
-/// The samples do not fit together: what torch says of them.
+/// The samples do not fit together: torch's error.
 pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
     let array = |&(leaf, at): &(&Leaf, usize)| match leaf {
         Leaf::Lists(_) if as_lists => Ok(None),
@@ -52,7 +52,7 @@ pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
     Ok(Slot::lists(places.collect::<Result<_>>()?))
 }
 
-/// Makes the slot of samples that are arrays of one shape, the first one's.
+/// Makes the slot of samples that are arrays of one shape, that of the first.
 fn fixed(leaf: &Leaf, shape: &[usize], shapes: &[Option<Shape>], as_lists: bool) -> Result<Slot> {
     if let Some(position) = shapes.iter().position(Option::is_none) {
         return Err(Error::NotTensor { position });
@@ -73,7 +73,7 @@ fn fixed(leaf: &Leaf, shape: &[usize], shapes: &[Option<Shape>], as_lists: bool)
         });
     }
     let bytes = shape.iter().product::<usize>() * leaf.dtype().itemsize();
-    let memory = lease(bytes.saturating_mul(shapes.len()))?; // more than there is, if too large
+    let memory = lease(bytes.saturating_mul(shapes.len()))?; // saturates: the allocation then fails
     let memory = Destination::Lease(memory);
     Ok(Slot::fixed(
         memory,
@@ -112,10 +112,14 @@ pub(super) fn put(
         }
         _ => {
             let Some(writer) = slot.writer() else {
-                return Ok(()); // samples that do not fit together: the batch ends in an error
+                return Ok(()); // the samples do not fit together: `Slot::finish` returns the error
             };
             let row = writer.rows(position..position + 1);
-            leaf.gather(&[at], scratch, &mut row.ok_or(Error::Twice { position })?)
+            leaf.gather(
+                &[at],
+                scratch,
+                &mut row.ok_or(Error::WrittenTwice { position })?,
+            )
         }
     }
 }

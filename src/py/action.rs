@@ -1,4 +1,4 @@
-//! What is planned for an image, as Python sees it.
+//! The plan of an image, as Python sees it.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -80,7 +80,7 @@ fn of_fill([red, green, blue]: [u8; 3]) -> Fill {
     (red, green, blue)
 }
 
-/// Counter-clockwise.
+/// Returns the number of counter-clockwise quarter turns.
 fn quarters(turn: Turn) -> u8 {
     match turn {
         Turn::Left => 1,
@@ -89,7 +89,7 @@ fn quarters(turn: Turn) -> u8 {
     }
 }
 
-/// (top, left, height, width), the order of torchvision's functions.
+/// Returns (top, left, height, width), the order of torchvision's functions.
 fn sides(region: Region) -> (usize, usize, usize, usize) {
     (region.top, region.left, region.height, region.width)
 }

@@ -1,12 +1,12 @@
 //! The allocator of the extension module: mimalloc, and the system's in forked children.
 //!
-//! A batch is made by one thread and freed by another, and glibc locks the maker's arena for that: for small
-//! batches this was a tenth of the time (`benches/padding.py`). Nothing outside the module is allocated by it,
-//! and neither are batches, which have memory of their own.
+//! One thread makes a batch and another frees it, and glibc locks the first thread's arena for that: for
+//! small batches this took a tenth of the time (`benches/padding.py`). It serves only this module, and not
+//! the batches, which have memory of their own.
 //!
-//! mimalloc has locks, and waits for what other threads are about to do, when threads begin and end and when it asks
-//! the system for memory; it handles no fork, so that a child may wait for ever. The system's allocator does. Invariant: a
-//! child neither allocates from mimalloc nor frees what it inherited: that is leaked.
+//! mimalloc takes locks, and waits for other threads, when threads begin and end and when it asks the system
+//! for memory. It handles no fork, so a child could wait forever. The system's allocator handles forks.
+//! Invariant: a child neither allocates from mimalloc nor frees memory that it inherited, which is leaked.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -22,7 +22,7 @@ static ALLOCATOR: Allocator = Allocator;
 struct Allocator;
 
 unsafe extern "C" {
-    /// Tells mimalloc's memory from others'. It reads a table, and takes no lock.
+    /// Returns true for mimalloc's memory. Reads a table, and takes no lock.
     fn mi_is_in_heap_region(pointer: *const c_void) -> bool;
 }
 
@@ -31,14 +31,14 @@ fn is_child() -> bool {
     fork::inherited(0)
 }
 
-/// Returns true for memory that a child has from its parent.
+/// Returns true for memory that a child inherited from its parent.
 fn is_inherited(pointer: *mut u8) -> bool {
-    // SAFETY: any address may be asked for.
+    // SAFETY: any address is allowed.
     unsafe { mi_is_in_heap_region(pointer.cast()) }
 }
 
-// SAFETY: both allocators keep the contract, and each is given back what it has allocated: in a child, what is not
-// mimalloc's is the system's.
+// SAFETY: both allocators keep the contract, and each gets back what it allocated: in a child, memory that is
+// not mimalloc's is the system's.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_child() {
@@ -62,7 +62,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if !is_child() {
-            // SAFETY: by the caller's promise; this process has allocated nothing elsewhere.
+            // SAFETY: by the caller's promise; this process allocates only from mimalloc.
             unsafe { MiMalloc.dealloc(pointer, layout) }
         } else if !is_inherited(pointer) {
             // SAFETY: as above, and it is the system's.
@@ -85,7 +85,7 @@ unsafe impl GlobalAlloc for Allocator {
         let moved = unsafe { System.alloc(wanted) };
         if !moved.is_null() {
             let kept = size.min(layout.size());
-            // SAFETY: both have as many bytes, and the new memory is nobody else's.
+            // SAFETY: both have as many bytes, and the new memory has no other user.
             unsafe { std::ptr::copy_nonoverlapping(pointer, moved, kept) };
         }
         moved

@@ -1,7 +1,7 @@
-//! What the batches of a stream are planned to take of its budget.
+//! Plans how much of a stream's budget each batch takes.
 //!
-//! Owns the estimate where shapes are not known: from the batches that were made. Looks at samples only where
-//! it matters.
+//! Owns the estimate for batches of unknown shapes, from the batches made so far. Inspects samples only when
+//! the budget may be exceeded.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,13 +12,13 @@ use crate::sync::{Mutex, lock};
 /// The budget of a stream.
 pub(super) struct Budget {
     bytes: usize,
-    /// Most batches in flight.
+    /// Maximum of batches in flight.
     depth: AtomicUsize,
-    /// A number of samples, and the most that a batch of as many can be planned to take, if that is known.
+    /// A number of samples, and the maximum planned size of a batch of so many, if it is known.
     most: Mutex<(usize, Option<usize>)>,
-    /// Bytes of the largest batch so far.
+    /// Size of the largest batch so far, in bytes.
     largest_bytes: AtomicU64,
-    /// Batches that were planned to take more than all of it.
+    /// Number of batches planned to take more than the whole budget.
     oversize: AtomicU64,
 }
 
@@ -37,8 +37,7 @@ impl Budget {
         self.depth.store(depth, Ordering::Relaxed);
     }
 
-    /// Returns what is known of the bytes of a batch. Its samples are only looked at where the most that
-    /// batches in flight can take might be more than the budget.
+    /// Plans the size of a batch. Inspects its samples only if the batches in flight might exceed the budget.
     pub(super) fn plan(&self, program: &Program, indices: &Indices) -> Planned {
         let samples = indices.len();
         let mut most = lock(&self.most);
@@ -56,8 +55,9 @@ impl Budget {
         }
     }
 
-    /// Returns the bytes that a batch is let in for. Of unknown shape: half of the budget until one was seen,
-    /// so that two are made at first; then twice the largest so far, for its samples are joined at the end.
+    /// Returns the bytes that a batch counts for. With unknown shapes: half of the budget until one was made,
+    /// so that two are in flight at first; then twice the largest so far, because its samples are copied once
+    /// at the end.
     pub(super) fn bytes(&self, planned: Planned) -> usize {
         if planned.is_whole {
             return planned.bytes;
@@ -68,14 +68,14 @@ impl Budget {
         }
     }
 
-    /// Counts a batch that is let in for `bytes`.
+    /// Counts a batch that is admitted for `bytes`.
     pub(super) fn count(&self, bytes: usize) {
         let is_oversize = bytes > self.bytes;
         self.oversize
             .fetch_add(u64::from(is_oversize), Ordering::Relaxed);
     }
 
-    /// Notes what a finished batch took.
+    /// Records the size of a finished batch.
     pub(super) fn took(&self, bytes: usize) {
         self.largest_bytes
             .fetch_max(bytes as u64, Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl Budget {
         self.largest_bytes.load(Ordering::Relaxed)
     }
 
-    /// Batches that were planned to take more than the budget.
+    /// Returns the number of batches planned to take more than the whole budget.
     pub(super) fn oversize(&self) -> u64 {
         self.oversize.load(Ordering::Relaxed)
     }

@@ -14,16 +14,16 @@ use super::{action, transform, value};
 use crate::column::{self, Binary, Numbers, Values};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
-use crate::memory::{Dtype, Hold, View, give_up};
+use crate::memory::{Dtype, ReadGuard, View, drop_after_readers};
 use crate::program::{self, Leaf, Source};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Error, Result};
 
-/// What a leaf of a sample is made of; its kinds are classes of their own.
+/// A column of a dataset; each kind of column is a class of its own.
 #[pyclass(frozen, subclass, module = "fastload._lib")]
 pub(super) struct Column {
     pub(super) leaf: Arc<Leaf>,
-    /// The rows behind the column whose owner may move them; of rows, not these themselves.
+    /// The rows that this column reads and whose owner may move them; empty for rows themselves.
     movable: Vec<Py<Rows>>,
 }
 
@@ -35,7 +35,7 @@ impl Column {
 }
 
 impl Column {
-    /// A column over no other.
+    /// Makes a column that reads no other.
     pub(super) fn alone(leaf: Leaf) -> Column {
         Column {
             leaf: Arc::new(leaf),
@@ -43,7 +43,7 @@ impl Column {
         }
     }
 
-    /// A column over others; what is none of them is ignored.
+    /// Makes a column over others; objects that are not columns are ignored.
     pub(super) fn over<'a, 'py: 'a, T>(
         leaf: Leaf,
         others: impl IntoIterator<Item = &'a Bound<'py, T>>,
@@ -61,7 +61,7 @@ impl Column {
     }
 }
 
-/// Returns the rows behind a column whose owner may move them.
+/// Returns the rows that a column reads and whose owner may move them.
 pub(super) fn movable(column: &Bound<'_, Column>) -> Vec<Py<Rows>> {
     match column.cast::<Rows>() {
         Ok(rows) if rows.get().tensor.is_some() => vec![rows.clone().unbind()],
@@ -96,12 +96,12 @@ impl Rows {
         cast: Option<&str>,
         table: Option<Vec<u8>>,
     ) -> PyResult<PyClassInitializer<Rows>> {
-        let dtype = named(dtype)?;
+        let dtype = parse_dtype(dtype)?;
         let borrowed = py.import(intern!(py, "fastload.memory.borrowed"))?;
         let (storage, kept): (Option<Py<Storage>>, Py<PyAny>) =
             borrowed.call_method1("hold", (&owner,))?.extract()?;
         let tensor = storage.is_some().then(|| owner.clone_ref(py));
-        // It may have been moved since the caller looked, and is followed from here on.
+        // It may have moved since the caller read the address; from here on moves are followed.
         let pointer = tensor
             .as_ref()
             .map_or(Ok(pointer), |tensor| address(py, tensor))?;
@@ -115,7 +115,7 @@ impl Rows {
         if let Some(storage) = storage {
             storage.get().add(rows.view());
         }
-        let cast = cast.map_or(Ok(dtype), named)?;
+        let cast = cast.map_or(Ok(dtype), parse_dtype)?;
         let converted = match table {
             None => rows.cast(cast),
             Some(table) => rows.looked_up(cast, table),
@@ -137,13 +137,13 @@ impl Rows {
     }
 }
 
-/// Returns where the first element of a tensor is.
+/// Returns the address of a tensor's first element.
 fn address(py: Python<'_>, tensor: &Py<PyAny>) -> PyResult<usize> {
     let address = tensor.bind(py).call_method0(intern!(py, "data_ptr"))?;
     address.extract()
 }
 
-/// What reads the memory of one of torch's storages, which moves.
+/// The views of one of torch's storages, which may move.
 #[pyclass(frozen, module = "fastload._lib")]
 #[derive(Default)]
 pub(super) struct Storage(Mutex<Vec<Weak<View>>>);
@@ -158,21 +158,21 @@ impl Storage {
     fn moved(&self, old: usize, new: usize, len: usize, kept: Py<PyAny>) {
         for view in lock(&self.0).iter().filter_map(Weak::upgrade) {
             let Some(offset) = view.as_ptr().addr().checked_sub(old) else {
-                continue; // it was made of the new memory
+                continue; // it was made from the new memory
             };
             if offset < len {
                 let place = with_exposed_provenance(new + offset);
-                // SAFETY: by the stub the new memory has the same bytes, and the storage keeps it until
-                // this is called again; who reads the old has it through `kept`.
+                // SAFETY: by the stub the new memory has the same bytes, and the storage keeps it until the
+                // next call; `kept` keeps the old memory for its readers.
                 unsafe { view.relocate(place) };
             }
         }
-        give_up(Box::new(kept));
+        drop_after_readers(Box::new(kept));
     }
 
-    #[allow(clippy::unused_self)] // what is read is not told apart
+    #[allow(clippy::unused_self)] // readers are counted for all storages together
     fn is_read(&self) -> bool {
-        Hold::is_taken()
+        ReadGuard::is_held()
     }
 }
 
@@ -184,8 +184,8 @@ impl Storage {
     }
 }
 
-/// Finds a dtype by its name.
-pub(super) fn named(dtype: &str) -> Result<Dtype> {
+/// Parses the name of a dtype.
+pub(super) fn parse_dtype(dtype: &str) -> Result<Dtype> {
     let unknown = || Error::Dtype {
         name: dtype.to_owned(),
     };
@@ -206,7 +206,7 @@ fn rows(
     })
 }
 
-/// Rows of an array, more or fewer for each sample.
+/// A varying number of rows of an array for each sample.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Ragged {
     pub(super) core: column::Ragged,
@@ -227,7 +227,7 @@ impl Ragged {
     }
 }
 
-/// Text: the letters of all samples one after the other.
+/// Text: the UTF-8 bytes of all samples, joined.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Text;
 
@@ -240,7 +240,7 @@ impl Text {
     }
 }
 
-/// Bytes: those of all samples one after the other.
+/// Bytes: those of all samples, joined.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Bytes;
 
@@ -253,7 +253,7 @@ impl Bytes {
     }
 }
 
-/// A column of text or bytes.
+/// Makes a column of text or bytes.
 fn binary(bytes: &Bound<'_, Ragged>, values: Values) -> PyResult<Column> {
     let table = Binary::new(bytes.get().core.clone(), values).ok_or_else(no_bytes)?;
     Ok(Column::over(
@@ -262,7 +262,7 @@ fn binary(bytes: &Bound<'_, Ragged>, values: Values) -> PyResult<Column> {
     ))
 }
 
-/// Images, with the operations that each goes through.
+/// Images, with the operations applied to each.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Image;
 
@@ -335,7 +335,7 @@ impl Image {
     }
 }
 
-/// Returns what is done to an image of a given shape, as tuples.
+/// Returns the plan for an image of a given shape, as tuples.
 fn planned<'py>(
     image: &Bound<'py, Image>,
     [height, width, channels]: [usize; 3],
@@ -352,7 +352,7 @@ fn planned<'py>(
     }
 }
 
-/// Some samples of a column, in an order of their own.
+/// A selection of a column's samples, in any order.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Select;
 
@@ -385,7 +385,7 @@ impl Concat {
     }
 }
 
-/// Lists of the samples of a column.
+/// Lists of a column's samples.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Lists;
 
@@ -403,7 +403,7 @@ impl Lists {
     }
 }
 
-/// Takes rows for indices, offsets or lengths.
+/// Converts rows to indices, offsets or lengths.
 pub(super) fn numbers(rows: &Bound<'_, Rows>, what: &str) -> PyResult<Numbers> {
     let core = &rows.get().core;
     Numbers::new(core.clone()).ok_or_else(|| {

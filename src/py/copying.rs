@@ -1,14 +1,14 @@
-//! Copying tensors into others, on the threads of the pool.
+//! Copies tensors to others, on pool threads.
 
 use pyo3::prelude::*;
 
 use super::tensor;
 use crate::copying;
 
-/// A copy in the making. The tensors are kept until it is gone.
+/// A copy in progress. Keeps the tensors alive.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Copying {
-    copying: copying::Copying, // first, for it is dropped first
+    copying: copying::Copying, // dropped first: the copy must end before the tensors go
     _tensors: (Vec<Py<PyAny>>, Vec<Py<PyAny>>),
 }
 

@@ -1,9 +1,9 @@
-//! torch tensors that own memory of ours, made through DLPack.
+//! torch tensors over memory of this crate, made through DLPack.
 //!
 //! Owns the C structures of DLPack (dlpack.h 1.3) and the way into torch: the C exchange table of
-//! `torch.Tensor` where there is one, else a capsule for `torch.utils.dlpack.from_dlpack`. Refuses
-//! memory that torch owns already. Invariant: an owner is dropped exactly once, when the last alias
-//! of its tensor is gone; that happens on any thread, with or without the interpreter.
+//! `torch.Tensor` where there is one, otherwise a capsule for `torch.utils.dlpack.from_dlpack`. Refuses
+//! memory that torch owns already. Invariant: an owner is dropped exactly once, when the last alias of its
+//! tensor is gone, on any thread, with or without the interpreter.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -21,13 +21,13 @@ use smallvec::SmallVec;
 
 use crate::memory::{Dtype, Owner};
 
-/// Major version of DLPack whose structures are below.
+/// Major version of DLPack whose structures follow.
 const MAJOR: u32 = 1;
-/// Minor version: 1.1 has the codes of the float8 kinds.
+/// Minor version: 1.1 added the codes of the float8 dtypes.
 const MINOR: u32 = 1;
 /// `kDLCPU`.
 const CPU: i32 = 1;
-/// Name of a capsule with a `DLManagedTensor` that nobody has taken yet.
+/// Name of a capsule with a `DLManagedTensor` that has not been consumed.
 const UNUSED: &CStr = c"dltensor";
 
 #[repr(C)]
@@ -69,7 +69,7 @@ struct Legacy {
     deleter: unsafe extern "C" fn(*mut Legacy),
 }
 
-/// `DLPackExchangeAPI`; of its functions, only the one called has its type.
+/// `DLPackExchangeAPI`; only the functions called here have their types.
 #[repr(C)]
 struct ExchangeTable {
     version: Version,
@@ -80,14 +80,14 @@ struct ExchangeTable {
     borrow: Option<Borrow>,
 }
 
-/// `DLPackManagedTensorToPyObjectNoSync`: takes the tensor over; 0, or -1 with an exception set.
+/// `DLPackManagedTensorToPyObjectNoSync`: consumes the tensor; returns 0, or -1 with an exception set.
 type ToObject = unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> c_int;
 
-/// `DLPackDLTensorFromPyObjectNoSync`: describes the tensor of an object, which keeps what it points to;
-/// 0, or -1 with an exception set.
+/// `DLPackDLTensorFromPyObjectNoSync`: describes a tensor, which keeps alive what the description points to;
+/// returns 0, or -1 with an exception set.
 type Borrow = unsafe extern "C" fn(*mut ffi::PyObject, *mut Tensor) -> c_int;
 
-/// Where a tensor of Python's lies; strides are in bytes.
+/// The memory of a torch tensor; strides are in bytes.
 pub(super) struct Borrowed {
     pub(super) pointer: usize,
     pub(super) shape: Vec<usize>,
@@ -95,7 +95,7 @@ pub(super) struct Borrowed {
     pub(super) dtype: Dtype,
 }
 
-/// A managed tensor `M` with what it points to. Both have one address: torch holds the first.
+/// A managed tensor `M` with what it points to. `M` is the first field, so both have one address.
 #[repr(C)]
 struct Export<M, O> {
     managed: MaybeUninit<M>,
@@ -104,7 +104,7 @@ struct Export<M, O> {
     _owner: O,
 }
 
-/// How torch takes tensors over.
+/// The way in which torch imports tensors.
 enum Import {
     Table(ToObject),
     Capsule(Py<PyAny>),
@@ -114,7 +114,7 @@ enum Import {
 ///
 /// # Errors
 ///
-/// `ValueError` when the lease has not exactly the size of `shape`, and what torch raises.
+/// `ValueError` if the lease has not exactly the size of `shape`, and what torch raises.
 pub(super) fn tensor<O: Owner + 'static>(
     py: Python<'_>,
     lease: O,
@@ -148,10 +148,10 @@ fn find_import(py: Python<'_>) -> PyResult<Import> {
     Ok(Import::Capsule(from_dlpack.unbind()))
 }
 
-/// Describes a tensor, whose memory stays where it is while nobody resizes or shares it.
+/// Describes a tensor. Its memory stays in place until the tensor is resized or shared.
 ///
-/// None where its elements are not what lies in memory (lazily negated or conjugated), where it is no dense CPU tensor of a dtype of ours, and where
-/// torch has no such function.
+/// Returns None if the elements differ from what is in memory (lazily negated or conjugated), if it is not a
+/// dense CPU tensor of a supported dtype, or if torch has no such function.
 pub(super) fn borrow(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> {
     static BORROW: PyOnceLock<Option<Borrow>> = PyOnceLock::new();
     let py = tensor.py();
@@ -176,7 +176,7 @@ pub(super) fn borrow(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> {
     };
     // SAFETY: the function is torch's, called attached with one of its tensors and a place to write to.
     if unsafe { borrow(tensor.as_ptr(), &raw mut seen) } != 0 {
-        drop(PyErr::fetch(py)); // whoever is asked next has better words
+        drop(PyErr::fetch(py)); // the slower reader raises a better error
         return Ok(None);
     }
     let dtype = Dtype::from_dlpack(seen.code, seen.bits, seen.lanes);
@@ -210,14 +210,14 @@ pub(super) fn borrow(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Borrowed>> {
     }))
 }
 
-/// Tells whether a tensor's elements are yet to be negated or conjugated.
+/// Returns true if a tensor's elements are lazily negated or conjugated.
 fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = tensor.py();
     let is = |name| tensor.call_method0(name)?.is_truthy();
     Ok(is(intern!(py, "is_neg"))? || is(intern!(py, "is_conj"))?)
 }
 
-/// Finds torch's exchange table; `None` before torch 2.10.
+/// Returns torch's exchange table; None before torch 2.10.
 fn find_table(torch: &Bound<'_, PyModule>) -> PyResult<Option<&'static ExchangeTable>> {
     const NAME: &CStr = c"dlpack_exchange_api";
     let class = torch.getattr("Tensor")?;
@@ -276,7 +276,7 @@ fn through_capsule<O: Owner + 'static>(
     dtype: Dtype,
 ) -> PyResult<Py<PyAny>> {
     let py = from_dlpack.py();
-    // torch that has no exchange table may not know the codes of the float8 kinds
+    // A torch without an exchange table may not know the codes of the float8 dtypes.
     let carried = if dtype.is_float8() {
         Dtype::UInt8
     } else {
@@ -334,7 +334,7 @@ fn export<M, O: Owner + 'static>(
         extents,
         _owner: lease,
     }));
-    // What it points to lies within: it is leaked first, and so does not move any more.
+    // The pointers lead into the allocation itself: it is leaked first, so it does not move any more.
     let (sizes, strides) = export.extents.split_at_mut(ndim);
     let tensor = Tensor {
         data,
@@ -359,11 +359,11 @@ unsafe extern "C" fn delete<M, O: Owner + 'static>(managed: *mut M) {
         // calls a deleter once.
         drop(unsafe { Box::from_raw(managed.cast::<Export<M, O>>()) });
     }));
-    // a panic must not cross into torch, and here nobody can handle it
+    // A panic must not cross into torch, and cannot be handled here.
     drop(freed);
 }
 
-/// Frees the tensor of a capsule that nobody has consumed.
+/// Frees the tensor of a capsule that was not consumed.
 unsafe extern "C" fn drop_unused<O: Owner + 'static>(capsule: *mut ffi::PyObject) {
     // SAFETY: called with the capsule that is about to go.
     if unsafe { ffi::PyCapsule_IsValid(capsule, UNUSED.as_ptr()) } == 0 {

@@ -1,8 +1,8 @@
-//! The one word for leaving the interpreter.
+//! Leaves the interpreter for native code.
 
 use pyo3::prelude::*;
 
-/// Crossing into native code.
+/// Runs native code detached from the interpreter.
 pub(super) trait Enter {
     /// Detaches, runs `body`, and converts its error.
     fn enter<T: Send>(self, body: impl FnOnce() -> crate::Result<T> + Send) -> PyResult<T>;

@@ -1,4 +1,4 @@
-//! Which exception each error becomes. The words are [`Error`]'s own.
+//! Converts errors to exceptions. [`Error`] writes the messages.
 
 use pyo3::exceptions::{
     PyIndexError, PyKeyError, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
@@ -7,14 +7,14 @@ use pyo3::prelude::*;
 
 use super::foreign::Raised;
 use crate::Error;
-use crate::image::Misfit;
+use crate::image::ImageMismatch;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         let message = error.to_string();
         match error {
             Error::Index { .. } | Error::Empty => PyIndexError::new_err(message),
-            // OSError finds its subclass (FileNotFoundError, …) from the number.
+            // OSError chooses its subclass (FileNotFoundError, …) by the number.
             Error::Read { path, source } => match source.raw_os_error() {
                 Some(number) => {
                     let text = system_text(&source);
@@ -22,18 +22,20 @@ impl From<Error> for PyErr {
                 }
                 None => PyOSError::new_err(message),
             },
-            Error::Foreign { source } => match source.downcast::<Raised>() {
+            Error::Fallback { source } => match source.downcast::<Raised>() {
                 Ok(raised) => raised.0,
                 Err(_) => PyRuntimeError::new_err(message),
             },
             Error::Decode { .. }
-            | Error::Endless { .. }
+            | Error::TooSlow { .. }
             | Error::Changed { .. }
             | Error::Link { .. } => PyOSError::new_err(message),
-            Error::Misfit { path, source } => {
+            Error::ImageMismatch { path, source } => {
                 let inner = match source {
-                    Misfit::Crop { .. } | Misfit::NoPixels => PyValueError::new_err(message),
-                    Misfit::NoElements { .. } | Misfit::Reflection { .. } => {
+                    ImageMismatch::Crop { .. } | ImageMismatch::NoPixels => {
+                        PyValueError::new_err(message)
+                    }
+                    ImageMismatch::NoElements { .. } | ImageMismatch::Reflection { .. } => {
                         PyRuntimeError::new_err(message)
                     }
                 };
@@ -56,7 +58,7 @@ impl From<Error> for PyErr {
             | Error::Length { .. }
             | Error::Lengths { .. }
             | Error::Null { .. }
-            | Error::Unsure
+            | Error::UnknownField
             | Error::Utf8 { .. } => PyValueError::new_err(message),
             Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Unequal { .. }
@@ -64,7 +66,7 @@ impl From<Error> for PyErr {
             | Error::UnequalLists { .. }
             | Error::Panic { .. }
             | Error::Abandoned
-            | Error::Twice { .. }
+            | Error::WrittenTwice { .. }
             | Error::Closed
             | Error::Threads { .. }
             | Error::Inherited
@@ -72,7 +74,7 @@ impl From<Error> for PyErr {
             | Error::Moved { .. }
             | Error::Timeout { .. } => PyRuntimeError::new_err(message),
             Error::Leaf { source, .. }
-            | Error::Among { source, .. }
+            | Error::AtPosition { source, .. }
             | Error::Declined { source, .. } => PyErr::from(*source),
             Error::Sample {
                 index, seq, source, ..
@@ -96,7 +98,7 @@ fn note(error: &PyErr, words: String) {
     });
 }
 
-/// What the system calls the error, without Rust's suffix `(os error N)`.
+/// Returns the system's text of an error, without Rust's suffix `(os error N)`.
 fn system_text(source: &std::io::Error) -> String {
     let text = source.to_string();
     text.split(" (os error")

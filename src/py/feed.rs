@@ -1,4 +1,4 @@
-//! Where a stream's tasks come from: an order to slice, batches of a sampler, or the caller's hand.
+//! The source of a stream's tasks: an order to slice, batches of a sampler, or single submissions.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,20 @@ use crate::order::{Indices, Slicer};
 use crate::program::Planned;
 use crate::sync::{Mutex, lock};
 
-/// What tasks are pulled from.
+/// The source of tasks.
 pub(super) enum Source {
-    /// Stretches of an epoch, to be cut into batches natively.
+    /// Chunks of an epoch's order, cut into batches natively.
     Order { chunks: Py<PyAny>, slicer: Slicer },
-    /// An iterator of batches of indices, or of single ones, and what makes a task in Python whose
-    /// indices are no plain numbers.
+    /// An iterator over batches of indices, or over single indices, and a function that makes a batch in
+    /// Python for indices that are not plain integers.
     Batches {
         batches: Py<PyAny>,
         batched: bool,
-        /// Whether tensors without dimensions are numbers.
+        /// True if tensors without dimensions count as integers.
         tensors: bool,
-        /// Whether the state of a task is which of its samples count.
+        /// True if the state of a task says which of its samples count.
         marks: bool,
-        /// Where given, only ints from 0 to there are plain numbers.
+        /// If set, only ints from 0 to below this count as plain integers.
         below: Option<i64>,
         fetch: Py<PyAny>,
     },
@@ -34,21 +34,21 @@ pub(super) enum Source {
 pub(super) struct Pulled {
     pub(super) indices: Indices,
     pub(super) state: Option<Box<[u8]>>,
-    /// What is handed over in place of a native batch; there are no indices then.
-    pub(super) instead: Option<PyResult<Py<PyAny>>>,
-    /// What the batch is planned to take, once somebody has asked.
+    /// The batch made in Python in place of a native one; there are no indices then.
+    pub(super) python_batch: Option<PyResult<Py<PyAny>>>,
+    /// The planned size of the batch, once it is computed.
     pub(super) planned: Option<Planned>,
 }
 
-/// Whether tasks are being admitted.
+/// Tells which thread admits tasks.
 #[derive(Default, PartialEq)]
 enum Admission {
-    /// By nobody.
+    /// No thread.
     #[default]
     Idle,
-    /// By some thread.
+    /// One thread.
     Running,
-    /// By some thread, and others wanted to meanwhile: it looks again.
+    /// One thread, and another one asked meanwhile: the first checks again.
     Wanted,
 }
 
@@ -56,22 +56,22 @@ enum Admission {
 struct Inner {
     source: Option<Source>,
     pulled: VecDeque<Pulled>,
-    /// The source is out of its place: some thread asks it.
+    /// A thread has taken the source out to pull from it.
     asking: bool,
-    /// Tasks that others wanted meanwhile; whoever asks pulls them, too.
+    /// Tasks that other threads asked for meanwhile; the pulling thread pulls them too.
     owed: usize,
-    /// Place of the next task's first sample in the iterator's stream of samples.
+    /// Position of the next task's first sample in the iterator's stream of samples.
     place: u64,
     admission: Admission,
     closed: bool,
 }
 
-/// Tasks that are pulled, but not in flight yet: indices only, no memory of batches.
+/// Tasks that are pulled but not in flight: indices only, no memory for batches.
 #[derive(Default)]
 pub(super) struct Feed(Mutex<Inner>);
 
 impl Feed {
-    /// Makes a feed whose first sample is at `place` in the iterator's stream of samples.
+    /// Makes a feed whose first sample is at position `place` in the iterator's stream of samples.
     pub(super) fn starting_at(place: u64) -> Feed {
         Feed(Mutex::new(Inner {
             place,
@@ -79,18 +79,18 @@ impl Feed {
         }))
     }
 
-    /// Takes a source, which is asked for more only when a task is pulled.
+    /// Sets the source, which is advanced only when a task is pulled.
     pub(super) fn set(&self, source: Source) {
         let old = lock(&self.0).source.replace(source);
         drop(old);
     }
 
-    /// Adds a task by hand.
+    /// Adds a task.
     pub(super) fn push(&self, pulled: Pulled) {
         lock(&self.0).pulled.push_back(pulled);
     }
 
-    /// Pulls the next task, if the source has one. An error is the source's own.
+    /// Pulls the next task, if the source has one. Raises what the source raises.
     pub(super) fn pull(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner = lock(&self.0);
         if inner.asking {
@@ -121,9 +121,9 @@ impl Feed {
         outcome
     }
 
-    /// Gives tasks to `submit`, with the place of their first sample, as long as `fits` lets the next
-    /// one in. One thread does so at a time, for all: tasks are submitted
-    /// in the order in which they were pulled.
+    /// Passes tasks to `submit`, with the position of their first sample, as long as `fits` admits the next.
+    /// One thread does so at a time, for all, so that tasks are submitted in the order in which they were
+    /// pulled.
     pub(super) fn admit(
         &self,
         fits: impl Fn(&mut Pulled) -> bool,
@@ -152,7 +152,7 @@ impl Feed {
         inner.admission = Admission::Idle;
     }
 
-    /// Gives everything up.
+    /// Drops everything.
     pub(super) fn clear(&self) {
         let mut inner = lock(&self.0);
         inner.closed = true;
@@ -191,31 +191,31 @@ impl Source {
 }
 
 impl Pulled {
-    /// A batch to make natively.
+    /// Makes a task for a native batch.
     pub(super) fn native(indices: Indices) -> Pulled {
         Pulled {
             indices,
             state: None,
-            instead: None,
+            python_batch: None,
             planned: None,
         }
     }
 
-    /// What Python made of a task, or its error.
-    fn made(instead: PyResult<Py<PyAny>>) -> Pulled {
+    /// Makes a task from a batch made in Python, or from its error.
+    fn made(python_batch: PyResult<Py<PyAny>>) -> Pulled {
         Pulled {
-            instead: Some(instead),
+            python_batch: Some(python_batch),
             ..Pulled::native(Indices::list([]))
         }
     }
 }
 
-/// Advances an iterator, as `next` does. `iter` is not asked again: there are samplers that begin anew then.
+/// Advances an iterator, as `next` does. Does not call `iter`: some samplers restart then.
 fn next<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     iterator.cast::<PyIterator>()?.clone().next().transpose()
 }
 
-/// Reads a task; one that is not made of plain numbers is made by `fetch`, here and now.
+/// Reads a task; `fetch` makes the batch at once if the indices are not plain integers.
 fn task_of(
     task: Bound<'_, PyAny>,
     [batched, tensors, marks]: [bool; 3],
@@ -239,7 +239,7 @@ fn task_of(
     read().unwrap_or_else(|error| Pulled::made(Err(error)))
 }
 
-/// Reads one stretch of an epoch: an int64 tensor, or a range.
+/// Reads one chunk of an epoch's order: an int64 tensor, or a range.
 fn stretch(chunk: &Bound<'_, PyAny>) -> PyResult<Indices> {
     let Ok(range) = chunk.cast::<PyRange>() else {
         return tensor::indices(chunk).map(Indices::list);

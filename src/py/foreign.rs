@@ -1,9 +1,8 @@
-//! The way to Python code that decodes what native code refuses, and back.
+//! Passes files that native code refuses to Python, and the pixels back.
 //!
-//! Owns the requests of one stream that wait for an answer, and the exceptions that are answers. The
-//! thread that answers is Python's: it waits here, detached, and holds nothing but this queue, so that
-//! it keeps no iterator alive and ends with the stream. Refuses to start it: whoever takes batches has
-//! that done, when the first request is there.
+//! Owns the open requests of one stream, and the exceptions that answer some. The answering thread is
+//! Python's: it waits here, detached, and holds only this queue, so that it keeps no iterator alive and ends
+//! with the stream. Refuses to start it: the consumer has it started when the first request is there.
 //!
 //! Invariant: samples are completed by detached threads, so that no Python object is freed under a lock.
 
@@ -17,20 +16,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::Error;
-use crate::column::Place;
+use crate::column::BlobSource;
 use crate::decode::{Format, Library};
 use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
-use crate::program::{self, Foreign, Refusal};
+use crate::program::{self, FallbackDecoder, Refusal};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
 /// Decoded pixels, and their (height, width, channels).
 type Pixels<'py> = (Bound<'py, PyBytes>, (usize, usize, usize));
 
-/// An exception of Python code, on its way through native code.
+/// A Python exception on its way through native code.
 pub(super) struct Raised(pub(super) PyErr);
 
-// PyErr's own would attach to the interpreter.
+// PyErr's own implementation would attach to the interpreter.
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Python code raised an exception")
@@ -47,13 +46,13 @@ impl error::Error for Raised {}
 
 impl From<PyErr> for Error {
     fn from(error: PyErr) -> Error {
-        Error::Foreign {
+        Error::Fallback {
             source: Box::new(Raised(error)),
         }
     }
 }
 
-/// Has `decode` decode a file, on this thread.
+/// Calls `decode` for a file, on this thread.
 pub(super) fn decode(decode: &Py<PyAny>, refusal: &Refusal) -> crate::Result<Frame> {
     let frame = Python::try_attach(|py| {
         let answer = decode.call1(py, (source(py, refusal)?, refusal.reading.name()))?;
@@ -76,15 +75,15 @@ fn frame(
     refusal.frame(pixels, shape)
 }
 
-/// The path of a refused file, or its bytes.
+/// Returns the path of a refused file, or its bytes.
 fn source<'py>(py: Python<'py>, refusal: &Refusal) -> PyResult<Bound<'py, PyAny>> {
-    match &refusal.place {
-        Place::File(path) => Ok(path.as_os_str().into_pyobject(py)?.into_any()),
-        Place::Memory(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
+    match &refusal.source {
+        BlobSource::File(path) => Ok(path.as_os_str().into_pyobject(py)?.into_any()),
+        BlobSource::Memory(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
     }
 }
 
-/// What is asked of one stream's thread.
+/// The open requests of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     inner: Mutex<Inner>,
@@ -94,28 +93,28 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Inner {
     waiting: VecDeque<program::Request>,
-    /// Who answers, or is about to.
+    /// The number of the thread that answers, or is about to start.
     server: Option<u64>,
-    /// How many were started.
+    /// How many threads were started.
     servers: u64,
     closed: bool,
-    /// Files answered, by who was asked.
+    /// Files answered, by library.
     answered: BTreeMap<Library, Answered>,
 }
 
-/// What one library was asked.
+/// What one library has decoded.
 #[derive(Clone, Debug, Default)]
 struct Answered {
-    /// Files, by what they are.
+    /// Number of files, by format.
     files: BTreeMap<&'static str, u64>,
     spent: Duration,
 }
 
-impl Foreign for Queue {
-    fn ask(&self, request: program::Request) {
+impl FallbackDecoder for Queue {
+    fn decode(&self, request: program::Request) {
         let mut inner = lock(&self.inner);
         if inner.closed {
-            drop(inner); // first, for dropping the request completes its sample
+            drop(inner); // first: dropping the request completes its sample
             return;
         }
         inner.waiting.push_back(request);
@@ -125,7 +124,7 @@ impl Foreign for Queue {
 }
 
 impl Queue {
-    /// Takes the next request, and waits for it; None when the queue is closed.
+    /// Waits for the next request; None once the queue is closed.
     fn next(&self) -> Option<program::Request> {
         let mut inner = lock(&self.inner);
         loop {
@@ -140,7 +139,7 @@ impl Queue {
         }
     }
 
-    /// Makes room for another server.
+    /// Lets another thread be started.
     fn leave(&self, number: u64) {
         let mut inner = lock(&self.inner);
         if inner.server == Some(number) {
@@ -157,26 +156,26 @@ impl Queue {
     }
 }
 
-/// A stream's queue, and who starts the thread that answers.
-pub(super) struct Desk {
+/// A stream's queue, and the function that starts the answering thread.
+pub(super) struct RequestQueue {
     pub(super) queue: Arc<Queue>,
     start: Py<PyAny>,
 }
 
-impl Desk {
-    pub(super) fn new(start: Py<PyAny>) -> Desk {
-        Desk {
+impl RequestQueue {
+    pub(super) fn new(start: Py<PyAny>) -> RequestQueue {
+        RequestQueue {
             queue: Arc::default(),
             start,
         }
     }
 
-    /// Whether requests would wait for a thread to be started.
+    /// Returns true if requests wait while no thread answers.
     pub(super) fn is_unserved(&self) -> bool {
         lock(&self.queue.inner).server.is_none()
     }
 
-    /// Has the thread started if a request waits for one.
+    /// Starts the thread if requests wait for one.
     pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner = lock(&self.queue.inner);
         if inner.server.is_some() || inner.closed || inner.waiting.is_empty() {
@@ -198,13 +197,13 @@ impl Desk {
         started.map(drop)
     }
 
-    /// Returns for how long answers were in the making.
+    /// Returns the time spent on answers.
     pub(super) fn spent(&self) -> Duration {
         let inner = lock(&self.queue.inner);
         inner.answered.values().map(|answered| answered.spent).sum()
     }
 
-    /// Adds what was answered to a stream's counters.
+    /// Adds the answers to a stream's counters.
     pub(super) fn count(&self, counters: &Bound<'_, PyDict>) -> PyResult<()> {
         let inner = lock(&self.queue.inner);
         let mut answered = inner.answered.clone();
@@ -221,7 +220,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Ends the thread; what waits fails. The stream must be cancelled.
+    /// Ends the thread; open requests fail. The stream must be cancelled.
     pub(super) fn close(&self) {
         let mut inner = lock(&self.queue.inner);
         inner.closed = true;
@@ -236,7 +235,7 @@ impl Desk {
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Requests {
     queue: Uninherited<Arc<Queue>>,
-    /// Among the servers of the queue.
+    /// The number of the thread in the queue.
     number: u64,
 }
 
@@ -311,14 +310,14 @@ impl Request {
 }
 
 impl Request {
-    /// Takes what is to be answered.
+    /// Takes the request to answer it.
     fn take(&self) -> PyResult<program::Request> {
         let inner = self.inner.get().ok_or(Error::Inherited)?;
         let request = lock(inner).take();
         request.ok_or_else(|| PyValueError::new_err("the request was answered already"))
     }
 
-    /// Counts first, so that who has the batch finds its files counted.
+    /// Counts first, so that a consumer that has the batch finds its files counted.
     fn complete(&self, request: program::Request, answer: crate::Result<Frame>) {
         let refusal = request.refusal();
         self.queue.note(

@@ -1,4 +1,4 @@
-//! What a leaf's values look like to Python, alone and in a batch.
+//! The form of a leaf's values in Python, in samples and in batches.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ pub(super) enum Form {
     Tensor,
     /// A tensor `(..., C, H, W)` in torch's memory format `channels_last`.
     ChannelsLast,
-    /// A NumPy array; a NumPy scalar where there are no dimensions.
+    /// A NumPy array; a NumPy scalar if it has no dimensions.
     Array,
     /// A NumPy array without dimensions.
     Cell,
@@ -35,7 +35,7 @@ pub(super) enum Form {
     Pillow,
 }
 
-/// What is handed to Python.
+/// The kind of value that is handed to Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A sample, as the dataset returns it.
@@ -47,7 +47,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// What a stream hands over.
+    /// Returns the kind that a stream hands over.
     pub(super) fn of_stream(batched: bool) -> Unit {
         if batched {
             Unit::Batch
@@ -57,7 +57,7 @@ impl Unit {
     }
 }
 
-/// A column's place in the structure of a sample, and the form of its values.
+/// A column's position in the structure of a sample, and the form of its values.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Leaf {
     pub(super) column: usize,
@@ -130,7 +130,7 @@ impl Form {
         Err(PyValueError::new_err(message))
     }
 
-    /// Makes the value of a field; `tensor` makes the tensor of it.
+    /// Makes the value of a field; `tensor` makes its tensor.
     pub(super) fn value(
         self,
         py: Python<'_>,
@@ -143,8 +143,8 @@ impl Form {
             Field::Texts(texts) => return self.text(py, &texts, unit),
             Field::Bytes(all) => return bytes(py, &all, unit),
             Field::Lists(places) => return self.list(py, places, unit, tensor),
-            Field::Padded(_) | Field::Joined(_) | Field::Packed(_) | Field::Apart(_) => {
-                return Err(Error::Abandoned.into()); // not seen: `Collation` takes them
+            Field::Padded(_) | Field::Joined(_) | Field::Packed(_) | Field::Separate(_) => {
+                return Err(Error::Abandoned.into()); // unreachable: `Collation` handles these
             }
         };
         match (self, unit) {
@@ -159,7 +159,7 @@ impl Form {
             }
             (Form::Array, Unit::Sample) => {
                 let array = tensor(field)?.call_method0(py, intern!(py, "numpy"))?;
-                let whole = PyTuple::empty(py); // array[()] is the array, or a scalar without dimensions
+                let whole = PyTuple::empty(py); // array[()] is the array itself, or a scalar if it has no dimensions
                 Ok(array.bind(py).get_item(whole)?.unbind())
             }
             (Form::Cell, Unit::Sample) => tensor(field)?.call_method0(py, intern!(py, "numpy")),
@@ -171,7 +171,7 @@ impl Form {
         }
     }
 
-    /// Makes the list of the values at each place.
+    /// Makes the list of the values at each list position.
     fn list(
         self,
         py: Python<'_>,
@@ -192,7 +192,7 @@ impl Form {
         Ok(PyList::new(py, places)?.into_any().unbind())
     }
 
-    /// Makes the str of a sample, or a list of those of a batch; NumPy's kind of str for arrays.
+    /// Makes a str for a sample, or a list of them for a batch; NumPy's str for arrays.
     fn text(self, py: Python<'_>, texts: &[Box<str>], unit: Unit) -> PyResult<Py<PyAny>> {
         let array = match self {
             Form::Array => Some(py.import(intern!(py, "numpy"))?.getattr("str_")?),
@@ -211,7 +211,7 @@ impl Form {
     }
 }
 
-/// Makes the bytes object of a sample, or a list of those of a batch.
+/// Makes a bytes object for a sample, or a list of them for a batch.
 fn bytes(py: Python<'_>, all: &[Box<[u8]>], unit: Unit) -> PyResult<Py<PyAny>> {
     let mut all = all.iter().map(|bytes| PyBytes::new(py, bytes));
     match (unit, all.next()) {
@@ -223,7 +223,7 @@ fn bytes(py: Python<'_>, all: &[Box<[u8]>], unit: Unit) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Makes lists of a tensor's parts, `levels` deep.
+/// Splits a tensor into nested lists, `levels` deep.
 fn unbind<'py>(tensor: &Bound<'py, PyAny>, levels: usize) -> PyResult<Bound<'py, PyAny>> {
     if levels == 0 {
         return Ok(tensor.clone());
@@ -234,7 +234,7 @@ fn unbind<'py>(tensor: &Bound<'py, PyAny>, levels: usize) -> PyResult<Bound<'py,
     Ok(PyList::new(tensor.py(), parts)?.into_any())
 }
 
-/// Reads the one number of a field.
+/// Converts a field of one number to a Python number.
 fn number(py: Python<'_>, field: &Dense) -> PyResult<Py<PyAny>> {
     let bytes = field.memory.bytes();
     match (field.dtype, bytes.first_chunk(), bytes) {
@@ -251,7 +251,7 @@ fn number(py: Python<'_>, field: &Dense) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Makes a PIL image of an image's bytes.
+/// Makes a PIL image from an image's bytes.
 fn pillow(py: Python<'_>, field: &Dense) -> PyResult<Py<PyAny>> {
     let (mode, height, width) = match field.shape[..] {
         [height, width, 1] => ("L", height, width),

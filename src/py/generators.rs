@@ -1,9 +1,9 @@
-//! The generators that Python code draws from, keyed by what they are for.
+//! Keys the random generators that Python code draws from.
 //!
-//! Owns how their states are written: torch's through its own `set_state`; those of NumPy and `random` in
-//! place, where Python has found them and looked that they are what they should be. Refuses to know whose the
-//! generators are. Invariants: a key gives the same draws whatever was drawn before; and whatever another thread
-//! draws meanwhile, it finds a state in which no draw reads beyond it.
+//! Owns the writing of their states: torch's through its own `set_state`; those of NumPy and `random` in
+//! place, at addresses that Python has found and verified. Refuses to know which generators they are.
+//! Invariants: a key gives the same draws whatever was drawn before; and whatever another thread draws
+//! meanwhile, it never reads beyond the state.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -18,7 +18,7 @@ use crate::draws::{Key, Seeds, Twister};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock};
 
-/// Bytes of a generator's words and the count of those taken.
+/// Bytes of a generator's words and of the count of those consumed.
 const TWISTER: usize = size_of::<Twister>() + size_of::<u32>();
 
 /// Adds the classes to the module.
@@ -27,20 +27,20 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Followed>()
 }
 
-/// A generator whose state is at an address in an object that is kept alive.
-struct Place {
+/// A generator state at an address in an object that is kept alive.
+struct StateAddress {
     owner: Py<PyAny>,
     words: usize,
     taken: usize,
 }
 
-impl Place {
+impl StateAddress {
     /// Writes the words of the next draws.
     fn write(&self, words: &Twister) {
-        // SAFETY: the caller of `Generators` has found the state there, and the owner is alive. Another
-        // thread that draws may see some words of either state.
+        // SAFETY: the caller of `Generators` found the state there, and the owner is alive. Another thread
+        // that draws may see some words of either state.
         unsafe { ptr::copy_nonoverlapping(words.as_ptr(), self.words as *mut u32, words.len()) };
-        // SAFETY: as above; none taken is a count from which a thread that counts on stays within the words.
+        // SAFETY: as above; with a count of 0, a thread that goes on counting stays within the words.
         unsafe { (self.taken as *mut u32).write(0) };
     }
 
@@ -65,17 +65,17 @@ impl Place {
 pub(super) struct Generators(Arc<Inner>);
 
 struct Inner {
-    /// Torch's: its `set_state`, the tensor that is given to it, and where that lies.
+    /// torch's: its `set_state`, the tensor passed to it, and that tensor's address.
     torch: Option<(Py<PyAny>, Py<PyTuple>, usize)>,
-    numpy: Option<Place>,
-    /// Where NumPy keeps whether it has a second normal number, and that.
+    numpy: Option<StateAddress>,
+    /// Address of NumPy's flag for a second normal number, followed by that number.
     spare: usize,
-    python: Option<Place>,
-    /// Called with the seeds, if any of the states cannot be written.
+    python: Option<StateAddress>,
+    /// Called with the seeds if one of the states cannot be written.
     others: Option<Py<PyAny>>,
 }
 
-/// Bytes of what NumPy keeps of a pair of normal numbers: a flag, padding, and the number.
+/// Bytes of NumPy's state for pairs of normal numbers: a flag, padding, and the number.
 const SPARE: usize = 16;
 
 impl Inner {
@@ -83,18 +83,18 @@ impl Inner {
         if let Some((set_state, state, address)) = &self.torch {
             let mut words = [0_u64; 3 + 624];
             words[0] = seeds.torch;
-            words[1] = (1 << 32) + 624; // that it is seeded; and how many there are until the next twist
-            words[2] = 1; // one is taken, for the last twist is only looked for before a draw
+            words[1] = (1 << 32) + 624; // the seeded flag, and the count of words until the next twist
+            words[2] = 1; // one word is consumed: torch checks for the next twist before a draw
             for (word, drawn) in words[3..].iter_mut().zip(seeds.torch_state()) {
                 *word = drawn.into();
             }
-            // SAFETY: the caller of `Generators` gives a tensor of more bytes, which nobody else writes to.
+            // SAFETY: the caller of `Generators` passes a tensor of more bytes, which nothing else writes to.
             unsafe { ptr::copy_nonoverlapping(words.as_ptr(), *address as *mut u64, words.len()) };
             set_state.call1(py, state.bind(py))?;
         }
         if let Some(numpy) = &self.numpy {
             numpy.write(&seeds.numpy_state());
-            // SAFETY: as in `Place::write`.
+            // SAFETY: as in `StateAddress::write`.
             unsafe { (self.spare as *mut i32).write(0) };
         }
         if let Some(python) = &self.python {
@@ -112,7 +112,7 @@ impl Inner {
 #[pymethods]
 impl Generators {
     /// `torch`: see `Inner`; `numpy`: owner, and addresses of words, count and spare; `python`: owner, and
-    /// address of the count, behind which the words are.
+    /// address of the count, which the words follow.
     #[new]
     #[pyo3(signature = (*, torch=None, numpy=None, python=None, others=None))]
     fn new(
@@ -124,13 +124,13 @@ impl Generators {
         let spare = numpy.as_ref().map_or(0, |(.., spare)| *spare);
         Self(Arc::new(Inner {
             torch,
-            numpy: numpy.map(|(owner, words, _)| Place {
+            numpy: numpy.map(|(owner, words, _)| StateAddress {
                 owner,
                 words,
                 taken: words + size_of::<Twister>(),
             }),
             spare,
-            python: python.map(|(owner, taken)| Place {
+            python: python.map(|(owner, taken)| StateAddress {
                 owner,
                 words: taken + 4,
                 taken,
@@ -166,7 +166,7 @@ impl Generators {
         let mut bytes = Vec::with_capacity(2 * TWISTER + SPARE);
         if let Some(numpy) = &self.0.numpy {
             numpy.save(&mut bytes);
-            // SAFETY: as in `Place::write`.
+            // SAFETY: as in `StateAddress::write`.
             bytes.extend(unsafe { std::slice::from_raw_parts(self.0.spare as *const u8, SPARE) });
         }
         if let Some(python) = &self.0.python {
@@ -182,7 +182,7 @@ impl Generators {
             let (state, rest) = saved.split_first_chunk().ok_or_else(short)?;
             let (spare, rest) = rest.split_first_chunk::<SPARE>().ok_or_else(short)?;
             numpy.restore(state);
-            // SAFETY: as in `Place::write`.
+            // SAFETY: as in `StateAddress::write`.
             unsafe { ptr::copy_nonoverlapping(spare.as_ptr(), self.0.spare as *mut u8, SPARE) };
             saved = rest;
         }
@@ -202,13 +202,13 @@ fn of_batch(seed: u64, epoch: u64, batch: u64) -> Seeds {
     })
 }
 
-/// Returns what stands for an index in a key: an integer modulo 2^64; 0 for anything else, which only samplers
-/// have that nobody knows, and of those the position tells.
+/// Returns the key of an index: an integer modulo 2^64; 0 for anything else. Only samplers unknown to this
+/// library have other indices, and for those the key includes the position.
 fn number(index: &Bound<'_, PyAny>) -> u64 {
     if !index.is_instance_of::<PyInt>() {
         return 0;
     }
-    // SAFETY: the interpreter is held, and the object is an integer, of which this fails for none.
+    // SAFETY: attached, and the object is an integer, for which this cannot fail.
     unsafe { ffi::PyLong_AsUnsignedLongLongMask(index.as_ptr()) }
 }
 
@@ -218,12 +218,12 @@ pub(super) struct Followed {
     indices: Py<PyAny>,
     iterator: Py<PyIterator>,
     generators: Option<Arc<Inner>>,
-    /// The key without its index, and the number of the batch.
+    /// The key without its index, and the batch number.
     key: (Key, u64),
     repeats: bool,
     place: AtomicUsize,
     current: Mutex<Option<Py<PyAny>>>,
-    /// `torch.cuda`'s names, and what seeds its generators once they are there.
+    /// The namespace of `torch.cuda`, and the function that seeds its generators once they exist.
     devices: Option<(Py<PyDict>, Py<PyAny>)>,
 }
 
@@ -291,7 +291,7 @@ impl Followed {
         };
         let index = index.unbind();
         let last = lock(&self.current).replace(index.clone_ref(py));
-        drop(last); // once the lock is free: it may be an object of the user's
+        drop(last); // outside of the lock: it may be an object of the user's
         let place = self.place.fetch_add(1, Ordering::Relaxed) as u64;
         let draw = if self.repeats { key.draw + place } else { 0 };
         let index_key = Key {

@@ -1,6 +1,6 @@
-//! Which indices of a sampler are plain numbers: those that mean the same to every dataset.
+//! Reads a sampler's indices that are plain integers: those that mean the same to every dataset.
 //!
-//! A bool, a slice, a list or an array may be an index, too, but what it means is the dataset's to say.
+//! A bool, a slice, a list or an array may be an index too, but only the dataset knows what it means.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,9 +11,9 @@ use crate::order::Indices;
 
 /// Reads the indices of a task, or its one index; None if one of them is not plain.
 ///
-/// `tensors` says whether an int64 tensor without dimensions is plain: it is where a batch is made of
-/// single samples, but not where the dataset is indexed with the list of them. With `below`, only ints
-/// from 0 to there are plain.
+/// `tensors` says whether an int64 tensor without dimensions is plain: it is where a batch is made of single
+/// samples, but not where the dataset is indexed with a list of them. With `below`, only ints from 0 to below
+/// it are plain.
 pub(super) fn read(
     task: &Bound<'_, PyAny>,
     batched: bool,
@@ -35,7 +35,7 @@ pub(super) fn read(
     Ok(indices.map(Indices::list))
 }
 
-/// Tells which indices of a task count: a byte for each, 0 for those that only keep ranks in step.
+/// Returns a byte for each index of a task: 0 for a `Filler`, which only keeps ranks in step, else 1.
 pub(super) fn marks(task: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
     let indices = task.try_iter()?;
     let marks = indices.map(|index| Ok(u8::from(!is_filler(&index?)?)));
@@ -48,7 +48,7 @@ fn is_filler(index: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(index.is_exact_instance(filler))
 }
 
-/// Reads an int or a `Filler` from 0 to `below`.
+/// Reads an int or a `Filler` from 0 to below `below`.
 fn small(index: &Bound<'_, PyAny>, below: i64) -> PyResult<Option<i64>> {
     let is_int = index.is_exact_instance_of::<PyInt>() || is_filler(index)?;
     let value = is_int.then(|| index.extract().ok()).flatten();

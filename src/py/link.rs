@@ -1,4 +1,4 @@
-//! The link between a process and its workers, as Python has it: letters are bytes and tensors.
+//! The link between a process and its workers, as Python has it: messages are bytes and tensors.
 #![allow(unsafe_code)]
 
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -9,17 +9,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::dlpack;
-use crate::link::{self, Event, Heard};
+use crate::link::{self, Event, Received};
 use crate::memory::{self, ArenaSlot, Dtype, Owner, lease};
 use crate::sync::{Mutex, lock};
 
-/// Longest time between two looks for signals.
+/// Longest time between two checks for signals.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// What came from a worker: its number and a payload with its parts, or None if the worker is gone.
+/// An event of a worker: its number, and a payload with its parts, or None if the worker is gone.
 type Came = (usize, Option<(Py<PyBytes>, Vec<Py<PyAny>>)>);
 
-/// Adds what concerns worker processes to the module.
+/// Adds the classes and functions for worker processes to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Links>()?;
     module.add_class::<WorkerLink>()?;
@@ -51,7 +51,7 @@ impl Links {
     }
 
     fn watch(&self, number: usize, sentinel: RawFd) {
-        // SAFETY: the caller gives the descriptor away, and nobody else owns it.
+        // SAFETY: the caller gives the descriptor away, and nothing else owns it.
         let sentinel = unsafe { OwnedFd::from_raw_fd(sentinel) };
         self.0.watch(number, sentinel);
     }
@@ -69,9 +69,9 @@ impl Links {
                 None if left.is_zero() => return Ok(None),
                 None => py.check_signals()?,
                 Some(Event::Gone(number)) => return Ok(Some((number, None))),
-                Some(Event::Letter(number, letter)) => {
-                    let payload = PyBytes::new(py, letter.payload.bytes()).unbind();
-                    let parts = letter.parts.into_iter().map(|part| tensor(py, part));
+                Some(Event::Message(number, message)) => {
+                    let payload = PyBytes::new(py, message.payload.bytes()).unbind();
+                    let parts = message.parts.into_iter().map(|part| tensor(py, part));
                     return Ok(Some((
                         number,
                         Some((payload, parts.collect::<PyResult<_>>()?)),
@@ -115,8 +115,8 @@ pub(super) struct WorkerLink(link::Worker);
 impl WorkerLink {
     #[new]
     fn new(descriptor: RawFd) -> Self {
-        // SAFETY: the descriptor is the one that `Links.open` gave away, which nobody else owns in this
-        // process.
+        // SAFETY: the descriptor is the one that `Links.open` gave away; nothing else in this process owns
+        // it.
         let end = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Self(link::Worker::new(end))
     }
@@ -128,9 +128,9 @@ impl WorkerLink {
 
     fn receive(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<Py<PyBytes>>> {
         match py.detach(|| self.0.receive(seconds(timeout_s), &mut check_signals))? {
-            Heard::Message(message) => Ok(Some(PyBytes::new(py, &message).unbind())),
-            Heard::Nothing => Ok(None),
-            Heard::End => Err(PyEOFError::new_err(
+            Received::Message(message) => Ok(Some(PyBytes::new(py, &message).unbind())),
+            Received::TimedOut => Ok(None),
+            Received::End => Err(PyEOFError::new_err(
                 "the parent of this worker has finished",
             )),
         }
@@ -164,11 +164,11 @@ impl WorkerLink {
     }
 }
 
-/// Some bytes of a slot, on their way to the parent.
+/// Some bytes of a slot, to be sent to the parent.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Part(Mutex<Option<ArenaSlot>>);
 
-/// Copies bytes into a tensor.
+/// Copies bytes to a tensor.
 #[pyfunction]
 fn own(py: Python<'_>, data: &[u8]) -> PyResult<Py<PyAny>> {
     let mut memory = lease(data.len())?;
@@ -181,13 +181,13 @@ fn tensor(py: Python<'_>, slot: ArenaSlot) -> PyResult<Py<PyAny>> {
     dlpack::tensor(py, slot, &[len], Dtype::UInt8)
 }
 
-#[allow(clippy::redundant_closure_for_method_calls)] // the method is of one lifetime only
+#[allow(clippy::redundant_closure_for_method_calls)] // the method has one lifetime only
 fn check_signals() -> crate::Result<()> {
     let checked = Python::try_attach(|py| py.check_signals());
     Ok(checked.transpose().map(drop)?)
 }
 
-/// Returns a duration; what is none is none at all.
+/// Converts seconds to a duration; negative, infinite and NaN become 0.
 fn seconds(time_s: f64) -> Duration {
     Duration::try_from_secs_f64(time_s).unwrap_or_default()
 }

@@ -4,7 +4,7 @@
 //! every method takes `&self`, no lock is held while Python runs.
 
 mod action;
-#[cfg(not(sanitized))] // a sanitizer's allocator sees what is touched too far or too late
+#[cfg(not(sanitized))] // a sanitizer's own allocator detects invalid accesses
 mod allocator;
 mod budget;
 mod column;
@@ -17,13 +17,11 @@ mod files;
 mod foreign;
 mod form;
 mod generators;
-mod identity;
 mod index;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
-mod listed;
-mod moment;
-mod numbers;
+mod list_arrays;
+mod lists;
 mod pack;
 mod pad;
 mod permutation;
@@ -33,6 +31,7 @@ mod process;
 mod program;
 mod rule;
 mod shapes;
+mod snapshot;
 mod stream;
 mod template;
 mod tensor;
@@ -73,9 +72,9 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rule::Rule>()?;
     module.add_class::<pack::Pack>()?;
     module.add_function(wrap_pyfunction!(pad::flatten, module)?)?;
-    module.add_function(wrap_pyfunction!(numbers::floats, module)?)?;
-    module.add_function(wrap_pyfunction!(numbers::ints, module)?)?;
-    module.add_function(wrap_pyfunction!(numbers::numbers_of_lists, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::floats, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::ints, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::numbers_of_lists, module)?)?;
     module.add_class::<tune::Window>()?;
     module.add_class::<tune::Tuner>()?;
     module.add_class::<watch::Watch>()?;
@@ -86,7 +85,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
-    module.add_function(wrap_pyfunction!(identity::same_items, module)?)?;
+    module.add_function(wrap_pyfunction!(lists::same_items, module)?)?;
     generators::add_to(module)?;
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     link::add_to(module)?;

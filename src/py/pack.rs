@@ -1,4 +1,4 @@
-//! Documents of Python's samples, side by side in rows.
+//! Packs documents of Python's samples side by side in rows.
 
 use std::num::NonZeroU32;
 
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::pad::{detached, field_of, mismatch, number};
-use super::plan::named;
+use super::plan::parse_strategy;
 use super::tensor;
 use super::value::Values;
 use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, Packing, Shape};
@@ -19,7 +19,7 @@ pub(super) struct Pack {
     pub(super) core: Packing,
 }
 
-/// Values, name, padding, and what takes the place of the first token of each piece.
+/// Values, name, padding, and the value that replaces the first token of each piece.
 type Field<'py> = (
     Bound<'py, PyList>,
     String,
@@ -65,7 +65,7 @@ impl Pack {
         Ok(Pack {
             core: Packing {
                 max_length,
-                strategy: named(strategy)?,
+                strategy: parse_strategy(strategy)?,
                 overlong,
                 pad_rows,
                 rows,
@@ -77,7 +77,7 @@ impl Pack {
 
     #[pyo3(signature = (fields, *, segments=false))]
     fn collate(&self, py: Python<'_>, fields: Vec<Field<'_>>, segments: bool) -> PyResult<Packed> {
-        let read = fields.into_iter().map(Part::read);
+        let read = fields.into_iter().map(PackedInput::read);
         let parts = read.collect::<PyResult<Vec<_>>>()?;
         let Some(tokens) = parts.first() else {
             return Err(PyValueError::new_err("there are no fields to pack"));
@@ -90,11 +90,11 @@ impl Pack {
         let bins = self.core.bins(&lengths).map_err(&wrong)?;
         let fields = parts.iter().map(|part| part.pack(py, &bins));
         let fields = fields.collect::<PyResult<Vec<_>>>()?;
-        let positions = longs(py, &bins, |out| {
+        let positions = int64s(py, &bins, |out| {
             bins.write_positions(self.core.first_position, out);
         })?;
         let segments = segments.then(|| {
-            longs(py, &bins, |out| {
+            int64s(py, &bins, |out| {
                 bins.write_segments(1, Dtype::Int64, out);
             })
         });
@@ -110,16 +110,16 @@ impl Pack {
 }
 
 /// One field of the samples.
-struct Part {
+struct PackedInput {
     values: Values,
     field: String,
     fill: Fill,
     start: Option<Fill>,
 }
 
-impl Part {
-    fn read((values, field, fill, start): Field<'_>) -> PyResult<Part> {
-        Ok(Part {
+impl PackedInput {
+    fn read((values, field, fill, start): Field<'_>) -> PyResult<PackedInput> {
+        Ok(PackedInput {
             values: Values::read(&values, &field)?.widen(),
             field,
             fill: number(&fill)?,
@@ -127,11 +127,11 @@ impl Part {
         })
     }
 
-    /// Returns the lengths of samples, which have one dimension.
+    /// Returns the lengths of the samples, which must have one dimension.
     fn lengths(&self) -> PyResult<Vec<usize>> {
         let one = |(position, shape): (usize, &[usize])| match shape {
             [len] => Ok(*len),
-            _ => Err(mismatch(&self.field)(Mismatch::Flat {
+            _ => Err(mismatch(&self.field)(Mismatch::DocumentRank {
                 position,
                 shape: shape.to_vec(),
             })),
@@ -179,7 +179,11 @@ impl Part {
 }
 
 /// Makes an int64 tensor of the shape of the rows.
-fn longs(py: Python<'_>, bins: &Bins, write: impl FnOnce(&mut [u8]) + Send) -> PyResult<Py<PyAny>> {
+fn int64s(
+    py: Python<'_>,
+    bins: &Bins,
+    write: impl FnOnce(&mut [u8]) + Send,
+) -> PyResult<Py<PyAny>> {
     let mut dense: Dense = field_of(py, Shape::from_slice(&bins.shape()), Dtype::Int64, None)?;
     let out = dense.memory.bytes_mut();
     detached(py, out.len(), || write(out))?;

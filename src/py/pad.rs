@@ -1,4 +1,4 @@
-//! Fields of Python's samples: padded, or one after the other.
+//! Pads or joins fields of Python's samples.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,11 +8,11 @@ use super::enter::Enter;
 use super::tensor;
 use super::value::Values;
 use crate::Error;
-use crate::collate::{self, Dense, Fill, Flat, Layout, Mismatch, Shape, Side, sizes};
+use crate::collate::{self, Dense, Fill, Layout, Mismatch, RaggedLayout, Shape, Side, sizes};
 use crate::memory::fallible::missing;
 use crate::memory::{Destination, Dtype, lease};
 
-/// Bytes of a field from which on copying them is worth leaving the interpreter.
+/// Fields from this size on, in bytes, are copied detached from the interpreter.
 const LARGE: usize = 1 << 16;
 
 /// How a field is padded. See the stub.
@@ -118,7 +118,7 @@ pub(super) fn flatten(
     allocate: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Flattened> {
     let values = Values::read(values, field)?;
-    let flat = Flat::of(values.shapes()).map_err(mismatch(field))?;
+    let flat = RaggedLayout::of(values.shapes()).map_err(mismatch(field))?;
     let mut all = field_of(py, flat.shape.clone(), values.dtype, allocate)?;
     let out = all.memory.bytes_mut();
     detached(py, out.len(), || {
@@ -126,11 +126,11 @@ pub(super) fn flatten(
     })?;
     let (shortest, longest) = flat.extremes();
     let offsets = flat.offsets.iter().copied();
-    let offsets = longs(py, sizes(flat.offsets.len(), &[]), offsets)?;
+    let offsets = int64s(py, sizes(flat.offsets.len(), &[]), offsets)?;
     Ok((tensor::of_field(py, all)?, offsets, shortest, longest))
 }
 
-/// Allocates a field of a batch, which is yet to be written.
+/// Allocates a field of a batch, to be written.
 pub(super) fn field_of(
     py: Python<'_>,
     shape: Shape,
@@ -157,7 +157,7 @@ pub(super) fn field_of(
 }
 
 /// Makes an int64 tensor.
-pub(super) fn longs(
+pub(super) fn int64s(
     py: Python<'_>,
     shape: Shape,
     numbers: impl Iterator<Item = usize>,
@@ -170,7 +170,7 @@ pub(super) fn longs(
     tensor::of_field(py, dense)
 }
 
-/// Runs what writes `bytes` bytes, outside of the interpreter if they are many.
+/// Runs `write`, which writes `bytes` bytes; detached from the interpreter if they are many.
 pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send) -> PyResult<()> {
     if bytes < LARGE {
         write();
@@ -182,7 +182,7 @@ pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send
     })
 }
 
-/// Names the field of an error.
+/// Makes errors with the field's name.
 pub(super) fn mismatch(field: &str) -> impl Fn(Mismatch) -> Error {
     move |mismatch| Error::Mismatch {
         field: field.into(),
@@ -190,7 +190,7 @@ pub(super) fn mismatch(field: &str) -> impl Fn(Mismatch) -> Error {
     }
 }
 
-/// Reads a number of Python's.
+/// Reads a Python number.
 pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     if let Ok(complex) = value.cast::<PyComplex>() {
         return Ok(Fill::Complex(complex.real(), complex.imag()));
@@ -211,7 +211,7 @@ fn lengths_of(py: Python<'_>, layout: &Layout, values: &Values) -> PyResult<Py<P
     } else {
         sizes(values.len(), &[dims])
     };
-    longs(
+    int64s(
         py,
         shape,
         values.shapes().flat_map(|shape| layout.lengths(shape)),

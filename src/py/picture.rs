@@ -1,4 +1,4 @@
-//! An encoded image whose pixels Python asks for.
+//! An encoded image that is decoded when Python needs its pixels.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

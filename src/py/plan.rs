@@ -1,4 +1,4 @@
-//! Plans of epochs, as Python makes and reads them.
+//! Epoch plans, as Python makes and reads them.
 
 use std::num::NonZeroU32;
 
@@ -8,13 +8,13 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::column::{Column, Rows, numbers};
 use super::enter::Enter;
-use crate::memory::Hold;
+use crate::memory::ReadGuard;
 use crate::plan::{
     self, Budget, Cost, Long, PackedBatches, Ranks, Remainder, Shuffle, Strategy, TokenBatches,
 };
 use crate::program::Kind;
 
-/// How long each sample of a dataset is.
+/// The length of each sample of a dataset.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Lengths(plan::Lengths);
 
@@ -26,7 +26,7 @@ impl Lengths {
         if let Ok(rows) = source.cast::<Rows>() {
             let all = numbers(rows, "lengths")?;
             let lengths = py.enter(|| {
-                let _hold = Hold::take();
+                let _guard = ReadGuard::take();
                 let each = (0..all.len()).map(|index| Ok(all.get(index)));
                 plan::Lengths::new(each)
             })?;
@@ -38,7 +38,7 @@ impl Lengths {
             return Err(PyTypeError::new_err(message));
         }
         let lengths = py.enter(|| {
-            let _hold = Hold::take();
+            let _guard = ReadGuard::take();
             let rows = (0..leaf.len()).map(|index| {
                 let shape = leaf.shape(index)?.unwrap_or_default();
                 Ok(shape.first().map_or(0, |&rows| rows.cast_signed() as i64))
@@ -209,7 +209,7 @@ pub(super) fn plan_packed_batches(
 ) -> PyResult<Epoch> {
     let batches = PackedBatches {
         room: max_length,
-        strategy: named(strategy)?,
+        strategy: parse_strategy(strategy)?,
         rows,
         window,
         long: kept(long)?,
@@ -230,7 +230,7 @@ pub(super) fn pack_bins(
     max_length: NonZeroU32,
     strategy: &str,
 ) -> PyResult<Vec<Vec<(usize, u32, u32)>>> {
-    let strategy = named(strategy)?;
+    let strategy = parse_strategy(strategy)?;
     let bins = py.detach(|| plan::pack(&lengths, max_length, strategy));
     let pieces = |bin: plan::Bin| bin.iter().map(|p| (p.sample, p.start, p.stop)).collect();
     Ok(bins.into_iter().map(pieces).collect())
@@ -259,7 +259,7 @@ fn kept(long: &str) -> PyResult<Long> {
     }
 }
 
-pub(super) fn named(strategy: &str) -> PyResult<Strategy> {
+pub(super) fn parse_strategy(strategy: &str) -> PyResult<Strategy> {
     match strategy {
         "best_fit" => Ok(Strategy::BestFit),
         "first_fit" => Ok(Strategy::FirstFit),

@@ -1,4 +1,4 @@
-//! What concerns the whole process: its threads and its memory.
+//! Process-wide functions: threads and memory.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use pyo3::types::PyDict;
 use crate::memory;
 use crate::pool::Pool;
 
-/// Longest wait for threads that are asked to end.
+/// Longest wait for threads to end.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// Time for daemon threads that iterate to come by and end: frozen later, in the middle of torch's own
+/// Time for iterating daemon threads to notice the exit and end: frozen later, in the middle of torch's own
 /// code, they would abort the process.
 const DAEMON_GRACE: Duration = Duration::from_millis(20);
 
@@ -54,7 +54,7 @@ pub(super) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Gives memory kept for reuse back to the system; returns how many bytes.
+/// Frees memory kept for reuse; returns its bytes.
 #[pyfunction]
 pub(super) fn trim_memory(py: Python<'_>) -> usize {
     py.detach(memory::trim)

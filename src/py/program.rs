@@ -1,4 +1,4 @@
-//! Programs, as Python makes them: columns, and the structure that a sample puts them into.
+//! Programs, as Python makes them: columns, and the structure of a sample.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -21,16 +21,16 @@ use crate::sync::Arc;
 /// Shape and dtype of a leaf.
 type Leaf<'py> = (Option<Bound<'py, PyTuple>>, &'static str);
 
-/// What is done for one sample.
+/// The recipe of a sample.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Program {
     pub(super) core: Arc<program::Program>,
     template: Arc<Template>,
-    /// How Python sees each column.
+    /// The form of each column in Python.
     forms: Vec<Form>,
-    /// The columns whose memory can be moved by its owner, and the leaf of each.
+    /// The columns whose owner may move their memory, with the leaf of each.
     movable: Vec<(usize, Py<Rows>)>,
-    /// How batches are made, unless they are stacked.
+    /// How batches are collated; None to stack.
     collation: Option<Collation>,
 }
 
@@ -188,7 +188,7 @@ impl Program {
         self.template.fill(py, &leaves, unit)
     }
 
-    /// Converts the error of a batch; one about the shapes of its samples gets a note of what to do.
+    /// Converts the error of a batch; if the shapes of its samples caused it, adds a note with advice.
     pub(super) fn advised(&self, py: Python<'_>, error: Error) -> PyErr {
         let note = match &error {
             Error::Leaf { leaf, source } => match &**source {
@@ -222,7 +222,7 @@ impl Program {
         stacking.call_method1("advice", (PyTuple::new(py, path)?, shapes.0, shapes.1))
     }
 
-    /// Refuses samples of which there are no batches, and what [`Program::check`] refuses.
+    /// Raises if the samples cannot be batched, and if [`Program::check`] does.
     pub(super) fn check_batches(&self, py: Python<'_>) -> PyResult<()> {
         if self.forms.contains(&Form::Pillow) {
             let message = "a batch cannot hold PIL images; only a sample can";
@@ -231,8 +231,8 @@ impl Program {
         self.check(py, None)
     }
 
-    /// Refuses memory that its owner has exchanged unnoticed: a sample, or the batch `seq`, may have been read
-    /// from what was freed.
+    /// Raises if an owner exchanged memory unnoticed: a sample, or the batch `seq`, may have been read from
+    /// freed memory.
     pub(super) fn check(&self, py: Python<'_>, seq: Option<u64>) -> PyResult<()> {
         let Some(leaf) = self.moved_leaf(py)? else {
             return Ok(());
@@ -248,7 +248,7 @@ impl Program {
         Err(Error::Moved { tensor, seq }.into())
     }
 
-    /// The first leaf whose memory is not where it was.
+    /// Returns the first leaf whose memory has moved.
     fn moved_leaf(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         for (leaf, rows) in &self.movable {
             if rows.get().moved(py)? {

@@ -1,5 +1,4 @@
-//! Batches that are not stacked: the rule of each leaf, and the structure that what comes of them is put
-//! into.
+//! Collation rules of batches that are not stacked, and the structure of such a batch.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -12,26 +11,26 @@ use super::pad::{Pad, number};
 use super::template::Template;
 use crate::Error;
 use crate::collate::{
-    self, Dense, Field, How, Labels, Mask, PackedColumn, PackedField, Packs, Padding,
+    self, Dense, Field, Labels, Mask, Method, PackedColumn, PackedField, Packs, Padding,
 };
 use crate::memory::Dtype;
 use crate::program::{self, Kind};
 
-/// What becomes of one leaf. See the stub.
+/// The collation rule of one leaf. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Rule {
     core: collate::Rule,
-    look: Look,
+    output_form: OutputForm,
 }
 
-/// How Python sees what comes of a rule.
+/// The form of a collated field in Python.
 #[derive(Clone, Copy, PartialEq)]
-enum Look {
-    /// In the form of the leaf.
+enum OutputForm {
+    /// The form of the leaf.
     Plain,
-    /// As tensors, sample by sample.
+    /// Tensors, one for each sample.
     Tensors,
-    /// As one nested tensor.
+    /// One nested tensor.
     Jagged,
 }
 
@@ -55,29 +54,29 @@ impl Rule {
             dtype: if is_wide { Dtype::Int64 } else { Dtype::Bool },
         });
         let core = match (how, pad) {
-            ("stack", None) => How::Stack,
-            ("pad", Some(pad)) => How::Pad(Padding {
+            ("stack", None) => Method::Stack,
+            ("pad", Some(pad)) => Method::Pad(Padding {
                 pad: pad.get().core.clone(),
                 lengths,
                 mask,
             }),
-            ("flat" | "jagged", None) => How::Flat,
-            ("keep" | "tensors", None) => How::Apart,
+            ("flat" | "jagged", None) => Method::Join,
+            ("keep" | "tensors", None) => Method::Separate,
             _ => return Err(PyValueError::new_err(format!("no rule {how:?}"))),
         };
         Ok(Rule {
             core: collate::Rule {
                 field: field.into(),
-                how: core,
+                method: core,
                 to: to.map(dtype).transpose()?,
                 like,
                 labels: labels.map(|(token, label)| Labels { token, label }),
                 ..collate::Rule::stack()
             },
-            look: match how {
-                "tensors" => Look::Tensors,
-                "jagged" => Look::Jagged,
-                _ => Look::Plain,
+            output_form: match how {
+                "tensors" => OutputForm::Tensors,
+                "jagged" => OutputForm::Jagged,
+                _ => OutputForm::Plain,
             },
         })
     }
@@ -111,29 +110,29 @@ impl Rule {
         Ok(Rule {
             core: collate::Rule {
                 field: field.into(),
-                how: How::Pack(Box::new(packs)),
+                method: Method::Pack(Box::new(packs)),
                 ..collate::Rule::stack()
             },
-            look: Look::Plain,
+            output_form: OutputForm::Plain,
         })
     }
 }
 
-/// Reads the name of an element type.
+/// Parses the name of a dtype.
 fn dtype(name: &str) -> PyResult<Dtype> {
     let found = Dtype::from_name(name);
     Ok(found.ok_or_else(|| Error::Dtype { name: name.into() })?)
 }
 
-/// A value of a batch: which leaf it comes from, and what of that it is.
+/// A value in a batch: its leaf, and which result of the leaf's rule it is.
 #[derive(Clone, Copy)]
-struct Part {
+struct BatchValue {
     leaf: usize,
-    what: What,
+    what: ValueKind,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum ValueKind {
     Values,
     Lengths,
     Mask,
@@ -142,60 +141,60 @@ enum What {
     Labels,
     Positions,
     Segments,
-    /// By the number of the tensor.
+    /// With the number of the tensor.
     Boundaries(usize),
     Longest,
 }
 
-impl What {
-    fn named(name: &str) -> Option<What> {
+impl ValueKind {
+    fn from_name(name: &str) -> Option<ValueKind> {
         Some(match name {
-            "values" => What::Values,
-            "lengths" => What::Lengths,
-            "mask" => What::Mask,
-            "tokens" => What::Tokens,
-            "offsets" => What::Offsets,
-            "labels" => What::Labels,
-            "positions" => What::Positions,
-            "segments" => What::Segments,
-            "boundaries" => What::Boundaries(0),
-            "boundaries again" => What::Boundaries(1),
-            "longest" => What::Longest,
+            "values" => ValueKind::Values,
+            "lengths" => ValueKind::Lengths,
+            "mask" => ValueKind::Mask,
+            "tokens" => ValueKind::Tokens,
+            "offsets" => ValueKind::Offsets,
+            "labels" => ValueKind::Labels,
+            "positions" => ValueKind::Positions,
+            "segments" => ValueKind::Segments,
+            "boundaries" => ValueKind::Boundaries(0),
+            "boundaries again" => ValueKind::Boundaries(1),
+            "longest" => ValueKind::Longest,
             _ => return None,
         })
     }
 
-    /// Whether a rule makes it.
+    /// Returns true if a rule produces it.
     fn is_of(self, rule: &collate::Rule) -> bool {
-        match (self, &rule.how) {
-            (What::Values, _)
-            | (What::Tokens, How::Pad(_) | How::Pack(_))
-            | (What::Offsets, How::Flat)
-            | (What::Longest, How::Pack(_)) => true,
-            (What::Lengths, How::Pad(padding)) => padding.lengths,
-            (What::Mask, How::Pad(padding)) => padding.mask.is_some(),
-            (What::Labels, How::Pad(_)) => rule.labels.is_some(),
-            (What::Labels, How::Pack(packs)) => packs.columns.len() > 1,
-            (What::Positions, How::Pack(packs)) => packs.positions,
-            (What::Segments, How::Pack(packs)) => packs.segments.is_some(),
-            (What::Boundaries(number), How::Pack(packs)) => number < packs.boundaries,
+        match (self, &rule.method) {
+            (ValueKind::Values, _)
+            | (ValueKind::Tokens, Method::Pad(_) | Method::Pack(_))
+            | (ValueKind::Offsets, Method::Join)
+            | (ValueKind::Longest, Method::Pack(_)) => true,
+            (ValueKind::Lengths, Method::Pad(padding)) => padding.lengths,
+            (ValueKind::Mask, Method::Pad(padding)) => padding.mask.is_some(),
+            (ValueKind::Labels, Method::Pad(_)) => rule.labels.is_some(),
+            (ValueKind::Labels, Method::Pack(packs)) => packs.columns.len() > 1,
+            (ValueKind::Positions, Method::Pack(packs)) => packs.positions,
+            (ValueKind::Segments, Method::Pack(packs)) => packs.segments.is_some(),
+            (ValueKind::Boundaries(number), Method::Pack(packs)) => number < packs.boundaries,
             _ => false,
         }
     }
 }
 
-/// What batches are made of.
+/// How batches are collated.
 pub(super) struct Collation {
-    parts: Vec<Part>,
+    parts: Vec<BatchValue>,
     template: Template,
-    /// How Python sees each leaf.
-    looks: Vec<Look>,
-    /// What is called with a batch, and returns what is handed over.
+    /// The form of each leaf in Python.
+    output_forms: Vec<OutputForm>,
+    /// Called with a batch; returns what the user gets.
     wrap: Option<Py<PyAny>>,
 }
 
 impl Collation {
-    /// Reads rules, one for each leaf, and the structure of a batch: a `Leaf` of it stands for the part of
+    /// Reads rules, one for each leaf, and the structure of a batch, in which a `Leaf` stands for the part of
     /// that number.
     pub(super) fn read(
         core: &program::Program,
@@ -211,12 +210,12 @@ impl Collation {
             own.push(fitted(rule.get(), *form, leaf)?);
         }
         let parts = parts.into_iter().map(|(leaf, what)| {
-            let Some(what) = What::named(&what) else {
+            let Some(what) = ValueKind::from_name(&what) else {
                 return Err(PyValueError::new_err(format!("no part {what:?}")));
             };
             let has = own.get(leaf).is_some_and(|rule| what.is_of(rule));
             if has {
-                return Ok(Part { leaf, what });
+                return Ok(BatchValue { leaf, what });
             }
             let message = format!("leaf {leaf} has no such part by its rule");
             Err(PyValueError::new_err(message))
@@ -226,7 +225,7 @@ impl Collation {
         let collation = Collation {
             parts,
             template: Template::parse(structure, &mut seen)?,
-            looks: rules.iter().map(|rule| rule.get().look).collect(),
+            output_forms: rules.iter().map(|rule| rule.get().output_form).collect(),
             wrap,
         };
         let leaves = core.leaves().len();
@@ -240,7 +239,7 @@ impl Collation {
         Ok((core, collation))
     }
 
-    /// Makes a batch of the fields of all leaves.
+    /// Makes a batch from the fields of all leaves.
     pub(super) fn build<'py>(
         &self,
         py: Python<'py>,
@@ -248,12 +247,13 @@ impl Collation {
         forms: &[Form],
         tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let fields = fields.into_iter().zip(forms).zip(&self.looks);
-        let made = fields.map(|((field, form), look)| values(py, field, *form, *look, tensor));
+        let fields = fields.into_iter().zip(forms).zip(&self.output_forms);
+        let made = fields
+            .map(|((field, form), output_form)| values(py, field, *form, *output_form, tensor));
         let made = made.collect::<PyResult<Vec<_>>>()?;
         let values = self.parts.iter().map(|part| {
             let found = made[part.leaf].iter().find(|(what, _)| *what == part.what);
-            let (_, value) = found.ok_or(Error::Abandoned)?; // not seen: a jagged leaf's offsets
+            let (_, value) = found.ok_or(Error::Abandoned)?; // unreachable: the offsets of a jagged leaf
             Ok(value.clone_ref(py))
         });
         let values = values.collect::<PyResult<Vec<_>>>()?;
@@ -265,20 +265,20 @@ impl Collation {
     }
 }
 
-/// The rule for a leaf of this form; refuses one that the leaf cannot have.
+/// Returns the rule for a leaf of this form; raises if the leaf cannot have it.
 fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Rule> {
-    let look = rule.look;
+    let output_form = rule.output_form;
     let mut rule = rule.core.clone();
     rule.lists = form == Form::List;
     let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
-    // Python's lists in lists are arrays in some batches; it is asked for the others.
+    // Nested Python lists are arrays in some batches; Python collates the others.
     let is_like_array = is_array || leaf.kind() == Kind::Lists && form == Form::List;
     let in_order = form != Form::ChannelsLast;
-    let fits = match &rule.how {
-        How::Stack => is_array || rule.to.is_none(),
-        How::Apart => is_array || look != Look::Tensors,
-        How::Flat => is_like_array && in_order,
-        How::Pad(padding) => {
+    let fits = match &rule.method {
+        Method::Stack => is_array || rule.to.is_none(),
+        Method::Separate => is_array || output_form != OutputForm::Tensors,
+        Method::Join => is_like_array && in_order,
+        Method::Pad(padding) => {
             let element = padding.pad.element(leaf.dtype());
             element.map_err(|mismatch| Error::Mismatch {
                 field: rule.field.clone(),
@@ -286,7 +286,7 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
             })?;
             is_like_array && in_order
         }
-        How::Pack(_) => is_array && in_order,
+        Method::Pack(_) => is_array && in_order,
     };
     if fits {
         return Ok(rule);
@@ -298,25 +298,25 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     Err(PyValueError::new_err(message))
 }
 
-/// Makes what Python sees of the field of one leaf.
+/// Makes the Python values of the field of one leaf.
 fn values(
     py: Python<'_>,
     field: Field,
     form: Form,
-    look: Look,
+    output_form: OutputForm,
     tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
-) -> PyResult<Vec<(What, Py<PyAny>)>> {
+) -> PyResult<Vec<(ValueKind, Py<PyAny>)>> {
     let value = match field {
         Field::Padded(padded) => {
             let tokens = padded.tokens.into_pyobject(py)?.into_any().unbind();
             let mut made = vec![
-                (What::Values, tensor(padded.values)?),
-                (What::Tokens, tokens),
+                (ValueKind::Values, tensor(padded.values)?),
+                (ValueKind::Tokens, tokens),
             ];
             let beside = [
-                (What::Lengths, padded.lengths),
-                (What::Mask, padded.mask),
-                (What::Labels, padded.labels),
+                (ValueKind::Lengths, padded.lengths),
+                (ValueKind::Mask, padded.mask),
+                (ValueKind::Labels, padded.labels),
             ];
             for (what, field) in beside {
                 if let Some(field) = field {
@@ -327,16 +327,19 @@ fn values(
         }
         Field::Joined(joined) => {
             let (values, offsets) = (tensor(joined.values)?, tensor(joined.offsets)?);
-            if look != Look::Jagged {
-                return Ok(vec![(What::Values, values), (What::Offsets, offsets)]);
+            if output_form != OutputForm::Jagged {
+                return Ok(vec![
+                    (ValueKind::Values, values),
+                    (ValueKind::Offsets, offsets),
+                ]);
             }
             jagged(py, values, offsets, joined.extremes)?
         }
         Field::Packed(packed) => return rows(py, packed, tensor),
-        Field::Apart(samples) => {
+        Field::Separate(samples) => {
             let form = match form {
                 Form::ChannelsLast => form,
-                _ if look == Look::Tensors => Form::Tensor,
+                _ if output_form == OutputForm::Tensors => Form::Tensor,
                 _ => form,
             };
             let samples = samples.into_iter();
@@ -346,32 +349,34 @@ fn values(
         }
         field => form.value(py, field, Unit::Batch, tensor)?,
     };
-    Ok(vec![(What::Values, value)])
+    Ok(vec![(ValueKind::Values, value)])
 }
 
-/// Makes what Python sees of packed samples.
+/// Makes the Python values of packed samples.
 fn rows(
     py: Python<'_>,
     packed: PackedField,
     tensor: &dyn Fn(Dense) -> PyResult<Py<PyAny>>,
-) -> PyResult<Vec<(What, Py<PyAny>)>> {
+) -> PyResult<Vec<(ValueKind, Py<PyAny>)>> {
     let number = |number: usize| Ok::<_, PyErr>(number.into_pyobject(py)?.into_any().unbind());
     let mut made = vec![
-        (What::Longest, number(packed.longest)?),
-        (What::Tokens, number(packed.tokens)?),
+        (ValueKind::Longest, number(packed.longest)?),
+        (ValueKind::Tokens, number(packed.tokens)?),
     ];
-    let columns = [What::Values, What::Labels].into_iter().zip(packed.columns);
+    let columns = [ValueKind::Values, ValueKind::Labels]
+        .into_iter()
+        .zip(packed.columns);
     let boundaries = packed.boundaries.into_iter().enumerate();
-    let boundaries = boundaries.map(|(number, ends)| (What::Boundaries(number), ends));
-    let positions = packed.positions.map(|field| (What::Positions, field));
-    let segments = packed.segments.map(|field| (What::Segments, field));
+    let boundaries = boundaries.map(|(number, ends)| (ValueKind::Boundaries(number), ends));
+    let positions = packed.positions.map(|field| (ValueKind::Positions, field));
+    let segments = packed.segments.map(|field| (ValueKind::Segments, field));
     for (what, field) in columns.chain(boundaries).chain(positions).chain(segments) {
         made.push((what, tensor(field)?));
     }
     Ok(made)
 }
 
-/// Makes one nested tensor; it knows its shortest and its longest sample.
+/// Makes one nested tensor, with its shortest and longest length.
 fn jagged(
     py: Python<'_>,
     values: Py<PyAny>,

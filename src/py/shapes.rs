@@ -1,4 +1,4 @@
-//! Shapes of samples, as far as storage tells them.
+//! The shapes of samples, as far as their storage knows them.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -9,7 +9,7 @@ use crate::collate::Shape;
 use crate::error::Result;
 use crate::program::Leaf;
 
-/// Stands for dimensions that a sample does not have.
+/// Stands for a dimension that a sample does not have.
 const NONE: i64 = -1;
 
 /// The bytes of int64 `(samples, dimensions)`, and the number of dimensions.
@@ -32,8 +32,8 @@ pub(super) fn shapes<'py>(column: &Bound<'py, Column>) -> PyResult<Option<Table<
     Ok(Some((bytes, dimensions)))
 }
 
-/// Returns the shapes of all samples, each filled up with [`NONE`], and how many sizes each has; nothing
-/// if a shape shows only when its sample is made.
+/// Returns the shapes of all samples, each padded with [`NONE`], and the number of sizes for each; None if a
+/// shape is known only when its sample is made.
 fn table(leaf: &Leaf) -> Result<Option<(Vec<i64>, usize)>> {
     let mut all = Vec::with_capacity(leaf.len());
     for index in 0..leaf.len() {

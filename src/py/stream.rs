@@ -11,10 +11,10 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::budget::Budget;
 use super::feed::{Feed, Pulled, Source};
-use super::foreign::Desk;
+use super::foreign::RequestQueue;
 use super::form::Unit;
-use super::moment::Moment;
 use super::program::Program;
+use super::snapshot::Snapshot;
 use super::tensor;
 use super::tune::Window;
 use super::wait::{self, quietly};
@@ -39,21 +39,21 @@ pub(super) struct Stream {
     program: Py<Program>,
     batched: bool,
     allocate: Option<Py<PyAny>>,
-    /// Where files wait that are refused here, if somebody decodes them.
-    desk: Option<Desk>,
+    /// Decodes refused files in Python, if there is a fallback.
+    requests: Option<RequestQueue>,
     feed: Feed,
-    /// What was made in Python of tasks that cannot be begun here, or its errors, by seq; it takes the
-    /// place of the batch.
-    instead: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
+    /// Batches made in Python for tasks that cannot be begun natively, or their errors, by seq; they replace
+    /// the native batch.
+    python_batches: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
     budget: Budget,
     batch_bytes: AtomicU64,
-    /// Makes a batch in Python of indices whose fields do not fit together.
+    /// Collates a batch in Python whose fields do not fit together, from its indices.
     again: Option<Py<PyAny>>,
-    /// Tasks that are pulled ahead of the batches taken.
+    /// Tasks to pull ahead of the batches taken.
     ahead: AtomicUsize,
-    /// When the last window ended.
-    moment: Mutex<Moment>,
+    /// The counters at the end of the last window.
+    last_window: Mutex<Snapshot>,
     watch: Watch,
 }
 
@@ -100,7 +100,7 @@ impl Stream {
             in_order,
         };
         program.get().check_batches(py)?;
-        let desk = foreign.map(Desk::new);
+        let requests = foreign.map(RequestQueue::new);
         let options = Options {
             seed,
             epoch,
@@ -110,24 +110,26 @@ impl Stream {
                 max_pixels,
             },
         };
-        let foreign = desk.as_ref().map(|desk| desk.queue.clone() as _);
+        let foreign = requests
+            .as_ref()
+            .map(|requests| requests.queue.clone() as _);
         let run = Run::new(program.get().core.clone(), options, foreign);
         let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
-        let moment = Mutex::new(Moment::now(core.stats(), 0, Duration::ZERO));
+        let moment = Mutex::new(Snapshot::now(core.stats(), 0, Duration::ZERO));
         Ok(Stream {
             core: Uninherited::new(core),
             program,
             batched,
             allocate,
-            desk,
+            requests,
             feed: Feed::starting_at(first_place),
-            instead: Mutex::default(),
+            python_batches: Mutex::default(),
             state: Mutex::new(None),
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             again,
             ahead: AtomicUsize::new(depth),
-            moment,
+            last_window: moment,
             watch: Watch::default(),
         })
     }
@@ -186,8 +188,8 @@ impl Stream {
         if core.is_orphaned() {
             return Err(quietly(py, Error::Closed));
         }
-        if let Some(desk) = &self.desk {
-            desk.serve(py)?;
+        if let Some(requests) = &self.requests {
+            requests.serve(py)?;
         }
         let ready = match core.take(Duration::ZERO) {
             Taken::Ready(ready) => ready,
@@ -204,7 +206,7 @@ impl Stream {
         self.program.get().check(py, Some(ready.seq))?;
         let fields = match ready.output {
             Ok(fields) => fields,
-            Err(error) => return self.made_elsewhere(py, ready.seq, error),
+            Err(error) => return self.from_python(py, ready.seq, error),
         };
         let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -249,7 +251,7 @@ impl Stream {
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let moment = self.moment(self.core()?.stats());
+        let moment = self.snapshot(self.core()?.stats());
         let dict = moment.counters(py)?;
         for (name, count) in [
             ("batch_bytes", self.batch_bytes.load(Ordering::Relaxed)),
@@ -257,20 +259,23 @@ impl Stream {
         ] {
             dict.set_item(name, count)?;
         }
-        self.desk.iter().try_for_each(|desk| desk.count(&dict))?;
+        self.requests
+            .iter()
+            .try_for_each(|requests| requests.count(&dict))?;
         Ok(dict)
     }
 
     /// See the stub.
     fn window(&self, pool_cpu_s: f64, memory_share: f64) -> PyResult<Window> {
-        let now = self.moment(self.core()?.window());
-        let mut last = lock(&self.moment);
+        let now = self.snapshot(self.core()?.window());
+        let mut last = lock(&self.last_window);
         let window = now.since(&last, pool_cpu_s, memory_share);
         *last = now;
         Ok(window)
     }
 
-    /// Tells the garbage collector what the stream holds: a dataset may lead back to the loader that holds it.
+    /// Visits what the stream holds, for the garbage collector: a dataset may refer to the loader that holds
+    /// it.
     #[allow(clippy::needless_pass_by_value)] // PyO3's signature
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.program)?;
@@ -281,7 +286,7 @@ impl Stream {
     fn close(&self) {
         if let Ok(core) = self.core() {
             core.cancel();
-            self.desk.iter().for_each(Desk::close);
+            self.requests.iter().for_each(RequestQueue::close);
             self.feed.clear();
             self.watch.clear();
         }
@@ -289,22 +294,26 @@ impl Stream {
 }
 
 impl Stream {
-    /// The engine's stream; an error in a forked child, where its threads do not exist.
+    /// Returns the core's stream; an error in a forked child, where its threads do not exist.
     fn core(&self) -> crate::Result<&Core> {
         self.core.get().ok_or(Error::Inherited)
     }
 
-    /// The files that Python is asked to decode; None of a program without images, which asks for none.
-    fn requests(&self) -> Option<&Desk> {
+    /// Returns the files that Python is asked to decode; None for a program without images, which asks for none.
+    fn requests(&self) -> Option<&RequestQueue> {
         let has_images = self.program.get().core.has_images();
-        self.desk.as_ref().filter(|_| has_images)
+        self.requests.as_ref().filter(|_| has_images)
     }
 
-    /// The counters of now.
-    fn moment(&self, stats: Stats) -> Moment {
+    /// Returns the counters as of now.
+    fn snapshot(&self, stats: Stats) -> Snapshot {
         let largest_bytes = self.budget.largest_bytes();
-        let asked = self.desk.as_ref().map(Desk::spent).unwrap_or_default();
-        Moment::now(stats, largest_bytes, asked)
+        let asked = self
+            .requests
+            .as_ref()
+            .map(RequestQueue::spent)
+            .unwrap_or_default();
+        Snapshot::now(stats, largest_bytes, asked)
     }
 
     /// Pulls tasks one by one, so that the first batches are made while later indices are drawn.
@@ -317,8 +326,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns what Python makes, or has made, in place of a batch; or raises the batch's error.
-    fn made_elsewhere<'py>(
+    /// Returns the batch that Python makes, or has made, in place of a native one; or raises the batch's
+    /// error.
+    fn from_python<'py>(
         &self,
         py: Python<'py>,
         seq: u64,
@@ -327,12 +337,12 @@ impl Stream {
         if let (Error::Declined { indices, .. }, Some(again)) = (&error, &self.again) {
             return again.bind(py).call1((indices.clone(),));
         }
-        let instead = lock(&self.instead).remove(&seq);
-        let made = instead.unwrap_or_else(|| Err(self.program.get().advised(py, error)))?;
+        let made = lock(&self.python_batches).remove(&seq);
+        let made = made.unwrap_or_else(|| Err(self.program.get().advised(py, error)))?;
         Ok(made.into_bound(py))
     }
 
-    /// Puts pulled tasks in flight while there is room.
+    /// Submits pulled tasks while there is room.
     fn admit(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
         let program = &self.program.get().core;
@@ -346,15 +356,17 @@ impl Stream {
             let Pulled {
                 mut indices,
                 state,
-                mut instead,
+                mut python_batch,
                 ..
             } = pulled;
             let mut destinations = Vec::new();
-            if let (Some(allocate), None) = (&self.allocate, &instead) {
+            if let (Some(allocate), None) = (&self.allocate, &python_batch) {
                 let made = tensor::destinations(allocate.bind(py), program, &indices, self.batched);
                 match made {
                     Ok(made) => destinations = made,
-                    Err(refused) => (indices, instead) = (Indices::list([]), Some(Err(refused))),
+                    Err(refused) => {
+                        (indices, python_batch) = (Indices::list([]), Some(Err(refused)))
+                    }
                 }
             }
             let task = Task {
@@ -363,9 +375,9 @@ impl Stream {
                 batched: self.batched,
                 destinations,
             };
-            let mut instead_of = lock(&self.instead);
+            let mut python_batches = lock(&self.python_batches);
             let seq = core.submit(task, bytes, state);
-            instead_of.extend(instead.map(|made| (seq, made)));
+            python_batches.extend(python_batch.map(|made| (seq, made)));
         };
         self.feed
             .admit(|pulled| core.has_room(planned(pulled)), submit);
@@ -377,7 +389,7 @@ impl Stream {
         let (Some(allocate), Destination::Lease(lease)) = (&self.allocate, &field.memory) else {
             return tensor::of_field(py, field);
         };
-        // A shape that was not known before: copied once, now that it is.
+        // The shape was unknown before: copy once, now that it is known.
         let shape = PyTuple::new(py, &field.shape)?;
         let tensor = allocate.bind(py).call1((shape, field.dtype.name()))?;
         let mut destination = tensor::destination(&tensor, lease.len())?;
@@ -390,7 +402,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(core) = self.core.get() {
             core.cancel();
-            self.desk.iter().for_each(Desk::close);
+            self.requests.iter().for_each(RequestQueue::close);
         }
     }
 }

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyInt, PyList, PyTuple, PyType};
 
 use super::form::{self, Form, Unit};
 
-/// A structure whose leaves are numbers of columns.
+/// A structure whose leaves are column numbers.
 pub(super) enum Template {
     Leaf(usize, Form),
     Tuple(Vec<Template>),
@@ -16,7 +16,7 @@ pub(super) enum Template {
 }
 
 impl Template {
-    /// Reads a structure; `forms` has a place for the form of each column.
+    /// Reads a structure; stores the form of each column in `forms`.
     pub(super) fn parse(
         value: &Bound<'_, PyAny>,
         forms: &mut [Option<Form>],
@@ -59,17 +59,18 @@ impl Template {
     fn leaf(column: usize, form: Form, forms: &mut [Option<Form>]) -> PyResult<Template> {
         let columns = forms.len();
         let Some(place) = forms.get_mut(column) else {
-            let message = format!("the structure names column {column} of {columns}");
+            let message =
+                format!("the structure refers to column {column}, but there are {columns}");
             return Err(PyValueError::new_err(message));
         };
         if *place.get_or_insert(form) != form {
-            let message = format!("the structure shows column {column} in two forms");
+            let message = format!("the structure uses column {column} in two forms");
             return Err(PyValueError::new_err(message));
         }
         Ok(Template::Leaf(column, form))
     }
 
-    /// Returns the keys and positions that lead to a leaf; names in named tuples.
+    /// Returns the keys and positions that lead to a leaf; field names for named tuples.
     pub(super) fn path<'py>(
         &self,
         py: Python<'py>,
@@ -102,16 +103,16 @@ impl Template {
         Ok(None)
     }
 
-    /// Puts the leaves into the structure. In batches tuples become lists, as torch's `default_collate`
-    /// and `default_convert` have it.
+    /// Puts the leaves into the structure. In batches, tuples become lists, as in torch's `default_collate`
+    /// and `default_convert`.
     pub(super) fn fill<'py>(
         &self,
         py: Python<'py>,
         leaves: &[Py<PyAny>],
         unit: Unit,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // torch keeps the texts and bytes of a batch as it finds them: in the tuple that `zip` made of a sequence's
-        // samples, or in the list that it made of a dict's.
+        // torch keeps a batch's texts and bytes as it finds them: in the tuple that `zip` made of a
+        // sequence's samples, or in the list that it made of a dict's.
         let fill_one = |part: &Template| match part {
             Template::Leaf(leaf, Form::Text | Form::Bytes | Form::Array) if unit == Unit::Batch => {
                 let values = leaves[*leaf].bind(py);

@@ -7,16 +7,16 @@ use pyo3::types::PyTuple;
 
 use super::dlpack;
 use crate::collate::{Dense, Shape};
-use crate::memory::{Destination, Dtype, Foreign, Transfer, View};
+use crate::memory::{Destination, Dtype, External, Transfer, View};
 use crate::order::Indices;
 use crate::program::Program;
 use crate::sync::Arc;
 
-/// Makes the tensor of a field; of memory that torch owns, hands back the tensor that owns it.
+/// Makes the tensor of a field; for memory that torch owns, returns the tensor that owns it.
 pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
     match field.memory {
         Destination::Lease(lease) => dlpack::tensor(py, lease, &field.shape, field.dtype),
-        Destination::Foreign(foreign) => {
+        Destination::External(foreign) => {
             let owner = foreign.into_owner().downcast::<Py<PyAny>>();
             owner.map(|tensor| *tensor).map_err(|_| {
                 PyTypeError::new_err("internal error, please report it: a foreign destination")
@@ -25,7 +25,7 @@ pub(super) fn of_field(py: Python<'_>, field: Dense) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Takes the memory of a dense CPU tensor of `bytes` bytes to write to; keeps the tensor alive.
+/// Takes the memory of a dense CPU tensor of `bytes` bytes for writing; keeps the tensor alive.
 pub(super) fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<Destination> {
     let (pointer, len) = memory(tensor)?;
     if len != bytes {
@@ -33,16 +33,15 @@ pub(super) fn destination(tensor: &Bound<'_, PyAny>, bytes: usize) -> PyResult<D
         return Err(PyValueError::new_err(message));
     }
     let owner = Box::new(tensor.clone().unbind());
-    // SAFETY: `memory` checked that the tensor is one block of `len` bytes; `owner` keeps it. That it is
-    // fresh, so that nobody else reads or writes it, is what `allocate` is asked for; that every byte
-    // is written before one is read is the slot's doing: a field is handed out only when all of its
-    // samples are there.
-    Ok(Destination::Foreign(unsafe {
-        Foreign::new(pointer as *mut u8, len, owner)
+    // SAFETY: `memory` checked that the tensor is one block of `len` bytes; `owner` keeps it. By the contract
+    // of `allocate` it is fresh, so nothing else reads or writes it. The slot ensures that every byte is
+    // written before one is read: it hands a field out only when all of its samples are there.
+    Ok(Destination::External(unsafe {
+        External::new(pointer as *mut u8, len, owner)
     }))
 }
 
-/// Has the tensors made that the fields of known shape are written to, by leaf.
+/// Has `allocate` make the tensors that fields of known shape are written to, by leaf.
 pub(super) fn destinations(
     allocate: &Bound<'_, PyAny>,
     program: &Program,
@@ -65,7 +64,7 @@ pub(super) fn destinations(
     leaves.collect()
 }
 
-/// Plans to copy tensors into as many others of the same sizes, which are kept until that is over.
+/// Plans to copy tensors to as many others of the same sizes; the caller keeps them until that is over.
 pub(super) fn transfer(
     targets: &[Bound<'_, PyAny>],
     sources: &[Bound<'_, PyAny>],
@@ -78,13 +77,13 @@ pub(super) fn transfer(
         tensors.iter().map(|&(_, bytes)| bytes).collect()
     };
     if sizes(&targets) != sizes(&sources) {
-        let message = "tensors can be copied into as many others of their sizes";
+        let message = "tensors can only be copied to as many others of the same sizes";
         return Err(PyValueError::new_err(message));
     }
     let blocks = sources.iter().zip(&targets);
     let blocks = blocks.map(|(&(from, bytes), &(to, _))| (from, to, bytes));
-    // SAFETY: `memory` checked that each is one block of so many bytes; that the caller keeps them, and that
-    // the targets are fresh, so that nobody else uses them, is what this is asked with.
+    // SAFETY: `memory` checked that each is one block of so many bytes; by contract the caller keeps them,
+    // and the targets are fresh, so nothing else uses them.
     Ok(unsafe { Transfer::new(blocks) })
 }
 
@@ -104,7 +103,7 @@ pub(super) fn indices(tensor: &Bound<'_, PyAny>) -> PyResult<Arc<[i64]>> {
         .collect())
 }
 
-/// Address and bytes of a dense CPU tensor in C order.
+/// Returns the address and the bytes of a dense CPU tensor in C order.
 fn memory(tensor: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
     let on_cpu: bool = tensor.getattr("is_cpu")?.extract()?;
     let dense: bool = tensor.call_method0("is_contiguous")?.extract()?;

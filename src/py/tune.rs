@@ -1,4 +1,4 @@
-//! The tuner, as Python asks it.
+//! The tuner, as Python uses it.
 
 use pyo3::prelude::*;
 
@@ -93,7 +93,7 @@ impl Window {
     }
 
     fn joined(&self, later: &Window) -> Window {
-        Window(self.0.joined(&later.0))
+        Window(self.0.merged(&later.0))
     }
 
     #[pyo3(signature = (*, queued_s=0.0, free_bytes=f64::INFINITY, memory_stall=0.0, throttled=0.0))]

@@ -1,4 +1,5 @@
-//! Calls of Python's that leave no frame of ours in a traceback: people read what torch would show them.
+//! Calls Python functions without a frame of this library in the traceback: users see what torch would show
+//! them.
 
 use pyo3::prelude::*;
 

@@ -1,8 +1,7 @@
-//! The values of one field, as Python's samples hold them: tensors, arrays, lists of numbers.
+//! Reads the values of one field from Python's samples: tensors, arrays, lists of numbers.
 //!
-//! Owns the reading, without a copy but for lists. Tensors are seen through DLPack, arrays through the
-//! buffer protocol; what neither shows goes through `fastload.memory.layout`, which also has the words for
-//! what no batch can hold.
+//! Copies nothing but lists. Reads tensors through DLPack, and arrays through the buffer protocol;
+//! `fastload.memory.layout` handles the rest, and raises the errors for values that no batch can hold.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -14,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
 
-use super::{dlpack, listed};
+use super::{dlpack, list_arrays};
 use crate::collate::{Array, Mismatch};
 use crate::column::Cast;
 use crate::memory::{Dtype, View};
@@ -36,9 +35,9 @@ pub(super) struct Value {
 }
 
 impl Values {
-    /// Reads the values of the samples of a batch.
+    /// Reads the values of a batch's samples.
     pub(super) fn read(values: &Bound<'_, PyList>, field: &str) -> PyResult<Values> {
-        let mut lists = listed::Lists::default();
+        let mut lists = list_arrays::Lists::default();
         let mut read = Vec::with_capacity(values.len());
         for (position, value) in values.iter().enumerate() {
             let one = lists.read(&value).and_then(|is_list| {
@@ -73,7 +72,7 @@ impl Values {
         Ok(Values { values, dtype })
     }
 
-    /// Has whole numbers as int64, which indexes embeddings.
+    /// Widens integers to int64, which embeddings are indexed with.
     pub(super) fn widen(mut self) -> Values {
         if let Some(cast) = Cast::new(self.dtype, Dtype::Int64) {
             for value in &mut self.values {
@@ -98,7 +97,7 @@ impl Values {
 }
 
 impl Value {
-    /// Takes an array that lies in C order.
+    /// Makes a value of an array in C order.
     pub(super) fn packed(bytes: Vec<u8>, shape: Vec<usize>, dtype: Dtype) -> Value {
         let mut strides = vec![0; shape.len()];
         let mut packed = dtype.itemsize();
@@ -107,7 +106,7 @@ impl Value {
             packed = packed.saturating_mul(size);
         }
         let (pointer, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the bytes of a vector stay where they are when it moves, and nobody changes them.
+        // SAFETY: the bytes of a vector stay in place when it moves, and nothing changes them.
         let view = unsafe { View::new(pointer, len, Box::new(bytes)) };
         Value {
             view,
@@ -162,7 +161,7 @@ impl Value {
         }
     }
 
-    /// Reads an array through the buffer protocol, if that shows it.
+    /// Reads an array through the buffer protocol, if it supports that.
     fn buffer(array: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         let Ok(buffer) = PyUntypedBuffer::get(array) else {
             return Ok(None);
@@ -191,9 +190,11 @@ impl Value {
         }))
     }
 
-    /// Asks `fastload.memory.layout` where an array lies, or for its words why that is nowhere.
+    /// Calls `fastload.memory.layout` for an array's address, or to raise the error for one that has none.
     fn slow(value: &Bound<'_, PyAny>, reader: &str) -> PyResult<Value> {
-        let arrays = value.py().import(intern!(value.py(), "fastload.memory.layout"))?;
+        let arrays = value
+            .py()
+            .import(intern!(value.py(), "fastload.memory.layout"))?;
         let memory = arrays.call_method1(reader, (value, "a batch"))?;
         let memory: (usize, Vec<usize>, Vec<isize>, String, Bound<'_, PyAny>) = memory.extract()?;
         let (pointer, shape, strides, name, owner) = memory;
@@ -229,7 +230,7 @@ impl Value {
 static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Shares the memory that an array of somebody else's spans; returns where in it the first element is.
+/// Shares the memory that an array of another owner spans; returns it with the offset of the first element.
 pub(super) fn view(
     pointer: usize,
     shape: &[usize],
@@ -255,23 +256,24 @@ pub(super) fn view(
         let start = pointer.checked_sub(first).ok_or_else(layout)?;
         (start, first + high.unsigned_abs() + dtype.itemsize(), first)
     };
-    // SAFETY: the caller names an array that `owner` keeps alive and in its place, or follows (`fastload.memory.borrowed`
-    // has which). `bytes` spans the elements, from the lowest address that the strides reach to the highest.
+    // SAFETY: the caller names an array that `owner` keeps alive and in place, or whose moves are followed
+    // (see `fastload.memory.borrowed`). `bytes` spans the elements, from the lowest address that the strides reach
+    // to the highest.
     let view = unsafe { View::new(start as *const u8, bytes, owner) };
     Ok((view, first))
 }
 
-/// Says in which field, and in which sample of the batch, an error came up.
+/// Adds the field and the position in the batch to an error.
 fn place(py: Python<'_>, error: PyErr, field: &str, position: usize) -> PyErr {
     let note = format!("while collating field {field}, sample {position} of the batch");
-    // without its note the exception is still the right one
+    // Without its note the exception is still the right one.
     let _ = error
         .value(py)
         .call_method1(intern!(py, "add_note"), (note,));
     error
 }
 
-/// Reads a list or a tuple as a sequence, if it is one.
+/// Reads a list or a tuple; None for anything else.
 pub(super) fn sequence<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     if let Ok(list) = value.cast_exact::<PyList>() {
         return Some(list.iter().collect());
@@ -280,7 +282,7 @@ pub(super) fn sequence<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, 
     Some(tuple.iter().collect())
 }
 
-/// The error of a list that is no array.
+/// Returns the error of a list that is not an array.
 pub(super) fn uneven() -> PyErr {
     PyValueError::new_err(
         "a list of lists of different lengths is no array; pad or flatten it in the dataset, or pass \

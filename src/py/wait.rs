@@ -1,28 +1,28 @@
-//! Waiting for a batch: detached, in slices, with a look for signals and for the pool in between.
+//! Waits for a batch: detached, in slices, with checks for signals and for the pool in between.
 
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
-use super::foreign::Desk;
+use super::foreign::RequestQueue;
 use crate::Error;
 use crate::collate::Field;
 use crate::fork::Uninherited;
 use crate::program::Run;
 use crate::stream::{self, Taken};
 
-/// Longest time between two looks.
+/// Longest time between two checks.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// The first time between two looks for a file that a thread has to be started for; it doubles.
+/// First interval at which to check for files that a thread must be started for; it doubles.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits for a batch, detached, with a look for signals in between; None if none is in flight.
+/// Waits for a batch, detached, checking for signals; None if no batch is in flight.
 pub(super) fn batch(
     py: Python<'_>,
     core: &Uninherited<stream::Stream<Run>>,
-    desk: Option<&Desk>,
+    requests: Option<&RequestQueue>,
     timeout_s: f64,
 ) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
     let begun = Instant::now();
@@ -30,8 +30,8 @@ pub(super) fn batch(
     loop {
         let core = core.get().ok_or(Error::Inherited)?; // a signal handler may fork
         let mut slice = SLICE;
-        if let Some(desk) = desk.filter(|desk| desk.is_unserved()) {
-            desk.serve(py)?;
+        if let Some(requests) = requests.filter(|requests| requests.is_unserved()) {
+            requests.serve(py)?;
             slice = slices;
             slices = SLICE.min(2 * slices);
         }
@@ -59,7 +59,7 @@ pub(super) fn batch(
     }
 }
 
-/// Converts an error. That the threads are gone ends a daemon thread without a word: the interpreter
+/// Converts an error. If the threads were stopped, a daemon thread ends without an exception: the interpreter
 /// is about to freeze it anyway, and would print the exception over the program's own output.
 pub(super) fn quietly(py: Python<'_>, error: Error) -> PyErr {
     let is_daemon = || -> PyResult<bool> {

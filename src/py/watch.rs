@@ -25,7 +25,7 @@ impl Watch {
     }
 
     pub(super) fn set(&self, seconds: f64, batches: i64, look: Py<PyAny>) {
-        // What is no time of a clock is due at once.
+        // An invalid duration is due at once.
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let due = Due {
             from: Instant::now() + wait.min(Duration::from_secs(u32::MAX.into())),
@@ -52,7 +52,7 @@ impl Watch {
 }
 
 impl Watch {
-    /// Calls nothing any more.
+    /// Cancels the call.
     pub(super) fn clear(&self) {
         let old = lock(&self.0).take();
         drop(old);

@@ -1,4 +1,4 @@
-//! Which work a thread is given: some samples of the oldest batch that has any, within the permits.
+//! Hands out work: a few samples of the oldest batch that has any, within the permits.
 
 use std::time::Instant;
 
@@ -8,9 +8,9 @@ use super::work::{Chunk, Work};
 use crate::planted::{Bug, planted};
 
 impl<W: Work> State<W> {
-    /// Lets a thread in, or the consumer, if permits allow, and gives it work.
+    /// Gives work to a pool thread or the consumer that starts, if a permit is free.
     pub(super) fn claim(&mut self, work: &W, is_consumer: bool) -> Option<Claim<W>> {
-        self.summoned = self.summoned.saturating_sub(usize::from(!is_consumer));
+        self.woken = self.woken.saturating_sub(usize::from(!is_consumer));
         if self.limits.depth == 1 && planted(Bug::DeadlockAtDepthOne) {
             return None;
         }
@@ -23,8 +23,8 @@ impl<W: Work> State<W> {
         Some(claim)
     }
 
-    /// Gives a thread that has begun a batch its next work, or lets it leave.
-    pub(super) fn go_on(&mut self, work: &W) -> Option<Claim<W>> {
+    /// Returns the next work of a thread that has begun a batch; without any, the thread leaves.
+    pub(super) fn next_claim(&mut self, work: &W) -> Option<Claim<W>> {
         let is_permitted = self.threads <= self.limits.threads;
         let claim = is_permitted.then(|| self.find(work)).flatten();
         if claim.is_none() {
@@ -33,11 +33,12 @@ impl<W: Work> State<W> {
         claim
     }
 
-    /// Gives a thread that has computed samples its next work, if it is to go on, or lets it leave.
-    pub(super) fn computed(&mut self, work: &W, goes_on: bool) -> Option<Claim<W>> {
-        if goes_on {
+    /// Returns the next work of a thread that has computed samples, if it may continue; otherwise the thread
+    /// leaves.
+    pub(super) fn computed(&mut self, work: &W, continues: bool) -> Option<Claim<W>> {
+        if continues {
             self.computing -= 1;
-            return self.go_on(work);
+            return self.next_claim(work);
         }
         self.leave(true);
         None
@@ -49,7 +50,7 @@ impl<W: Work> State<W> {
         }
         let (chunk, fetches) = (self.chunk(), self.fetches);
         let may_fetch = self.fetching < self.limits.fetch;
-        // The oldest batch is always fetched for: it is what the consumer waits for.
+        // The budget never stops the oldest batch: the consumer waits for it.
         let within = self.is_within_budget();
         let oldest = self.flights.front().map(|flight| flight.seq);
         let may_compute = self.computing < self.limits.compute;
@@ -67,7 +68,7 @@ impl<W: Work> State<W> {
                     }
                 },
                 Body::Begun(batch) => batch,
-                Body::Beginning | Body::Over => continue,
+                Body::Beginning | Body::Taken => continue,
             };
             if may_compute && !flight.fetched.is_empty() {
                 let first = flight.fetched.len().saturating_sub(chunk);
@@ -77,7 +78,7 @@ impl<W: Work> State<W> {
                     .map(|(_, fetched)| work.fetched_bytes(fetched));
                 self.fetched_bytes -= bytes.sum::<usize>();
                 self.computing += 1;
-                flight.open += 1; // the turn itself, which holds the batch until its end
+                flight.open += 1; // the turn itself, which keeps the batch from being finished before it ends
                 let chunk = Chunk::Fetched(samples);
                 return Some(Claim::Compute(flight.seq, batch.clone(), chunk));
             }

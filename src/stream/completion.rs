@@ -1,4 +1,4 @@
-//! How an executor that is not a pool thread completes a sample.
+//! Completes a sample from an executor that is not a pool thread.
 
 use crate::error::{Error, Result};
 use crate::sync::Arc;
@@ -8,7 +8,7 @@ use super::work::Work;
 
 /// The right, and the duty, to complete one sample; from any thread, once.
 ///
-/// Dropping it completes the sample with [`Error::Abandoned`], so a batch cannot wait for ever.
+/// Dropping it completes the sample with [`Error::Abandoned`], so no batch waits forever.
 pub struct Completion<W: Work> {
     shared: Arc<Shared<W>>,
     batch: Option<Arc<W::Batch>>,
@@ -40,17 +40,17 @@ impl<W: Work> Completion<W> {
         }
     }
 
-    /// Position of the sample in its batch.
+    /// Returns the position of the sample in its batch.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The batch, for executors that put the sample into it themselves.
+    /// Returns the batch, for executors that write the sample into it themselves.
     pub fn batch(&self) -> Option<&W::Batch> {
         self.batch.as_deref()
     }
 
-    /// The sample is fetched; a thread of the pool computes it.
+    /// Hands in the fetched sample; a pool thread computes it.
     pub fn fetched(mut self, fetched: W::Fetched) {
         if self.batch.take().is_some() {
             self.shared
@@ -58,13 +58,13 @@ impl<W: Work> Completion<W> {
         }
     }
 
-    /// The sample is in the batch, or failed.
+    /// Completes the sample: it is in the batch, or it failed.
     pub fn done(mut self, outcome: Result<()>) {
         self.complete(outcome);
     }
 
     fn complete(&mut self, outcome: Result<()>) {
-        // The batch is given up first: whoever completes its last sample takes it whole.
+        // Drop the reference to the batch first: the thread that completes its last sample takes it by value.
         if self.batch.take().is_some() {
             let failures = outcome.err().map(|error| (self.position, error));
             self.shared

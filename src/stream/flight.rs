@@ -1,4 +1,4 @@
-//! One task in flight, and what a thread may do for it.
+//! One task in flight, and the work that a thread can take from it.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -8,35 +8,41 @@ use crate::sync::Arc;
 
 use super::work::{Chunk, Work};
 
-/// What is known of a batch before it is finished.
+/// The state of a batch before it is finished.
 pub(super) enum Body<W: Work> {
-    /// Nobody has begun.
+    /// No thread has begun it.
     Waiting(W::Task),
-    /// A thread is making room.
+    /// A thread is making room for it.
     Beginning,
     /// Samples are being made.
     Begun(Arc<W::Batch>),
-    /// Taken by the thread that finishes it, or without a batch.
-    Over,
+    /// Taken by the thread that finishes it, or failed before there was a batch.
+    Taken,
 }
 
 /// One task in flight.
 pub(super) struct Flight<W: Work> {
+    /// Number of the task.
     pub(super) seq: u64,
     pub(super) body: Body<W>,
+    /// The caller's opaque state, returned with the batch.
     pub(super) state: Option<Box<[u8]>>,
+    /// Bytes that the batch is planned to take.
     pub(super) bytes: usize,
     pub(super) samples: usize,
+    /// Position of the first sample that no thread has claimed.
     pub(super) unclaimed: usize,
+    /// Samples that are fetched and not yet claimed for computing, by position.
     pub(super) fetched: Vec<(usize, W::Fetched)>,
+    /// Samples that are neither computed nor failed, plus the turns that hold the batch.
     pub(super) open: usize,
     pub(super) failures: Vec<(usize, Error)>,
-    /// When a thread began with it.
+    /// When a thread began it.
     pub(super) begun: Option<Instant>,
     pub(super) result: Option<Result<W::Output>>,
 }
 
-/// What a thread may do next.
+/// What a thread does next.
 pub(super) enum Claim<W: Work> {
     Begin(u64, W::Task),
     Fetch(u64, Arc<W::Batch>, Range<usize>),
@@ -46,8 +52,8 @@ pub(super) enum Claim<W: Work> {
 /// What the thread that completed samples must do now.
 pub(super) enum Next<W: Work> {
     Nothing,
-    /// The last sample was completed: join them.
+    /// The last sample was completed: join the samples.
     Finish(W::Batch),
-    /// The result of a flight is there.
+    /// The flight has its result.
     Arrived,
 }

@@ -1,13 +1,14 @@
 //! One live iterator's work in flight.
 //!
-//! Owns the tasks, their ordered hand-over, the permits and the counters. Refuses to know what a
-//! batch is ([`Work`] does) and who runs the threads ([`Crew`] does).
+//! Owns the tasks, their ordered hand-over, the permits and the counters. Refuses to know what a batch is
+//! ([`Work`] does) and which threads run ([`Notifier`] does).
 //!
-//! The unit of work is a claim: some samples of the oldest unfinished batch. So the first batch is
-//! there after its samples divided by the threads, a slow sample holds up only its own batch, and
-//! batches still come in order. A consumer that would wait for a batch cheaper than a wake-up makes it
-//! itself, within the same permits, or looks for it before it sleeps. The bound is at submission: [`Stream::has_room`] is asked before
-//! [`Stream::submit`], nothing ever waits for room, and so nothing can deadlock.
+//! The unit of work is a claim: some samples of the oldest unfinished batch. So the first batch is ready
+//! after its samples divided by the threads, a slow sample delays only its own batch, and batches still come
+//! in order. A consumer that would wait for a batch cheaper than a wake-up makes it itself, within the same
+//! permits, or spins for it before it sleeps. The bound is at submission: the caller asks
+//! [`Stream::has_room`] before [`Stream::submit`]. Nothing ever waits for room, so nothing can deadlock on
+//! it.
 
 mod claims;
 mod completion;
@@ -27,29 +28,29 @@ pub use cost::is_cheap;
 pub use work::{Chunk, Fetch, Work};
 
 use crate::error::Result;
-use crate::pool::{Crew, Pool, Source};
+use crate::pool::{Notifier, Pool, Source};
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use shared::Shared;
 use state::State;
 
-/// How much a stream may use.
+/// Limits on what a stream uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most batches in flight.
+    /// Maximum of batches in flight.
     pub depth: usize,
-    /// Most bytes planned for them; one batch is always let in.
+    /// Maximum of bytes planned for them; one batch is always admitted.
     pub budget_bytes: usize,
-    /// Most threads at work at once.
+    /// Maximum of threads that work at once.
     pub threads: usize,
-    /// Most of them fetching at once.
+    /// Maximum of threads that fetch at once.
     pub fetch: usize,
-    /// Most of them computing at once.
+    /// Maximum of threads that compute at once.
     pub compute: usize,
-    /// Most samples per claim.
+    /// Maximum of samples per claim.
     pub max_chunk: usize,
-    /// Whether batches are handed over in the order of their tasks.
+    /// True if batches are handed over in the order of their tasks.
     pub in_order: bool,
 }
 
@@ -64,18 +65,18 @@ pub struct Ready<O> {
     pub output: Result<O>,
 }
 
-/// What came of waiting.
+/// The result of [`Stream::take`].
 #[derive(Debug)]
 pub enum Taken<O> {
     /// A batch.
     Ready(Ready<O>),
-    /// Nothing yet.
+    /// No batch is ready yet.
     Waiting,
     /// Nothing is in flight.
     Exhausted,
 }
 
-/// The consumer's end; dropping it cancels what is in flight and waits for nothing.
+/// The consumer's end of a stream. Dropping it cancels what is in flight, without waiting.
 pub struct Stream<W: Work> {
     shared: Arc<Shared<W>>,
     source: Arc<dyn Source>,
@@ -92,19 +93,24 @@ impl<W: Work> Stream<W> {
     /// Opens a stream on the process-wide pool. Its first batch has the number `first_seq`.
     pub fn open(work: W, limits: Limits, first_seq: u64) -> Result<Stream<W>> {
         let pool = Pool::global();
-        let mut stream = Stream::with_crew(work, limits, first_seq, Box::new(pool));
+        let mut stream = Stream::with_notifier(work, limits, first_seq, Box::new(pool));
         pool.register(stream.source.clone())?;
         stream.pool = Some(pool);
         Ok(stream)
     }
 
-    fn with_crew(work: W, limits: Limits, first_seq: u64, crew: Box<dyn Crew>) -> Stream<W> {
+    fn with_notifier(
+        work: W,
+        limits: Limits,
+        first_seq: u64,
+        notifier: Box<dyn Notifier>,
+    ) -> Stream<W> {
         let state = Mutex::new(State::new(&work, limits, first_seq));
         let shared = Arc::new_cyclic(|this| Shared {
             work,
             state,
             ready: Condvar::new(),
-            crew,
+            notifier,
             cancelled: Arc::new(AtomicBool::new(false)),
             this: this.clone(),
         });
@@ -115,25 +121,25 @@ impl<W: Work> Stream<W> {
         }
     }
 
-    /// What the stream runs.
+    /// Returns the work that the stream runs.
     pub fn work(&self) -> &W {
         &self.shared.work
     }
 
-    /// Whether a batch of `bytes` may be submitted now.
+    /// Returns true if a batch of `bytes` fits within depth and budget.
     pub fn has_room(&self, bytes: usize) -> bool {
         lock(&self.shared.state).has_room(bytes)
     }
 
-    /// Submits the next task and returns its number. `bytes` is what its batch is planned to take.
+    /// Submits the next task and returns its number. `bytes` is the planned size of its batch.
     pub fn submit(&self, task: W::Task, bytes: usize, state: Option<Box<[u8]>>) -> u64 {
         let samples = self.shared.work.samples(&task);
         let (seq, pieces) = lock(&self.shared.state).submit(task, samples, bytes, state);
-        self.shared.crew.notify(pieces);
+        self.shared.notifier.notify(pieces);
         seq
     }
 
-    /// Takes the next batch, waiting up to `wait` for it, or making it here if that is sooner done.
+    /// Takes the next batch. Waits up to `wait` for it, or makes it on this thread if that is faster.
     pub fn take(&self, wait: Duration) -> Taken<W::Output> {
         let mut state = lock(&self.shared.state);
         let was_within = state.is_within_budget();
@@ -141,7 +147,7 @@ impl<W: Work> Stream<W> {
         if let Some(ready) = state.take() {
             let calls = usize::from(!was_within && state.is_within_budget());
             drop(state);
-            self.shared.crew.notify(calls);
+            self.shared.notifier.notify(calls);
             return Taken::Ready(ready);
         }
         if state.is_empty() {
@@ -152,25 +158,25 @@ impl<W: Work> Stream<W> {
         }
         let begun = Instant::now();
         while state.is_cheap() && begun.elapsed() < wait {
-            state.helping += 1;
+            state.consumers_working += 1;
             drop(state);
             let made = self.shared.work_on(true);
             state = lock(&self.shared.state);
-            state.helping -= 1;
+            state.consumers_working -= 1;
             if !made {
                 break;
             }
         }
-        let asleep_from = Instant::now();
-        while state.is_cheap() && asleep_from.elapsed() < cost::LOOK {
+        let spin_start = Instant::now();
+        while state.is_cheap() && spin_start.elapsed() < cost::SPIN {
             drop(state);
             std::thread::yield_now();
             state = lock(&self.shared.state);
         }
-        if state.is_asleep() {
-            state.summoned = 0; // whoever was called may be busy elsewhere
+        if state.needs_thread() {
+            state.woken = 0; // a thread that was woken for this stream may work for another one
             drop(state);
-            self.shared.crew.notify(1);
+            self.shared.notifier.notify(1);
             state = lock(&self.shared.state);
         }
         state.waiting += 1;
@@ -187,11 +193,11 @@ impl<W: Work> Stream<W> {
                 .0;
         }
         state.waiting -= 1;
-        state.note_wait(asleep_from - begun, asleep_from.elapsed());
+        state.note_wait(spin_start - begun, spin_start.elapsed());
         state.take().map_or(Taken::Waiting, Taken::Ready)
     }
 
-    /// Changes the limits, from the next claim and the next submission on.
+    /// Changes the limits; the next claim and the next submission obey them.
     pub fn adjust(&self, change: impl FnOnce(&mut Limits)) {
         let mut state = lock(&self.shared.state);
         change(&mut state.limits);
@@ -199,7 +205,7 @@ impl<W: Work> Stream<W> {
         let active = state.activity().2;
         state.note_threads();
         drop(state);
-        self.shared.crew.notify(threads.saturating_sub(active));
+        self.shared.notifier.notify(threads.saturating_sub(active));
     }
 
     /// Returns the counters so far.
@@ -209,7 +215,7 @@ impl<W: Work> Stream<W> {
         state.stats.clone()
     }
 
-    /// Returns the counters so far, and begins the marks of the consumer anew.
+    /// Returns the counters so far, and restarts those of the consumer's window.
     pub fn window(&self) -> Stats {
         let mut state = lock(&self.shared.state);
         state.note_threads();
@@ -218,24 +224,24 @@ impl<W: Work> Stream<W> {
         stats
     }
 
-    /// Returns how many threads are (fetching, computing) now.
+    /// Returns the number of threads that are (fetching, computing) now.
     pub fn activity(&self) -> (usize, usize) {
         let (fetching, computing, _) = lock(&self.shared.state).activity();
         (fetching, computing)
     }
 
-    /// Whether the threads that work for the stream were ended for good.
+    /// Returns true if the pool was closed, so that no thread will work for the stream any more.
     pub fn is_orphaned(&self) -> bool {
         self.pool.is_some_and(Pool::is_closed)
     }
 
-    /// Asks for threads again, and tells why nobody works for the stream if nobody does.
+    /// Wakes a thread again; returns an error if the pool is closed or cannot start a thread.
     pub fn check(&self) -> Result<()> {
-        self.shared.crew.notify(1);
+        self.shared.notifier.notify(1);
         self.pool.map_or(Ok(()), Pool::check)
     }
 
-    /// Cancels what is in flight; nothing comes any more.
+    /// Cancels what is in flight; no batch comes after this.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
         let flights = lock(&self.shared.state).cancel();

@@ -1,4 +1,4 @@
-//! What a stream's consumer and the threads that work for it share: the state, and one turn of work.
+//! The state that a stream's consumer and its threads share, and one turn of work.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
-use crate::pool::{Crew, Source};
+use crate::pool::{Notifier, Source};
 use crate::stats::Stages;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
@@ -19,13 +19,17 @@ use super::work::{Chunk, Fetch, Work};
 
 /// See the module's documentation.
 pub(super) struct Shared<W: Work> {
+    /// Makes the batches.
     pub(super) work: W,
+    /// The schedule.
     pub(super) state: Mutex<State<W>>,
+    /// Signals the consumer that a batch is ready.
     pub(super) ready: Condvar,
-    pub(super) crew: Box<dyn Crew>,
-    /// Set when nothing is wanted any more: long work looks at it.
+    /// Wakes pool threads.
+    pub(super) notifier: Box<dyn Notifier>,
+    /// Set when the stream is cancelled; long work polls it.
     pub(super) cancelled: Arc<AtomicBool>,
-    /// Itself, for [`Completion`]s.
+    /// A reference to itself, for [`Completion`]s.
     pub(super) this: std::sync::Weak<Shared<W>>,
 }
 
@@ -42,18 +46,18 @@ fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl<W: Work> Shared<W> {
-    /// Begins a batch, and returns what this thread goes on with.
+    /// Begins a batch; returns this thread's next work.
     fn begin(&self, seq: u64, task: W::Task) -> Option<Claim<W>> {
         let samples = self.work.samples(&task);
         let batch = guarded(|| self.work.begin(task));
         let mut state = lock(&self.state);
         let next = state.begun(seq, batch);
-        let claim = state.go_on(&self.work);
-        // Others that passed the batch by meanwhile are called back.
-        let others = state.helpers(samples, 1);
+        let claim = state.next_claim(&self.work);
+        // Threads that skipped the batch while it was begun are woken again.
+        let others = state.threads_to_wake(samples, 1);
         drop(state);
-        self.follow(seq, next);
-        self.crew.notify(others);
+        self.handle(seq, next);
+        self.notifier.notify(others);
         claim
     }
 
@@ -69,7 +73,7 @@ impl<W: Work> Shared<W> {
             };
             let fetch = guarded(|| self.work.fetch(&batch, position, &later, &mut stages));
             match fetch {
-                _ if left.get() => {} // whoever has the completion has the last word
+                _ if left.get() => {} // the executor that has the completion decides the outcome
                 Ok(Fetch::Ready(bytes)) => fetched.push((position, bytes)),
                 Ok(Fetch::Later) => failures.push((position, Error::Abandoned)),
                 Err(error) => failures.push((position, error)),
@@ -79,7 +83,7 @@ impl<W: Work> Shared<W> {
         if state.fetched_to_compute(!fetched.is_empty()) {
             let waiting = usize::from(state.has_tight_stages());
             drop(state);
-            self.crew.notify(waiting);
+            self.notifier.notify(waiting);
             self.compute(seq, batch, Chunk::Fetched(fetched), failures, stages, false);
             return;
         }
@@ -90,13 +94,13 @@ impl<W: Work> Shared<W> {
         let next = state.completed(&self.work, seq, failures.len(), 1, failures);
         state.leave(false);
         drop(state);
-        self.follow(seq, next);
+        self.handle(seq, next);
         if left {
-            self.crew.notify(1);
+            self.notifier.notify(1);
         }
     }
 
-    /// Computes samples; returns what this thread goes on with, if it is to.
+    /// Computes samples; returns this thread's next work if it `continues`.
     fn compute(
         &self,
         seq: u64,
@@ -104,7 +108,7 @@ impl<W: Work> Shared<W> {
         chunk: Chunk<W::Fetched>,
         mut failures: Vec<(usize, Error)>,
         mut stages: Stages,
-        goes_on: bool,
+        continues: bool,
     ) -> Option<Claim<W>> {
         let count = chunk.len();
         let unfetched = failures.len();
@@ -122,7 +126,7 @@ impl<W: Work> Shared<W> {
         });
         let elapsed = begun.elapsed();
         if let Err(error) = run {
-            // Which of them panicked is not known; the first stands for all.
+            // The panicking sample is unknown; the first one of the chunk carries the error.
             failures.extend(first.map(|position| (position, error)));
         }
         drop(batch);
@@ -136,32 +140,32 @@ impl<W: Work> Shared<W> {
         } else {
             state.stats.add(&stages);
         }
-        let claim = state.computed(&self.work, goes_on);
+        let claim = state.computed(&self.work, continues);
         let waiting = usize::from(state.has_tight_stages());
-        self.announce(state);
-        self.crew.notify(waiting);
+        self.wake_consumer(state);
+        self.notifier.notify(waiting);
         claim
     }
 
-    /// Hands out the completion of a sample; only within a turn.
+    /// Returns the completion of a sample; only called within a turn.
     fn completion(&self, batch: &Arc<W::Batch>, seq: u64, position: usize) -> Completion<W> {
-        // A thread in a turn holds the stream, so that the reference is alive.
+        // A thread in a turn holds an `Arc` of the stream, so the upgrade succeeds.
         let shared = self.this.upgrade();
         let shared = shared.unwrap_or_else(|| unreachable!("a turn holds its stream"));
         Completion::new(shared, batch.clone(), seq, position)
     }
 
-    /// Does what the end of a sample brings with it.
-    fn follow(&self, seq: u64, next: Next<W>) {
+    /// Finishes the batch, if its last sample was completed, and wakes the consumer.
+    fn handle(&self, seq: u64, next: Next<W>) {
         let state = match next {
             Next::Nothing => return,
             Next::Arrived => lock(&self.state),
             Next::Finish(batch) => self.finish(seq, batch, Stages::default()),
         };
-        self.announce(state);
+        self.wake_consumer(state);
     }
 
-    /// Joins the samples of a batch, and counts the stages of the turn that did.
+    /// Joins the samples of a batch; counts the stages of the turn that completed it.
     fn finish(&self, seq: u64, batch: W::Batch, mut stages: Stages) -> MutexGuard<'_, State<W>> {
         let begun = Instant::now();
         let result = guarded(|| self.work.finish(batch));
@@ -173,8 +177,8 @@ impl<W: Work> Shared<W> {
         state
     }
 
-    /// Wakes the consumer, if it waits for what is there now.
-    fn announce(&self, state: MutexGuard<'_, State<W>>) {
+    /// Wakes the consumer if it waits for a batch that is ready now.
+    fn wake_consumer(&self, state: MutexGuard<'_, State<W>>) {
         let is_awaited = state.is_awaited() && !planted(Bug::LostWakeUp);
         drop(state);
         if is_awaited {
@@ -182,22 +186,23 @@ impl<W: Work> Shared<W> {
         }
     }
 
-    /// Samples were fetched by another executor.
+    /// Keeps samples that another executor fetched.
     pub(super) fn fetched(&self, seq: u64, samples: Vec<(usize, W::Fetched)>) {
         lock(&self.state).keep_fetched(&self.work, seq, samples);
-        self.crew.notify(1);
+        self.notifier.notify(1);
     }
 
-    /// Samples were completed by another executor.
+    /// Notes samples that another executor completed.
     pub(super) fn completed(&self, seq: u64, count: usize, failures: Vec<(usize, Error)>) {
         let next = lock(&self.state).completed(&self.work, seq, count, 0, failures);
-        self.follow(seq, next);
+        self.handle(seq, next);
     }
 }
 
 impl<W: Work> Shared<W> {
-    /// Does one piece of work; returns whether there was one. That of a thread is as many samples as a claim may have,
-    /// of however many batches: who works at small ones then asks seldom. A consumer makes a batch at a time.
+    /// Does one piece of work; returns true if there was any. For a pool thread a piece is as many samples as
+    /// a claim may have, of any number of batches, so that small batches cost few visits to the pool. For a
+    /// consumer it is one batch.
     pub(super) fn work_on(&self, is_consumer: bool) -> bool {
         let mut state = lock(&self.state);
         let most = if is_consumer { 0 } else { state.chunk() };

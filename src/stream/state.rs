@@ -1,10 +1,10 @@
-//! The tasks in flight of one stream, and who may work on which sample next.
+//! The tasks in flight of one stream, and which thread may work on which sample next.
 //!
-//! Owns the schedule; runs nothing. Everything here happens under the stream's lock.
+//! Owns the schedule; runs nothing. Every method is to_wake under the stream's lock.
 //!
-//! Invariants: positions of a flight are claimed in ascending order, so what is unclaimed lies
-//! behind every claimed one; `open` counts the samples that are neither computed nor failed, and the
-//! turns that hold the batch; a flight whose `open` reaches 0 is finished by exactly one thread.
+//! Invariants: positions of a flight are claimed in ascending order, so unclaimed positions come after all
+//! claimed ones; `open` counts the samples that are neither computed nor failed, plus the turns that hold the
+//! batch; a flight whose `open` reaches 0 is finished by exactly one thread.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,25 +25,27 @@ pub(super) struct State<W: Work> {
     pub(super) limits: Limits,
     pub(super) stats: Stats,
     pub(super) cancelled: bool,
-    /// Consumers that wait.
+    /// Consumers that sleep until a batch is ready.
     pub(super) waiting: usize,
     /// Consumers that make batches themselves.
-    pub(super) helping: usize,
-    /// Threads that were called and have not come yet.
-    pub(super) summoned: usize,
+    pub(super) consumers_working: usize,
+    /// Threads that were woken and have not claimed yet.
+    pub(super) woken: usize,
     /// Batches that are finished and not taken.
     ready: usize,
-    /// Samples of batches that nobody has begun.
+    /// Samples of batches that no thread has begun.
     pub(super) unbegun: usize,
     next_seq: u64,
+    /// Bytes planned for the batches in flight.
     planned_bytes: usize,
-    /// Bytes of samples that are fetched and wait to be computed.
+    /// Bytes of fetched samples that wait to be computed.
     pub(super) fetched_bytes: usize,
+    /// Threads in a turn, a consumer that makes batches included.
     pub(super) threads: usize,
     pub(super) fetching: usize,
     pub(super) computing: usize,
     cost: Cost,
-    /// Whether samples are fetched.
+    /// True if samples are fetched before they are computed.
     pub(super) fetches: bool,
 }
 
@@ -55,8 +57,8 @@ impl<W: Work> State<W> {
             limits,
             cancelled: false,
             waiting: 0,
-            helping: 0,
-            summoned: 0,
+            consumers_working: 0,
+            woken: 0,
             ready: 0,
             unbegun: 0,
             next_seq: first_seq,
@@ -70,6 +72,7 @@ impl<W: Work> State<W> {
         }
     }
 
+    /// Returns true if a batch of `bytes` fits within depth and budget. One batch always does.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.flights.is_empty()
             || (self.flights.len() < self.limits.depth
@@ -80,7 +83,7 @@ impl<W: Work> State<W> {
         self.flights.is_empty()
     }
 
-    /// Adds a task; returns its number, and for how many threads it is worth calling.
+    /// Adds a task; returns its number, and how many threads to wake for it.
     pub(super) fn submit(
         &mut self,
         task: W::Task,
@@ -111,87 +114,88 @@ impl<W: Work> State<W> {
         if self.flights.len() == 1 {
             self.note_threads();
         }
-        let worthless = self.cost.is_tiny(self.unbegun)
+        let is_not_worth_a_wake_up = self.cost.is_tiny(self.unbegun)
             || self.cost.is_cheap(samples) && 2 * self.ready >= self.limits.depth;
-        let called = if worthless {
+        let to_wake = if is_not_worth_a_wake_up {
             0
         } else {
-            self.helpers(samples, 0)
+            self.threads_to_wake(samples, 0)
         };
-        (seq, called)
+        (seq, to_wake)
     }
 
-    /// Notes that the consumer came for a batch.
+    /// Counts a call of the consumer for a batch.
     pub(super) fn note_call(&mut self) {
         self.stats.came(self.ready);
     }
 
-    /// Notes for how long it worked at batches itself, and for how long it slept.
+    /// Adds the time that the consumer worked at batches itself, and the time that it slept.
     pub(super) fn note_wait(&mut self, worked: Duration, slept: Duration) {
         self.stats.made_here += worked;
         self.stats.wait += slept;
     }
 
-    /// Whether the consumer had better make the batch that it waits for than sleep meanwhile.
+    /// Returns true if the consumer should make the batch that it waits for rather than sleep.
     pub(super) fn is_cheap(&self) -> bool {
         if self.is_ready() {
             return false;
         }
         let awaited = self.flights.iter().find(|flight| flight.result.is_none());
-        awaited.is_some_and(|flight| self.is_for_the_consumer(flight.samples))
+        awaited.is_some_and(|flight| self.consumer_makes(flight.samples))
     }
 
-    /// Whether a consumer makes batches of so many samples itself. Never where samples are fetched: a file
-    /// can keep one waiting for ever.
-    fn is_for_the_consumer(&self, samples: usize) -> bool {
+    /// Returns true if a consumer makes batches of so many samples itself. Never where samples are fetched: a
+    /// read can block for an unbounded time.
+    fn consumer_makes(&self, samples: usize) -> bool {
         !self.fetches && self.cost.is_cheap(samples)
     }
 
-    /// Whether nobody works although there is work: who waits must call for somebody.
-    pub(super) fn is_asleep(&self) -> bool {
+    /// Returns true if no thread works although a batch is awaited: the consumer must wake one.
+    pub(super) fn needs_thread(&self) -> bool {
         self.threads == 0 && !self.is_ready()
     }
 
-    /// How many threads work on batches of so many samples: one fewer than are permitted where the consumer makes
-    /// such batches, too.
-    fn called(&self, samples: usize) -> usize {
-        let consumers = usize::from(self.is_for_the_consumer(samples));
+    /// Returns how many pool threads work on batches of so many samples: one fewer than permitted where the
+    /// consumer makes such batches too.
+    fn pool_threads(&self, samples: usize) -> usize {
+        let consumers = usize::from(self.consumer_makes(samples));
         self.limits.threads.saturating_sub(consumers).max(1)
     }
 
-    /// Whether another thread, other than a consumer, may work.
+    /// Returns true if another pool thread may work.
     pub(super) fn has_permit(&self) -> bool {
         let samples = self.flights.back().map_or(0, |flight| flight.samples);
-        self.threads.saturating_sub(self.helping) < self.called(samples)
+        self.threads.saturating_sub(self.consumers_working) < self.pool_threads(samples)
     }
 
-    /// How many free threads are to be called to this many samples, beside `others` that work on them, and beside
-    /// those that are called already.
-    pub(super) fn helpers(&mut self, samples: usize, others: usize) -> usize {
-        let coming = self.threads + self.summoned;
-        let free = self.called(samples).saturating_sub(coming);
+    /// Returns how many idle threads to wake for so many samples. `others` threads work on them already;
+    /// threads that are woken and on their way count too.
+    pub(super) fn threads_to_wake(&mut self, samples: usize, others: usize) -> usize {
+        let coming = self.threads + self.woken;
+        let free = self.pool_threads(samples).saturating_sub(coming);
         let pieces = samples.div_ceil(self.chunk()).max(1);
-        let helpers = pieces.saturating_sub(others).min(free);
-        self.summoned += helpers;
-        helpers
+        let threads_to_wake = pieces.saturating_sub(others).min(free);
+        self.woken += threads_to_wake;
+        threads_to_wake
     }
 
-    /// Samples per claim.
+    /// Returns the number of samples per claim.
     pub(super) fn chunk(&self) -> usize {
         self.cost.chunk(self.limits.max_chunk)
     }
 
-    /// Whether what is planned and fetched leaves room to fetch ahead.
+    /// Returns true if the planned and fetched bytes leave room to fetch ahead.
     pub(super) fn is_within_budget(&self) -> bool {
         self.planned_bytes.saturating_add(self.fetched_bytes) <= self.limits.budget_bytes
     }
 
-    /// Whether a permit of one stage can hold up threads that another stage has work for.
+    /// Returns true if the permits of one stage can stop threads that have work in the other stage.
     pub(super) fn has_tight_stages(&self) -> bool {
         self.limits.fetch.min(self.limits.compute) < self.limits.threads
     }
 
-    /// A thread that fetched goes on to compute, if it has something to and a permit is free.
+    /// Moves a thread that fetched on to computing, if it has samples and a permit is free; returns true if
+    /// it moved.
     pub(super) fn fetched_to_compute(&mut self, wanted: bool) -> bool {
         self.fetching -= 1;
         let may = wanted && self.computing < self.limits.compute;
@@ -199,14 +203,14 @@ impl<W: Work> State<W> {
         may
     }
 
-    /// A thread leaves.
+    /// Counts a thread out; `computing` if it was computing.
     pub(super) fn leave(&mut self, computing: bool) {
         self.computing -= usize::from(computing);
         self.threads -= 1;
         self.note_threads();
     }
 
-    /// Counts time from now on by how many threads work, and may while there is something in flight.
+    /// Records, from now on, how many threads work, and how many may while a task is in flight.
     pub(super) fn note_threads(&mut self) {
         let permitted = if self.flights.is_empty() {
             0
@@ -216,7 +220,7 @@ impl<W: Work> State<W> {
         self.stats.threads(self.threads, permitted);
     }
 
-    /// Learns what computing samples cost.
+    /// Updates the cost of a sample.
     pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
         if samples > 0 {
             self.cost.observe(samples, elapsed.as_nanos() as f64);
@@ -230,7 +234,7 @@ impl<W: Work> State<W> {
             .ok()
     }
 
-    /// Puts the begun batch in its place. A batch of no samples is over at once.
+    /// Stores the begun batch. A batch of no samples is complete at once.
     pub(super) fn begun(&mut self, seq: u64, batch: Result<W::Batch>) -> Next<W> {
         let Some(at) = self.at(seq) else {
             return Next::Nothing;
@@ -238,7 +242,7 @@ impl<W: Work> State<W> {
         let flight = &mut self.flights[at];
         match batch {
             Ok(batch) if flight.samples == 0 => {
-                flight.body = Body::Over;
+                flight.body = Body::Taken;
                 Next::Finish(batch)
             }
             Ok(batch) => {
@@ -246,7 +250,7 @@ impl<W: Work> State<W> {
                 Next::Nothing
             }
             Err(error) => {
-                flight.body = Body::Over;
+                flight.body = Body::Taken;
                 flight.result = Some(Err(error));
                 self.ready += 1;
                 Next::Arrived
@@ -270,8 +274,8 @@ impl<W: Work> State<W> {
         }
     }
 
-    /// Notes that `count` samples are over, `failures` of them without success, and so are `turns`
-    /// that held the batch.
+    /// Counts `count` samples as complete, `failures` of them failed, and ends `turns` turns that held the
+    /// batch.
     pub(super) fn completed(
         &mut self,
         work: &W,
@@ -288,14 +292,15 @@ impl<W: Work> State<W> {
         flight.open -= count + turns;
         if !failures.is_empty() {
             flight.failures.append(&mut failures);
-            // What is unclaimed lies behind the failure and cannot be the first by position.
+            // Unclaimed samples come after the failed one, so none of them can be the first error by
+            // position.
             flight.open -= flight.samples - flight.unclaimed;
             flight.unclaimed = flight.samples;
         }
         if flight.open > 0 {
             return Next::Nothing;
         }
-        let Body::Begun(batch) = std::mem::replace(&mut flight.body, Body::Over) else {
+        let Body::Begun(batch) = std::mem::replace(&mut flight.body, Body::Taken) else {
             return Next::Nothing;
         };
         let failures = std::mem::take(&mut flight.failures);
@@ -311,7 +316,7 @@ impl<W: Work> State<W> {
             self.ready += 1;
             return Next::Arrived;
         }
-        // Every executor gives its reference up before it completes its last sample.
+        // Succeeds: every executor drops its reference before it completes its last sample.
         if let Some(batch) = Arc::into_inner(batch) {
             return Next::Finish(batch);
         }
@@ -320,7 +325,7 @@ impl<W: Work> State<W> {
         Next::Arrived
     }
 
-    /// Keeps the result, which came `now`, until the consumer takes it.
+    /// Stores the result, finished at `now`, until the consumer takes it.
     pub(super) fn arrived(&mut self, seq: u64, result: Result<W::Output>, now: Instant) {
         if let Some(at) = self.at(seq) {
             self.flights[at].result = Some(result);
@@ -329,7 +334,7 @@ impl<W: Work> State<W> {
         }
     }
 
-    /// Takes the next result in order, or any if order does not matter.
+    /// Takes the next result in order, or any result if the stream is unordered.
     pub(super) fn take(&mut self) -> Option<Ready<W::Output>> {
         let at = self.next_ready()?;
         let flight = self.flights.remove(at)?;
@@ -346,12 +351,12 @@ impl<W: Work> State<W> {
         })
     }
 
-    /// Whether a consumer waits for what can be taken now.
+    /// Returns true if a consumer sleeps although a batch can be taken.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting > 0 && self.is_ready()
     }
 
-    /// Whether [`State::take`] would return a result.
+    /// Returns true if [`State::take`] would return a result.
     pub(super) fn is_ready(&self) -> bool {
         self.next_ready().is_some()
     }
@@ -364,7 +369,7 @@ impl<W: Work> State<W> {
         flights.position(|flight| flight.result.is_some())
     }
 
-    /// Gives up everything in flight; the caller drops it outside of the lock.
+    /// Cancels the stream and returns its flights, for the caller to drop outside of the lock.
     pub(super) fn cancel(&mut self) -> VecDeque<Flight<W>> {
         self.cancelled = true;
         (self.planned_bytes, self.fetched_bytes) = (0, 0);
@@ -374,7 +379,7 @@ impl<W: Work> State<W> {
         flights
     }
 
-    /// What the threads are doing, for a time-out's message.
+    /// Returns how many threads are (fetching, computing, in a turn), for a time-out's message.
     pub(super) fn activity(&self) -> (usize, usize, usize) {
         (self.fetching, self.computing, self.threads)
     }

@@ -1,4 +1,4 @@
-//! What a stream runs: the engine knows tasks, samples by position, and outcomes, nothing else.
+//! The work that a stream runs. The engine knows only tasks, samples by position, and outcomes.
 
 use std::time::Instant;
 
@@ -8,33 +8,33 @@ use crate::sync::Arc;
 
 use super::Completion;
 
-/// The making of batches, as the engine sees it.
+/// Makes batches for the engine.
 ///
-/// Every sample is a small state machine: to fetch, fetched, computed; or failed at any point. All
-/// methods are called from several threads at once.
+/// A sample is a small state machine: to fetch, fetched, computed; or failed at any point. All methods are
+/// called from several threads at once.
 pub trait Work: Send + Sync + Sized + 'static {
     /// What a batch is made from.
     type Task: Send + 'static;
     /// A batch in the making.
     type Batch: Send + Sync + 'static;
-    /// What fetching a sample yields.
+    /// The result of fetching a sample.
     type Fetched: Send + 'static;
     /// A finished batch.
     type Output: Send + 'static;
 
-    /// Number of samples of a task.
+    /// Returns the number of samples of a task.
     fn samples(&self, task: &Self::Task) -> usize;
 
-    /// Whether samples are fetched before they are computed.
+    /// Returns true if samples are fetched before they are computed.
     fn fetches(&self) -> bool;
 
-    /// A first guess of what computing one sample costs, in nanoseconds.
+    /// Returns a first guess of the cost of computing one sample, in nanoseconds.
     fn cost_ns(&self) -> f64;
 
     /// Makes room for a batch; called once, by the first thread that works on it.
     fn begin(&self, task: Self::Task) -> Result<Self::Batch>;
 
-    /// The dataset index of a sample, for messages.
+    /// Returns the dataset index of a sample, for messages.
     fn index(&self, batch: &Self::Batch, position: usize) -> i64;
 
     /// Fetches one sample, or takes a [`Completion`] from `later` and leaves it to another executor.
@@ -46,11 +46,12 @@ pub trait Work: Send + Sync + Sized + 'static {
         stages: &mut Stages,
     ) -> Result<Fetch<Self::Fetched>>;
 
-    /// Bytes that a fetched sample holds until it is computed.
+    /// Returns the bytes that a fetched sample holds until it is computed.
     fn fetched_bytes(&self, fetched: &Self::Fetched) -> usize;
 
-    /// Computes samples into the batch. Those that fail are added to `failures` by position; for those
-    /// that it leaves to another executor it takes a [`Completion`] from `later`. It is `begun` now.
+    /// Computes samples into the batch. Appends the failed ones to `failures`, with their positions. Takes a
+    /// [`Completion`] from `later` for each sample that it leaves to another executor. `begun` is the time of
+    /// the call.
     fn compute(
         &self,
         batch: &Self::Batch,
@@ -61,11 +62,11 @@ pub trait Work: Send + Sync + Sized + 'static {
         stages: &mut Stages,
     );
 
-    /// Joins the samples; called once, when all of them are computed.
+    /// Joins the samples; called once, after all of them are computed.
     fn finish(&self, batch: Self::Batch) -> Result<Self::Output>;
 }
 
-/// What became of a fetch.
+/// The outcome of a fetch.
 #[derive(Debug)]
 pub enum Fetch<F> {
     /// The sample can be computed.
@@ -74,7 +75,7 @@ pub enum Fetch<F> {
     Later,
 }
 
-/// Samples to compute in one go.
+/// Samples to compute in one call.
 #[derive(Debug)]
 pub enum Chunk<F> {
     /// Consecutive positions that need no fetching.
@@ -84,7 +85,7 @@ pub enum Chunk<F> {
 }
 
 impl<F> Chunk<F> {
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         match self {
             Chunk::Range(range) => range.len(),
@@ -92,12 +93,12 @@ impl<F> Chunk<F> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The positions, in the order of the samples.
+    /// Returns the positions, in the order of the samples.
     pub fn positions(&self) -> impl Iterator<Item = usize> {
         let (range, fetched) = match self {
             Chunk::Range(range) => (range.clone(), [].as_slice()),

@@ -1,9 +1,9 @@
-//! What would be set, where somebody has chosen.
+//! The settings that the tuner would choose where the user has fixed them.
 
 use super::history::{Phase, Seen};
 use super::{Bounds, History, Reason, Settings, Window, wanted};
 
-/// Says once, when the first windows are over, what the costs of the stages ask for; changes nothing.
+/// Reports once, after the first windows, what the costs of the stages ask for; changes nothing.
 pub(super) fn advise(
     window: &Window,
     settings: Settings,

@@ -1,39 +1,39 @@
-//! Between what the settings may lie.
+//! The bounds of the settings.
 
 use super::{Settings, Window};
 
-/// The part of the free memory that new workers may take.
+/// The share of the free memory that new workers may take.
 const SPARED: f64 = 0.5;
 
-/// The part of a worker that is not worth trying one for.
+/// The share of a worker below which adding one is not worth a trial.
 const PART: f64 = 0.05;
 
-/// What the machine and the user leave to decide.
+/// The limits of the machine, and the settings that the user has fixed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Processors that this process may fill.
+    /// Cores that this process may use.
     pub cores: f64,
-    /// Most workers.
+    /// Maximum of workers.
     pub most_workers: usize,
-    /// Most batches in flight.
+    /// Maximum of batches in flight.
     pub most_depth: usize,
-    /// Bytes that batches in flight may take.
+    /// Maximum bytes of the batches in flight.
     pub budget_bytes: f64,
-    /// Whether a batch is made by one worker alone: fewer batches in flight leave some without one.
+    /// True if one worker makes a whole batch: fewer batches in flight than workers leave some idle.
     pub whole_batches: bool,
-    /// The number of workers is the user's.
+    /// True if the user has set the number of workers.
     pub workers_are_fixed: bool,
-    /// The depth is the user's.
+    /// True if the user has set the depth.
     pub depth_is_fixed: bool,
 }
 
 impl Bounds {
-    /// Whether nothing is left to decide.
+    /// Returns true if nothing is left to decide.
     pub(super) fn leave_nothing(&self) -> bool {
         self.workers_are_fixed && self.depth_is_fixed
     }
 
-    /// Returns the same bounds, for what would be decided if nobody had.
+    /// Returns the same bounds without the user's settings.
     pub(super) fn freed(&self) -> Bounds {
         Bounds {
             workers_are_fixed: false,
@@ -42,7 +42,7 @@ impl Bounds {
         }
     }
 
-    /// Returns `next` within the bounds, with what is fixed as it is in `now`.
+    /// Returns `next` within the bounds, with fixed settings taken from `now`.
     pub(super) fn clamp(&self, next: Settings, now: Settings, window: &Window) -> Settings {
         let workers = if self.workers_are_fixed {
             now.workers
@@ -59,7 +59,7 @@ impl Bounds {
         Settings { workers, depth }
     }
 
-    /// Returns the depth that is as much for `workers` as that of `now` is for its own.
+    /// Returns the depth for `workers` that has as many batches per worker as `now` has.
     pub(super) fn scaled(&self, now: Settings, workers: usize) -> usize {
         if self.whole_batches {
             (now.depth * workers).div_ceil(now.workers.max(1))
@@ -68,21 +68,21 @@ impl Bounds {
         }
     }
 
-    /// Fewest batches in flight with which `workers` are at work while one is handed over.
+    /// Returns the minimum of batches in flight with which `workers` stay busy while one is handed over.
     pub(super) fn least_depth(&self, workers: usize) -> usize {
         let least = if self.whole_batches { workers + 1 } else { 2 };
         least.min(self.most_depth.max(1))
     }
 
-    /// Most batches in flight that the budget holds.
+    /// Returns the maximum of batches in flight that the budget allows.
     #[allow(clippy::cast_sign_loss)] // neither is negative
     pub(super) fn deepest(&self, window: &Window) -> usize {
         let held = self.budget_bytes / window.batch_bytes.max(1.0);
         (held as usize).clamp(1, self.most_depth.max(1))
     }
 
-    /// Most workers for which there is memory: a half of what is free for new ones, and a batch in
-    /// hand for each, within the budget, where one makes it alone.
+    /// Returns the maximum of workers for which there is memory: half of the free memory for new ones, and,
+    /// if each makes a whole batch, one batch per worker within the budget.
     #[allow(clippy::cast_sign_loss)] // neither is negative
     fn affordable(&self, window: &Window, now: Settings) -> usize {
         let mut most = self.most_workers;
@@ -102,20 +102,20 @@ impl Bounds {
         most.max(1)
     }
 
-    /// Most workers that are of use: as many as the cores can feed, more where they wait for files
-    /// rather than compute, fewer where all wait for one thing.
+    /// Returns the maximum of workers that are of use: as many as the cores can feed, more if they wait for
+    /// files rather than compute, fewer if all wait for one lock.
     #[allow(clippy::cast_sign_loss)] // not negative
     pub(super) fn useful_workers(&self, window: &Window) -> usize {
         (self.fed(window).floor() as usize).clamp(1, self.most_workers.max(1))
     }
 
-    /// Most workers that might be: one more where the cores could feed it in part.
+    /// Returns the maximum of workers that may be of use: one more if the cores could feed it in part.
     #[allow(clippy::cast_sign_loss)]
     pub(super) fn promising_workers(&self, window: &Window) -> usize {
         ((self.fed(window) - PART).ceil() as usize).clamp(1, self.most_workers.max(1))
     }
 
-    /// How many workers the cores can feed, and what they share.
+    /// Returns the number of workers that the cores, and what workers share, can feed.
     fn fed(&self, window: &Window) -> f64 {
         let fed = self.cores * window.blocked();
         if window.serial_s > 0.0 {

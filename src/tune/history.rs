@@ -1,17 +1,17 @@
-//! What was learnt from the windows before.
+//! What the tuner learned from earlier windows.
 
 use super::{Settings, Window};
 
-/// Windows of which the median counts.
+/// Number of windows whose median counts.
 const WINDOWS: usize = 3;
 
-/// Windows of rest after which a new epoch is worth some trials: five minutes, at two seconds each.
+/// Idle windows after which a new epoch justifies some trials: five minutes, at two seconds each.
 const RESTED: u32 = 150;
 
-/// A rate that differs by more than this part needs no second window.
+/// A rate that differs by more than this share needs no second window.
 const CLEAR: f64 = 0.1;
 
-/// What was tried, and what it was like before.
+/// The trials so far, and their results.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub(super) phase: Phase,
@@ -21,20 +21,20 @@ pub struct History {
     pub(super) coarse: Failed,
     /// The best rate since the last jump: small losses must not add up.
     pub(super) best: f64,
-    /// What was kept last, and how often in a row: the next such move is larger.
+    /// The last knob that was kept, and how often in a row: the next such move is larger.
     pub(super) run: Option<(Knob, u32)>,
-    /// What was settled on last.
+    /// The settings that were settled on last.
     settled: Option<Settings>,
-    /// How often in a row it was the same again.
+    /// How often in a row they were the same.
     pub(super) again: u32,
-    /// That memory is short was said, and is so still.
+    /// True if a shortage of memory was reported and lasts.
     pub(super) pressed: bool,
-    /// Advice was given on what is fixed.
+    /// True if advice on fixed settings was given.
     pub(super) advised: bool,
 }
 
 impl History {
-    /// Returns that of a tuner whose first settings were found before.
+    /// Returns the history of a tuner whose first settings come from a profile.
     pub fn after_the_jump() -> History {
         History {
             phase: Phase::Watching(Seen::default()),
@@ -42,13 +42,13 @@ impl History {
         }
     }
 
-    /// Notes what is settled on.
+    /// Records the settings that were settled on.
     pub(super) fn settled_on(&mut self, settings: Settings) {
         let same = self.settled.replace(settings) == Some(settings);
         self.again = if same { self.again + 1 } else { 0 };
     }
 
-    /// Has what was settled long ago tried anew, as at the begin of an epoch.
+    /// Allows settings that were settled long ago to be tried again, as at the start of an epoch.
     pub fn rearm(&mut self) {
         if matches!(self.phase, Phase::Resting { windows, .. } if windows >= RESTED) {
             *self = History {
@@ -64,46 +64,46 @@ impl History {
 pub(super) struct Failed(Vec<Knob>);
 
 impl Failed {
-    /// Notes that a direction gained nothing.
+    /// Records that a direction gained nothing.
     pub(super) fn add(&mut self, knob: Knob) {
         if !self.has(knob) {
             self.0.push(knob);
         }
     }
 
-    /// Whether it did not.
+    /// Returns true if a direction gained nothing.
     pub(super) fn has(&self, knob: Knob) -> bool {
         self.0.contains(&knob)
     }
 }
 
-/// What the next window is for.
+/// The purpose of the next window.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Phase {
-    /// It tells what stages cost.
+    /// To measure the costs of the stages.
     #[default]
     Probe,
-    /// It tells what the settings of now are worth.
+    /// To measure the current settings.
     Watching(Seen),
-    /// It tells what a change is worth.
+    /// To measure a change.
     Trying(Trial),
-    /// It tells whether anything changed.
+    /// To detect changes of the load.
     Resting {
-        /// What it was like when it was settled.
+        /// The level when it settled.
         was: Level,
-        /// Windows in a row that were different.
+        /// Windows in a row that differed from it.
         off: u32,
-        /// Windows that it rests.
+        /// Number of windows at rest.
         windows: u32,
     },
 }
 
-/// Windows at one setting.
+/// Windows measured at one setting.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// What is known already, from before a change that was judged.
+    /// The level if it is known already, from before a change that was judged.
     known: Option<Level>,
-    /// The window in which the setting changed is not looked at.
+    /// True once the window in which the setting changed was skipped.
     skipped: bool,
     rates: Vec<f64>,
     steps: Vec<f64>,
@@ -119,7 +119,7 @@ pub(super) struct Trial {
     pub(super) seen: Seen,
 }
 
-/// What a trial changes.
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knob {
     /// More workers.
@@ -133,7 +133,7 @@ pub enum Knob {
 }
 
 impl Knob {
-    /// Returns the change that takes this one back.
+    /// Returns the change that undoes this one.
     pub(super) fn opposite(self) -> Knob {
         match self {
             Knob::More => Knob::Fewer,
@@ -144,26 +144,26 @@ impl Knob {
     }
 }
 
-/// Medians of some windows.
+/// Medians over some windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Level {
     /// Samples per second.
     pub rate: f64,
     /// The training's time for a batch, in seconds.
     pub step_s: f64,
-    /// The part of its time that the training waits.
+    /// The share of its time that the training waits.
     pub waiting: f64,
 }
 
 impl Level {
-    /// From one batch to the next, in seconds.
+    /// Returns the time from one batch to the next, in seconds.
     pub(super) fn batch_s(&self) -> f64 {
         self.step_s / (1.0 - self.waiting).max(f64::EPSILON)
     }
 }
 
 impl Seen {
-    /// Returns what needs no more windows than the one in which the setting changes.
+    /// Returns windows that are complete after the one in which the setting changes.
     pub(super) fn of(level: Level) -> Seen {
         Seen {
             known: Some(level),
@@ -171,7 +171,7 @@ impl Seen {
         }
     }
 
-    /// Adds a window; returns the level when there are enough of them.
+    /// Adds a window; returns the level once there are enough windows.
     pub(super) fn add(&mut self, window: &Window) -> Option<Level> {
         if let Some(level) = self.known.take() {
             return Some(level);
@@ -186,9 +186,9 @@ impl Seen {
         (self.rates.len() >= WINDOWS).then(|| self.level())
     }
 
-    /// Adds a window of a change; returns the level also when further windows would not change what
-    /// follows from it: when the first one differs much from the rate before, or when two are on the same side
-    /// of the rate from which on the change is kept, for then so is the median of three.
+    /// Adds a window of a change. Returns the level early if further windows cannot change the verdict: if
+    /// the first window differs much from the rate before, or if two are on the same side of the rate from
+    /// which the change is kept, because then the median of three is too.
     pub(super) fn judge(&mut self, window: &Window, before: f64, kept: f64) -> Option<Level> {
         self.add(window).or_else(|| {
             let far = |rate: &f64| (rate - before).abs() > CLEAR * before;

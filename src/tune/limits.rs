@@ -1,4 +1,4 @@
-//! What the tuner never passes, on any machine, and what it makes of one that is short of something.
+//! Tests of the limits that the tuner never exceeds, and of its reaction to shortages.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn python(cores: usize, budget_bytes: f64) -> Bounds {
     }
 }
 
-/// Feeds the tuner windows of a machine, each changed a little.
+/// Feeds the tuner windows of a machine, each modified by `change`.
 fn run(machine: &Machine, bounds: &Bounds, change: impl Fn(Window) -> Window) -> Vec<Decision> {
     let (mut settings, mut history) = (start(bounds.most_workers.div_ceil(16)), History::default());
     let mut decisions = Vec::new();
@@ -68,7 +68,7 @@ fn workers_fit_into_the_memory_that_one_was_seen_to_take() {
 }
 
 #[test]
-fn a_quota_that_is_used_up_gets_no_more_workers() {
+fn an_exhausted_quota_gets_no_more_workers() {
     let machine = Machine::with(2.0, 0.02, 1e-3);
     let bounds = Bounds {
         most_workers: 8,
@@ -92,7 +92,7 @@ fn a_quota_that_is_used_up_gets_no_more_workers() {
 }
 
 #[test]
-fn memory_that_everything_waits_for_is_given_back() {
+fn memory_is_given_back_when_everything_waits_for_it() {
     let decisions = run(&Machine::with(2.0, 0.02, 1e-3), &python(2, 1e9), |window| {
         let mut window = window;
         window.machine.memory_stall = 0.2;
@@ -104,12 +104,12 @@ fn memory_that_everything_waits_for_is_given_back() {
     );
     let last = decisions.last().unwrap();
     assert_eq!((last.settings.workers, last.settings.depth), (1, 2));
-    let told = decisions.iter().filter(|d| d.reason.is_news()).count();
-    assert!(told < 6, "{told} lines for one thing");
+    let reports = decisions.iter().filter(|d| d.reason.is_news()).count();
+    assert!(reports < 6, "{reports} lines for one thing");
 }
 
 #[test]
-fn what_somebody_chose_is_commented_once() {
+fn advice_on_fixed_settings_is_given_once() {
     let bounds = Bounds {
         workers_are_fixed: true,
         depth_is_fixed: true,
@@ -129,7 +129,7 @@ fn what_somebody_chose_is_commented_once() {
 }
 
 #[test]
-fn a_depth_for_each_worker_that_somebody_chose_stays_so() {
+fn a_fixed_depth_per_worker_is_kept() {
     let bounds = Bounds {
         depth_is_fixed: true,
         ..python(2, 1e9)
@@ -157,7 +157,7 @@ fn batches_that_grow_beyond_the_budget_are_fewer_at_once() {
     assert_eq!(decision.settings.depth, 3);
     assert_eq!(
         decision.reason.to_string(),
-        "batches of 3.0 MB are more than the memory budget of 10 MB holds of them"
+        "the batches in flight, 3.0 MB each, exceed the memory budget of 10 MB"
     );
 }
 
@@ -182,7 +182,7 @@ fn an_epoch_tries_anew_only_what_has_rested_for_long() {
 }
 
 #[test]
-fn storage_that_comes_in_bursts_does_not_make_it_swing() {
+fn bursts_of_storage_do_not_make_it_oscillate() {
     let fast = Machine {
         blocked_s: 0.02,
         ..Machine::with(4.0, 0.02, 0.01)

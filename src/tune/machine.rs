@@ -1,14 +1,14 @@
-//! A machine to tune on: what a loader and a training would do, by operational analysis.
+//! A simulated machine to tune on: a loader and a training, by operational analysis.
 
 use super::{Bounds, Decision, History, Settings, Window, decide};
 
 /// Samples of a batch.
 const BATCH: f64 = 64.0;
 
-/// Windows after which it must have settled: a minute, at two seconds each.
+/// Windows after which the tuner must have settled: a minute, at two seconds each.
 pub(super) const MINUTE: usize = 30;
 
-/// Returns what a loader begins with on so many cores.
+/// Returns the initial settings of a loader on so many cores.
 pub(super) fn start(cores: usize) -> Settings {
     Settings {
         workers: cores,
@@ -16,29 +16,29 @@ pub(super) fn start(cores: usize) -> Settings {
     }
 }
 
-/// A pipeline, the training behind it, and the cores under both. Times are seconds for a batch.
+/// A pipeline, the training after it, and the cores under both. Times are seconds per batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    /// Processors.
+    /// Number of cores.
     pub(super) cores: f64,
     /// Computing.
     pub(super) cpu_s: f64,
     /// Waiting for files.
     pub(super) blocked_s: f64,
-    /// Holding what all workers share.
+    /// Holding a lock that all workers share.
     pub(super) serial_s: f64,
-    /// What each further worker adds to the work of all, as a part of it.
+    /// What each further worker adds to the work of all, as a share of it.
     pub(super) contention: f64,
     /// The training's own time.
     pub(super) step_s: f64,
     /// Cores that the training computes on; 0 for one that waits for an accelerator.
     pub(super) step_cores: f64,
-    /// How much windows differ, as a part.
+    /// Variation of the windows, as a share.
     pub(super) noise: f64,
 }
 
 impl Machine {
-    /// A machine on which nothing holds anything up.
+    /// Returns a machine without files, locks or contention.
     pub(super) fn with(cores: f64, cpu_s: f64, step_s: f64) -> Machine {
         Machine {
             cores,
@@ -52,7 +52,7 @@ impl Machine {
         }
     }
 
-    /// Returns a step's time beside this many workers, and batches per second.
+    /// Returns the time of a step next to this many workers, and the batches per second.
     fn pace(&self, workers: usize) -> (f64, f64) {
         let workers = workers as f64;
         let work = (self.cpu_s + self.blocked_s) * (1.0 + self.contention * (workers - 1.0));
@@ -74,12 +74,13 @@ impl Machine {
         BATCH * self.pace(workers).1
     }
 
-    /// Returns the training's time for a batch beside this many workers, in seconds.
+    /// Returns the training's time per batch next to this many workers, in seconds.
     pub(super) fn step(&self, workers: usize) -> f64 {
         self.pace(workers).0
     }
 
-    /// Returns the best rate that does not cost a training beside `workers` more of its step than it gains.
+    /// Returns the best rate that does not slow the training's step, next to `workers`, by more than it
+    /// gains.
     pub(super) fn best_from(&self, workers: usize, bounds: &Bounds) -> f64 {
         let (step, rate) = (self.step(workers), self.rate(workers));
         let fair = |n: &usize| {
@@ -119,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// Returns the fewest workers within two hundredths of the best rate, and that rate.
+    /// Returns the smallest number of workers within 2 % of the best rate, and that rate.
     pub(super) fn best(&self, bounds: &Bounds) -> (usize, f64) {
         let most = (1..=bounds.most_workers).map(|n| self.rate(n));
         let most = most.fold(0.0, f64::max);
@@ -146,7 +147,7 @@ impl Run {
         }
     }
 
-    /// Goes on for some windows.
+    /// Runs the tuner for some windows.
     pub(super) fn go(&mut self, machine: &Machine, bounds: &Bounds, windows: usize) {
         for _ in 0..windows {
             // Steele and Vigna's multiplier for 64-bit congruential generators

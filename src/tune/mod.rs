@@ -1,15 +1,15 @@
-//! How many workers a loader should have, and how far ahead they should work.
+//! Chooses the number of workers of a loader, and how far ahead they work.
 //!
-//! Owns the decision: a function of what was measured over a window, what was set meanwhile, and what
-//! was learnt before. Knows only numbers; measures nothing, changes nothing, reads no clock. Invariant:
-//! what it answers lies within [`Bounds`], and what is fixed there is never changed.
+//! Owns the decision: a function of the measurements of a window, the settings during it, and the history.
+//! Knows only numbers; measures nothing, changes nothing, reads no clock. Invariant: its settings lie within
+//! [`Bounds`], and fixed settings are never changed.
 //!
-//! The aim is a training that does not wait, for the fewest cores and bytes, and without slowing the
-//! step. First it jumps to what the measured costs of the stages ask for, in closed form (operational
-//! analysis: the rate is at most `min(cores / cpu, 1 / serial, workers / work)`); then it moves by
-//! trials, one knob at a time, each kept only for what was gained: the formula does not see locks,
-//! caches and the training's own need of the processors, and a measurement does. It searches
-//! downward, too, and rests when nothing helps, until what it rests on has changed.
+//! The aim is a training that does not wait, with the fewest cores and bytes, and without slowing its steps.
+//! First the tuner jumps to the settings that the measured costs of the stages ask for, in closed form
+//! (operational analysis: the rate is at most `min(cores / cpu, 1 / serial, workers / work)`). Then it moves
+//! by trials, one knob at a time, and keeps only measured gains: the formula sees neither locks nor caches
+//! nor the training's own need of the cores, and a measurement does. It also searches downward. It rests when
+//! nothing helps, until the load changes.
 
 mod advice;
 mod bounds;
@@ -32,53 +32,52 @@ pub use window::{Bottleneck, Machine, Window};
 
 use history::{Failed, Phase, Seen};
 
-/// A consumer that waits for less than this part of its time does not wait.
+/// A consumer that waits for less than this share of its time counts as not waiting.
 const WAITS: f64 = 0.01;
 
-/// What rests is looked at anew when its rate or its step moved by this part of itself.
+/// A settled state is reconsidered when its rate or its step moved by this share.
 const DRIFT: f64 = 0.1;
 
-/// Windows in a row that must have moved; twice as many each time that it led to nothing else.
+/// Windows in a row that must have moved; twice as many after each time that it led to nothing new.
 const DRIFTED: u32 = 2;
 
-/// Most doublings of that.
+/// Maximum of such doublings.
 const DOUBLINGS: u32 = 4;
 
-/// A move by more than this part never needs more than [`DRIFTED`] windows.
+/// A move by more than this share never needs more than [`DRIFTED`] windows.
 const FAR: f64 = 0.3;
 
-/// What workers should be able to make, above what the training takes: room for what varies.
+/// Capacity of the workers relative to what the training takes: room for variation.
 const HEADROOM: f64 = 1.2;
 
-/// Part of the memory above which nothing is made ahead that need not be.
+/// Share of the memory in use above which batches ahead are given up.
 const PRESSURE: f64 = 0.9;
 
-/// Part of the time that everything waits for memory, above which it is as short.
+/// Share of the time that everything waits for memory, above which memory counts as short.
 const STALLED: f64 = 0.1;
 
-/// Part of the time that a quota keeps the process from processors, above which more workers gain
-/// nothing.
+/// Share of the time that a quota keeps the process from the CPU, above which more workers gain nothing.
 const THROTTLED: f64 = 0.1;
 
-/// What a loader may be told to do.
+/// The settings that the tuner controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Threads, or worker processes.
     pub workers: usize,
-    /// Most batches in flight.
+    /// Maximum of batches in flight.
     pub depth: usize,
 }
 
-/// What is to be set now, and why.
+/// The settings to apply now, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// What to set from now on.
+    /// The settings to apply from now on.
     pub settings: Settings,
-    /// Why, also where nothing changes.
+    /// The reason, also if nothing changes.
     pub reason: Reason,
 }
 
-/// Decides what to set after a window that ran with `settings`.
+/// Decides the settings after a window that ran with `settings`.
 ///
 /// The same windows, in the same order, give the same answers.
 pub fn decide(
@@ -119,7 +118,7 @@ pub fn decide(
     }
 }
 
-/// Goes to where the costs of the stages say that the training does not wait.
+/// Jumps to the settings at which, by the costs of the stages, the training does not wait.
 fn jump(
     window: &Window,
     settings: Settings,
@@ -137,7 +136,7 @@ fn jump(
     (wanted(window, settings, bounds), reason)
 }
 
-/// Returns what the costs of the stages ask for, in closed form.
+/// Returns the settings that the costs of the stages ask for, in closed form.
 #[allow(clippy::cast_sign_loss)] // none is negative
 fn wanted(window: &Window, settings: Settings, bounds: &Bounds) -> Settings {
     let most = bounds.useful_workers(window);
@@ -153,7 +152,7 @@ fn wanted(window: &Window, settings: Settings, bounds: &Bounds) -> Settings {
     }
 }
 
-/// Leaves everything as it is, until that is no longer what it was.
+/// Keeps the settings until the load changes.
 fn rest(
     was: Level,
     (off, windows): (u32, u32),
@@ -188,7 +187,7 @@ fn rest(
     (settings, reason)
 }
 
-/// Gives memory back: what is made ahead first, then workers, whatever was on trial.
+/// Gives memory back, whatever is on trial: batches ahead first, then workers.
 fn retreat(
     window: &Window,
     settings: Settings,

@@ -1,4 +1,4 @@
-//! Why something was set, in words.
+//! The reasons of decisions, in words.
 
 use std::fmt;
 
@@ -8,30 +8,30 @@ use super::{Bottleneck, STALLED, Settings};
 /// Why a decision is what it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// What the stages cost asks for this many workers.
+    /// The costs of the stages ask for this number of workers.
     Costs {
-        /// Thread-seconds of a batch.
+        /// Thread-seconds per batch.
         work_s: f64,
-        /// The training's time for a batch, in seconds.
+        /// The training's time per batch, in seconds.
         step_s: f64,
-        /// What holds the loader up.
+        /// The bottleneck of the loader.
         bottleneck: Bottleneck,
     },
-    /// Windows are gathered.
+    /// Windows are collected.
     Measuring,
     /// A change is tried.
     Trying(Knob, Settings),
     /// A change was kept.
     Kept(Knob, Level, Level),
-    /// A change was taken back, for it gained nothing.
+    /// A change was undone: it gained nothing.
     NoGain(Knob, Level, Level),
-    /// A change was taken back, for it slowed the training's own steps.
+    /// A change was undone: it slowed the training's own steps.
     SlowedStep(Knob, Level, Level),
-    /// Nothing that is left to try would help.
+    /// No remaining change would help.
     Settled(Bottleneck),
     /// Nothing changed.
     Steady,
-    /// The rate or the step is another than the one that was settled for.
+    /// The rate or the step differs from that at which it settled.
     Drifted {
         /// Samples per second, before and now.
         rate: (f64, f64),
@@ -40,38 +40,38 @@ pub enum Reason {
     },
     /// Memory is short.
     Pressure {
-        /// The part of it that is used.
+        /// The share that is used.
         memory_share: f64,
-        /// The part of the time in which everything waited for it.
+        /// The share of the time in which everything waited for it.
         stalled: f64,
     },
-    /// More is in flight than the budget holds.
+    /// The batches in flight exceed the budget.
     Budget {
         /// Bytes of a batch.
         batch_bytes: f64,
-        /// Bytes that batches in flight may take.
+        /// Maximum bytes of the batches in flight.
         budget_bytes: f64,
     },
-    /// What somebody chose is obeyed; this is what the stages cost.
+    /// The user's setting is kept; this is what the costs of the stages ask for.
     Advice {
-        /// The number that is set, and the one that the costs ask for.
+        /// The number of workers that the user set, and the one that the costs ask for.
         workers: (usize, usize),
-        /// Thread-seconds of a batch.
+        /// Thread-seconds per batch.
         work_s: f64,
-        /// The training's time for a batch, in seconds.
+        /// The training's time per batch, in seconds.
         step_s: f64,
-        /// What holds the loader up.
+        /// The bottleneck of the loader.
         bottleneck: Bottleneck,
     },
 }
 
 impl Reason {
-    /// Whether it is worth telling.
+    /// Returns true if it is worth reporting.
     pub fn is_news(&self) -> bool {
         !matches!(self, Reason::Measuring | Reason::Steady)
     }
 
-    /// Returns what came of a change, in words, once it was judged.
+    /// Describes the effect of a change, once it was judged.
     pub fn effect(&self) -> Option<String> {
         match self {
             Reason::Kept(_, was, is) | Reason::NoGain(_, was, is) => Some(format!(
@@ -130,7 +130,7 @@ impl fmt::Display for Reason {
                 budget_bytes,
             } => write!(
                 f,
-                "batches of {:.1} MB are more than the memory budget of {:.0} MB holds of them",
+                "the batches in flight, {:.1} MB each, exceed the memory budget of {:.0} MB",
                 batch_bytes / 1e6,
                 budget_bytes / 1e6
             ),
@@ -163,7 +163,7 @@ impl fmt::Display for Knob {
     }
 }
 
-/// Seconds, written in the unit that suits a batch.
+/// Seconds, written in a unit that suits a batch.
 struct Milliseconds(f64);
 
 impl fmt::Display for Milliseconds {

@@ -1,4 +1,4 @@
-//! The tuner on simulated machines: it settles, where the best settings are, and stays.
+//! The tuner on simulated machines: it settles at the best settings, and stays there.
 
 use proptest::prelude::*;
 
@@ -17,21 +17,21 @@ fn bounds(cores: usize, most_workers: usize) -> Bounds {
     }
 }
 
-/// Runs a minute; returns what was settled on, which another minute must not change.
+/// Runs a minute; returns the settings, which another minute must not change.
 fn settled(machine: &Machine, bounds: &Bounds) -> Settings {
     let mut run = Run::from(start(bounds.most_workers));
     run.go(machine, bounds, MINUTE);
     let settings = run.settings;
-    let told: Vec<_> = run.decisions.iter().map(|d| d.reason.to_string()).collect();
+    let reasons: Vec<_> = run.decisions.iter().map(|d| d.reason.to_string()).collect();
     let before = run.decisions.len();
     run.go(machine, bounds, MINUTE);
     for decision in &run.decisions[before..] {
-        assert_eq!(decision.settings, settings, "{told:#?}");
+        assert_eq!(decision.settings, settings, "{reasons:#?}");
     }
     settings
 }
 
-/// Asserts that the tuner is within five hundredths of the best rate, with few workers more.
+/// Asserts that the tuner is within 5 % of the best rate, with few workers more than needed.
 fn assert_found(machine: &Machine, bounds: &Bounds) -> Settings {
     let settings = settled(machine, bounds);
     let (fewest, rate) = machine.best(bounds);
@@ -126,7 +126,7 @@ fn a_training_that_speeds_up_or_slows_down_is_followed_within_half_a_minute() {
 }
 
 #[test]
-fn what_is_fixed_stays() {
+fn fixed_settings_are_kept() {
     let bounds = Bounds {
         workers_are_fixed: true,
         depth_is_fixed: true,
@@ -156,16 +156,16 @@ fn memory_that_runs_short_lowers_the_depth_and_then_the_workers() {
         ..machine.window(run.settings, 0.0)
     };
     let mut settings = run.settings;
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     for _ in 0..8 {
         let decision = super::decide(&window, settings, &mut run.history, &bounds);
-        told.push(decision.reason.to_string());
+        reasons.push(decision.reason.to_string());
         assert!(decision.settings.depth <= settings.depth);
         assert!(decision.settings.depth == 2 || decision.settings.workers == settings.workers);
         settings = decision.settings;
     }
     assert_eq!((settings.workers, settings.depth), (1, 2));
-    assert_eq!(told[0], "95 % of the memory is used");
+    assert_eq!(reasons[0], "95 % of the memory is used");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_batch_larger_than_the_budget_is_made_alone() {
     };
     let mut run = Run::from(start(4));
     run.go(&Machine::with(4.0, 0.06, 1e-3), &bounds, MINUTE);
-    assert_eq!(run.settings.depth, 2); // one is handed over while the next is made
+    assert_eq!(run.settings.depth, 2); // one batch is handed over while the next is made
 }
 
 #[test]
@@ -199,24 +199,24 @@ fn windows_without_time_or_batches_do_no_harm() {
 }
 
 #[test]
-fn it_says_what_it_did() {
+fn every_decision_has_a_reason() {
     let mut run = Run::from(start(2));
     run.go(&Machine::with(2.0, 0.04, 0.08), &bounds(2, 2), MINUTE);
     let news = run.decisions.iter().filter(|d| d.reason.is_news());
-    let told: Vec<_> = news.map(|d| d.reason.to_string()).collect();
+    let reasons: Vec<_> = news.map(|d| d.reason.to_string()).collect();
     assert_eq!(
-        told[0],
+        reasons[0],
         "a batch takes 40.000 ms of work and the training 80.000 ms for one; \
          the bottleneck is the training itself"
     );
     assert_eq!(
-        told.last().unwrap(),
+        reasons.last().unwrap(),
         "settled; the bottleneck is the training itself"
     );
 }
 
 #[test]
-fn bottlenecks_are_told_apart() {
+fn bottlenecks_are_distinguished() {
     let window = Machine::with(2.0, 0.04, 0.001).window(start(2), 0.0);
     assert_eq!(window.bottleneck(), Bottleneck::Decoding);
     let reading = super::Window {
@@ -256,7 +256,7 @@ proptest! {
         let mut run = Run::from(start(cores));
         run.go(&machine, &bounds, 2 * MINUTE);
         let rate = machine.best_from(run.settings.workers, &bounds);
-        // beside a training that computes, the rate has several hills: it may be one worker off the best
+        // next to a training that computes, the rate has several maxima: it may be one worker off the best
         let workers = run.settings.workers;
         let off = usize::from(step_cores > 0.0);
         let near = workers.saturating_sub(off).max(1)..=workers + off;

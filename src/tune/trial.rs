@@ -1,24 +1,24 @@
-//! One change at a time, kept only for what it gains.
+//! Tries one change at a time, and keeps it only for a measured gain.
 
 use super::history::{Knob, Level, Phase, Seen, Trial};
 use super::{Bounds, History, Reason, Settings, THROTTLED, WAITS, Window};
 
-/// A gain in samples per second that is worth a worker, or memory.
+/// The gain in samples per second that justifies another worker, or memory.
 const WORTH: f64 = 1.02;
 
-/// A loss in samples per second that is not one.
+/// A loss in samples per second up to this does not count.
 const SAME: f64 = 0.985;
 
 /// How much longer a training step may take for a gain of the loader.
 const SLOWER: f64 = 1.03;
 
-/// A longer step is not felt below this part of all that passes between two batches.
+/// A longer step does not count below this share of the time between two batches.
 const FELT: f64 = 0.03;
 
-/// The part that workers grow by at least.
+/// The minimum growth of workers, as a share.
 const GROWTH: f64 = 0.12;
 
-/// Gathers windows at the settings of now; then tries the change that promises most, or rests.
+/// Collects windows at the current settings; then tries the most promising change, or rests.
 pub(super) fn begin(
     mut seen: Seen,
     window: &Window,
@@ -34,7 +34,7 @@ pub(super) fn begin(
     next(level, window, settings, history, bounds)
 }
 
-/// Gathers windows of a change; then keeps it or takes it back.
+/// Collects windows of a change; then keeps it or undoes it.
 pub(super) fn judge(
     mut trial: Trial,
     window: &Window,
@@ -60,7 +60,7 @@ pub(super) fn judge(
             Some((same, times)) if same == knob => Some((knob, times + 1)),
             _ => Some((knob, 1)),
         };
-        // it comes from there; between the two may be better still
+        // The opposite direction comes from there; a value in between may be better still.
         if settings.workers.abs_diff(trial.before.workers) > 1
             && !history.coarse.has(knob.opposite())
         {
@@ -88,14 +88,14 @@ pub(super) fn judge(
     (trial.before, reason)
 }
 
-/// Whether a change made the training's own step longer, by what can be felt and by more than it gained.
+/// Returns true if a change made the training's own step noticeably longer, and by more than it gained.
 fn slows(was: &Level, is: &Level) -> bool {
     let longer = is.step_s / was.step_s.max(f64::MIN_POSITIVE);
     let felt = is.step_s - was.step_s > FELT * was.batch_s();
     longer > SLOWER && felt && longer > is.rate / was.rate.max(f64::MIN_POSITIVE)
 }
 
-/// Tries the change that promises most, or rests where none does.
+/// Tries the most promising change; rests if there is none.
 fn next(
     level: Level,
     window: &Window,
@@ -127,7 +127,7 @@ fn next(
     (next, Reason::Trying(knob, next))
 }
 
-/// Returns what a knob would be set to, if there is a reason to turn it.
+/// Returns the changed settings, if there is a reason to turn the knob.
 fn changed(
     knob: Knob,
     waits: bool,
@@ -168,14 +168,14 @@ fn changed(
     reasonable.then(|| bounds.clamp(next, settings, window))
 }
 
-/// Whether the cores would make as much with fewer workers, by what a batch takes of a core.
+/// Returns true if the cores would make as much with fewer workers, judged by the CPU share of a batch.
 fn may_do_with(workers: usize, window: &Window) -> bool {
     let batches = window.batches / window.elapsed_s.max(f64::MIN_POSITIVE);
     workers as f64 >= batches * window.cpu_s
 }
 
-/// How many workers one trial adds or takes: more of them the longer it goes in one direction, half as
-/// many where several at once gained nothing.
+/// Returns how many workers one trial adds or removes: more the longer it goes in one direction, half as many
+/// where several at once gained nothing.
 #[allow(clippy::cast_sign_loss)] // not negative
 fn stride(knob: Knob, workers: usize, history: &History) -> usize {
     let one = (GROWTH * workers as f64).ceil().max(1.0) as usize;
@@ -188,7 +188,7 @@ fn stride(knob: Knob, workers: usize, history: &History) -> usize {
     }
 }
 
-/// Batches that were always ready when the training came for the next one, but for one.
+/// Returns the number of batches that were always ready when the training came for one, less one.
 #[allow(clippy::cast_sign_loss)] // not negative
 fn spare(window: &Window) -> usize {
     (window.least_ready as usize).saturating_sub(1)

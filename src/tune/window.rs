@@ -1,62 +1,62 @@
-//! What was measured over a stretch of an epoch.
+//! The measurements of one window: some time of an epoch.
 
 use std::fmt;
 
-/// Means, medians and marks of the batches that were taken in a window. Times are seconds.
+/// Means, medians and extremes of the batches taken in a window. Times are seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Window {
-    /// How long it was.
+    /// Its length.
     pub elapsed_s: f64,
     /// Batches taken.
     pub batches: f64,
     /// Samples in them.
     pub samples: f64,
-    /// The training's own time for a batch: from the return of `next` to the next call; the median.
+    /// The training's own time per batch, from the return of `next` to the next call; the median.
     pub step_s: f64,
-    /// What the training waited for a batch; the mean.
+    /// The time that the training waited per batch; the mean.
     pub wait_s: f64,
-    /// What workers spent at a batch, whether computing or waiting for files; the mean.
+    /// The time that workers spent on a batch, computing or waiting for files; the mean.
     pub work_s: f64,
-    /// The part of it on a processor; the mean.
+    /// The share of it on a CPU, in seconds; the mean.
     pub cpu_s: f64,
-    /// The part of it in which a worker could have run, but no processor was free; the mean.
+    /// The share of it in which a worker was ready to run but no core was free, in seconds; the mean.
     pub queued_s: f64,
-    /// The part of it that only one worker can do at a time, such as holding an interpreter that
-    /// all share; the mean.
+    /// The share of it that only one worker can do at a time, such as holding a shared interpreter, in
+    /// seconds; the mean.
     pub serial_s: f64,
-    /// Reading encoded bytes, a part of `work_s`; the mean.
+    /// Reading encoded bytes, included in `work_s`; the mean.
     pub read_s: f64,
-    /// Joining samples, a part of `work_s`; the mean.
+    /// Collating samples, included in `work_s`; the mean.
     pub collate_s: f64,
-    /// How much longer than the mean the slowest batches were in the making.
+    /// How much longer than the mean the slowest batches took.
     pub tail_s: f64,
-    /// Fewest batches that `next` found ready.
+    /// Minimum of the batches that `next` found ready.
     pub least_ready: f64,
-    /// Most batches that `next` found ready.
+    /// Maximum of the batches that `next` found ready.
     pub most_ready: f64,
-    /// Bytes of a batch; the largest.
+    /// Bytes of the largest batch.
     pub batch_bytes: f64,
     /// Memory that a worker takes by itself, in bytes; 0 for threads.
     pub worker_bytes: f64,
-    /// Part of the memory that this process may use which is used, 0 to 1.
+    /// Used share of the memory that this process may use, 0 to 1.
     pub memory_share: f64,
-    /// What the machine said meanwhile.
+    /// What the machine reported meanwhile.
     pub machine: Machine,
 }
 
-/// What a machine says of itself.
+/// The state of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Memory that may still be taken, in bytes.
+    /// Memory that may still be allocated, in bytes.
     pub free_bytes: f64,
-    /// Part of the time in which everything waited for memory, 0 to 1.
+    /// Share of the time in which everything waited for memory, 0 to 1.
     pub memory_stall: f64,
-    /// Part of the time in which a quota kept this process from processors, 0 to 1.
+    /// Share of the time in which a quota kept this process from the CPU, 0 to 1.
     pub throttled: f64,
 }
 
 impl Default for Machine {
-    /// Nothing is known to be short.
+    /// No shortage.
     fn default() -> Machine {
         Machine {
             free_bytes: f64::INFINITY,
@@ -66,25 +66,25 @@ impl Default for Machine {
     }
 }
 
-/// What a loader is held up by.
+/// The bottleneck of a loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
     /// Nothing: the training never waits.
     Training,
-    /// Files, or a store, that workers wait for.
+    /// Files or remote storage.
     Reading,
     /// Decoding and transforming.
     Decoding,
-    /// Joining samples into batches.
+    /// Collating samples into batches.
     Collation,
     /// The interpreter that workers share.
     Interpreter,
-    /// Memory: less is made ahead than would help.
+    /// Memory: fewer batches are made ahead than would help.
     Memory,
 }
 
 impl Window {
-    /// Returns it with numbers that no clock can have given set to 0.
+    /// Returns the window with impossible numbers set to 0.
     pub(super) fn sane(&self) -> Window {
         let sane = |value: f64| {
             if value.is_finite() {
@@ -119,9 +119,9 @@ impl Window {
         }
     }
 
-    /// Returns this window and one of the same settings after it as one.
+    /// Merges this window with a later one of the same settings.
     #[must_use]
-    pub fn joined(&self, later: &Window) -> Window {
+    pub fn merged(&self, later: &Window) -> Window {
         let batches = self.batches + later.batches;
         let mean = |of: fn(&Window) -> f64| {
             (of(self) * self.batches + of(later) * later.batches) / batches.max(1.0)
@@ -157,7 +157,7 @@ impl Window {
         }
     }
 
-    /// The part of its time that the training waits, 0 to 1.
+    /// Returns the share of its time that the training waits, 0 to 1.
     pub fn waiting(&self) -> f64 {
         let whole = self.step_s + self.wait_s;
         if whole > 0.0 {
@@ -167,7 +167,7 @@ impl Window {
         }
     }
 
-    /// The part of the time in which somebody held the interpreter for the loader, 0 to 1.
+    /// Returns the share of the time in which a loader thread held the interpreter, 0 to 1.
     pub fn interpreter_share(&self) -> f64 {
         if self.elapsed_s > 0.0 {
             (self.serial_s * self.batches / self.elapsed_s).min(1.0)
@@ -176,7 +176,7 @@ impl Window {
         }
     }
 
-    /// How much longer workers are at work than they could run, at least 1; 1 where that is not known.
+    /// Returns how much longer workers are at work than they could run, at least 1; 1 if unknown.
     pub(super) fn blocked(&self) -> f64 {
         if self.cpu_s > 0.0 {
             (self.work_s / (self.cpu_s + self.queued_s)).max(1.0)
@@ -185,12 +185,12 @@ impl Window {
         }
     }
 
-    /// Whether memory is short.
+    /// Returns true if memory is short.
     pub(super) fn is_short_of_memory(&self) -> bool {
         self.memory_share > super::PRESSURE || self.machine.memory_stall > super::STALLED
     }
 
-    /// What holds the loader up.
+    /// Returns the bottleneck of the loader.
     pub fn bottleneck(&self) -> Bottleneck {
         if self.is_short_of_memory() {
             Bottleneck::Memory

@@ -181,7 +181,7 @@ def place(schema: Any, name: str, where: str) -> int:
 def _null(name: str, row: int | None) -> ValueError:
     where = "" if row is None else f" in row {row}"
     msg = (
-        f"column {name!r} is null{where}, and a batch has no place for nulls; fill them "
+        f"column {name!r} is null{where}, and a batch cannot hold nulls; fill them "
         "(pyarrow.compute.fill_null), or drop their rows (Table.drop_null)"
     )
     return ValueError(msg)

@@ -1,6 +1,6 @@
 """A batch that has come from a worker process, on its way to the user.
 
-Owns its letter until it is opened. With page-locked memory that is when the batch is taken: until then the
+Owns its message until it is opened. With page-locked memory that is when the batch is taken: until then the
 threads of the pool copy its parts, while the training goes on. Refuses to know in which order batches are taken.
 """
 
@@ -45,15 +45,15 @@ class Arrival:
     ) -> None:
         self._whose = f"DataLoader worker process {worker}"
         self._copying: _lib.Copying | None = None
-        self._letter: Any = loads(payload, parts)
+        self._message: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, self.cost, self.changed = self._letter.load()
+        self.seq, self.cost, self.changed = self._message.load()
         self.size = sum(part.nbytes for part in parts) + len(payload)
         if allocate is not None and parts:
             self._copy(parts, allocate)
 
     def _copy(self, parts: list[torch.Tensor], allocate: Allocate) -> None:
-        """Begins to copy the parts, and puts the copies in their places, from where the letter takes them."""
+        """Begins to copy the parts, and puts the copies in their places, from where the message takes them."""
         try:
             targets = [allocate(part.nbytes) for part in parts]
             self._copying = _lib.Copying(targets, parts)
@@ -64,7 +64,7 @@ class Arrival:
     def _fail(self, where: str) -> None:
         """Puts the error that is being handled in the place of the batch."""
         self._data = ExceptionWrapper(sys.exc_info(), where)  # type: ignore[no-untyped-call]
-        self._letter = None
+        self._message = None
 
     @property
     def is_copied(self) -> bool:
@@ -73,14 +73,14 @@ class Arrival:
 
     def open(self) -> Any:
         """Returns what it says, or an error in the place of what does not unpickle here."""
-        if self._letter is None:
+        if self._message is None:
             return self._data
         if self._copying is not None:
             self._copying.wait()
         try:
-            self._data = self._letter.load()
+            self._data = self._message.load()
         except Exception as error:
             self._fail(f"while a batch of {self._whose} was unpickled")
             self._data.why_return = str(error)
-        self._letter = self._copying = None
+        self._message = self._copying = None
         return self._data

@@ -98,14 +98,14 @@ class Connection:
         pickler = WholePickler if self._may_return else None
         try:
             small = dumps_small(head, data)
-            letter = (
+            message = (
                 dumps(head, data, memory=self._link, pickler=pickler)
                 if small is None
                 else (small, [])
             )
         except Exception as error:
-            letter = dumps(head, self._refused(data, error), memory=self._link)
-        self._link.send(*letter)
+            message = dumps(head, self._refused(data, error), memory=self._link)
+        self._link.send(*message)
         self._watch.rest()
 
     def is_set(self) -> bool:

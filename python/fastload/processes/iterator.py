@@ -1,6 +1,6 @@
 """`ProcessIter`: torch's iteration with worker processes, over links of our own.
 
-Owns the wait for batches: for the letters and the ends of all workers at once. What is asked of whom and when,
+Owns the wait for batches: for the messages and the ends of all workers at once. What is asked of whom and when,
 and in which order batches come, is torch's. With page-locked memory, what has come by the time a batch is taken
 is copied while the training goes on with that batch: torch's iterator stores it until its turn.
 """
@@ -253,11 +253,11 @@ class ProcessIter(Paced):
         event = self._heard(lambda: self._links.receive(limit_s))
         if event is None:
             return False
-        place, letter = event
+        place, message = event
         arrival = None
-        if letter is not None:
+        if message is not None:
             tasks = self._context.tasks[place]
-            arrival = Arrival(tasks.worker, *letter, self._allocate if self._pins else None)
+            arrival = Arrival(tasks.worker, *message, self._allocate if self._pins else None)
             self._pace.made(arrival.cost)
             if self._evidence is not None and isinstance(arrival.seq, int):
                 self._evidence.made(arrival.cost)
@@ -351,10 +351,10 @@ class ProcessIter(Paced):
             loader._iterator = None  # persistent workers are gone: the next epoch starts others
 
     def _heard(self, listen: Callable[[], _T]) -> _T:
-        """Calls a method of the links that takes in letters.
+        """Calls a method of the links that takes in messages.
 
         Raises:
-            OSError: A letter could not be taken in: no memory or no descriptor is left. Its batch is lost, so
+            OSError: A message could not be taken in: no memory or no descriptor is left. Its batch is lost, so
                 the epoch and its workers end.
         """
         try:

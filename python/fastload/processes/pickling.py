@@ -27,7 +27,7 @@ SMALL = 4096
 """Memory of fewer bytes is part of the pickle."""
 
 _FEW, _MANY = 32, 64
-"""Tensors of a small letter, and entries of one of its containers."""
+"""Tensors of a small message, and entries of one of its containers."""
 
 _ATOMS = frozenset([bool, int, float, complex, str, bytes, type(None)])
 _DTYPES = {
@@ -134,7 +134,7 @@ def _make_small(content: bytes, letter: str, shape: tuple[int, ...]) -> torch.Te
 
 
 class _SmallPickler(pickle.Pickler):
-    """Pickles a small letter."""
+    """Pickles a small message."""
 
     dispatch_table = {torch.Tensor: _reduce_small}  # noqa: RUF012 (as the base class wants it)
 
@@ -145,7 +145,7 @@ def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
 
 
 class Pickler(ForkingPickler):
-    """Pickles one letter.
+    """Pickles one message.
 
     Args:
         file: What to write to.

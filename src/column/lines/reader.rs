@@ -1,7 +1,7 @@
-//! Reads lines: neighbours together, and with one look at each file for a whole list of samples.
+//! Reads lines: neighbours with one call, and each file checked once for a whole list of samples.
 //!
-//! Owns a window of a file for each thread. Invariant: a line is given only of a file that was as it was
-//! indexed when the list was begun.
+//! Owns a read-ahead buffer for each thread. Invariant: a line is only returned from a file that was
+//! unchanged since it was indexed when the list was begun.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,30 +11,30 @@ use super::Lines;
 use crate::error::Result;
 use crate::memory::fallible::{expect_room, resize};
 
-/// As many bytes are read at once where lines are wanted one after the other.
+/// Bytes to read at once where lines are read in sequence.
 const AHEAD: u64 = 64 << 10;
-/// A thread gives larger windows back at once.
+/// Larger buffers are freed at once.
 const SPARE_BYTES: usize = 4 << 20;
-/// Files that a reader holds open at most.
+/// Maximum of files that a reader holds open.
 const OPEN: usize = 16;
 
 thread_local! {
-    static WINDOW: RefCell<Window> = const { RefCell::new(Window::NONE) };
+    static READ_AHEAD: RefCell<ReadAhead> = const { RefCell::new(ReadAhead::NONE) };
 }
 
-/// A part of a file, as a thread has read it.
-struct Window {
-    /// Of the lines; 0 of none.
+/// A part of a file, read by a thread.
+struct ReadAhead {
+    /// The id of the lines; 0 for none.
     owner: usize,
     file: usize,
     start: u64,
     bytes: Vec<u8>,
-    /// The line that would be the next one.
+    /// The line that would follow in sequence.
     next: usize,
 }
 
-impl Window {
-    const NONE: Window = Window {
+impl ReadAhead {
+    const NONE: ReadAhead = ReadAhead {
         owner: 0,
         file: 0,
         start: 0,
@@ -42,7 +42,7 @@ impl Window {
         next: 0,
     };
 
-    /// Where a part of the file is in the window.
+    /// Returns the range of a part of the file in the buffer.
     fn place(&self, owner: usize, file: usize, part: &Range<u64>) -> Option<Range<usize>> {
         let end = self.start + self.bytes.len() as u64;
         let holds = (self.owner, self.file) == (owner, file);
@@ -55,7 +55,7 @@ impl Window {
 #[derive(Debug)]
 pub struct Reader<'a> {
     lines: &'a Lines,
-    /// Files that were as they should be, by their numbers.
+    /// Files that were unchanged when opened, by number.
     opened: Vec<(usize, Opened<'a>)>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         Reader { lines, opened }
     }
 
-    /// Refuses the file of the line at `index`, which must be below [`Lines::len`], if it is not as it was.
+    /// Refuses the file of the line at `index`, which must be below [`Lines::len`], if it has changed.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl<'a> Reader<'a> {
         self.file(self.lines.place(index).0).map(drop)
     }
 
-    /// Calls `look` with the bytes of the line at `index`, which must be below [`Lines::len`], and with
-    /// the space behind it; it must not ask for other lines.
+    /// Calls `look` with the bytes of the line at `index`, which must be below [`Lines::len`], trailing space
+    /// included; `look` must not read other lines.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         let lines = self.lines;
         let (file, part) = lines.place(index);
         let opened = self.file(file)?;
-        WINDOW.with_borrow_mut(|window| {
+        READ_AHEAD.with_borrow_mut(|window| {
             if let Some(place) = window.place(lines.id, file, &part) {
                 window.next = index + 1;
                 return Ok(look(&window.bytes[place]));
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Opens a file, unless that was done for an earlier line.
+    /// Opens a file, unless an earlier line did.
     fn file(&mut self, number: usize) -> Result<&Opened<'a>> {
         let known = self.opened.iter().position(|(at, _)| *at == number);
         let place = if let Some(place) = known {

@@ -1,7 +1,7 @@
-//! The beginnings of lines in one piece of a file, and the pieces put together.
+//! The starts of lines in one piece of a file, and the joining of pieces.
 //!
-//! A line begins with its first byte that is no space, which may be in a later piece than the end of the
-//! line before: a piece says what it begins and ends with, and [`join`] sees them in order.
+//! A line starts with its first byte that is not a space, which may be in a later piece than the end of the
+//! line before: a piece records how it begins and ends, and [`join`] reads the pieces in order.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::column::Files;
 use crate::error::Result;
 use crate::memory::fallible::{push, reserve, zeroed};
 
-/// What one piece of a file has.
+/// The line starts in one piece.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// The first byte that is no space, before any `\n`: it may belong to a line that began earlier.
+    /// The first byte that is not a space, before any `\n`: it may belong to a line that began earlier.
     head: Option<u64>,
-    /// Those of the lines behind.
+    /// The starts of the lines after the first `\n`.
     lines: Vec<u64>,
-    /// How many `\n` there are.
+    /// Number of `\n`.
     ends: u64,
-    /// Whether there is nothing but space behind the last `\n`.
+    /// True if only space follows the last `\n`.
     open: bool,
 }
 
@@ -33,7 +33,7 @@ impl Piece {
         looked.map_err(|error| error.of_file(files.path(file)))
     }
 
-    /// Looks through bytes that are at `start` in their file.
+    /// Scans bytes that begin at `start` in their file.
     fn of(bytes: &[u8], start: u64) -> Result<Piece> {
         let is_marked = start == 0 && bytes.starts_with(MARK);
         let skipped = if is_marked { MARK.len() } else { 0 };
@@ -58,7 +58,7 @@ impl Piece {
     }
 }
 
-/// Puts the pieces of one file together.
+/// Joins the pieces of one file.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub(super) fn join(pieces: Vec<Piece>) -> Result<Starts> {
     Ok(starts)
 }
 
-/// Whether a byte is the space around JSON; `\n` ends lines.
+/// Returns true for the space around JSON; `\n` ends lines.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }

@@ -1,8 +1,8 @@
-//! The index of a file's lines, kept in a file of its own.
+//! The index of a file's lines, stored in a file of its own.
 //!
-//! Little-endian 64-bit numbers after the magic: size and time of the file that it is of, how many lines,
-//! how many pieces, their numbers; then the CRC-32 of all before. What is not exactly so, or is of another
-//! size or time, is no index: it is made anew.
+//! The magic, then little-endian 64-bit numbers: size and time of the indexed file, number of lines, number
+//! of pieces, and both lists; then the CRC-32 of everything before. An index that does not match exactly, or
+//! has another size or time, is made anew.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use super::{PIECE, Stamp, Starts};
 use crate::error::{Error, Result};
 use crate::whole_file;
 
-/// The format's name, its version, and the size of pieces.
+/// Name of the format, its version, and the size of pieces.
 const MAGIC: &[u8; 16] = b"fastload lines\x01\x14";
 /// Bytes before the numbers.
 const HEAD: usize = 16 + 4 * 8;
 
 const _: () = assert!(PIECE == 1 << MAGIC[15], "the magic has the size of pieces");
 
-/// Reads the index of a file that is as `stamp` says; None if there is none of it.
+/// Reads the index of a file with this stamp; None if there is none.
 pub(super) fn read(path: &Path, stamp: Stamp) -> Option<Starts> {
     let bytes = fs::read(path).ok()?;
     let (bytes, sum) = bytes.split_last_chunk()?;
@@ -44,10 +44,10 @@ pub(super) fn read(path: &Path, stamp: Stamp) -> Option<Starts> {
     (rises && fits).then_some(starts)
 }
 
-/// Writes the index of a file that was as `stamp` says.
+/// Writes the index of a file with this stamp.
 pub(super) fn write(path: &Path, stamp: Stamp, starts: &Starts) -> Result<()> {
     let Some(time) = stamp.nanoseconds() else {
-        return Ok(()); // a file system without times: nothing would tell a stale index
+        return Ok(()); // a file system without times: a stale index could not be detected
     };
     let Starts { lines, before } = starts;
     let head = [stamp.len(), time, lines.len() as u64, before.len() as u64];

@@ -1,10 +1,10 @@
-//! The segments before the first scan, as Pillow's `JpegImagePlugin` walks over them.
+//! Walks the segments before the first scan as Pillow's `JpegImagePlugin` does.
 //!
-//! Decodes nothing. Pillow looks into some segments that libjpeg passes over, and raises where they are too
-//! short; bytes between segments are junk to one and an error to the other. Invariant: a file that is taken
-//! here gets as far as its pixels in Pillow, too.
+//! Decodes nothing. Pillow parses some segments that libjpeg skips, and raises if they are too short; bytes
+//! between segments are skipped by one and an error to the other. Invariant: Pillow, too, gets to the pixels
+//! of every file that is accepted here.
 
-/// Begins Photoshop's resources, behind which the first one follows.
+/// Begins Photoshop's resources; the first one follows.
 const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
 
 /// The number of the resource that Pillow reads, and the bytes that it reads of it.
@@ -16,9 +16,9 @@ pub(super) fn are_taken(encoded: &[u8]) -> bool {
     walk(encoded).is_some()
 }
 
-/// Walks up to the first scan. None: Pillow raises before that.
+/// Walks to the first scan. None: Pillow raises before that.
 fn walk(encoded: &[u8]) -> Option<()> {
-    let mut rest = encoded.get(3..)?; // the second marker's first byte was read with the signature
+    let mut rest = encoded.get(3..)?; // the second marker's first byte is part of the signature
     let (mut profiles, mut has_frame) = (Vec::new(), false);
     loop {
         let (&marker, after) = rest.split_first()?;
@@ -41,13 +41,13 @@ fn walk(encoded: &[u8]) -> Option<()> {
                 }
             }
         }
-        // up to the next marker, all bytes are junk
+        // All bytes up to the next marker are skipped.
         let next = memchr::memchr(0xFF, rest)?;
         rest = &rest[next + 1..];
     }
 }
 
-/// Takes a segment behind its length, which may say less than its own two bytes.
+/// Takes the segment after its length, which may be less than its own two bytes.
 fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk()?;
     let length = usize::from(u16::from_be_bytes(*length)).saturating_sub(2);
@@ -56,7 +56,7 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(segment)
 }
 
-/// Looks into tables of quantisation: of 8 bits, or of 16.
+/// Parses quantisation tables of 8 or 16 bits.
 fn tables(mut segment: &[u8]) -> Option<()> {
     while let Some((&kind, after)) = segment.split_first() {
         let bytes = if kind >> 4 == 0 { 64 } else { 128 };
@@ -65,9 +65,9 @@ fn tables(mut segment: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Looks into what applications write.
+/// Parses application segments.
 fn application<'a>(marker: u8, segment: &'a [u8], profiles: &mut Vec<&'a [u8]>) -> Option<()> {
-    let has_number = segment.len() >= 7; // behind the name and its end
+    let has_number = segment.len() >= 7; // after the name and its terminator
     match marker {
         0xE0 if segment.starts_with(b"JFIF") => has_number.then_some(()),
         0xEE if segment.starts_with(b"Adobe") => has_number.then_some(()),
@@ -80,7 +80,7 @@ fn application<'a>(marker: u8, segment: &'a [u8], profiles: &mut Vec<&'a [u8]>) 
     }
 }
 
-/// Looks into Photoshop's resources. One that is cut off ends them, unless it is cut off behind its number.
+/// Parses Photoshop's resources. A truncated one ends them, unless it ends right after its number.
 fn resources(segment: &[u8]) -> Option<()> {
     let mut at = PHOTOSHOP.len();
     while segment.get(at..at.saturating_add(4)) == Some(b"8BIM") {
@@ -106,7 +106,7 @@ fn resources(segment: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Looks into the header of a frame. The profile is put together before it.
+/// Parses the header of a frame. The colour profile is joined before it.
 fn frame(segment: &[u8], profiles: &mut Vec<&[u8]>) -> Option<()> {
     let &[bits, h0, h1, w0, w1, layers] = segment.first_chunk()?;
     if bits != 8 || !matches!(layers, 1 | 3 | 4) || [h0, h1] == [0; 2] || [w0, w1] == [0; 2] {

@@ -10,7 +10,7 @@ use super::*;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// How a test's file is encoded.
+/// The encoding of a test file.
 #[derive(Clone, Copy, Debug)]
 struct Coding {
     subsampling: tj::TJSAMP,
@@ -56,7 +56,7 @@ fn encode(height: usize, width: usize, coding: Coding) -> Vec<u8> {
         assert_eq!(status, 0);
     }
     let (mut data, mut length) = (std::ptr::null_mut(), 0);
-    // SAFETY: `pixels` holds the rows that are told; the library allocates `data`.
+    // SAFETY: `pixels` holds the declared rows; the library allocates `data`.
     let status = unsafe {
         tj::tj3Compress8(
             handle,
@@ -79,7 +79,7 @@ fn encode(height: usize, width: usize, coding: Coding) -> Vec<u8> {
     encoded
 }
 
-/// Decodes `wanted` in `mode`, and says how much was decoded for it.
+/// Decodes `wanted` in `mode`; returns the region that was decoded for it.
 fn pixels(encoded: &[u8], mode: Mode, wanted: Option<Region>) -> Result<(Vec<u8>, Region)> {
     let image = Encoded::open(encoded, Reading::pillow(mode), Switches::default())?;
     let wanted = wanted.unwrap_or_else(|| Region::whole(image.shape()));
@@ -102,7 +102,7 @@ fn codings() -> impl Strategy<Value = Coding> {
         })
 }
 
-/// A size, and a window inside of it.
+/// A size, and a window within it.
 fn windows() -> impl Strategy<Value = ((usize, usize), Region)> {
     (1..150_usize, 1..150_usize)
         .prop_flat_map(|(height, width)| (Just((height, width)), 0..height, 0..width))
@@ -181,7 +181,7 @@ proptest! {
 }
 
 #[test]
-fn what_follows_the_window_is_not_decoded() {
+fn nothing_below_the_window_is_decoded() {
     let coding = Coding {
         subsampling: tj::TJSAMP_TJSAMP_420,
         progressive: false,
@@ -207,7 +207,7 @@ fn what_follows_the_window_is_not_decoded() {
     assert!(pixels(half, Mode::Rgb, Some(window)).is_err(), "cut short");
 }
 
-/// Rows above a window are skipped by a function that does not say where the data ended.
+/// libjpeg's function to skip the rows above a window does not report where the data ended.
 #[test]
 fn a_file_that_ends_above_the_window_has_no_row_of_it() {
     let window = Region {
@@ -226,7 +226,7 @@ fn a_file_that_ends_above_the_window_has_no_row_of_it() {
         let encoded = encode(128, 64, coding);
         let header = Header::read(&encoded, reading, Switches::default()).expect("a sound file");
         let scan = memchr::memmem::find(&encoded, &[0xFF, 0xDA]).expect("a scan") + 16;
-        // a window's rows of blocks are a quarter of them, of noise that is everywhere alike
+        // a window's rows of blocks are a quarter of all, of noise that is the same everywhere
         for end in scan..scan + (encoded.len() - scan) / 2 {
             let mut frame = Frame::default();
             let status = header.call(&encoded[..end], reading, window, &mut frame);
@@ -244,7 +244,7 @@ fn a_file_that_ends_above_the_window_has_no_row_of_it() {
 }
 
 #[test]
-fn what_nobody_wants_is_not_decoded_to_its_end() {
+fn decoding_stops_when_the_stream_is_cancelled() {
     let coding = Coding {
         subsampling: tj::TJSAMP_TJSAMP_420,
         progressive: true,

@@ -1,27 +1,27 @@
-//! The chunks of a PNG: which there are, and whether Pillow would read them without complaint.
+//! The chunks of a PNG, and whether Pillow would read them without complaint.
 //!
-//! Owns no pixels: it looks at lengths and names. Refuses animations, and what Pillow refuses or
-//! stumbles over: it reads every chunk before the pixels as something, and raises for what is too short
-//! or unpacks to too much. Invariant: whatever is accepted, Pillow takes for the same image.
+//! Owns no pixels: it reads lengths and names. Refuses animations, and everything that Pillow refuses or
+//! fails at: Pillow parses every chunk before the pixels, and raises for one that is too short or unpacks to
+//! too much. Invariant: Pillow decodes the same image from every file that is accepted.
 
 use std::ops::Range;
 
 use crate::Result;
 use crate::decode::refuse;
 
-/// `PngImagePlugin.MAX_TEXT_CHUNK`: most bytes of an unpacked text or colour profile.
+/// `PngImagePlugin.MAX_TEXT_CHUNK`: maximum size of an unpacked text or colour profile, in bytes.
 const MAX_UNPACKED_BYTES: usize = 1 << 20;
 
-/// `PngImagePlugin.MAX_TEXT_MEMORY`: most bytes of all texts.
+/// `PngImagePlugin.MAX_TEXT_MEMORY`: maximum size of all texts, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// No deflated byte unpacks to more.
+/// Upper bound of deflate's compression ratio.
 const MAX_RATIO: usize = 1032;
 
-/// Keywords of texts that Pillow would take for what it knows of the image itself.
+/// Keywords of texts that Pillow would confuse with its own entries in `info`.
 const MISLEADING: [&[u8]; 4] = [b"bbox", b"default_image", b"interlace", b"transparency"];
 
-/// What the chunks before the pixels say.
+/// The contents of the chunks before the pixels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunks {
     pub(super) width: u32,
@@ -30,15 +30,15 @@ pub(super) struct Chunks {
     pub(super) depth: u8,
     /// 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGBA.
     pub(super) colour: u8,
-    /// Where the colours of the palette are.
+    /// The range of the palette's colours.
     pub(super) palette: Range<usize>,
-    /// Whether single colours, or entries of the palette, are transparent.
+    /// True if single colours, or palette entries, are transparent.
     pub(super) has_transparency: bool,
 }
 
-/// Where a walk over the chunks is.
+/// The position of a walk over the chunks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Section {
     Before,
     Pixels,
     After,
@@ -49,10 +49,10 @@ impl Chunks {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error::Decode) without a path: cut short, or left to Pillow.
+    /// [`Error::Decode`](crate::Error::Decode) without a path: truncated, or left to Pillow.
     pub(super) fn read(encoded: &[u8]) -> Result<Self> {
         let mut chunks = Self::default();
-        let mut place = Place::Before;
+        let mut section = Section::Before;
         let mut text_bytes = 0;
         let mut at = 8;
         loop {
@@ -61,20 +61,20 @@ impl Chunks {
             if (at == 8) != (name == *b"IHDR") {
                 return Err(refuse("its first chunk, and no other, must be IHDR"));
             }
-            if place == Place::Pixels && name != *b"IDAT" {
-                place = Place::After;
+            if section == Section::Pixels && name != *b"IDAT" {
+                section = Section::After;
             }
             at = data.end + 4; // the checksum
             match &name {
                 b"IHDR" => chunks.head(body)?,
-                b"IDAT" if place == Place::After => {
-                    return Err(refuse("its pixels are in several places"));
+                b"IDAT" if section == Section::After => {
+                    return Err(refuse("its IDAT chunks are not consecutive"));
                 }
-                b"IDAT" => place = Place::Pixels,
-                b"IEND" if place == Place::After => return Ok(chunks),
-                b"PLTE" if place == Place::Before && chunks.palette.is_empty() => {
+                b"IDAT" => section = Section::Pixels,
+                b"IEND" if section == Section::After => return Ok(chunks),
+                b"PLTE" if section == Section::Before && chunks.palette.is_empty() => {
                     if body.is_empty() || !body.len().is_multiple_of(3) || body.len() > 768 {
-                        return Err(refuse("its palette is not one to 256 colours"));
+                        return Err(refuse("its palette does not have 1 to 256 colours"));
                     }
                     chunks.palette = data;
                 }
@@ -99,7 +99,7 @@ impl Chunks {
                 b"tEXt" | b"zTXt" | b"iTXt" => text_bytes += text(name, body)?,
                 _ if name[0].is_ascii_uppercase() => {
                     return Err(refuse(format!(
-                        "its chunk {} is unknown, or not where it belongs",
+                        "its chunk {} is unknown or misplaced",
                         name.escape_ascii()
                     )));
                 }
@@ -111,10 +111,10 @@ impl Chunks {
         }
     }
 
-    /// Reads IHDR: size, depth, colour, method of compression, filter, interlace.
+    /// Reads IHDR: size, depth, colour type, compression method, filter, interlace.
     fn head(&mut self, body: &[u8]) -> Result<()> {
         let &[w0, w1, w2, w3, h0, h1, h2, h3, depth, colour, 0, 0, 0 | 1] = body else {
-            return Err(refuse("its header is none of a PNG"));
+            return Err(refuse("its header is not that of a PNG"));
         };
         self.width = u32::from_be_bytes([w0, w1, w2, w3]);
         self.height = u32::from_be_bytes([h0, h1, h2, h3]);
@@ -130,7 +130,7 @@ impl Chunks {
     }
 }
 
-/// Returns the name of the chunk at `at`, and where its data are.
+/// Returns the name of the chunk at `at`, and the range of its data.
 fn chunk(encoded: &[u8], at: usize) -> Result<([u8; 4], Range<usize>)> {
     let truncated = || refuse("image file is truncated");
     let head = encoded.get(at..at + 8).ok_or_else(truncated)?;
@@ -164,13 +164,13 @@ fn at_least(body: &[u8], needed: usize, name: [u8; 4]) -> Result<()> {
     )))
 }
 
-/// Splits at the first zero byte, which belongs to neither part.
+/// Splits at the first zero byte, which is dropped.
 fn split(body: &[u8]) -> (&[u8], &[u8]) {
     let end = body.iter().position(|&byte| byte == 0);
     end.map_or((body, &[]), |end| (&body[..end], &body[end + 1..]))
 }
 
-/// Returns what follows the number of the method of compression, which must be 0.
+/// Returns what follows the compression method, which must be 0.
 fn after_method(packed: &[u8]) -> Result<&[u8]> {
     match packed {
         [0, rest @ ..] => Ok(rest),
@@ -178,11 +178,13 @@ fn after_method(packed: &[u8]) -> Result<&[u8]> {
     }
 }
 
-/// Returns how many bytes a text takes in memory, at most.
+/// Returns the maximum memory that a text takes, in bytes.
 fn text(name: [u8; 4], body: &[u8]) -> Result<usize> {
     let (key, rest) = split(body);
     if MISLEADING.contains(&key) {
-        return Err(refuse("a text in it is named as if it described pixels"));
+        return Err(refuse(
+            "a text chunk has a keyword that Pillow uses for itself",
+        ));
     }
     match (&name, rest) {
         (b"zTXt", _) => unpacked_bytes(after_method(rest)?),
@@ -195,7 +197,7 @@ fn text(name: [u8; 4], body: &[u8]) -> Result<usize> {
     }
 }
 
-/// Returns how many bytes `packed` unpacks to, at most; refuses what Pillow finds too much.
+/// Returns the unpacked size of `packed`, at most; refuses sizes that Pillow refuses.
 fn unpacked_bytes(packed: &[u8]) -> Result<usize> {
     let bound = packed.len().saturating_mul(MAX_RATIO);
     if bound < MAX_UNPACKED_BYTES {
@@ -203,5 +205,5 @@ fn unpacked_bytes(packed: &[u8]) -> Result<usize> {
     }
     fdeflate::decompress_to_vec_bounded(packed, MAX_UNPACKED_BYTES - 1)
         .map(|unpacked| unpacked.len())
-        .map_err(|_| refuse("a chunk of it is damaged, or too large once unpacked"))
+        .map_err(|_| refuse("one of its chunks is damaged, or too large when unpacked"))
 }

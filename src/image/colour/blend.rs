@@ -1,4 +1,4 @@
-//! Images moved away from, or towards, a poorer version of themselves: `PIL.ImageEnhance`.
+//! Images blended with a degenerate version of themselves: `PIL.ImageEnhance`.
 
 use super::curve::Curve;
 use super::grey;
@@ -6,12 +6,12 @@ use crate::image::wide::{double_to_byte, to_byte, wide};
 use crate::image::{Frame, Pixels};
 use crate::{Error, Result};
 
-/// How much of the image there is; the rest is of its poorer version. Pillow's, in single precision.
+/// The weight of the image; the rest is its degenerate version. In single precision, as Pillow.
 #[derive(Clone, Copy)]
 pub(super) struct Blend(f32);
 
 impl Blend {
-    /// Takes a factor: 0 is the poorer version, 1 the image, and anything else is clipped to bytes.
+    /// Takes a factor: 0 is the degenerate version, 1 the image; results of any other are clipped to bytes.
     ///
     /// # Errors
     ///
@@ -29,15 +29,15 @@ impl Blend {
 
     /// Blends one byte.
     ///
-    /// The formula of Pillow's Blend.c for factors outside of 0 to 1, where it clips. Between them
-    /// nothing is clipped, and at both ends the sum is exact: its other cases are the same.
+    /// This is the formula of Pillow's Blend.c for factors outside of 0 to 1, where it clips. Between them
+    /// nothing is clipped, and at both ends the sum is exact, so its other cases give the same.
     #[inline(always)]
     pub(super) fn mix(self, poorer: u8, value: u8) -> u8 {
         let difference = i16::from(value) - i16::from(poorer);
         to_byte(f32::from(poorer) + self.0 * f32::from(difference))
     }
 
-    /// Blends a row: the poorer version becomes the result.
+    /// Blends a row in place of its degenerate version.
     pub(super) fn onto(self, poorer: &mut [u8], row: &[u8]) {
         wide(
             #[inline(always)]

@@ -1,19 +1,19 @@
-//! A byte for each byte, wherever in the image it is.
+//! Curves: a new value for each byte value, wherever in the image it is.
 
 use crate::image::{Frame, Pixels};
 use crate::{Error, Result};
 
-/// What each of the 256 values becomes.
+/// The new value of each of the 256 values.
 #[derive(Clone, Copy)]
 pub(super) struct Curve(pub(super) [u8; 256]);
 
 impl Curve {
-    /// Asks `becomes` for every value.
+    /// Calls `becomes` for every value.
     pub(super) fn new(becomes: impl Fn(u8) -> u8) -> Self {
         Self(std::array::from_fn(|value| becomes(value as u8)))
     }
 
-    /// Makes an image, with the same curve for all channels.
+    /// Applies the same curve to all channels.
     pub(super) fn apply(&self, source: Pixels<'_>, target: &mut Frame) -> Result<()> {
         target.reset(source.shape())?;
         for (row, into) in source.rows().zip(target.rows_mut()) {
@@ -25,7 +25,7 @@ impl Curve {
     }
 }
 
-/// Makes an image, with a curve for each channel; a grey image uses the first.
+/// Applies a curve to each channel; a grey image uses the first.
 pub(super) fn apply_each(
     curves: &[Curve; 3],
     source: Pixels<'_>,
@@ -44,7 +44,7 @@ pub(super) fn apply_each(
     Ok(())
 }
 
-/// Makes the negative.
+/// Inverts the image.
 pub(in crate::image) fn invert(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     Curve::new(|value| 255 - value).apply(source, target)
 }
@@ -65,7 +65,7 @@ pub(in crate::image) fn posterize(bits: u8, source: Pixels<'_>, target: &mut Fra
     Curve::new(|value| value & mask).apply(source, target)
 }
 
-/// Inverts values of `threshold` and more.
+/// Inverts values of at least `threshold`.
 pub(in crate::image) fn solarize(
     threshold: f64,
     source: Pixels<'_>,

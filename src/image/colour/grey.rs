@@ -4,7 +4,7 @@ use crate::image::wide::wide;
 use crate::image::{Frame, Pixels, Shape};
 use crate::{Error, Result};
 
-/// Pixels whose grey values can be summed in 32 bits.
+/// Maximum number of pixels whose grey values can be summed in 32 bits.
 const SUMMED: usize = 1 << 24;
 
 /// Returns the grey value of a colour: ITU-R 601-2 in 16 bits of fraction, rounded, as `L24` of Pillow's
@@ -15,7 +15,7 @@ pub(crate) fn of([red, green, blue]: [u8; 3]) -> u8 {
     ((sum + 0x8000) >> 16) as u8
 }
 
-/// Writes a row of colours as grey values, three alike for each pixel.
+/// Writes a row of colours as grey values, three equal ones for each pixel.
 pub(super) fn fill(row: &[u8], into: &mut [u8]) {
     let pixels = row.as_chunks::<3>().0.iter();
     for (&pixel, into) in pixels.zip(into.as_chunks_mut::<3>().0) {
@@ -40,7 +40,7 @@ pub(super) fn sum(source: Pixels<'_>) -> u64 {
     )
 }
 
-/// Makes the grey image of 1 channel, or of 3 alike.
+/// Makes the grey image with 1 channel, or with 3 equal ones.
 ///
 /// # Errors
 ///

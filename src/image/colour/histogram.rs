@@ -1,11 +1,11 @@
-//! Curves that follow from how often each value occurs: `PIL.ImageOps.autocontrast` and `equalize`.
+//! Curves computed from the histogram: `PIL.ImageOps.autocontrast` and `equalize`.
 
 use super::curve::{Curve, apply_each};
 use crate::Result;
 use crate::image::wide::double_to_byte;
 use crate::image::{Frame, Pixels};
 
-/// How often each value occurs in one channel.
+/// The histogram of one channel.
 type Counts = [u64; 256];
 
 /// Stretches each channel, so that its darkest value becomes black and its lightest white.
@@ -17,15 +17,15 @@ pub(in crate::image) fn autocontrast(source: Pixels<'_>, target: &mut Frame) -> 
     )
 }
 
-/// Spreads each channel's values, so that all ranges of values are about as frequent.
+/// Equalizes each channel's histogram.
 pub(in crate::image) fn equalize(source: Pixels<'_>, target: &mut Frame) -> Result<()> {
     apply_each(&count(source).map(|counts| spread(&counts)), source, target)
 }
 
-/// Counts the values of each channel; those of a grey image are given for all three.
+/// Returns the histogram of each channel; that of a grey image for all three.
 fn count(source: Pixels<'_>) -> [Counts; 3] {
-    // Neighbours are often alike, and to count one right after the other waits for the first: every
-    // byte of four pixels has counts of its own.
+    // Neighbours are often equal, and incrementing the same counter twice in a row waits for the first: every
+    // byte of four pixels has its own counters.
     let mut counts = [[0_u32; 256]; 12];
     for row in source.rows() {
         let (groups, rest) = row.as_chunks::<12>();

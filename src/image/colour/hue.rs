@@ -1,13 +1,13 @@
-//! Colours turned around the colour wheel: torchvision's `adjust_hue` on Pillow's HSV images.
+//! Rotation around the colour wheel: torchvision's `adjust_hue` on Pillow's HSV images.
 
 use crate::image::wide::{double_to_byte, wide};
 use crate::image::{Frame, Pixels};
 use crate::{Error, Result};
 
-/// Pixels that are turned at once.
+/// Pixels that are converted at once.
 const LANES: usize = 32;
 
-/// Turns the hue by `factor` of the wheel. Grey images have none and stay.
+/// Rotates the hue by `factor` of the wheel. Grey images have no hue and stay.
 ///
 /// # Errors
 ///
@@ -53,15 +53,15 @@ fn turn_row(row: &mut [[u8; 3]], steps: u8) {
     );
 }
 
-/// Turns a colour: the values of `rgb2hsv_row` and `hsv2rgb` in Pillow's Convert.c, without branches.
+/// Rotates a colour: the values of `rgb2hsv_row` and `hsv2rgb` in Pillow's Convert.c, without branches.
 ///
-/// Single and double precision are where they are in the original, for their roundings decide bytes.
+/// Single and double precision are used as in the original: their rounding affects the bytes.
 #[inline(always)]
 fn turn([red, green, blue]: [u8; 3], steps: u8) -> [u8; 3] {
     let (high, low) = (red.max(green).max(blue), red.min(green).min(blue));
     let middle = red.max(green).min(red.min(green).max(blue));
     let chroma = f32::from(high - low);
-    // Of the three quotients of the original one is 0 and one is 1, which leaves one rounded sum.
+    // Of the original's three quotients one is 0 and one is 1, which leaves one rounded sum.
     let quotient = f32::from(high - middle) / chroma.max(1.0);
     let (start, sign) = if red == high && blue == low {
         (1.0, -1.0)
@@ -95,7 +95,7 @@ fn turn([red, green, blue]: [u8; 3], steps: u8) -> [u8; 3] {
     [red, green, blue]
 }
 
-/// Returns what belongs to one of 6 sectors; the seventh is the first.
+/// Returns the value for one of 6 sectors; the seventh is the first.
 #[inline(always)]
 fn pick(sector: u8, [first, second, third, fourth, fifth, sixth]: [u8; 6]) -> u8 {
     let late = if sector == 4 { fifth } else { first };

@@ -1,8 +1,8 @@
-//! Operations on colours: the pixels of `PIL.ImageEnhance`, `PIL.ImageOps` and of torchvision's functional
-//! on Pillow's images.
+//! Colour operations: the pixels of `PIL.ImageEnhance`, `PIL.ImageOps` and of torchvision's functional on
+//! Pillow images.
 //!
-//! Owns arithmetic on pixels that stay where they are. Refuses factors for which Pillow's result is not
-//! defined. Invariant: every byte is Pillow's, whose roundings are described where they matter.
+//! Owns arithmetic on pixels that stay in place. Refuses factors for which Pillow's result is undefined.
+//! Invariant: every byte is Pillow's; its rounding is described where it matters.
 #![allow(clippy::inline_always)] // loops are compiled for the vectors of `wide` with all they call
 
 mod blend;

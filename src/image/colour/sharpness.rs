@@ -5,7 +5,7 @@ use crate::Result;
 use crate::image::wide::wide;
 use crate::image::{Frame, Pixels};
 
-/// Blends with the image after `PIL.ImageFilter.SMOOTH`, which leaves the outermost pixels as they are.
+/// Blends with the image after `PIL.ImageFilter.SMOOTH`, which leaves the outermost pixels unchanged.
 pub(in crate::image) fn sharpness(
     factor: f64,
     source: Pixels<'_>,
@@ -35,8 +35,8 @@ pub(in crate::image) fn sharpness(
 
 /// Replaces the inner pixels of a row by weighted means: the middle one of 9 weighs 5, the others 1.
 ///
-/// In integers: no 13th lies half-way between two values, and Pillow's floating-point error is far
-/// below the 26th part that the nearest ones are away.
+/// Uses integers: no multiple of 1/13 lies half-way between two integers, and Pillow's floating-point error
+/// is far below the 1/26 by which the nearest ones miss it.
 #[inline(always)]
 fn smooth<const C: usize>(around: [&[u8]; 3], into: &mut [u8]) {
     let inner = into.len() - 2 * C;

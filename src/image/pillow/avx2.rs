@@ -29,7 +29,8 @@ pub(super) fn across(
     unsafe { rgb_across(source, left, taps, targets) }
 }
 
-/// Makes one row of weighted rows, of [`LANES`] bytes or more; else as [`scalar::down`](super::scalar::down).
+/// Computes one row, of at least [`LANES`] bytes, as a weighted sum of rows; otherwise as
+/// [`scalar::down`](super::scalar::down).
 pub(super) fn down(
     _: Vector,
     source: &[u8],
@@ -48,7 +49,7 @@ fn rgb_across(source: (&[u8], usize), left: usize, taps: &Taps, mut targets: [&m
     for output in (0..count).step_by(PIXELS) {
         let mut columns = [_mm256_setzero_si256(); PIXELS];
         for (next, made) in columns.iter_mut().enumerate() {
-            // Where the row ends, its last pixel is made again; it finds no room.
+            // at the end of the row, the last pixel is computed again and dropped
             let output = (output + next).min(count - 1);
             let start = taps.spans()[output].start - left;
             *made = column(source, start, taps.pairs(output));
@@ -57,7 +58,7 @@ fn rgb_across(source: (&[u8], usize), left: usize, taps: &Taps, mut targets: [&m
     }
 }
 
-/// Makes one pixel of every row, of the pixels from `start` on.
+/// Computes one pixel of every row, from the pixels from `start` on.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn column(
@@ -119,6 +120,6 @@ fn wide_down(source: &[u8], stride: usize, taps: &Taps, output: usize, target: &
         if at == last {
             break;
         }
-        at = (at + LANES).min(last); // the end may be made twice
+        at = (at + LANES).min(last); // the end may be computed twice
     }
 }

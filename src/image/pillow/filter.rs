@@ -1,10 +1,10 @@
-//! The filters of `PIL.Image.Resampling`: how far they reach and what weight they give.
+//! The filters of `PIL.Image.Resampling`: their support and their weights.
 
 use std::f64::consts::PI;
 
 use crate::image::sinc::sinc;
 
-/// How the pixels of the source are weighted when an image is scaled.
+/// How source pixels are weighted when an image is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are Pillow's
 pub enum Filter {
@@ -27,13 +27,13 @@ const NAMES: [(&str, Filter); 6] = [
 ];
 
 impl Filter {
-    /// Finds the filter that torchvision's `InterpolationMode` calls `name`.
+    /// Returns the filter that torchvision's `InterpolationMode` calls `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         let found = NAMES.iter().find(|(known, _)| *known == name);
         found.map(|(_, filter)| *filter)
     }
 
-    /// Returns the name that torchvision's `InterpolationMode` gives the filter.
+    /// Returns its name in torchvision's `InterpolationMode`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].0
     }

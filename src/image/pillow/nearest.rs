@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Fills `positions` with the source's index for each output in `window`.
+/// Fills `positions` with the source index for each output in `window`.
 ///
-/// Pillow's `ImagingScaleAffine`: the position is advanced by repeated addition, and rounding
-/// errors with it, so all before the window are stepped through too.
+/// As in Pillow's `ImagingScaleAffine`, the position accumulates by repeated addition, with rounding errors,
+/// so all outputs before the window are stepped through too.
 #[allow(clippy::cast_sign_loss)] // positions are sums of positive steps
 pub(in crate::image) fn positions(
     from: usize,

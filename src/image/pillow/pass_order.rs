@@ -1,4 +1,4 @@
-//! Which dimension is scaled first.
+//! The dimension that is scaled first.
 
 /// The order of the two passes, as different versions of Pillow choose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum PassOrder {
 }
 
 impl PassOrder {
-    /// Tells whether columns are scaled before rows; `height` and `width` are each (from, to).
+    /// Returns true if columns are scaled before rows; `height` and `width` are each (from, to).
     pub(in crate::image) fn down_first(
         self,
         height: (usize, usize),

@@ -1,13 +1,13 @@
-//! Both passes of a resize in plain arithmetic: what the vector versions must equal, and what runs
-//! where there are none.
+//! Both passes of a resize in scalar code: the reference for the vector versions, and the fallback without
+//! them.
 
 use super::taps::{PRECISION_BITS, Taps};
 use crate::image::weights::Weights;
 
 const HALF: i32 = 1 << (PRECISION_BITS - 1);
 
-/// Scales one row of pixels of `C` channels; `source` starts `left` pixels after the first that the
-/// weights count.
+/// Scales one row of pixels of `C` channels; `source` starts `left` pixels after the first that the weights
+/// count.
 pub(super) fn across<const C: usize>(source: &[u8], left: usize, taps: &Taps, target: &mut [u8]) {
     for (output, (pixel, span)) in target.chunks_exact_mut(C).zip(taps.spans()).enumerate() {
         let mut sums = [HALF; C];
@@ -23,8 +23,8 @@ pub(super) fn across<const C: usize>(source: &[u8], left: usize, taps: &Taps, ta
     }
 }
 
-/// Makes one row, `output`, of weighted rows. `source` starts at the first of them; rows begin
-/// every `stride` bytes.
+/// Computes row `output` as a weighted sum of rows. `source` starts at the first of them; rows begin every
+/// `stride` bytes.
 pub(super) fn down(source: &[u8], stride: usize, taps: &Taps, output: usize, target: &mut [u8]) {
     for (at, value) in target.iter_mut().enumerate() {
         let mut sum = HALF;

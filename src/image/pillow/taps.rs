@@ -22,7 +22,7 @@ pub(super) const PRECISION_BITS: u32 = 32 - 8 - 2;
 /// Bits of the low part when a weight is split for 16-bit multiplication.
 pub(super) const LOW_BITS: u32 = 15;
 
-/// Weights are stored in groups of this many, the last one filled up with zeros.
+/// Weights are stored in groups of this many, the last one padded with zeros.
 pub(super) const GROUP: usize = 4;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(in crate::image) struct Taps {
     weights: Vec<i32>,
     /// Neighbouring weights in pairs, the second in the upper half: their low [`LOW_BITS`] bits.
     low: Vec<i32>,
-    /// The same of what is above.
+    /// As `low`, for the high bits.
     high: Vec<i32>,
     exact: Vec<f64>,
 }
@@ -51,8 +51,8 @@ pub(in crate::image) struct Taps {
 impl Weights for Taps {
     type Filter = Filter;
 
-    /// Fails, too, where Pillow raises `MemoryError`: the weights of the whole result, in double
-    /// precision, would take 2 GiB.
+    /// Also fails where Pillow raises `MemoryError`: if the weights of the whole result, in double precision,
+    /// take 2 GiB.
     #[allow(clippy::cast_sign_loss)] // supports and centres are positive, starts clamped
     fn prepare(
         &mut self,
@@ -70,7 +70,7 @@ impl Weights for Taps {
         if self.key.as_ref() == Some(&key) {
             return Ok(());
         }
-        self.key = None; // until the arrays agree with another
+        self.key = None; // until the arrays agree with the new key
         let scale = from as f64 / to as f64;
         let stretch = scale.max(1.0);
         let support = filter.support() * stretch;
@@ -159,7 +159,7 @@ impl Weights for Taps {
 }
 
 impl Taps {
-    /// Returns the weights of an output, as many as its span is long.
+    /// Returns the weights of an output, as many as its span has pixels.
     pub(super) fn weights(&self, output: usize) -> &[i32] {
         &self.weights[output * self.stride..][..self.spans[output].len]
     }
@@ -182,7 +182,7 @@ fn to_fixed(weight: f64) -> i32 {
     (half + weight * f64::from(1 << PRECISION_BITS)) as i32
 }
 
-/// Puts a part of each weight, in pairs, behind `pairs`.
+/// Appends a part of each weight, in pairs, to `pairs`.
 fn split(weights: &[i32], pairs: &mut Vec<i32>, part: impl Fn(i32) -> i32) {
     pairs.extend(
         weights

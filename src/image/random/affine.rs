@@ -2,18 +2,18 @@
 
 use crate::image::{Action, Draws, Movement, Plan};
 
-/// Turns, moves, scales and shears images within their size. Ranges are (least, most).
+/// Rotates, translates, scales and shears images within their size. Ranges are (least, most).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomAffine {
-    /// Of the angle, clockwise.
+    /// Range of the clockwise angle, in degrees.
     pub degrees: (f64, f64),
-    /// The furthest move to either side, by the image's width and height.
+    /// Maximum translation to either side, as a share of the image's width and height.
     pub translate: Option<(f64, f64)>,
-    /// Of how much larger the image becomes.
+    /// Range of the scale factor.
     pub scale: Option<(f64, f64)>,
-    /// Of the shear along x, then along y, in degrees.
+    /// Ranges of the shear along x, then along y, in degrees.
     pub shear: Option<[(f64, f64); 2]>,
-    /// All that is not drawn.
+    /// All parameters that are not drawn.
     pub movement: Movement,
 }
 

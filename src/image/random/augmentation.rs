@@ -1,11 +1,11 @@
-//! What `AutoAugment` and its kin choose from, and how strong it is.
+//! The augmentations of `AutoAugment` and its kin, and their magnitudes.
 //!
-//! Owns torchvision's `_augmentation_space` and `_apply_op`, for images of Pillow. Invariant: a
-//! magnitude has the bits of the element of `torch.linspace` that torchvision would take.
+//! Owns torchvision's `_augmentation_space` and `_apply_op`, for Pillow images. Invariant: a magnitude has
+//! the bits of the element of `torch.linspace` that torchvision would take.
 
 use crate::image::{Action, Draws, Interpolation, Movement, Plan, Rotation, Shape};
 
-/// A kind of change.
+/// A kind of augmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are torchvision's
 pub(super) enum Augmentation {
@@ -29,7 +29,7 @@ pub(super) enum Augmentation {
 use Augmentation as A;
 
 impl Augmentation {
-    /// What `RandAugment` and `TrivialAugmentWide` choose from.
+    /// The augmentations of `RandAugment` and `TrivialAugmentWide`.
     pub(super) const CHOICE: [Self; 14] = [
         A::Identity,
         A::ShearX,
@@ -47,7 +47,7 @@ impl Augmentation {
         A::Equalize,
     ];
 
-    /// Whether it is as often done the other way round.
+    /// Returns true if its magnitude is negated half of the time.
     fn is_signed(self) -> bool {
         !matches!(
             self,
@@ -56,24 +56,24 @@ impl Augmentation {
     }
 }
 
-/// How augmentations are carried out.
+/// How augmentations are applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Augmenter {
-    /// Steps from the weakest to the strongest; 2 or more.
+    /// Number of magnitude levels; at least 2.
     pub bins: u32,
-    /// Whether magnitudes are those of `TrivialAugmentWide`.
+    /// True for the magnitudes of `TrivialAugmentWide`.
     pub wide: bool,
-    /// Whether they are rounded as `torchvision.transforms.v2` does.
+    /// True to round as `torchvision.transforms.v2` does.
     pub second: bool,
-    /// How pixels are made where the image is moved.
+    /// How pixels between source pixels are computed.
     pub interpolation: Interpolation,
-    /// Value of each channel of the pixels that are missing then.
+    /// The value of each channel for missing pixels.
     pub fill: [u8; 3],
 }
 
 impl Augmenter {
-    /// Adds an augmentation of strength `level`, below [`Augmenter::bins`], to `plan`; draws its sign.
-    #[allow(clippy::cast_sign_loss)] // of bits, which are 2 or more
+    /// Adds an augmentation of magnitude `level`, below [`Augmenter::bins`], to `plan`; draws its sign.
+    #[allow(clippy::cast_sign_loss)] // the number of bits is at least 2
     pub(super) fn plan(&self, what: A, level: u32, draws: &mut Draws, plan: &mut Plan) {
         let mut magnitude = self.magnitude(what, level, plan.shape());
         if what.is_signed() && draws.below(2) == 1 {
@@ -139,7 +139,7 @@ impl Augmenter {
         }
     }
 
-    /// Returns how many bits of a value are kept, `most` fewer than all at the highest level.
+    /// Returns the number of bits kept of a value, at the highest level `most` fewer than all.
     fn bits(&self, level: u32, most: f64) -> f64 {
         let fewer = level as f32 / (f64::from(self.bins - 1) / most) as f32;
         f64::from(if self.second {
@@ -149,7 +149,7 @@ impl Augmenter {
         })
     }
 
-    /// Returns an element of `torch.linspace(start, end, bins)`, whose products and sums are fused.
+    /// Returns an element of `torch.linspace(start, end, bins)`, computed with fused multiply-adds.
     fn element(&self, start: f64, end: f64, at: u32) -> f64 {
         let (start, end, last) = (start as f32, end as f32, self.bins - 1);
         let step = (end - start) / last as f32;

@@ -4,12 +4,12 @@ use super::augmentation::Augmenter;
 use super::policy::Policy;
 use crate::image::{Draws, Plan};
 
-/// Carries out one pair of a policy, each of the two with a probability of its own.
+/// Applies one pair of a policy, each of the two with its own probability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AutoAugment {
-    /// The pairs, each as likely as another.
+    /// The pairs, equally likely.
     pub policy: Policy,
-    /// How they are carried out, in ten bins.
+    /// How they are applied, with ten levels.
     pub augmenter: Augmenter,
 }
 

@@ -1,11 +1,11 @@
-//! `GaussianBlur`: blurs of a strength that is drawn.
+//! `GaussianBlur`: blurs of random strength.
 
 use crate::image::{Action, Draws, GaussianBlur, Plan};
 
-/// Blurs images. Strengths are as many as there are weights of torch's making, evenly spaced.
+/// Blurs images. torch computes the weights, so there is a fixed number of evenly spaced strengths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomBlur {
-    /// Each as likely as another; at least one.
+    /// The blurs, equally likely; at least one.
     pub blurs: Vec<GaussianBlur>,
 }
 

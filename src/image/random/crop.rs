@@ -1,24 +1,24 @@
-//! `RandomCrop`: a part of one size from anywhere in an image, which may be padded before.
+//! `RandomCrop`: a crop of fixed size from a random position, after optional padding.
 
 use crate::Result;
-use crate::image::{Action, Draws, Misfit, Pad, Plan, Region, Shape};
+use crate::image::{Action, Draws, ImageMismatch, Pad, Plan, Region, Shape};
 
-/// Cuts a part of `size` out of an image.
+/// Crops `size` from a random position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomCrop {
     /// (rows, columns) of the result.
     pub size: (usize, usize),
-    /// What is added to every image first.
+    /// Padding that is added to every image first.
     pub padding: Option<Pad>,
-    /// How an image that is then too small is padded: on both sides, by what it lacks. Only what the
-    /// pixels are made of counts.
+    /// How an image that is then too small is padded, on both sides by what is missing. Only the kind of
+    /// pixels counts.
     pub if_needed: Option<Pad>,
-    /// Whether it is that of `transforms.v2`, which refuses images in other words.
+    /// True for the operation of `transforms.v2`, whose errors have other messages.
     pub second: bool,
 }
 
 impl RandomCrop {
-    /// Pads and draws the part: torchvision's `RandomCrop.forward`.
+    /// Pads and draws the crop: torchvision's `RandomCrop.forward`.
     pub(crate) fn plan(&self, draws: &mut Draws, plan: &mut Plan) -> Result<()> {
         if let Some(padding) = &self.padding {
             plan.push(Action::Pad(padding.clone()));
@@ -36,13 +36,13 @@ impl RandomCrop {
             ..
         } = plan.shape();
         if height > rows || width > columns {
-            let misfit = Misfit::Crop {
+            let image_mismatch = ImageMismatch::Crop {
                 wanted: (height, width),
                 size: (rows, columns),
                 padded: self.padding.is_some(),
                 second: self.second,
             };
-            return Err(misfit.into());
+            return Err(image_mismatch.into());
         }
         if (height, width) != (rows, columns) {
             plan.push(Action::Crop(Region {
@@ -56,7 +56,7 @@ impl RandomCrop {
     }
 }
 
-/// Adds rows above and below, and columns on the left and right, made as those of `pad`.
+/// Adds rows above and below, and columns on the left and right, with the pixels of `pad`.
 fn add(pad: &Pad, rows: usize, columns: usize, plan: &mut Plan) {
     if (rows, columns) != (0, 0) {
         plan.push(Action::Pad(Pad {

@@ -5,9 +5,9 @@ use crate::image::{Action, Draws, Plan};
 /// Mirrors an image with probability `p`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomFlip {
-    /// Between 0 and 1.
+    /// Probability, between 0 and 1.
     pub p: f64,
-    /// Top and bottom in place of left and right.
+    /// True to mirror top and bottom rather than left and right.
     pub vertical: bool,
 }
 

@@ -2,12 +2,12 @@
 
 use crate::image::{Action, Draws, Luma, Plan};
 
-/// Makes some images grey; they keep their channels.
+/// Converts some images to grey; they keep their channels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomGrayscale {
-    /// Between 0 and 1.
+    /// Probability, between 0 and 1.
     pub p: f64,
-    /// How colours are weighed.
+    /// How colours are weighted.
     pub luma: Luma,
 }
 

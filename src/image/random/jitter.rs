@@ -1,17 +1,17 @@
-//! `ColorJitter`: changes of colour, in an order that is drawn.
+//! `ColorJitter`: colour changes in random order.
 
 use crate::image::{Action, Draws, Plan};
 
-/// Changes colours. Each range is (least, most); what has none is left alone.
+/// Changes colours. Each range is (least, most); None leaves a property unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColorJitter {
-    /// Of the brightness' factor.
+    /// Range of the brightness factor.
     pub brightness: Option<(f64, f64)>,
-    /// Of the contrast's factor.
+    /// Range of the contrast factor.
     pub contrast: Option<(f64, f64)>,
-    /// Of the saturation's factor.
+    /// Range of the saturation factor.
     pub saturation: Option<(f64, f64)>,
-    /// Of the turn of the hue, within -0.5 and 0.5.
+    /// Range of the hue rotation, within -0.5 and 0.5.
     pub hue: Option<(f64, f64)>,
 }
 

@@ -1,10 +1,11 @@
-//! Operations with random parameters: torchvision's distributions, draws of our own.
+//! Operations with random parameters: torchvision's distributions, with draws of this library.
 //!
-//! Each draws its parameters from a [`Draws`] and adds actions to a [`Plan`]; none sees a pixel.
-//! Parameters have torch's precision, so that one whose range is a single number is the number that
-//! torch makes of it. Adding one is a file, a variant here and an arm in each `match`.
+//! Each draws its parameters from a [`Draws`] and adds actions to a [`Plan`]; none reads a pixel. Parameters
+//! have torch's precision, so that a range of a single number gives the number that torch computes. Adding
+//! one is a file, a variant here and an arm in each `match`.
 
 mod affine;
+mod area_range;
 mod augmentation;
 mod auto_augment;
 mod blur;
@@ -14,7 +15,6 @@ mod flip;
 mod grayscale;
 mod jitter;
 pub(super) mod nested;
-mod part;
 mod policy;
 mod rand_augment;
 mod resized_crop;
@@ -22,6 +22,7 @@ mod rotation;
 mod trivial_augment;
 
 pub use affine::RandomAffine;
+pub use area_range::AreaRange;
 pub use augmentation::Augmenter;
 pub use auto_augment::AutoAugment;
 pub use blur::RandomBlur;
@@ -31,7 +32,6 @@ pub use flip::RandomFlip;
 pub use grayscale::RandomGrayscale;
 pub use jitter::ColorJitter;
 pub use nested::Nested;
-pub use part::Part;
 pub use policy::Policy;
 pub use rand_augment::RandAugment;
 pub use resized_crop::RandomResizedCrop;
@@ -46,32 +46,32 @@ use crate::Result;
 pub enum Random {
     /// Mirrors some images.
     Flip(RandomFlip),
-    /// Cuts a part of one size out.
+    /// Crops a fixed size from a random position.
     Crop(RandomCrop),
-    /// Scales a part.
+    /// Scales a random crop.
     ResizedCrop(RandomResizedCrop),
     /// Changes colours.
     Jitter(ColorJitter),
-    /// Makes some images grey.
+    /// Converts some images to grey.
     Grayscale(RandomGrayscale),
     /// Blurs images.
     Blur(RandomBlur),
-    /// Turns images.
+    /// Rotates images.
     Rotation(RandomRotation),
-    /// Turns, moves, scales and shears images.
+    /// Rotates, translates, scales and shears images.
     Affine(RandomAffine),
-    /// Some augmentations of one strength.
+    /// Several augmentations of one magnitude.
     RandAugment(RandAugment),
-    /// One augmentation of any strength.
+    /// One augmentation of random magnitude.
     TrivialAugmentWide(TrivialAugmentWide),
-    /// A pair of augmentations out of a policy.
+    /// A pair of augmentations from a policy.
     AutoAugment(AutoAugment),
-    /// Overwrites a part of some samples.
+    /// Overwrites a rectangle of some samples.
     Erasing(RandomErasing),
 }
 
 impl Random {
-    /// Adds to `plan` what is drawn for the image at its end.
+    /// Draws parameters and adds the actions to `plan`.
     pub(super) fn plan(&self, mut draws: Draws, plan: &mut Plan) -> Result<()> {
         match self {
             Self::Flip(flip) => flip.plan(&mut draws, plan),
@@ -90,8 +90,8 @@ impl Random {
         Ok(())
     }
 
-    /// Returns (height, width) of every result if it does not depend on the image nor on what is
-    /// drawn; `before` is the same of what comes in.
+    /// Returns (height, width) after the operation if it depends neither on the image nor on the draws;
+    /// `before` is the same for its input.
     pub(super) fn fixed_size(&self, before: Option<(usize, usize)>) -> Option<(usize, usize)> {
         match self {
             Self::Crop(RandomCrop { size, .. })

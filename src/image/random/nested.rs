@@ -1,22 +1,22 @@
-//! `RandomApply`, `RandomChoice` and `RandomOrder`: operations that decide about others.
+//! `RandomApply`, `RandomChoice` and `RandomOrder`: operations that contain others.
 
 use crate::Result;
 use crate::image::{Draws, Key, Op, Plan};
 
-/// Operations, and which of them an image goes through.
+/// Operations, and the choice among them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Nested {
-    /// All in their order with a probability, or none.
+    /// All in order with this probability, otherwise none.
     Apply(f64, Vec<Op>),
-    /// One list; each is as likely as its weight is of all weights' sum, which is above 0.
+    /// One of the lists, with a probability proportional to its weight; the sum of weights is above 0.
     Choice(Vec<(f64, Vec<Op>)>),
-    /// All in an order that is drawn.
+    /// All in random order.
     Order(Vec<Op>),
 }
 
 impl Nested {
-    /// Adds what is drawn. Operations are numbered as they stand, from `place + 1` on, those within
-    /// them included: their draws depend neither on each other nor on the order that is drawn.
+    /// Draws, and adds the actions. Operations are numbered as they are listed, from `place + 1` on,
+    /// including those within them: their draws depend neither on each other nor on the drawn order.
     pub(crate) fn plan(&self, key: Key, place: u32, plan: &mut Plan) -> Result<()> {
         let mut draws = Draws::new(key, place);
         match self {
@@ -43,7 +43,7 @@ impl Nested {
         Ok(())
     }
 
-    /// Returns the operations within.
+    /// Returns the contained operations.
     pub(crate) fn ops(&self) -> impl Iterator<Item = &Op> {
         let (list, branches): (&[Op], &[(f64, Vec<Op>)]) = match self {
             Self::Apply(_, ops) | Self::Order(ops) => (ops, &[]),
@@ -52,8 +52,8 @@ impl Nested {
         list.iter().chain(branches.iter().flat_map(|(_, ops)| ops))
     }
 
-    /// Returns what is always the same of the results; `before` is the same of what comes in, and
-    /// `after` tells it of one operation.
+    /// Returns the property of the results that is always the same; `before` is the property of the input,
+    /// and `after` returns it for one operation.
     pub(crate) fn fixed<T: Copy + PartialEq>(
         &self,
         before: Option<T>,
@@ -68,7 +68,7 @@ impl Nested {
                 let first = each.next()??;
                 each.all(|other| other == Some(first)).then_some(first)
             }
-            // Whichever comes last: once one has made it, all others keep it.
+            // Any of them may come last: once one has set it, all others must keep it.
             Self::Order(ops) => {
                 let made = ops.iter().find_map(|op| after(op, None)).or(before)?;
                 let kept = |op| after(op, Some(made)) == Some(made);
@@ -78,7 +78,7 @@ impl Nested {
     }
 }
 
-/// Adds operations in their order; `first` is the place of the first one.
+/// Adds operations in order; `first` is the place of the first one.
 pub(crate) fn run(ops: &[Op], key: Key, first: u32, plan: &mut Plan) -> Result<()> {
     numbered(ops, first).try_for_each(|(place, op)| op.plan(key, place, plan))
 }

@@ -3,13 +3,13 @@
 
 use super::augmentation::Augmentation;
 
-/// An augmentation of a policy.
+/// A step of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) what: Augmentation,
-    /// How probable it is.
+    /// Its probability, in tenths.
     pub(super) tenths: u8,
-    /// How strong it is, of ten levels; 0 where there are none.
+    /// Its magnitude, of ten levels; 0 where there are none.
     pub(super) level: u32,
 }
 
@@ -25,7 +25,7 @@ pub enum Policy {
 type Pairs = [[Step; 2]; 25];
 
 impl Policy {
-    /// Finds the one that torchvision's `AutoAugmentPolicy` calls `name`.
+    /// Returns the policy that torchvision's `AutoAugmentPolicy` calls `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "imagenet" => Self::ImageNet,

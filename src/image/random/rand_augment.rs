@@ -1,16 +1,16 @@
-//! `RandAugment`: some augmentations of one strength.
+//! `RandAugment`: several augmentations of one magnitude.
 
 use super::augmentation::{Augmentation, Augmenter};
 use crate::image::{Draws, Plan};
 
-/// Carries out augmentations, each as likely as another.
+/// Applies augmentations, each equally likely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandAugment {
-    /// How many, one after the other.
+    /// Number of augmentations.
     pub count: u32,
-    /// How strong, below the augmenter's bins.
+    /// Their magnitude, below the augmenter's bins.
     pub level: u32,
-    /// How they are carried out.
+    /// How they are applied.
     pub augmenter: Augmenter,
 }
 

@@ -1,20 +1,20 @@
-//! `RandomResizedCrop`: a part of random area and proportion, scaled to one size.
+//! `RandomResizedCrop`: a crop of random area and aspect ratio, scaled to one size.
 
-use super::Part;
+use super::AreaRange;
 use crate::image::action::Kernel;
 use crate::image::{Action, Draws, Plan, Region};
 
-/// Tries before the largest part of an allowed proportion is taken from the middle.
+/// Number of tries before the largest central crop of an allowed aspect ratio is taken.
 const TRIES: usize = 10;
 
-/// Scales a random part of an image to `size`.
+/// Scales a random crop of an image to `size`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomResizedCrop {
     /// (rows, columns) of the result.
     pub size: (usize, usize),
-    /// The part; its ratio is width by height.
-    pub part: Part,
-    /// How the part is scaled: one of these, each as likely as another.
+    /// The range of crops; the ratio is width by height.
+    pub area: AreaRange,
+    /// How the crop is scaled: one of these, equally likely.
     pub kernels: Vec<Kernel>,
 }
 
@@ -33,11 +33,11 @@ impl RandomResizedCrop {
         });
     }
 
-    /// Draws the part: torchvision's `RandomResizedCrop.get_params`.
+    /// Draws the crop: torchvision's `RandomResizedCrop.get_params`.
     #[allow(clippy::cast_sign_loss)] // sides and ratios are positive
     fn region(&self, draws: &mut Draws, height: usize, width: usize) -> Region {
         for _ in 0..TRIES {
-            let (w, h) = self.part.draw(draws, height * width);
+            let (w, h) = self.area.draw(draws, height * width);
             if (1..=width).contains(&w) && (1..=height).contains(&h) {
                 return Region {
                     top: draws.below((height - h + 1) as u32) as usize,
@@ -48,7 +48,7 @@ impl RandomResizedCrop {
             }
         }
         let proportion = width as f64 / height as f64;
-        let (least, most) = self.part.ratio;
+        let (least, most) = self.area.ratio;
         let (h, w) = if proportion < least {
             let h = (width as f64 / least).round_ties_even();
             (h as usize, width)

@@ -2,12 +2,12 @@
 
 use crate::image::{Draws, Plan, Rotation};
 
-/// Turns images.
+/// Rotates images by a random angle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomRotation {
-    /// Least and most degrees, counter-clockwise.
+    /// Range of the counter-clockwise angle, in degrees.
     pub degrees: (f64, f64),
-    /// All but the angle.
+    /// All parameters but the angle.
     pub rotation: Rotation,
 }
 
@@ -20,7 +20,7 @@ impl RandomRotation {
         rotation.plan(plan);
     }
 
-    /// Returns (height, width) of every result, if the angle does not decide it.
+    /// Returns (height, width) of every result, if it does not depend on the angle.
     pub(crate) fn fixed_size(&self, before: Option<(usize, usize)>) -> Option<(usize, usize)> {
         before.filter(|_| !self.rotation.expand)
     }

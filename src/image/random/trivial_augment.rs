@@ -1,12 +1,12 @@
-//! `TrivialAugmentWide`: one augmentation of any strength.
+//! `TrivialAugmentWide`: one augmentation of random magnitude.
 
 use super::augmentation::{Augmentation, Augmenter};
 use crate::image::{Draws, Plan};
 
-/// Carries out one augmentation, as likely as another, of a strength as likely as another.
+/// Applies one augmentation; all augmentations and all magnitudes are equally likely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrivialAugmentWide {
-    /// How it is carried out.
+    /// How it is applied.
     pub augmenter: Augmenter,
 }
 

@@ -1,10 +1,10 @@
-//! The weights that torch's interpolations give by distance.
+//! The weights of torch's interpolations, by distance.
 
 use super::Interpolation;
 use crate::image::sinc::sinc;
 
 impl Interpolation {
-    /// Returns the pixels that an output is made of when the image does not shrink.
+    /// Returns the number of source pixels per output when the image does not shrink.
     pub(super) fn size(self) -> usize {
         match self {
             Self::Nearest | Self::NearestExact => 1,
@@ -14,7 +14,7 @@ impl Interpolation {
         }
     }
 
-    /// Tells whether more pixels are weighted when the image shrinks.
+    /// Returns true if more pixels are weighted when the image shrinks.
     pub(super) fn antialiases(self) -> bool {
         matches!(self, Self::Bilinear | Self::Bicubic | Self::Lanczos)
     }

@@ -23,7 +23,7 @@ pub enum Interpolation {
 }
 
 impl Interpolation {
-    /// Finds what torchvision's `InterpolationMode` calls `name`.
+    /// Returns the mode that torchvision's `InterpolationMode` calls `name`.
     pub fn from_name(name: &str, antialias: bool) -> Option<Self> {
         Some(match (name, antialias) {
             ("nearest", _) => Self::Nearest,
@@ -37,7 +37,7 @@ impl Interpolation {
         })
     }
 
-    /// Returns the library whose arithmetic it is, with or without antialiasing, and its name there.
+    /// Returns the name of the library variant, with or without antialiasing, and the mode's name there.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Nearest => ("torch", "nearest"),
@@ -50,12 +50,12 @@ impl Interpolation {
         }
     }
 
-    /// Returns where the pixels of a result of `to` (rows, columns) come from, if each is a pixel of the
-    /// source.
+    /// Returns the function for the source positions of a result of `to` (rows, columns), if each of its
+    /// pixels is one of the source.
     pub(in crate::image) fn positions(self, to: (usize, usize)) -> Option<Positions> {
         match self {
             Self::Nearest => Some(nearest::corners),
-            // torch computes small results by another routine.
+            // torch computes small results with another routine.
             Self::NearestExact if to.0 + to.1 <= 128 => Some(nearest::small_centers),
             Self::NearestExact => Some(nearest::centers),
             _ => None,

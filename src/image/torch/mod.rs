@@ -1,8 +1,8 @@
-//! Scaling as torch scales tensors of bytes on the CPU: weights of 16 bits whose precision follows the
-//! largest, across rows first, and 8 bits between the passes.
+//! Scaling as torch scales byte tensors on the CPU: weights of 16 bits whose precision depends on the largest
+//! one, rows first, and 8 bits between the passes.
 //!
-//! Owns the arithmetic of torch's `interpolate` for uint8 (`UpSampleKernel.cpp`). Refuses what goes through
-//! floating point there: then the order of sums decides, and the compiler with it.
+//! Owns the arithmetic of torch's `interpolate` for uint8 (`UpSampleKernel.cpp`). Refuses modes that use
+//! floating point there: their results depend on the order of sums, and so on the compiler.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

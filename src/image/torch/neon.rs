@@ -1,4 +1,4 @@
-//! Both passes with NEON, whose widening multiply-and-add takes 16-bit weights as they are.
+//! Both passes with NEON, whose widening multiply-and-add takes 16-bit weights directly.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::{
@@ -19,11 +19,11 @@ pub(super) fn across(
     taps: &Taps,
     targets: [&mut [u8]; ROWS],
 ) {
-    // SAFETY: a `Vector` exists only where there are the instructions.
+    // SAFETY: a `Vector` exists only where the instructions do.
     unsafe { rgb_across(source, left, taps, targets) }
 }
 
-/// Makes one row of weighted rows, of [`LANES`] bytes or more; else as
+/// Computes one row, of at least [`LANES`] bytes, as a weighted sum of rows; otherwise as
 /// [`scalar::down`](super::scalar::down).
 pub(super) fn down(
     _: Vector,
@@ -33,7 +33,7 @@ pub(super) fn down(
     output: usize,
     target: &mut [u8],
 ) {
-    // SAFETY: a `Vector` exists only where there are the instructions.
+    // SAFETY: a `Vector` exists only where the instructions do.
     unsafe { wide_down(source, stride, taps, output, target) }
 }
 
@@ -81,11 +81,11 @@ fn wide_down(source: &[u8], stride: usize, taps: &Taps, output: usize, target: &
         if at == last {
             break;
         }
-        at = (at + LANES).min(last); // the end may be made twice
+        at = (at + LANES).min(last); // the end may be computed twice
     }
 }
 
-/// Makes 16-bit values of bytes.
+/// Widens bytes to 16-bit values.
 #[target_feature(enable = "neon")]
 fn widen(bytes: uint8x16_t) -> (int16x8_t, int16x8_t) {
     (

@@ -16,7 +16,7 @@ use crate::image::vector::{ROWS, Vector};
 use crate::image::weights::{Span, Weights};
 use crate::memory::fallible::reserve_growing;
 
-/// Most fraction bits of a weight.
+/// Maximum fraction bits of a weight.
 const MOST_BITS: u32 = 22;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -36,9 +36,9 @@ pub(in crate::image) struct Taps {
     /// Pairs of weights kept per output.
     stride: usize,
     spans: Vec<Span>,
-    /// Neighbouring weights, the last pairs of each output filled up with zeros.
+    /// Neighbouring weights; the last pairs of each output are padded with zeros.
     pairs: Vec<[i16; 2]>,
-    /// Weights of the window, before they are rounded.
+    /// Weights of the window, before rounding.
     exact: Vec<f64>,
     /// Weights of one output.
     one: Vec<f64>,
@@ -63,12 +63,12 @@ impl Weights for Taps {
         if self.key.as_ref() == Some(&key) {
             return Ok(());
         }
-        self.key = None; // until the arrays agree with another
+        self.key = None; // until the arrays agree with the new key
         let ruler = Ruler::new(from, to, interpolation);
         self.reserve(&ruler, &key)?;
         let mut largest = 0.0_f64;
         for output in 0..to {
-            // The precision follows from all weights, also from those outside of the window.
+            // The precision depends on all weights, also on those outside of the window.
             let span = ruler.weigh(output, &mut self.one, &mut largest);
             if key.window.contains(&output) {
                 self.one.resize(self.stride * 2, 0.0);

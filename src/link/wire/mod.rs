@@ -1,8 +1,8 @@
-//! What pieces travel on: a pair of connected sockets.
+//! The transport of pieces: a pair of connected sockets.
 //!
-//! Owns what systems do differently, in [`Wire`]: Linux keeps pieces apart itself; elsewhere they are bytes with
-//! a length in front. Refuses to wait, but for the end of the other process. Invariant: a piece comes whole or
-//! not at all, and the descriptor that comes with it is the one that it was sent with, or none.
+//! Owns the differences between systems, in [`Wire`]: Linux keeps pieces apart itself; elsewhere they are
+//! bytes behind a length. Never waits, except for the end of the other process. Invariant: a piece comes
+//! whole or not at all, with the descriptor that it was sent with, or none.
 
 #[cfg(memfd)]
 mod packets;
@@ -23,26 +23,26 @@ use rustix::net::{
 };
 
 #[cfg(memfd)]
-pub(super) use packets::{KEEPS_DESCRIPTORS, Wire};
+pub(super) use packets::{KEEP_SENT_DESCRIPTORS, Wire};
 #[cfg(not(memfd))]
-pub(super) use stream::{KEEPS_DESCRIPTORS, Wire};
+pub(super) use stream::{KEEP_SENT_DESCRIPTORS, Wire};
 
-/// Most bytes of a piece.
+/// Maximum size of a piece, in bytes.
 pub(super) const PIECE: usize = 32 << 10;
 
-/// What a piece is: a byte in front of it.
+/// The kind of a piece: its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The last piece of a message.
     Last,
-    /// There are more of the same message.
+    /// A piece of a message, with more to follow.
     More,
-    /// Describes an arena, whose descriptor comes with it.
+    /// Describes an arena; its descriptor comes with it.
     Arena,
-    /// A descriptor has come, the first of those of which that was not said yet.
+    /// Acknowledges the oldest descriptor that was not acknowledged yet.
     Received,
-    /// Names an arena that nobody holds, and that its process has no more.
-    Gone,
+    /// Names an arena that its process has unmapped; no slot of it is held.
+    Unmapped,
 }
 
 impl Kind {
@@ -52,33 +52,33 @@ impl Kind {
             Self::More,
             Self::Arena,
             Self::Received,
-            Self::Gone,
+            Self::Unmapped,
         ];
         kinds.into_iter().find(|&kind| kind as u8 == byte)
     }
 }
 
-/// What became of a piece.
+/// The outcome of sending a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     Done,
-    /// There is no room for it now, or for its rest.
+    /// There is no room now, for the piece or for its rest.
     Full,
-    /// Nobody will ever read it.
+    /// The other end is gone.
     Gone,
 }
 
-/// What came.
+/// The outcome of receiving.
 #[derive(Debug)]
-pub(super) enum Came {
+pub(super) enum Incoming {
     Piece(Kind, Vec<u8>, Option<OwnedFd>),
-    /// Nothing yet.
+    /// Nothing has come yet.
     Nothing,
-    /// Nothing any more.
+    /// Nothing will come any more.
     End,
 }
 
-/// Sends bytes, with a descriptor, in one call; returns how many.
+/// Sends bytes, with a descriptor, in one call; returns the number of bytes.
 fn send_once(
     end: &OwnedFd,
     bytes: &[IoSlice<'_>],
@@ -94,17 +94,17 @@ fn send_once(
     sendmsg(end, bytes, &mut control, flags)
 }
 
-/// Returns what an error of [`send_once`] says of the piece, if it is one to go on after.
+/// Returns the outcome that an error of [`send_once`] means, if it is not a failure.
 fn unsent(error: Errno) -> Result<Sent> {
     match error {
-        // the last: too many descriptors are on their way, until somebody reads
+        // TOOMANYREFS: too many descriptors are in flight until the other end reads.
         Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::TOOMANYREFS => Ok(Sent::Full),
         Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Ok(Sent::Gone),
         error => Err(error),
     }
 }
 
-/// Receives bytes in one call; returns how many, and the descriptor that came with them.
+/// Receives bytes in one call; returns their number, and the descriptor that came with them.
 fn receive_once(
     end: &OwnedFd,
     into: &mut [u8],
@@ -122,7 +122,7 @@ fn receive_once(
     Ok((received.bytes, descriptor))
 }
 
-/// Waits for any of `polled`; a signal ends it early.
+/// Waits for any of `polled`; a signal ends the wait early.
 pub(super) fn wait_for_any(polled: &mut [PollFd<'_>], time: Duration) -> Result<()> {
     let time = Timespec {
         tv_sec: time.as_secs().cast_signed(),

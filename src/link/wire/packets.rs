@@ -8,17 +8,17 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 
-use super::{Came, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
+use super::{Incoming, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
 
-/// A descriptor that is on its way needs its sender's no more.
-pub(in crate::link) const KEEPS_DESCRIPTORS: bool = false;
+/// False: a descriptor in flight stays valid after its sender closes its copy.
+pub(in crate::link) const KEEP_SENT_DESCRIPTORS: bool = false;
 
-/// One end.
+/// One end of the wire.
 #[derive(Debug)]
 pub(in crate::link) struct Wire(OwnedFd);
 
 impl Wire {
-    /// Makes both ends: one of ours, and the other's descriptor.
+    /// Makes both ends: ours, and the descriptor of the other.
     pub(in crate::link) fn pair() -> Result<(Self, OwnedFd)> {
         let kind = (
             AddressFamily::UNIX,
@@ -47,28 +47,29 @@ impl Wire {
     }
 
     /// Receives a piece, if one is there.
-    pub(in crate::link) fn receive(&self) -> Result<Came> {
+    pub(in crate::link) fn receive(&self) -> Result<Incoming> {
         let mut bytes = vec![0; PIECE + 1];
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         loop {
             let (received, descriptor) = match receive_once(&self.0, &mut bytes, flags) {
                 Ok(received) => received,
-                Err(Errno::AGAIN) => return Ok(Came::Nothing),
-                // a reset end had unread pieces: what it sent itself is here still
+                Err(Errno::AGAIN) => return Ok(Incoming::Nothing),
+                // The other end closed with unread pieces; what it sent before can still be read.
                 Err(Errno::INTR | Errno::CONNRESET) => continue,
                 Err(error) => return Err(error),
             };
             if received == 0 {
-                return Ok(Came::End);
+                return Ok(Incoming::End);
             }
             let kind = Kind::of(bytes[0]).ok_or(Errno::PROTO)?;
             bytes.truncate(received);
             bytes.drain(..1);
-            return Ok(Came::Piece(kind, bytes, descriptor));
+            return Ok(Incoming::Piece(kind, bytes, descriptor));
         }
     }
 
-    /// Waits until the other end is closed; tells whether it is. One that has finished is not closed.
+    /// Waits until the other end is closed; returns true if it is. An end that has only finished is not
+    /// closed.
     pub(in crate::link) fn is_closed_within(&self, time: Duration) -> Result<bool> {
         let mut polled = [PollFd::new(&self.0, PollFlags::empty())];
         wait_for_any(&mut polled, time)?;

@@ -1,9 +1,9 @@
-//! A stream socket, with each piece's length and kind in front of it: macOS, and Linux with `posix_shm`.
+//! A stream socket, with a length and a kind in front of each piece: macOS, and Linux with `posix_shm`.
 //!
-//! No read goes beyond the piece that it is for, so what comes with its first byte is that piece's descriptor.
-//! macOS has no flags of a call by which its descriptors are closed by exec, or it does not wait, or no signal
-//! comes of it: they are properties of the descriptors here. A process that another thread starts by fork and
-//! exec in between inherits one: nothing but its end comes of that.
+//! No read goes beyond the piece that it is for, so a descriptor that comes with the first byte belongs to
+//! that piece. macOS has no per-call flags for close-on-exec, non-blocking or no SIGPIPE, so these are set on
+//! the descriptors. A process that another thread starts by fork and exec in between inherits a descriptor;
+//! the only effect is that it stays open until that process ends.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,17 +14,17 @@ use rustix::io::{Errno, FdFlags, Result, fcntl_setfd, ioctl_fionbio};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 
-use super::{Came, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
+use super::{Incoming, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
 use crate::sync::{Mutex, lock};
 
-/// macOS may drop a descriptor that is on its way when its sender closes its own: it is kept until the other
-/// end has said that it came.
-pub(in crate::link) const KEEPS_DESCRIPTORS: bool = true;
+/// True: macOS may drop a descriptor in flight when its sender closes its copy, so that is kept until the
+/// other end has acknowledged it.
+pub(in crate::link) const KEEP_SENT_DESCRIPTORS: bool = true;
 
 /// Bytes in front of a piece: its length, and its kind.
 const HEAD: usize = 4 + 1;
 
-/// Bytes that are on their way at most: two pieces, or several letters. macOS's own limit is 8 KiB.
+/// Socket buffer size, in bytes: two pieces, or several messages. macOS's default is 8 KiB.
 const ROOM: usize = 64 << 10;
 
 #[cfg(target_os = "macos")]
@@ -32,16 +32,16 @@ const QUIET: SendFlags = SendFlags::empty(); // see `prepare`
 #[cfg(not(target_os = "macos"))]
 const QUIET: SendFlags = SendFlags::NOSIGNAL;
 
-/// One end.
+/// One end of the wire.
 #[derive(Debug)]
 pub(in crate::link) struct Wire {
     end: OwnedFd,
-    /// How many bytes of the piece that is sent now are sent.
+    /// Bytes sent so far of the piece that is being sent.
     sent: Mutex<usize>,
     reading: Mutex<Reading>,
 }
 
-/// A piece of which some has come.
+/// A piece that has come in part.
 #[derive(Debug, Default)]
 struct Reading {
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Returns how many bytes are to come: of the head, then of the piece.
+    /// Returns how many bytes are missing: of the head, then of the piece.
     fn missing(&self) -> Result<usize> {
         let Some((head, piece)) = self.bytes.split_first_chunk::<HEAD>() else {
             return Ok(HEAD - self.bytes.len());
@@ -62,20 +62,20 @@ impl Reading {
         Ok(len - piece.len())
     }
 
-    /// Takes the piece, which is whole.
-    fn take(&mut self) -> Result<Came> {
+    /// Takes the complete piece.
+    fn take(&mut self) -> Result<Incoming> {
         let Self {
             mut bytes,
             descriptor,
         } = std::mem::take(self);
         let kind = Kind::of(bytes[HEAD - 1]).ok_or(Errno::PROTO)?;
         bytes.drain(..HEAD);
-        Ok(Came::Piece(kind, bytes, descriptor))
+        Ok(Incoming::Piece(kind, bytes, descriptor))
     }
 }
 
 impl Wire {
-    /// Makes both ends: one of ours, and the other's descriptor.
+    /// Makes both ends: ours, and the descriptor of the other.
     pub(in crate::link) fn pair() -> Result<(Self, OwnedFd)> {
         let kind = (
             AddressFamily::UNIX,
@@ -96,7 +96,8 @@ impl Wire {
         }
     }
 
-    /// Sends a piece, with a descriptor, as far as there is room; after [`Sent::Full`] the same comes again.
+    /// Sends a piece, with a descriptor, as far as there is room; after [`Sent::Full`] the caller passes the
+    /// same piece again.
     pub(in crate::link) fn send(
         &self,
         kind: Kind,
@@ -121,8 +122,8 @@ impl Wire {
         Ok(Sent::Done)
     }
 
-    /// Receives a piece, if all of it is there; half a piece before the end is none.
-    pub(in crate::link) fn receive(&self) -> Result<Came> {
+    /// Receives a piece, if all of it is there; drops an incomplete one at the end.
+    pub(in crate::link) fn receive(&self) -> Result<Incoming> {
         let mut reading = lock(&self.reading);
         loop {
             let missing = reading.missing()?;
@@ -130,16 +131,16 @@ impl Wire {
                 return reading.take();
             }
             match self.read(&mut reading, missing) {
-                Ok(0) => return Ok(Came::End),
-                // a reset end had unread pieces: what it sent itself is here still
+                Ok(0) => return Ok(Incoming::End),
+                // The other end closed with unread pieces; what it sent before can still be read.
                 Ok(_) | Err(Errno::INTR | Errno::CONNRESET) => {}
-                Err(Errno::AGAIN) => return Ok(Came::Nothing),
+                Err(Errno::AGAIN) => return Ok(Incoming::Nothing),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Reads at most `missing` bytes; returns how many, 0 at the end.
+    /// Reads at most `missing` bytes; returns the number, 0 at the end.
     fn read(&self, reading: &mut Reading, missing: usize) -> Result<usize> {
         let start = reading.bytes.len();
         reading.bytes.resize(start + missing, 0);
@@ -153,9 +154,10 @@ impl Wire {
         Ok(bytes)
     }
 
-    /// Waits for some time; tells whether the other end is closed then. One that has finished is not closed.
+    /// Sleeps for `time`; returns true if the other end is closed then. An end that has only finished is not
+    /// closed.
     ///
-    /// macOS tells who waits to read alike of one that has finished: whoever could write is told nothing of that.
+    /// Polls for writing: for a reader, macOS reports an end that has finished and one that is closed alike.
     pub(in crate::link) fn is_closed_within(&self, time: Duration) -> Result<bool> {
         std::thread::sleep(time);
         let mut polled = [PollFd::new(&self.end, PollFlags::OUT)];
@@ -165,13 +167,13 @@ impl Wire {
     }
 }
 
-/// Gives an end what both processes rely on.
+/// Sets the options that both processes rely on.
 fn prepare(end: &OwnedFd) -> Result<()> {
     fcntl_setfd(end, FdFlags::CLOEXEC)?;
     ioctl_fionbio(end, true)?;
     #[cfg(target_os = "macos")]
     rustix::net::sockopt::set_socket_nosigpipe(end, true)?;
-    // less room is slower, and nothing else
+    // An error leaves smaller buffers: slower, but correct.
     let _ = set_socket_send_buffer_size(end, ROOM);
     let _ = set_socket_recv_buffer_size(end, ROOM);
     Ok(())

@@ -1,4 +1,4 @@
-//! Memory by `memfd_create(2)`: Linux. Sealed, so that nobody can make it shorter under a mapping.
+//! Shared memory by `memfd_create(2)`: Linux. Sealed, so that no process can shrink it under a mapping.
 
 use std::io::Result;
 use std::os::fd::OwnedFd;
@@ -14,12 +14,12 @@ pub(in crate::memory) fn create(len: u64) -> Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let descriptor = memfd_create(c"fastload", flags)?;
     ftruncate(&descriptor, len)?;
-    // a file that shrank under a mapping would kill whoever touches it
+    // An access beyond the end of a shrunk file would kill the process.
     fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW)?;
     Ok(descriptor)
 }
 
-/// Makes an empty file in memory, which grows as it is told to, and may be mapped privately.
+/// Makes an empty file in memory, which grows on `ftruncate` and writes, and may be mapped privately.
 pub fn make_file(name: &str) -> Result<OwnedFd> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC)?)
 }

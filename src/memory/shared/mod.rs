@@ -1,9 +1,9 @@
-//! Memory that processes share by a descriptor, under no name.
+//! Nameless memory that processes share through a descriptor.
 //!
-//! Owns what systems do differently: how such memory is made, whether some of its pages can go back alone,
-//! and what a file is made of whose pages processes map for their own. Refuses to map anything. Invariant: what
-//! [`create`] returns never changes its size. Sources: `memfd_create(2)`; of macOS `shm_open(2)` and
-//! `bsd/kern/posix_shm.c`, for the manual leaves out what it refuses.
+//! Owns the differences between systems: how such memory is made, whether single pages can be freed, and what
+//! backs a file that processes map privately. Refuses to map anything. Invariant: what [`create`] returns
+//! never changes its size. Sources: `memfd_create(2)`; for macOS `shm_open(2)` and `bsd/kern/posix_shm.c`,
+//! because the manual does not list what is refused.
 
 #[cfg(memfd)]
 mod memfd;
@@ -18,8 +18,8 @@ use posix as system;
 pub use system::make_file;
 pub(super) use system::{REMOVE, create};
 
-/// Whether some pages can go back to the system alone.
-pub(super) const PAGES_GO_ALONE: bool = REMOVE.is_some();
+/// True if the system can free single pages of shared memory.
+pub(super) const FREES_SINGLE_PAGES: bool = REMOVE.is_some();
 
 #[cfg(all(test, not(loom), not(miri)))]
 mod tests {
@@ -31,7 +31,7 @@ mod tests {
     use rustix::io::{FdFlags, fcntl_getfd};
 
     #[test]
-    fn what_is_shared_has_no_name_and_is_closed_by_exec() {
+    fn shared_memory_has_no_name_and_is_closed_by_exec() {
         for len in [1, 4096, 100_000] {
             let shared = create(len).unwrap();
             assert!(
@@ -40,7 +40,7 @@ mod tests {
                     .contains(FdFlags::CLOEXEC)
             );
             let metadata = File::from(shared).metadata().unwrap();
-            // macOS knows no links of what `shm_open` made, and rounds sizes up
+            // macOS counts no links of `shm_open`'s memory, and rounds sizes up.
             assert_eq!(metadata.nlink(), 0);
             assert!(
                 (len..len + (64 << 10)).contains(&metadata.len()),

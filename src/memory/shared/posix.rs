@@ -1,9 +1,9 @@
-//! Memory by `shm_open(2)`: macOS, and Linux with the feature `posix_shm`.
+//! Shared memory by `shm_open(2)`: macOS, and Linux with the feature `posix_shm`.
 //!
-//! Does nothing that macOS refuses of such memory: its size is set once, and rounded up to pages; it is mapped
-//! shared, and neither read nor written otherwise; its pages stay until nobody has it. Nothing seals it: whoever
-//! maps it has looked at its size, and both sides are this library. A file that is mapped privately is one of
-//! the directory for temporary files, therefore: unlinked, but the system may write it to a disk.
+//! Avoids everything that macOS refuses for such memory. Its size is set once, and rounded up to pages. It is
+//! mapped shared, and accessed in no other way. Its pages stay until the last mapping ends. Nothing seals it:
+//! the process that maps it checks its size, and both sides are this library. A file that is mapped privately
+//! must therefore be a temporary file: unlinked, but the system may write it to a disk.
 
 use std::fs::{OpenOptions, remove_file};
 use std::io::{ErrorKind, Result};
@@ -17,12 +17,12 @@ use rustix::shm;
 
 use crate::whole_file::unguessable;
 
-/// Pages go back to the system all together, when nobody has them mapped any more.
+/// The system frees all pages together, after the last mapping ends.
 pub(in crate::memory) const REMOVE: Option<UncheckedAdvice> = None;
 
 /// Makes memory of `len` bytes.
 ///
-/// It has a name for a moment, in which it has no bytes yet: who is killed then leaves no more than that.
+/// It has a name for a moment, while it is still empty: a process killed then leaves only the name behind.
 pub(in crate::memory) fn create(len: u64) -> Result<OwnedFd> {
     let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
     let descriptor = loop {
@@ -40,7 +40,8 @@ pub(in crate::memory) fn create(len: u64) -> Result<OwnedFd> {
     Ok(descriptor)
 }
 
-/// Makes an empty file, which grows as it is told to, and may be mapped privately. `name` is not used.
+/// Makes an empty file, which grows on `ftruncate` and writes, and may be mapped privately. `name` is not
+/// used.
 pub fn make_file(_name: &str) -> Result<OwnedFd> {
     loop {
         let path = std::env::temp_dir().join(random_name());
@@ -57,7 +58,7 @@ pub fn make_file(_name: &str) -> Result<OwnedFd> {
     }
 }
 
-/// Returns a name that nobody can guess, of at most 31 bytes with a slash in front (macOS's `PSHMNAMLEN`).
+/// Returns an unguessable name of at most 31 bytes, a leading slash included (macOS's `PSHMNAMLEN`).
 fn random_name() -> String {
     format!("fastload-{:016x}", unguessable())
 }

@@ -17,7 +17,7 @@ pub(super) struct Audio {
     rates: Box<[Option<u32>]>,
 }
 
-/// Where samples begin and how long they are: in seconds, or in frames.
+/// Start and length of samples: in seconds, or in frames.
 #[derive(FromPyObject)]
 enum Spans {
     Frames(Vec<(i64, Option<u64>)>),
@@ -67,7 +67,7 @@ impl Audio {
         Ok(PyClassInitializer::from(column).add_subclass(Audio { rates }))
     }
 
-    /// Returns the frames in a second of a recording; None: its file cannot be used.
+    /// Returns the sample rate of a recording; None if its file cannot be used.
     fn sample_rate(&self, index: usize) -> PyResult<Option<u32>> {
         let rate = self.rates.get(index).copied();
         rate.ok_or_else(|| PyIndexError::new_err("no such recording"))

@@ -1,4 +1,4 @@
-//! Encoded bytes, as Python names them.
+//! Encoded bytes, as Python passes them.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ impl Blobs {
     }
 }
 
-/// Takes paths of files, the bytes of such files, or stretches of larger ones.
+/// Takes file paths, the bytes of such files, or ranges of larger files.
 pub(in crate::py) fn blobs(source: &Bound<'_, PyAny>) -> PyResult<column::Blobs> {
     if let Ok(buffer) = source.cast::<Ragged>() {
         return column::Blobs::buffer(buffer.get().core.clone()).ok_or_else(no_bytes);
@@ -31,7 +31,7 @@ pub(in crate::py) fn blobs(source: &Bound<'_, PyAny>) -> PyResult<column::Blobs>
     Ok(column::Blobs::new(paths.into_iter().collect()))
 }
 
-/// The refusal of what are no single bytes.
+/// Returns the error for columns that are not single bytes.
 pub(in crate::py) fn no_bytes() -> PyErr {
-    PyValueError::new_err("text and encoded files are ragged rows of one uint8, without gaps")
+    PyValueError::new_err("text and encoded files must be ragged rows of one uint8, without gaps")
 }

@@ -1,4 +1,4 @@
-//! Columns of files, as Python makes them: one format per file.
+//! Columns over files, as Python makes them: one format per file.
 
 mod audio;
 mod blobs;
@@ -39,7 +39,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(write_file, module)?)
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file, completely or not at all.
 #[pyfunction]
 fn write_file(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
     py.enter(|| whole_file::write(&path, data).map_err(|source| Error::read(&path, source)))

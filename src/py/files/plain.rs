@@ -8,7 +8,7 @@ use crate::format::{Integer, Utf8};
 use crate::program::{Content, Leaf, Record};
 use crate::py::column::Column;
 
-/// Files that are one value: bytes, a text, a number in digits.
+/// Files with one value each: bytes, a text, a number in digits.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
 pub(super) struct Plain;
 

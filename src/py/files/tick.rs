@@ -1,11 +1,11 @@
-//! What happens while many files are looked at: signals are noticed, and Python is told how far it is.
+//! Callbacks while many files are read: check for signals, and report progress to Python.
 
 use pyo3::prelude::*;
 
 use crate::Result;
 
-/// Returns what is to be called now and then, on the caller's detached thread, with how many of `total`
-/// are done; `progress` is called with both.
+/// Returns a callback for the caller's detached thread that takes the number of finished files of `total`; it
+/// calls `progress` with both.
 pub(super) fn tick(
     progress: Option<&Py<PyAny>>,
     total: usize,
@@ -14,7 +14,7 @@ pub(super) fn tick(
     move |done| tell(done, total)
 }
 
-/// Returns the same where the total is known only later: it is told with how many are done of how many.
+/// Returns the same for a total that is known only later: the callback takes both numbers.
 pub(super) fn tell(progress: Option<&Py<PyAny>>) -> impl FnMut(usize, usize) -> Result<()> + Send {
     move |done, total| {
         let told = Python::try_attach(|py| {

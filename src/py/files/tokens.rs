@@ -10,7 +10,7 @@ use crate::column::{Blobs, Documents, Files, Flat, Windows};
 use crate::format;
 use crate::memory::Dtype;
 use crate::program::Leaf;
-use crate::py::column::{Column, named};
+use crate::py::column::{Column, parse_dtype};
 use crate::py::enter::Enter;
 
 /// Windows of files of tokens.
@@ -29,7 +29,7 @@ impl Tokens {
         stride: usize,
         offset: u64,
     ) -> PyResult<PyClassInitializer<Tokens>> {
-        let (dtype, out_dtype) = (named(dtype)?, named(out_dtype)?);
+        let (dtype, out_dtype) = (parse_dtype(dtype)?, parse_dtype(out_dtype)?);
         let sizes = [length, stride].map(|size| size.checked_mul(8).filter(|&bytes| bytes > 0));
         if sizes.contains(&None) {
             return Err(PyValueError::new_err("length and stride are at least 1"));
@@ -60,7 +60,7 @@ impl Megatron {
         documents: bool,
         out_dtype: Option<&str>,
     ) -> PyResult<PyClassInitializer<Megatron>> {
-        let out_dtype = out_dtype.map(named).transpose()?;
+        let out_dtype = out_dtype.map(parse_dtype).transpose()?;
         let (dtype, table) = py.enter(|| {
             let files = Files::look([tokens].into_iter().collect())?;
             let read = read(&index, documents);
@@ -88,7 +88,7 @@ fn read(index: &str, documents: bool) -> Result<format::Megatron> {
     }
 }
 
-/// What tokens become if nothing else is said: torch's embeddings and losses take int64.
+/// Returns the default dtype of tokens: torch's embeddings and losses take int64.
 fn wide(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::Float32 | Dtype::Float64 => dtype,

@@ -1,6 +1,6 @@
-//! Tuples of `fastload.transforms` and of lowered transforms to a pipeline.
+//! Converts tuples of `fastload.transforms` and of lowered transforms to a pipeline.
 //!
-//! The user's arguments were checked, and named in errors, where the tuples were made.
+//! The code that made the tuples checked the user's arguments, and named them in errors.
 
 mod random;
 
@@ -14,11 +14,11 @@ use crate::image::{
 };
 use crate::memory::Dtype;
 
-/// Makes a pipeline of `ops` and what is written in the end; `source` is what is known of the images.
+/// Makes a pipeline of `ops` and an output; `source` says what is known about the images.
 ///
 /// # Errors
 ///
-/// `ValueError`: operations that do not fit together, or a tuple of no known form.
+/// `ValueError`: operations that do not fit together, or a tuple of unknown form.
 pub(super) fn pipeline(
     ops: &Bound<'_, PyList>,
     output: &Bound<'_, PyTuple>,
@@ -122,7 +122,7 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
     }
 }
 
-/// Reads an operation on colours.
+/// Reads a colour operation.
 fn parse_colour(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Action> {
     Ok(match name {
         "brightness" => Action::Brightness(only(op)?),
@@ -197,5 +197,5 @@ fn parse_output(output: &Bound<'_, PyTuple>) -> PyResult<Output> {
 }
 
 fn unknown(found: &Bound<'_, PyAny>) -> PyErr {
-    PyValueError::new_err(format!("not understood: {found}"))
+    PyValueError::new_err(format!("unknown operation: {found}"))
 }

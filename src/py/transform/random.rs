@@ -1,13 +1,13 @@
-//! Tuples of operations with random parameters.
+//! Converts tuples of operations with random parameters.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::{parse_all, parse_interpolation, parse_kernel, unknown};
 use crate::image::random::{
-    Augmenter, AutoAugment, ColorJitter, Nested, Part, Policy, RandAugment, Random, RandomAffine,
-    RandomBlur, RandomCrop, RandomErasing, RandomFlip, RandomGrayscale, RandomResizedCrop,
-    RandomRotation, TrivialAugmentWide,
+    AreaRange, Augmenter, AutoAugment, ColorJitter, Nested, Policy, RandAugment, Random,
+    RandomAffine, RandomBlur, RandomCrop, RandomErasing, RandomFlip, RandomGrayscale,
+    RandomResizedCrop, RandomRotation, TrivialAugmentWide,
 };
 use crate::image::{GaussianBlur, Luma, Movement, Op, Pad, Padding, Rotation};
 
@@ -29,11 +29,11 @@ pub(super) fn parse(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>>
                 Ok(kernels) => kernels.iter().map(|kernel| parse_kernel(&kernel)).collect(),
                 Err(_) => parse_kernel(&kernel).map(|kernel| vec![kernel]),
             }?;
-            let part = Part { scale, ratio };
-            check(!kernels.is_empty() && fits(&part))?;
+            let area = AreaRange { scale, ratio };
+            check(!kernels.is_empty() && fits(&area))?;
             Random::ResizedCrop(RandomResizedCrop {
                 size,
-                part,
+                area,
                 kernels,
             })
         }
@@ -57,13 +57,13 @@ pub(super) fn parse(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>>
         }
         "random_erasing" => {
             let (p, scale, ratio, value): (_, _, _, Bound<'_, PyAny>) = values.extract()?;
-            let part = Part { scale, ratio };
-            check(fits(&part))?;
+            let area = AreaRange { scale, ratio };
+            check(fits(&area))?;
             let value = match value.extract::<String>() {
                 Ok(word) if word == "random" => None,
                 _ => Some(value.extract::<Vec<u8>>()?.into()),
             };
-            Random::Erasing(RandomErasing { p, part, value })
+            Random::Erasing(RandomErasing { p, area, value })
         }
         "random_gaussian_blur" => {
             let (blurs,): (Vec<(Vec<f32>, Vec<f32>)>,) = values.extract()?;
@@ -121,8 +121,8 @@ fn affine(op: &Bound<'_, PyTuple>) -> PyResult<RandomAffine> {
     })
 }
 
-/// Reads operations that choose among augmentations. The last three of each tuple's values are
-/// `(interpolation, fill, "v1" | "v2")`.
+/// Reads operations that choose among augmentations. The last three values of each tuple are `(interpolation,
+/// fill, "v1" | "v2")`.
 fn augment(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     if !matches!(
         name,
@@ -171,7 +171,7 @@ fn augment(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     })))
 }
 
-/// Reads operations that decide about others.
+/// Reads operations that contain others and decide whether to apply them.
 fn nested(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
     let values = op.get_slice(1, op.len());
     Ok(Some(Op::Nested(match name {
@@ -228,12 +228,12 @@ fn crop(values: &Bound<'_, PyTuple>) -> PyResult<RandomCrop> {
     })
 }
 
-/// Whether parts can be drawn: both ranges ascend, and no ratio is 0.
-fn fits(part: &Part) -> bool {
-    is_range(part.scale) && is_range(part.ratio) && part.scale.0 >= 0.0 && part.ratio.0 > 0.0
+/// Returns true if a crop can be drawn: both ranges ascend, and no ratio is 0.
+fn fits(area: &AreaRange) -> bool {
+    is_range(area.scale) && is_range(area.ratio) && area.scale.0 >= 0.0 && area.ratio.0 > 0.0
 }
 
-/// Whether torch would draw from the range: it ascends, and is finite.
+/// Returns true if torch would draw from the range: it ascends, and is finite.
 fn is_range((least, most): Range) -> bool {
     least <= most && least.is_finite() && most.is_finite()
 }

@@ -1,4 +1,4 @@
-//! The engine with work that only tests can see: other executors, panics, degenerate sizes.
+//! The engine with work that exists only in tests: other executors, panics, degenerate sizes.
 
 #[cfg(loom)]
 mod with_loom;
@@ -21,38 +21,38 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::wanted;
 
 /// A number, and the duty to complete its sample.
-type Foreign = (i64, Completion<Doubling>);
+type LeftSample = (i64, Completion<Doubling>);
 
-/// Doubles numbers; what happens on the way is in the number.
+/// Doubles numbers; the value of a number selects what happens to it on the way.
 #[derive(Default)]
 struct Doubling {
     fetches: bool,
-    /// Where samples go whose fetch is left to another executor.
-    foreign: Option<Mutex<mpsc::Sender<Foreign>>>,
-    /// Opens for [`GATE`].
+    /// Receives the samples whose fetch is left to another executor.
+    foreign: Option<Mutex<mpsc::Sender<LeftSample>>>,
+    /// Opens the gate at which [`GATE`] and [`LONG`] wait.
     gate: Option<Mutex<mpsc::Receiver<()>>>,
     /// Samples fetched so far.
     fetched: AtomicUsize,
-    /// Threads that were left a sample by computing.
-    asked: Option<Mutex<Vec<JoinHandle<()>>>>,
+    /// Threads to which computing left a sample.
+    executors: Option<Mutex<Vec<JoinHandle<()>>>>,
 }
 
-/// What a fetched number weighs.
+/// Bytes of a fetched number.
 const BYTES: usize = 10;
 
 const PANIC: i64 = -1;
 const FAIL: i64 = -2;
 const FAIL_SLOWLY: i64 = -3;
-/// Is computed when the gate opens.
+/// Computed once the gate opens.
 const GATE: i64 = -4;
-/// Is computed, once the gate opens, for as long as anybody wants it.
+/// Computed, once the gate opens, until the stream is cancelled.
 const LONG: i64 = -8;
-/// Is left to a thread of its own when it is computed, which fetches [`REDEEMED`] in its place.
+/// Left to a thread of its own when it is computed; that thread fetches [`REDEEMED`] in its place.
 const REFUSED: i64 = -5;
 const REDEEMED: i64 = 21;
-/// The same, but that thread drops it.
+/// As [`REFUSED`], but that thread drops the completion.
 const DROPPED: i64 = -6;
-/// The same, but that thread fetches [`REFUSED`].
+/// As [`REFUSED`], but that thread fetches [`REFUSED`].
 const REFUSED_TWICE: i64 = -7;
 
 struct Batch {
@@ -149,8 +149,8 @@ impl Work for Doubling {
                         REFUSED_TWICE => completion.fetched(REFUSED),
                         _ => drop(completion),
                     });
-                    if let Some(asked) = &self.asked {
-                        lock(asked).push(thread);
+                    if let Some(executors) = &self.executors {
+                        lock(executors).push(thread);
                     }
                 }
                 number => lock(&batch.doubled)[position] = Some(2 * number),

@@ -1,13 +1,13 @@
 //! Every interleaving of two threads and a consumer, over a hand-over of two batches.
 
 use super::*;
-use crate::pool::Crew;
+use crate::pool::Notifier;
 use crate::sync::explore;
 
-/// Threads are the model's own: nobody has to be woken.
-struct Nobody;
+/// Wakes no thread: the model starts its own.
+struct NoWakeUps;
 
-impl Crew for Nobody {
+impl Notifier for NoWakeUps {
     fn notify(&self, _pieces: usize) {}
 }
 
@@ -21,7 +21,7 @@ fn handed_over(fetches: bool, threads: usize) {
             max_chunk: 1,
             ..limits(threads)
         };
-        let stream = Stream::with_crew(work, limits, 0, Box::new(Nobody));
+        let stream = Stream::with_notifier(work, limits, 0, Box::new(NoWakeUps));
         stream.submit(vec![1, 2], 1, None);
         stream.submit(vec![3], 1, None);
         let threads: Vec<_> = (0..threads)
@@ -33,7 +33,7 @@ fn handed_over(fetches: bool, threads: usize) {
         for thread in threads {
             thread.join().unwrap();
         }
-        // A thread that found a batch being begun may have gone: what is left is done here.
+        // A thread that met a batch being begun may have ended: finish what is left here.
         while stream.source.turn() {}
         for expected in [vec![2, 4], vec![6]] {
             match stream.take(Duration::ZERO) {
@@ -54,29 +54,29 @@ fn loom_fetched_samples_are_made_once_and_handed_over() {
     handed_over(true, 2);
 }
 
-/// A sample that its thread leaves to another one is computed once, whoever ends last.
+/// A sample left to another thread is computed once, whichever thread ends last.
 #[test]
 fn loom_samples_left_by_computing_are_made_once() {
     explore(Some(2), || {
         let work = Doubling {
             fetches: true,
-            asked: Some(Mutex::new(Vec::new())),
+            executors: Some(Mutex::new(Vec::new())),
             ..Doubling::default()
         };
         let limits = Limits {
             max_chunk: 1,
             ..limits(2)
         };
-        let stream = Stream::with_crew(work, limits, 0, Box::new(Nobody));
+        let stream = Stream::with_notifier(work, limits, 0, Box::new(NoWakeUps));
         stream.submit(vec![REFUSED_TWICE], 1, None);
         stream.submit(vec![2, DROPPED], 1, None);
         let source = stream.source.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
         while stream.source.turn() {}
         thread.join().unwrap();
-        let asked = stream.work().asked.as_ref().unwrap();
+        let executors = stream.work().executors.as_ref().unwrap();
         loop {
-            let thread = lock(asked).pop(); // out of the lock before it is joined
+            let thread = lock(executors).pop(); // released before the join: the thread may need the lock
             let Some(thread) = thread else { break };
             thread.join().unwrap();
             while stream.source.turn() {}
@@ -98,10 +98,10 @@ fn loom_cancelling_meets_a_sample_left_by_computing() {
     explore(None, || {
         let work = Doubling {
             fetches: true,
-            asked: Some(Mutex::new(Vec::new())),
+            executors: Some(Mutex::new(Vec::new())),
             ..Doubling::default()
         };
-        let stream = Stream::with_crew(work, limits(1), 0, Box::new(Nobody));
+        let stream = Stream::with_notifier(work, limits(1), 0, Box::new(NoWakeUps));
         stream.submit(vec![REFUSED], 1, None);
         let source = stream.source.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
@@ -117,7 +117,7 @@ fn loom_a_waiting_consumer_is_woken() {
             fetches: false,
             ..Doubling::default()
         };
-        let stream = Stream::with_crew(work, limits(1), 0, Box::new(Nobody));
+        let stream = Stream::with_notifier(work, limits(1), 0, Box::new(NoWakeUps));
         stream.submit(vec![1], 1, None);
         let source = stream.source.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});
@@ -136,7 +136,7 @@ fn loom_cancelling_meets_work_in_any_state() {
             fetches: true,
             ..Doubling::default()
         };
-        let stream = Stream::with_crew(work, limits(1), 0, Box::new(Nobody));
+        let stream = Stream::with_notifier(work, limits(1), 0, Box::new(NoWakeUps));
         stream.submit(vec![1, 2], 1, None);
         let source = stream.source.clone();
         let thread = loom::thread::spawn(move || while source.turn() {});

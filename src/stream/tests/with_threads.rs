@@ -2,7 +2,7 @@
 #![allow(clippy::cast_possible_wrap)] // small counts
 
 use super::*;
-use crate::pool::Crew;
+use crate::pool::Notifier;
 use crate::sync::atomic::AtomicBool;
 
 fn doubling(fetches: bool) -> Doubling {
@@ -12,7 +12,7 @@ fn doubling(fetches: bool) -> Doubling {
     }
 }
 
-/// Sizes that stress what ordinary ones hide.
+/// Degenerate and large sizes.
 fn sizes() -> impl Iterator<Item = (usize, Limits)> {
     [(1, 1), (1, 3), (2, 1), (8, 1), (8, 64)]
         .into_iter()
@@ -30,7 +30,7 @@ fn sizes() -> impl Iterator<Item = (usize, Limits)> {
         })
 }
 
-/// Returns `rounds`, and a tenth of them under Miri.
+/// Returns `rounds`, or a tenth of them under Miri.
 const fn rounds(rounds: u8) -> u8 {
     if cfg!(miri) { rounds / 10 } else { rounds }
 }
@@ -80,7 +80,7 @@ fn an_empty_batch_is_a_batch() {
 }
 
 #[test]
-fn the_first_failure_by_position_is_the_batchs() {
+fn a_batch_fails_with_its_first_failure_by_position() {
     for fetches in [false, true] {
         for (_, limits) in sizes() {
             let stream = Stream::open(doubling(fetches), limits, 0).unwrap();
@@ -128,7 +128,7 @@ fn another_executor_completes_samples() {
     let over = Arc::new(AtomicBool::new(false));
     let is_over = over.clone();
     let executor = std::thread::spawn(move || {
-        // of a batch that failed not all samples are fetched: nobody knows how many come
+        // a failed batch does not fetch all of its samples, so the number that come is unknown
         while !is_over.load(Ordering::Relaxed) {
             let wait = Duration::from_millis(5);
             let Ok((number, completion)) = receiver.recv_timeout(wait) else {
@@ -187,7 +187,7 @@ fn a_thread_that_computes_leaves_samples_to_others() {
 }
 
 #[test]
-fn order_can_be_that_of_arrival() {
+fn unordered_batches_come_as_they_finish() {
     let limits = Limits {
         in_order: false,
         ..limits(2)
@@ -207,44 +207,45 @@ fn order_can_be_that_of_arrival() {
     assert_eq!(next(&stream).seq, 0);
 }
 
-/// Notes how many threads are called.
+/// Counts the threads that are woken.
 #[derive(Default)]
-struct Called(Arc<AtomicUsize>);
+struct WakeUps(Arc<AtomicUsize>);
 
-impl Crew for Called {
+impl Notifier for WakeUps {
     fn notify(&self, pieces: usize) {
         self.0.fetch_add(pieces, Ordering::Relaxed);
     }
 }
 
 #[test]
-fn the_consumer_of_cheap_batches_is_one_of_the_threads() {
-    for (fetches, threads, samples, called) in [
-        (false, 3, 4, 2), // 10 us each, of which the consumer makes some
-        (false, 1, 4, 1), // somebody is called
-        (false, 3, 8, 3), // too dear for it
-        (true, 3, 4, 3),  // files are not read by it
+fn a_consumer_of_cheap_batches_counts_as_a_thread() {
+    for (fetches, threads, samples, woken) in [
+        (false, 3, 4, 2), // 10 us each; the consumer makes some of them
+        (false, 1, 4, 1), // at least one thread is woken
+        (false, 3, 8, 3), // too expensive for the consumer
+        (true, 3, 4, 3),  // the consumer reads no files
     ] {
-        let crew = Called::default();
-        let count = crew.0.clone();
+        let notifier = WakeUps::default();
+        let count = notifier.0.clone();
         let limits = Limits {
             max_chunk: 1,
             ..limits(threads)
         };
-        let stream = Stream::with_crew(doubling(fetches), limits, 0, Box::new(crew));
+        let stream = Stream::with_notifier(doubling(fetches), limits, 0, Box::new(notifier));
         stream.submit(vec![1; samples], 1, None);
-        assert_eq!(count.load(Ordering::Relaxed), called);
+        assert_eq!(count.load(Ordering::Relaxed), woken);
     }
 }
 
 #[test]
-fn a_thread_leaves_the_consumer_of_cheap_batches_its_place() {
+fn threads_leave_a_permit_to_a_consumer_of_cheap_batches() {
     for (samples, threads) in [(4, 1), (8, 2)] {
         let limits = Limits {
             max_chunk: 1,
             ..limits(2)
         };
-        let stream = Stream::with_crew(doubling(false), limits, 0, Box::new(Called::default()));
+        let stream =
+            Stream::with_notifier(doubling(false), limits, 0, Box::new(WakeUps::default()));
         for _ in 0..3 {
             stream.submit(vec![1; samples], 1, None);
         }
@@ -261,9 +262,9 @@ fn a_thread_leaves_the_consumer_of_cheap_batches_its_place() {
 
 #[cfg_attr(miri, ignore = "no batch is small by Miri's clock")]
 #[test]
-fn small_batches_are_made_several_in_a_turn() {
+fn one_turn_makes_several_small_batches() {
     let limits = limits(1);
-    let stream = Stream::with_crew(doubling(false), limits, 0, Box::new(Called::default()));
+    let stream = Stream::with_notifier(doubling(false), limits, 0, Box::new(WakeUps::default()));
     for _ in 0..3 {
         stream.submit(vec![1], 1, None);
     }
@@ -346,12 +347,12 @@ fn fetching_runs_ahead_of_computing_within_the_budget() {
         seen
     };
     assert_eq!(ahead(usize::MAX, 91), 91);
-    // Those within the budget, the claim that passes it, and the one that waits at the gate.
+    // The samples within the budget, the claim that exceeds it, and the sample at the gate.
     assert!(ahead(4 * BYTES, 20) <= 4 + 10 + 1);
 }
 
 #[test]
-fn dropping_a_stream_in_mid_work_is_clean() {
+fn a_stream_can_be_dropped_while_threads_work() {
     for _ in 0..rounds(50) {
         let stream = Stream::open(doubling(true), limits(4), 0).unwrap();
         for _ in 0..8 {
@@ -369,9 +370,9 @@ fn long_work_ends_when_its_stream_is_dropped() {
     };
     let stream = Stream::open(work, limits(1), 0).unwrap();
     stream.submit(vec![LONG], 0, None);
-    open.send(()).unwrap(); // it has begun
+    open.send(()).unwrap(); // the work has begun
     drop(stream);
     while open.try_send(()) != Err(mpsc::TrySendError::Disconnected(())) {
-        std::thread::yield_now(); // the gate goes with the last who works
+        std::thread::yield_now(); // the last thread in a turn drops the gate
     }
 }

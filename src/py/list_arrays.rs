@@ -1,7 +1,7 @@
-//! Python's lists of numbers, as arrays.
+//! Converts Python lists of numbers to arrays.
 //!
-//! Owns the dtype that the lists of a batch get together: bool if all are, else int64, else float64, as
-//! torch's `default_collate` makes them of single numbers. Lists of anything else are left to NumPy.
+//! Owns the common dtype of a batch's lists: bool if all are, else int64, else float64, as torch's
+//! `default_collate` chooses for single numbers. Lists of anything else are left to NumPy.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
@@ -27,7 +27,7 @@ enum Numbers {
 }
 
 impl Lists {
-    /// Takes a list of exact Python numbers, or of such lists; false leaves the value to others.
+    /// Adds a list of exact Python numbers, or of such lists; returns false for any other value.
     pub(super) fn read(&mut self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Some(items) = sequence(value) else {
             return Ok(false);
@@ -44,7 +44,7 @@ impl Lists {
         Ok(complete)
     }
 
-    /// Makes arrays of the lists. `known` are the dtype and the shape of a value that is no list.
+    /// Makes arrays of the lists. `known` are the dtype and the shape of a value that is not a list.
     pub(super) fn finish(self, known: Option<(Dtype, Vec<usize>)>) -> Vec<Value> {
         let filled = || self.lists.iter().filter(|list| list.len() > 0);
         let is_real = filled().any(|list| matches!(list.numbers, Numbers::Real(_)));
@@ -70,7 +70,7 @@ impl List {
         }
     }
 
-    /// Reads the items of a list that is `depth` lists deep; false if one is no number of Python's.
+    /// Reads the items of a list nested `depth` deep; returns false if one is not a Python number.
     fn read(&mut self, items: &[Bound<'_, PyAny>], depth: usize) -> PyResult<bool> {
         match self.shape.get(depth) {
             Some(&size) if size != items.len() => return Err(uneven()),
@@ -121,7 +121,7 @@ impl List {
         Ok(())
     }
 
-    /// Refuses a number beside lists.
+    /// Refuses a number next to lists.
     fn check(&self, depth: usize) -> PyResult<()> {
         if self.shape.len() == depth + 1 {
             return Ok(());
@@ -129,7 +129,7 @@ impl List {
         Err(uneven())
     }
 
-    /// Makes the array. An empty list has the rank of the others: no elements of their kind.
+    /// Makes the array. An empty list gets the rank of the others.
     fn finish(mut self, dtype: Dtype, other: &[usize]) -> Value {
         if self.shape == [0] && other.len() > 1 {
             self.shape.extend_from_slice(&other[1..]);

@@ -1,35 +1,37 @@
-//! The count of who holds a slot of memory that two processes share.
+//! The reference count of a slot of memory that two processes share.
 //!
-//! Owns one atomic number and the order of what is done around it: whoever holds a slot after it was free sees
-//! all that its last holders did. Refuses to know the slot.
+//! Owns one atomic number and its memory ordering: a process that takes a free slot sees everything that the
+//! last holders did to it. Refuses to know the slot.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// See the module's documentation. Four zero bytes are nobody.
+/// See the module's documentation. Four zero bytes mean no holder.
 #[repr(transparent)]
-pub(super) struct Holders(AtomicU32);
+pub(super) struct RefCount(AtomicU32);
 
-impl Holders {
-    /// Becomes the only holder, if there is none.
-    pub(super) fn first(&self) -> bool {
+impl RefCount {
+    /// Goes from 0 to 1: the caller becomes the only holder. Returns false if the slot is held.
+    pub(super) fn take_free(&self) -> bool {
+        // Acquire pairs with the Release of `release`: the last holder's accesses come before.
         let (from, to) = (Ordering::Acquire, Ordering::Relaxed);
         self.0.compare_exchange(0, 1, from, to).is_ok()
     }
 
-    /// Becomes one more holder, if there is one.
-    pub(super) fn join(&self) -> bool {
+    /// Adds a holder; returns false if there is none, so that the slot is free.
+    pub(super) fn add(&self) -> bool {
         let one_more = |count: u32| (count > 0).then(|| count + 1);
-        let order = Ordering::Relaxed; // the caller knows of the slot by a holder
+        let order = Ordering::Relaxed; // the caller knows of the slot through a holder
         self.0.fetch_update(order, order, one_more).is_ok()
     }
 
-    /// Ends one holder.
-    pub(super) fn leave(&self) {
+    /// Removes a holder.
+    pub(super) fn release(&self) {
+        // Its accesses come before this: Release.
         self.0.fetch_sub(1, Ordering::Release);
     }
 
-    /// Tells whether the slot is free; if so, what its holders did is over.
-    pub(super) fn are_none(&self) -> bool {
+    /// Returns true if the slot is free; the accesses of its last holders are then visible.
+    pub(super) fn is_zero(&self) -> bool {
         self.0.load(Ordering::Acquire) == 0
     }
 }
@@ -41,72 +43,72 @@ mod loom_tests {
     use loom::cell::UnsafeCell;
     use loom::thread;
 
-    /// A slot: the model checker fails where two threads are at its bytes, or one does not see the other's.
+    /// A slot: loom fails if two threads access its bytes at once, or one does not see the other's writes.
     struct Slot {
-        holders: Holders,
+        count: RefCount,
         bytes: UnsafeCell<u32>,
     }
 
-    // SAFETY: that it may be shared is what the models check.
+    // SAFETY: the models check that it may be shared.
     #[allow(unsafe_code)]
     unsafe impl Sync for Slot {}
 
     fn slot(holders: u32) -> Arc<Slot> {
         Arc::new(Slot {
-            holders: Holders(AtomicU32::new(holders)),
+            count: RefCount(AtomicU32::new(holders)),
             bytes: UnsafeCell::new(0),
         })
     }
 
-    /// The process that takes slots writes one as often as it is free; the other, which has a batch in it, reads
-    /// that from two tensors and drops both.
+    /// The process that takes slots writes one whenever it is free; the other, which has a batch in it, reads
+    /// it through two tensors and drops both.
     #[test]
     fn loom_a_slot_is_written_after_its_last_reader() {
         explore(None, || {
             let slot = slot(1);
-            assert!(slot.holders.join());
+            assert!(slot.count.add());
             let readers = [(); 2].map(|()| {
                 let slot = Arc::clone(&slot);
                 thread::spawn(move || {
                     slot.bytes.with(|_| ());
-                    slot.holders.leave();
+                    slot.count.release();
                 })
             });
-            if slot.holders.first() {
+            if slot.count.take_free() {
                 slot.bytes.with_mut(|_| ());
-                slot.holders.leave();
+                slot.count.release();
             }
             for reader in readers {
                 reader.join().unwrap();
             }
-            assert!(slot.holders.are_none());
+            assert!(slot.count.is_zero());
         });
     }
 
-    /// Pages go back, as by `Arena::release`, only of a slot that nobody holds, and nobody takes it meanwhile.
+    /// `Arena::free_pages` only frees the pages of a free slot, and no process can take the slot meanwhile.
     #[test]
-    fn loom_pages_go_back_while_nobody_holds_them() {
+    fn loom_pages_are_freed_only_without_holders() {
         explore(None, || {
             let slot = slot(1);
             let reader = thread::spawn({
                 let slot = Arc::clone(&slot);
                 move || {
                     slot.bytes.with(|_| ());
-                    slot.holders.leave();
+                    slot.count.release();
                 }
             });
-            let went = slot.holders.first();
+            let went = slot.count.take_free();
             if went {
                 slot.bytes.with_mut(|_| ());
-                slot.holders.leave();
+                slot.count.release();
             }
             reader.join().unwrap();
-            assert!(slot.holders.first(), "free, whether they went or not");
+            assert!(slot.count.take_free(), "free, whether they went or not");
             slot.bytes.with_mut(|_| ());
         });
     }
 
-    /// Whoever still has a share may make another one; it counts, whenever the other ends.
+    /// A holder may add a share; it counts, whenever the other share ends.
     #[test]
     fn loom_a_share_of_a_share_holds() {
         explore(None, || {
@@ -115,22 +117,22 @@ mod loom_tests {
                 let slot = Arc::clone(&slot);
                 move || {
                     slot.bytes.with(|_| ());
-                    slot.holders.leave();
+                    slot.count.release();
                 }
             });
-            assert!(slot.holders.join());
-            slot.holders.leave();
-            assert!(!slot.holders.first() && !slot.holders.are_none());
+            assert!(slot.count.add());
+            slot.count.release();
+            assert!(!slot.count.take_free() && !slot.count.is_zero());
             slot.bytes.with(|_| ());
-            slot.holders.leave();
+            slot.count.release();
             other.join().unwrap();
-            assert!(slot.holders.are_none());
-            assert!(!slot.holders.join(), "there is nobody to join");
+            assert!(slot.count.is_zero());
+            assert!(!slot.count.add(), "no holder can add one");
             slot.bytes.with_mut(|_| ());
         });
     }
 
-    /// The other process may look whether an arena is free, and lets go of it then.
+    /// The other process may check whether an arena is free, and unmap it then.
     #[test]
     fn loom_an_arena_goes_after_its_last_holder() {
         explore(None, || {
@@ -139,10 +141,10 @@ mod loom_tests {
                 let slot = Arc::clone(&slot);
                 move || {
                     slot.bytes.with_mut(|_| ());
-                    slot.holders.leave();
+                    slot.count.release();
                 }
             });
-            if slot.holders.are_none() {
+            if slot.count.is_zero() {
                 slot.bytes.with_mut(|_| ());
             }
             holder.join().unwrap();

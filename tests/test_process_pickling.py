@@ -16,8 +16,8 @@ KINDS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.in
 FLOATS = (torch.float16, torch.float32, torch.float64)
 
 
-def sent(letter: bytes) -> Any:
-    unpickler = loads(letter, [])
+def sent(message: bytes) -> Any:
+    unpickler = loads(message, [])
     return unpickler.load(), unpickler.load()
 
 
@@ -57,9 +57,9 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small_ones_are_taken_whole(name: str):
-    letter = dumps_small(("head", 1.5), SMALL[name])
-    assert letter is not None
-    head, got = sent(letter)
+    message = dumps_small(("head", 1.5), SMALL[name])
+    assert message is not None
+    head, got = sent(message)
     assert head == ("head", 1.5)
     assert_same(got, SMALL[name])
     assert_same(sent(dumps(("head", 1.5), SMALL[name])[0])[1], got)

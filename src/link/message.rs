@@ -1,8 +1,8 @@
-//! A message with parts that lie in arenas, and its bytes.
+//! A message of a worker: a payload, and parts that lie in arenas.
 //!
-//! Owns the format: whether the payload is the last part; how many parts; of each its arena, slot, offset
-//! and length; then the payload, unless it is a part. All numbers are little-endian. Refuses what it
-//! has not checked: each part lies within a slot that there is.
+//! Owns the encoding: whether the payload is the last part; the number of parts; of each its arena, slot,
+//! offset and length; then the payload, unless it is a part. All numbers are little-endian. Checks before
+//! use: each part lies within an existing slot.
 
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind, Result};
@@ -13,41 +13,41 @@ use crate::sync::Arc;
 /// Bytes of a part's description.
 const PART: usize = 4 + 4 + 8 + 8;
 
-/// A message that has come.
+/// A received message.
 #[derive(Debug)]
-pub struct Letter {
-    /// What it says.
+pub struct Message {
+    /// Its bytes.
     pub payload: Payload,
-    /// What it refers to, in order.
+    /// The memory that it refers to, in order.
     pub parts: Vec<ArenaSlot>,
 }
 
-/// What a letter says.
+/// The bytes of a message.
 #[derive(Debug)]
 pub enum Payload {
-    /// Bytes that came with it.
-    Here(Vec<u8>),
-    /// Bytes that lie in an arena.
-    There(ArenaSlot),
+    /// Sent with it.
+    Inline(Vec<u8>),
+    /// In an arena.
+    InArena(ArenaSlot),
 }
 
 impl Payload {
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Self::Here(bytes) => bytes,
-            Self::There(slot) => slot.bytes(),
+            Self::Inline(bytes) => bytes,
+            Self::InArena(slot) => slot.bytes(),
         }
     }
 }
 
-/// Returns the bytes of a letter, whose shares of slots are yet to be handed over.
+/// Returns a message's bytes. The caller then hands the shares of its parts over.
 pub(super) fn encode(parts: &[ArenaSlot], payload: &[u8], payload_is_last: bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5 + parts.len() * PART + payload.len());
     bytes.push(u8::from(payload_is_last));
     bytes.extend((parts.len() as u32).to_le_bytes());
     for part in parts {
-        let (arena, slot, offset) = part.place();
+        let (arena, slot, offset) = part.location();
         bytes.extend(arena.to_le_bytes());
         bytes.extend((slot as u32).to_le_bytes());
         bytes.extend((offset as u64).to_le_bytes());
@@ -57,8 +57,8 @@ pub(super) fn encode(parts: &[ArenaSlot], payload: &[u8], payload_is_last: bool)
     bytes
 }
 
-/// Reads a letter; takes over its shares of slots.
-pub(super) fn decode(mut bytes: Vec<u8>, arenas: &HashMap<u32, Arc<Arena>>) -> Result<Letter> {
+/// Decodes a message and adopts the shares of its parts.
+pub(super) fn decode(mut bytes: Vec<u8>, arenas: &HashMap<u32, Arc<Arena>>) -> Result<Message> {
     let mut rest = bytes.as_slice();
     let [payload_is_last, count @ ..] = take::<5>(&mut rest)?;
     let count = u32::from_le_bytes(count) as usize;
@@ -76,11 +76,11 @@ pub(super) fn decode(mut bytes: Vec<u8>, arenas: &HashMap<u32, Arc<Arena>>) -> R
     }
     let payload = if payload_is_last == 0 {
         bytes.drain(..bytes.len() - rest.len());
-        Payload::Here(bytes)
+        Payload::Inline(bytes)
     } else {
-        Payload::There(parts.pop().ok_or_else(malformed)?)
+        Payload::InArena(parts.pop().ok_or_else(malformed)?)
     };
-    Ok(Letter { payload, parts })
+    Ok(Message { payload, parts })
 }
 
 /// Takes the next `N` bytes.
@@ -91,7 +91,7 @@ pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N]> {
 }
 
 pub(super) fn malformed() -> Error {
-    Error::new(ErrorKind::InvalidData, "a message that no worker sends")
+    Error::new(ErrorKind::InvalidData, "malformed message from a worker")
 }
 
 #[cfg(all(test, not(loom), not(miri)))]
@@ -104,25 +104,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn messages_are_decoded_as_encoded() {
         let arenas = arenas();
         let take = |slot| ArenaSlot::take(&arenas[&7], slot, 10).unwrap();
         let parts = vec![take(0), take(1)];
-        let here = encode(&parts, b"words", false);
-        let there = encode(&parts, b"", true);
+        let inline = encode(&parts, b"words", false);
+        let in_arena = encode(&parts, b"", true);
         parts.into_iter().for_each(ArenaSlot::hand_over);
-        let letter = decode(here, &arenas).unwrap();
-        assert_eq!(letter.payload.bytes(), b"words");
-        assert_eq!(letter.parts[1].place(), (7, 1, 0));
-        letter.parts.into_iter().for_each(ArenaSlot::hand_over);
-        let letter = decode(there, &arenas).unwrap();
-        assert_eq!((letter.payload.bytes().len(), letter.parts.len()), (10, 1));
-        drop(letter);
+        let message = decode(inline, &arenas).unwrap();
+        assert_eq!(message.payload.bytes(), b"words");
+        assert_eq!(message.parts[1].location(), (7, 1, 0));
+        message.parts.into_iter().for_each(ArenaSlot::hand_over);
+        let message = decode(in_arena, &arenas).unwrap();
+        assert_eq!(
+            (message.payload.bytes().len(), message.parts.len()),
+            (10, 1)
+        );
+        drop(message);
         assert_eq!(arenas[&7].held(), 0);
     }
 
     #[test]
-    fn what_is_no_letter_is_refused() {
+    fn malformed_messages_are_refused() {
         let arenas = arenas();
         let share = ArenaSlot::take(&arenas[&7], 0, 10).unwrap();
         let whole = encode(&[share], b"", false);

@@ -1,4 +1,4 @@
-//! The counters of a stream at some time: what Python reads, and what the tuner is asked with.
+//! A snapshot of a stream's counters: for Python's `stats`, and for the tuner.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use crate::stats::Stats;
 use crate::tune::{self, Bottleneck};
 
 /// See the module's documentation.
-pub(super) struct Moment {
+pub(super) struct Snapshot {
     at: Instant,
     stats: Stats,
     batch_bytes: u64,
-    /// What Python code took that decodes in the place of native code.
+    /// Time that Python spent on files that native code refused.
     asked: Duration,
 }
 
-impl Moment {
-    pub(super) fn now(stats: Stats, batch_bytes: u64, asked: Duration) -> Moment {
-        Moment {
+impl Snapshot {
+    pub(super) fn now(stats: Stats, batch_bytes: u64, asked: Duration) -> Snapshot {
+        Snapshot {
             at: Instant::now(),
             stats,
             batch_bytes,
@@ -29,7 +29,7 @@ impl Moment {
     }
 
     /// Returns what was measured since `last`.
-    pub(super) fn since(&self, last: &Moment, pool_cpu_s: f64, memory_share: f64) -> Window {
+    pub(super) fn since(&self, last: &Snapshot, pool_cpu_s: f64, memory_share: f64) -> Window {
         let (now, then) = (&self.stats, &last.stats);
         let batches = now.batches.saturating_sub(then.batches) as f64;
         let per_batch = |seconds: f64| seconds / batches.max(1.0);
@@ -58,7 +58,7 @@ impl Moment {
         })
     }
 
-    /// Returns the counters as Python reads them.
+    /// Returns the counters as a dict.
     pub(super) fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = &self.stats;
         let dict = PyDict::new(py);
@@ -92,7 +92,7 @@ impl Moment {
         Ok(dict)
     }
 
-    /// What held the stream up since it was opened; None before the second batch.
+    /// Returns the bottleneck since the stream was opened; None before the second batch.
     fn bottleneck(&self) -> Option<Bottleneck> {
         let stats = &self.stats;
         let window = tune::Window {

@@ -1,39 +1,38 @@
-//! Files that are refused here, and who is asked for their pixels instead.
+//! Files that native code refuses, and their decoding in Python.
 //!
-//! Native code decodes a file exactly or not at all. Owns the question, and the way of the answer back
-//! into the batch: pixels take the rest of the sample's way on a thread of the pool, as those of any
-//! other file do. Refuses to know who answers.
+//! Native code decodes a file exactly or not at all. Owns the request, and the way of the pixels back into
+//! the batch: a pool thread transforms them as those of any other file. Refuses to know what decodes them.
 
 use std::fmt::Debug;
 
 use super::Run;
 use super::fetched::{Blob, Fetched};
-use crate::column::Place;
+use crate::column::BlobSource;
 use crate::decode::{Format, Reading};
 use crate::error::{Error, Result};
 use crate::image::{Frame, Shape};
 use crate::stream::Completion;
 
-/// Who decodes what is refused here.
-pub trait Foreign: Debug + Send + Sync {
+/// Decodes files that native code refuses.
+pub trait FallbackDecoder: Debug + Send + Sync {
     /// Takes a request, to be answered at any time from any thread; returns at once.
-    fn ask(&self, request: Request);
+    fn decode(&self, request: Request);
 }
 
 /// A file that native code does not decode.
 #[derive(Debug)]
 pub struct Refusal {
-    /// Where it is.
-    pub place: Place,
-    /// How it is to be read.
+    /// Where its bytes are.
+    pub source: BlobSource,
+    /// How to read it.
     pub reading: Reading,
-    /// What its first bytes say that it is.
+    /// The format that its first bytes show.
     pub format: Option<Format>,
-    /// Why it is refused: what is raised if nobody else decodes it.
+    /// Why native code refuses it; raised if there is no fallback.
     pub error: Error,
     /// Number of its leaf.
     pub(super) leaf: usize,
-    /// What was fetched for the leaves behind that one.
+    /// The files fetched for the leaves after that one.
     pub(super) rest: Vec<Blob>,
 }
 
@@ -42,7 +41,7 @@ impl Refusal {
     ///
     /// # Errors
     ///
-    /// [`Error::Transform`]: not the bytes of such an image, or no memory for it.
+    /// [`Error::Transform`]: the bytes do not fit such an image, or there is no memory for it.
     pub fn frame(&self, pixels: &[u8], shape: Shape) -> Result<Frame> {
         let Shape {
             height,
@@ -60,7 +59,9 @@ impl Refusal {
                     pixels.len(),
                     [height, width, channels]
                 ),
-                reason: format!("it needs as many, and {wanted} channels, 1 to 4"),
+                reason: format!(
+                    "the image needs height * width * channels bytes, and {wanted} channels, 1 to 4"
+                ),
             });
         }
         let mut frame = Frame::default();
@@ -69,7 +70,7 @@ impl Refusal {
         Ok(frame)
     }
 
-    /// Returns what the rest of the sample is made from.
+    /// Returns the rest of the sample's files, with the decoded image first.
     pub(super) fn answered(self, frame: Frame) -> Fetched {
         let mut blobs = self.rest;
         blobs.insert(0, Blob::Decoded(frame));
@@ -80,7 +81,7 @@ impl Refusal {
     }
 }
 
-/// A question, and the duty to answer it. Dropping it fails the sample.
+/// A refused file, and the duty to decode it. Dropping it fails the sample.
 #[derive(Debug)]
 pub struct Request {
     refusal: Refusal,
@@ -95,12 +96,12 @@ impl Request {
         }
     }
 
-    /// What is asked for.
+    /// Returns the refused file.
     pub fn refusal(&self) -> &Refusal {
         &self.refusal
     }
 
-    /// Answers with what [`Refusal::frame`] made, or with why there is no image.
+    /// Completes the request with an image from [`Refusal::frame`], or with an error.
     pub fn answer(self, answer: Result<Frame>) {
         match answer {
             Ok(frame) => self.completion.fetched(self.refusal.answered(frame)),

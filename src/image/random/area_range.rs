@@ -1,21 +1,21 @@
-//! How large a part of an image is, and of which proportion.
+//! Random areas and aspect ratios of rectangles.
 
 use crate::image::Draws;
 
-/// The sizes that parts are drawn from. Each range is (least, most).
+/// The ranges that rectangles are drawn from. Each range is (least, most).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// The part's area by the image's.
+pub struct AreaRange {
+    /// The rectangle's area as a share of the image's.
     pub scale: (f64, f64),
-    /// One of the part's sides by the other.
+    /// The aspect ratio.
     pub ratio: (f64, f64),
 }
 
-impl Part {
-    /// Draws the sides of a part of an image of `area` pixels, the dividend of the ratio first.
+impl AreaRange {
+    /// Draws the sides of a rectangle in an image of `area` pixels, the dividend of the ratio first.
     ///
-    /// In the precision of torchvision's `RandomResizedCrop.get_params`: the ratio and its logarithm
-    /// are single, the rest double.
+    /// Uses the precision of torchvision's `RandomResizedCrop.get_params`: the ratio and its logarithm are
+    /// single, the rest is double.
     #[allow(clippy::cast_sign_loss)] // areas and ratios are positive
     pub(super) fn draw(&self, draws: &mut Draws, area: usize) -> (usize, usize) {
         let area = area as f64 * draws.uniform(self.scale.0, self.scale.1);

@@ -1,23 +1,23 @@
-//! Work of one call, done together with threads of the pool.
+//! Runs one call's work on the calling thread and on pool threads.
 //!
-//! Owns the wait: the caller works, too, and returns when nobody else does any more, so that the work may borrow
-//! from it; and it is done also where no thread can be started. Refuses to know what the work is, but that whoever
-//! does it takes its share of what is left.
+//! Owns the wait: the caller works too, and returns only when no other thread works any more, so the work may
+//! borrow from it. It completes even where no thread can be started. Refuses to know what the work is: each
+//! thread that runs it must take its share of what is left.
 #![allow(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::pool::{Crew, Pool, Source};
-use crate::sync::{Arc, Condvar, Mutex, is_soon, lock};
+use crate::pool::{Notifier, Pool, Source};
+use crate::sync::{Arc, Condvar, Mutex, lock, spin_until};
 
-/// How long the others are waited for without sleeping: being woken takes longer than their last piece of work.
+/// How long the caller spins for the other threads: a wake-up takes longer than their last piece of work.
 const LAST_PIECE: Duration = Duration::from_micros(50);
 
 struct Shared {
     work: *const (),
-    /// Does the work that it is given, which is of the type that it was made for.
+    /// Runs the work. Its argument must point to the type that it was made for.
     call: unsafe fn(*const ()),
     state: Mutex<State>,
     left: Condvar,
@@ -25,14 +25,15 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// How many threads may still come.
-    places: usize,
+    /// How many threads may still join.
+    unjoined: usize,
     active: usize,
     panicked: bool,
 }
 
-// SAFETY: what is pointed to may be shared between threads, and a thread uses the pointer only while it is counted
-// as active; `together` does not return before none is, and lets none come afterwards.
+// SAFETY: the work may be shared between threads, and a thread uses the pointer only while it is counted as
+// active; `run` lets no thread join after it has set `unjoined` to 0, and returns only when none is
+// active.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -40,13 +41,13 @@ unsafe impl Sync for Shared {}
 impl Source for Shared {
     fn turn(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.places == 0 {
+        if state.unjoined == 0 {
             return false;
         }
-        state.places -= 1;
+        state.unjoined -= 1;
         state.active += 1;
         drop(state);
-        // SAFETY: this thread is counted as active, so that the work lives; it is what `call` was made for.
+        // SAFETY: this thread is counted as active, so the work lives; `call` was made for its type.
         let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (self.call)(self.work) }));
         let mut state = lock(&self.state);
         state.active -= 1;
@@ -58,7 +59,7 @@ impl Source for Shared {
 
     fn threads(&self) -> usize {
         let state = lock(&self.state);
-        state.places + state.active
+        state.unjoined + state.active
     }
 
     fn active(&self) -> usize {
@@ -70,12 +71,12 @@ impl Source for Shared {
     }
 }
 
-/// Runs `work` here and on up to `threads - 1` threads of the pool, and returns when it is over everywhere.
+/// Runs `work` here and on up to `threads - 1` pool threads; returns when all of them are done.
 ///
 /// # Panics
 ///
-/// Where the work does, also on another thread.
-pub fn together<F: Fn() + Sync>(threads: usize, work: &F) {
+/// If the work panics, on any thread.
+pub fn run<F: Fn() + Sync>(threads: usize, work: &F) {
     if threads <= 1 {
         return work();
     }
@@ -83,19 +84,19 @@ pub fn together<F: Fn() + Sync>(threads: usize, work: &F) {
         work: (&raw const *work).cast(),
         call: call::<F>,
         state: Mutex::new(State {
-            places: threads - 1,
+            unjoined: threads - 1,
             ..State::default()
         }),
         left: Condvar::new(),
     });
     let (pool, source) = (Pool::global(), Arc::clone(&shared) as Arc<dyn Source>);
-    // a pool that is closed has no threads: all is done here
+    // A closed pool has no threads: all work is then done here.
     if pool.register(Arc::clone(&source)).is_ok() {
         pool.notify(threads - 1);
     }
     let outcome = catch_unwind(AssertUnwindSafe(work));
-    lock(&shared.state).places = 0;
-    is_soon(LAST_PIECE, || lock(&shared.state).active == 0);
+    lock(&shared.state).unjoined = 0;
+    spin_until(LAST_PIECE, || lock(&shared.state).active == 0);
     let mut state = lock(&shared.state);
     while state.active > 0 {
         state = shared
@@ -115,11 +116,11 @@ pub fn together<F: Fn() + Sync>(threads: usize, work: &F) {
     );
 }
 
-/// Does work of type `F`.
+/// Runs work of type `F`.
 ///
 /// # Safety
 ///
-/// `work` points to it, and it lives meanwhile.
+/// `work` points to a live `F`.
 unsafe fn call<F: Fn()>(work: *const ()) {
     // SAFETY: by the caller's promise.
     unsafe { (*work.cast::<F>())() };
@@ -133,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_it_is_done_by_any_number_of_threads() {
+    fn any_number_of_threads_does_all_of_the_work() {
         for threads in [1, 2, 5] {
             let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            together(threads, &|| {
+            run(threads, &|| {
                 while next.fetch_add(1, Ordering::Relaxed) < 1_000 {
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -146,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_on_all_threads_when_it_returns() {
+    fn all_threads_are_done_when_it_returns() {
         let (begun, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
         for _ in 0..20 {
-            together(3, &|| {
+            run(3, &|| {
                 begun.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(2));
                 over.fetch_add(1, Ordering::Relaxed);
@@ -160,16 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn calls_may_follow_at_any_distance() {
+    fn calls_may_follow_at_any_interval() {
         let called = AtomicUsize::new(0);
         for micros in (0..1_500).map(|call| call % 150) {
             std::thread::sleep(Duration::from_micros(micros));
             let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            together(2, &|| {
+            run(2, &|| {
                 called.fetch_add(1, Ordering::Relaxed);
                 while next.fetch_add(1, Ordering::Relaxed) < 100 {
                     for _ in 0..50 {
-                        std::hint::spin_loop(); // long enough for a thread to wake meanwhile
+                        std::hint::spin_loop(); // long enough for a thread to wake up
                     }
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_any_thread_is_the_callers() {
+    fn a_panic_on_any_thread_reaches_the_caller() {
         let here = std::thread::current().id();
         for is_here in [true, false] {
             let called = AtomicUsize::new(0);
@@ -191,7 +192,7 @@ mod tests {
                 }
                 assert_ne!(std::thread::current().id() == here, is_here, "on purpose");
             };
-            let outcome = catch_unwind(AssertUnwindSafe(|| together(2, &work)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| run(2, &work)));
             assert!(outcome.is_err());
         }
     }
@@ -204,17 +205,17 @@ mod loom_tests {
     use crate::sync::explore;
     use loom::cell::UnsafeCell;
 
-    /// What the work borrows: the model checker fails where it is written while another thread reads, or might.
+    /// What the work borrows: loom fails if it is written while another thread reads it, or might.
     struct Borrowed(UnsafeCell<()>);
 
     // SAFETY: that it may be shared is what the model checks.
     unsafe impl Sync for Borrowed {}
 
     #[test]
-    fn loom_what_the_work_borrows_is_the_callers_again() {
+    fn loom_no_thread_uses_a_borrow_after_the_return() {
         explore(Some(2), || {
             let (borrowed, calls) = (Borrowed(UnsafeCell::new(())), AtomicUsize::new(0));
-            together(2, &|| {
+            run(2, &|| {
                 let borrowed = &borrowed; // the whole of it, which is `Sync`
                 borrowed.0.with(|_| ());
                 calls.fetch_add(1, Ordering::Relaxed);

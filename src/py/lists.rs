@@ -1,10 +1,15 @@
-//! Lists of Python's numbers, as the bytes of an array.
+//! Python lists at native speed: comparison by identity, and conversion of numbers to the bytes of an array.
 //!
-//! Refuses whatever is not exactly a float, or exactly an int that 64 bits hold: what that becomes is torch's
-//! to say.
+//! Converts only exact floats, and exact ints that fit 64 bits: torch decides what others become.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyFloat, PyInt, PyList, PyType};
+
+/// See the stub.
+#[pyfunction]
+pub(super) fn same_items(one: &Bound<'_, PyList>, other: &Bound<'_, PyList>) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is(&other))
+}
 
 /// See the stub.
 #[pyfunction]

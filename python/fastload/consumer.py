@@ -15,10 +15,11 @@ from torch._C._autograd import _profiler_enabled
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
 from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _generate_state
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import keyed
 from fastload.cheap import is_cheap
+from fastload.cursor import Resumable
 from fastload.keyed import Key, Keys
 from fastload.pictures import waited
 from fastload.sampler import is_private
@@ -128,7 +129,7 @@ class _Streams:
         self._python = random.getstate()
 
 
-class ConsumerIter(_BaseDataLoaderIter):
+class ConsumerIter(Resumable):
     """Batches made when they are asked for, of keyed samples.
 
     Args:
@@ -137,6 +138,7 @@ class ConsumerIter(_BaseDataLoaderIter):
     """
 
     def __init__(self, loader: Any, *, draws: bool) -> None:
+        self._continue(loader)
         super().__init__(loader)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._keys: Keys | None = None
@@ -157,7 +159,7 @@ class ConsumerIter(_BaseDataLoaderIter):
             is_private(self._index_sampler, batched=self._auto_collation)
         )
         if self._keys is not None:
-            self._keys.begin(self._index_sampler)
+            self._keys.begin(self._index_sampler, self._cursor)
         self._ahead = 1 if self._is_private else self._most_ahead
         if not first_iter and not self._draws and not is_cheap(self._dataset):
             self._draws = True  # the dataset was changed between two epochs of persistent workers
@@ -180,9 +182,15 @@ class ConsumerIter(_BaseDataLoaderIter):
         if self._waiting:
             indices = self._waiting.popleft()
         elif self._is_private and not self._is_exhausted:
-            indices = self._next_index()  # type: ignore[no-untyped-call]
+            try:
+                indices = self._next_index()  # type: ignore[no-untyped-call]
+            except StopIteration:
+                self._cursor.is_finished = True
+                raise
         else:
+            self._cursor.is_finished = True
             raise StopIteration
+        self._cursor.taken += 1
         self._send_idx += 1
         self._rcvd_idx += 1
         if not self._is_private:

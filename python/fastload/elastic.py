@@ -18,12 +18,13 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 
 from fastload.auto import Auto
 from fastload.consumer import Maker
+from fastload.cursor import Resumable
 from fastload.keyed import Key, Keys
 
 __all__ = ["Elastic", "is_elastic"]
 
 
-class Elastic(_MultiProcessingDataLoaderIter):
+class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     """Torch's iteration; with keyed samples where nobody chose a number of workers.
 
     Attributes:
@@ -148,13 +149,14 @@ class Elastic(_MultiProcessingDataLoaderIter):
         if self._keys is None:
             super()._reset(loader, first_iter)
             return
-        is_private = self._keys.begin(self._index_sampler)
+        if not first_iter:
+            super(_MultiProcessingDataLoaderIter, self)._reset(loader)
+        is_private = self._keys.begin(self._index_sampler, self._cursor)
         self._asked: dict[int, tuple[Any, Key]] = {}
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         if self._maker is not None:
             self._shutdown_workers()  # what they were asked for in an epoch that was left early
-            super(_MultiProcessingDataLoaderIter, self)._reset(loader)
             self._send_idx = self._rcvd_idx = 0
             self._task_info = {}
             self._maker.begin()
@@ -167,7 +169,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
             self._depth = self._first_depth()
             super()._reset(loader, first_iter)
         else:
-            self._resume(loader)
+            self._resume()
             self._fill()
 
     def _was_set(self) -> None:
@@ -177,9 +179,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """Returns how many batches the first epoch has on their way."""
         return int(self._prefetch_factor * self._num_workers)
 
-    def _resume(self, loader: Any) -> None:
+    def _resume(self) -> None:
         """Begins an epoch with the workers of the last one, as torch does."""
-        super(_MultiProcessingDataLoaderIter, self)._reset(loader)
         self._send_idx = self._rcvd_idx = self._tasks_outstanding = 0
         self._task_info = {}
         self._workers_num_tasks = [0] * len(self._index_queues)
@@ -193,19 +194,30 @@ class Elastic(_MultiProcessingDataLoaderIter):
 
     def _try_put_index(self) -> None:
         if self._keys is None:
+            if self._send_idx == 0:  # an epoch that is continued goes on with the next worker
+                for _ in range(self._cursor.first % self._num_workers):
+                    next(self._worker_queue_idx_cycle)
             super()._try_put_index()
         else:
             self._fill()
 
     def _next_data(self) -> Any:
-        if self._maker is not None and not self._task_info:
-            return self._made_here(self._maker)
         try:
-            return super()._next_data()  # type: ignore[no-untyped-call]
+            if self._maker is not None and not self._task_info:
+                batch = self._made_here(self._maker)
+            else:
+                batch = super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
+            self._cursor.is_finished = True
             if self._keys is not None and not self._shutdown:
                 self._dismiss_idle()
             raise
+        finally:
+            if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
+                self._cursor.taken = self._cursor.first + self._send_idx - len(self._task_info)
+        if self._dataset_kind == _DatasetKind.Iterable:
+            self._cursor.taken += 1
+        return batch
 
     def _made_here(self, maker: Maker) -> Any:
         """Returns the next batch, made by the consumer.

@@ -6,6 +6,7 @@ attributes are torch's and the extra arguments, each under its own name, for fra
 loaders anew from them.
 """
 
+import copy
 import logging
 import operator
 import warnings
@@ -16,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Sampler
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
 from fastload._iterators import NativeIter, stand_in
@@ -32,10 +33,12 @@ from fastload.collate import PadCollate
 from fastload.consumer import ConsumerIter
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
+from fastload.cursor import Cursor, InlineIter, Restored
 from fastload.learned import Record, record_of, stays_here
 from fastload.lowering import Memo
 from fastload.lowering.seam import Seam
 from fastload.processes import UnpicklableError, iterate
+from fastload.state import restored, state_of
 from fastload.threads import ThreadIter, Told
 from fastload.tune import Online, Profile
 from fastload.tune.start import compare, profile_of
@@ -128,6 +131,9 @@ class Loader(DataLoader[_T_co]):
     _record: Record
     _settled: tuple[lanes.Choice, tuple[Any, ...]] | None
     _read: tuple[Any, ...]
+    _cursor: Cursor | None = None
+    _loaded: Mapping[str, Any] | None = None
+    _restored: Restored | None = None
 
     def __init__(
         self,
@@ -259,7 +265,52 @@ class Loader(DataLoader[_T_co]):
         """Returns an iterator; a new one, also of persistent workers, where the dataset reads otherwise."""
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
-        return super().__iter__()
+        if self._loaded is not None:
+            self._restored = restored(self, self._loaded)
+        try:
+            iterator = super().__iter__()
+        finally:
+            self._restored = None
+        self._loaded = None
+        self._cursor = iterator._cursor  # type: ignore[attr-defined]
+        return iterator
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns where the iterator is that was started last, from which another loader can go on.
+
+        Batches count once they are taken, however many are ahead. Nothing is drawn, started or read, and the
+        keys are always the same, with plain values, so that JSON, pickle, `torch.load(weights_only=True)` and
+        `torch.distributed.checkpoint` carry it: below 1 KB, unless the order is drawn from a generator of the
+        user's (5 KB more) or workers of a chosen number draw. Before the first iterator and after the end
+        of an epoch it is the coming epoch's. After `load_state_dict` it is what was loaded, until an iterator is started.
+        """
+        if self._loaded is not None:
+            return copy.deepcopy(dict(self._loaded))
+        return state_of(self, self._cursor)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Has the next iterator go on where another one was.
+
+        The batches that follow are those of the run that was not interrupted, bit for bit. Nothing that comes before is read.
+        A state from before an epoch has that epoch begin as it would have begun. A state that was taken when the last batch had come, and the end had not
+        been seen, has the next iterator be empty.
+
+        Args:
+            state_dict: What `state_dict` returned; empty to begin with a new epoch.
+
+        Raises:
+            TypeError: No mapping.
+            ValueError: A state of a loader with another length, batch size, sampler or `drop_last`; of another
+                version; or one that was changed.
+        """
+        where = restored(self, state_dict)
+        self._iterator = None
+        self._cursor = None
+        self._loaded = copy.deepcopy(dict(state_dict)) if state_dict else None
+        batches = self.batch_sampler
+        if where is not None and isinstance(batches, PlannedBatchSampler):
+            assert where.sampler_epoch is not None
+            batches.set_epoch(where.sampler_epoch)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         marks = sample_mask.tells(self.batch_sampler)
@@ -327,7 +378,7 @@ class Loader(DataLoader[_T_co]):
 
     def _iterated_inline(self, *, marks: bool) -> _BaseDataLoaderIter:
         """Returns torch's own iterator, in the thread that asks."""
-        kind = marked(_SingleProcessDataLoaderIter, wanted=marks)
+        kind = marked(InlineIter, wanted=marks)
         iterator: _BaseDataLoaderIter = kind(stand_in(self))
         self._counters = _counters_of(iterator)
         return iterator
@@ -463,6 +514,7 @@ class Loader(DataLoader[_T_co]):
             **self.__dict__,
             "_iterator": None,
             "_counters": None,
+            "_cursor": None,
             "_memo": None,
             "_record": None,
             "_settled": None,

@@ -72,6 +72,7 @@ class ProcessIter(Paced):
         if may_return and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
         self._loader = weakref.ref(loader)
+        self._continue(loader)
         self._allocate = allocate
         self._is_started = False
         self._is_late = False

@@ -63,6 +63,7 @@ class ThreadIter(Paced):
     def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
         self._loader = weakref.ref(loader)
         loader = stand_in(loader)
+        self._continue(loader)
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
         if self._prefetch_factor <= 0:

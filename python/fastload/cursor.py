@@ -6,6 +6,7 @@ before its first draw. Invariant: neither noting nor continuing moves a global g
 """
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from fastload.keyed import count_of
 from fastload.sampler import Order, Start, draw_seed, picks_batches, resumable
 
 __all__ = ["Cursor", "Draws", "InlineIter", "Pulls", "Restored", "Resumable", "innermost"]
+
+
+_log = logging.getLogger("fastload")
 
 
 class Restored(NamedTuple):
@@ -35,6 +39,9 @@ class Restored(NamedTuple):
         generator: The state of the generator that the order is drawn from; None if there is none.
         sampler_state: What the sampler's own `state_dict` gave; None if it has none.
         workers: The generators of the workers, by their numbers.
+        to_drop: Batches that are made again and dropped, from where the generators were kept.
+        draws_from: What samples drew from: "keys", "workers" or "caller"; None if none was made.
+        number: Of workers whose generators these are; 0 where they were not kept.
     """
 
     is_coming: bool
@@ -47,6 +54,9 @@ class Restored(NamedTuple):
     generator: torch.Tensor | None
     sampler_state: Any
     workers: dict[int, bytes]
+    to_drop: int
+    draws_from: str | None
+    number: int
 
 
 class Draws:
@@ -182,12 +192,15 @@ class Cursor:
         taken: Batches of the epoch that were handed over, or failed, with those before its first.
         is_finished: Whether it has said that the epoch is over.
         origin: Batches and samples before the first one that this number of ranks took.
-        workers: The generators of workers after the last batch of each that was taken, by their numbers.
+        draws_from: What samples draw from: "keys", "workers" or "caller".
+        workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
+        kept_at: The same.
         kept: What `state_dict` need not find out again.
     """
 
-    def __init__(self, draws: Draws, restored: Restored | None) -> None:
+    def __init__(self, draws: Draws, restored: Restored | None, draws_from: str) -> None:
         self.draws = draws
+        self.draws_from = draws_from
         self.base_seed = 0
         self.epoch = 0
         self.taken = self.first = 0
@@ -195,17 +208,23 @@ class Cursor:
         self.is_finished = False
         self.origin = (0, 0)
         self.workers: dict[int, bytes] = {}
+        self.kept_at = 0
         self.kept: dict[str, Any] | None = None
         if restored is not None:
             draws.put(restored)
             self.base_seed, self.epoch = restored.base_seed, restored.epoch
-            self.taken = self.first = restored.taken
+            self.first = self.kept_at = restored.taken
+            self.taken = restored.taken + restored.to_drop
             self.origin = restored.origin
             self.workers = dict(restored.workers)
             order = draws.order
             if order is not None:
                 ranks = getattr(order.sampler, "num_replicas", 1)
                 self.place = restored.start.skip // ranks
+
+    def keep(self, workers: dict[int, bytes]) -> None:
+        """Keeps the generators of workers as they are after what was taken."""
+        self.workers, self.kept_at = dict(workers), self.taken
 
 
 class Pulls:
@@ -321,6 +340,13 @@ def _after(held: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
     yield from rest
 
 
+_SOURCES = {
+    "keys": "keys of their own (num_workers=AUTO)",
+    "workers": "the generators of their workers",
+    "caller": "the generators of the process that iterates",
+}
+
+
 class Resumable(_BaseDataLoaderIter):
     """One of torch's iterators, with a cursor.
 
@@ -333,11 +359,14 @@ class Resumable(_BaseDataLoaderIter):
     _pulls: Pulls
     _generator: tuple[torch.Generator, torch.Tensor] | None = None
     _is_first = False
+    _draws_from = "keys"
 
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
+        self._num_wanted = int(loader.num_workers)
         self._restored = restored = loader._restored
         if restored is not None:
+            self._compare(restored)
             generator = loader.generator or torch.default_generator
             own = own_generator(innermost(loader._index_sampler))
             if restored.is_coming and restored.generator is not None and own is not None:
@@ -352,6 +381,24 @@ class Resumable(_BaseDataLoaderIter):
         self._num_yielded = self._cursor.first
         self._restored = None
 
+    def _compare(self, restored: Restored) -> None:
+        """Logs that samples will draw other numbers than the run that a state is of."""
+        if restored.taken + restored.to_drop == 0 or restored.draws_from is None:
+            return
+        if restored.draws_from != self._draws_from:
+            _log.warning(
+                "resuming: samples drew from %s, and draw from %s now: random numbers will be others",
+                _SOURCES[restored.draws_from],
+                _SOURCES[self._draws_from],
+            )
+        elif self._draws_from == "workers" and restored.number != self._num_wanted:
+            _log.warning(
+                "resuming: the generators of the workers start anew: %s",
+                f"there were {restored.number} workers, and are {self._num_wanted}"
+                if restored.number
+                else "they were not kept (snapshot_every_n_steps=0)",
+            )
+
     @property
     def _sampler_iter(self) -> Pulls:
         return self._pulls
@@ -361,7 +408,7 @@ class Resumable(_BaseDataLoaderIter):
         restored = self._restored
         if not self._is_first:  # torch sets it twice before the first epoch
             draws = Draws(self._index_sampler, batched=self._auto_collation)
-            self._cursor = Cursor(draws, restored)
+            self._cursor = Cursor(draws, restored, self._draws_from)
             self._cursor.base_seed = self.__dict__.get("_seed", self._cursor.base_seed)
         self._pulls = Pulls(
             self._index_sampler, iterator, self._cursor, restored, batched=self._auto_collation
@@ -388,6 +435,8 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
     Args:
         loader: The loader.
     """
+
+    _draws_from = "caller"
 
     def __init__(self, loader: Any) -> None:
         self._continue(loader)

@@ -20,6 +20,7 @@ from fastload.auto import Auto
 from fastload.consumer import Maker
 from fastload.cursor import Resumable
 from fastload.keyed import Key, Keys
+from fastload.worker_streams import Keeping
 
 __all__ = ["Elastic", "is_elastic"]
 
@@ -35,6 +36,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _maker: Maker | None = None
     _lazy_images = False
     _keys: Keys | None = None
+    _every = 0
+    _to_drop = 0
+    _moved: dict[int, bytes]
     _loader: Any  # a weak reference
     _index_queues: list[Any]
 
@@ -203,6 +207,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
     def _next_data(self) -> Any:
         try:
+            while self._to_drop > 0:  # made again, up to where the state was taken
+                self._to_drop -= 1
+                super()._next_data()  # type: ignore[no-untyped-call]
             if self._maker is not None and not self._task_info:
                 batch = self._made_here(self._maker)
             else:
@@ -214,7 +221,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             raise
         finally:
             if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
-                self._cursor.taken = self._cursor.first + self._send_idx - len(self._task_info)
+                cursor = self._cursor
+                cursor.taken = cursor.first + self._send_idx - len(self._task_info)
+                if self._every and cursor.taken % self._every == 0:
+                    cursor.keep(self._moved)
         if self._dataset_kind == _DatasetKind.Iterable:
             self._cursor.taken += 1
         return batch
@@ -239,6 +249,29 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._rcvd_idx += 1
         self._keep_schedule()
         return maker.make(indices, self._keys.next(indices))
+
+    def _continue(self, loader: Any) -> None:
+        self._draws_from = "keys" if is_elastic(loader) else "workers"
+        super()._continue(loader)
+
+    def _keeping(self, loader: Any) -> Keeping | None:
+        """Returns what workers keep of their generators; None where samples are keyed."""
+        if is_elastic(loader):
+            return None
+        self._every = int(loader.snapshot_every_n_steps or 0)
+        self._moved = {}
+        restored = self._restored
+        first, saved = 0, {}
+        if restored is not None:
+            first, saved = restored.taken, restored.workers
+            self._to_drop = restored.to_drop
+            self._moved = dict(saved)
+        return Keeping(self._every, first, saved)
+
+    def _keep(self, worker: int, moved: bytes | None) -> None:
+        """Notes where the generators of a worker are behind a batch that is handed over."""
+        if moved is not None:
+            self._moved[worker] = moved
 
     def _fill(self) -> None:
         """Asks for batches until as many are on their way as shall be."""

@@ -98,6 +98,9 @@ class Loader(DataLoader[_T_co]):
             natively. Samples do not depend on it.
         tune: Whether workers and depth that nobody chose follow what the training takes, measured
             while it runs. Samples do not depend on it. A `Profile`, or the path of one: where it starts.
+        snapshot_every_n_steps: After so many batches the generators of a chosen number of workers are kept for
+            `state_dict`; a run that goes on makes the batches since then again, and drops them. 0 or None:
+            never; they then start anew. Everything else is kept for each batch.
 
     Attributes:
         tuner: What tunes it, with `history`; None before the first iterator and where nothing does.
@@ -121,6 +124,7 @@ class Loader(DataLoader[_T_co]):
     length: Any
     lazy_images: bool
     tune: bool | str | PathLike[str] | Profile
+    snapshot_every_n_steps: int
     _profile: Profile | None
     _tuner: Online | None
     _workers_now: int | None
@@ -161,6 +165,7 @@ class Loader(DataLoader[_T_co]):
         length: Any = None,
         lazy_images: bool = True,
         tune: bool | str | PathLike[str] | Profile = True,
+        snapshot_every_n_steps: int | None = 1,
     ) -> None:
         self._profile = profile_of(tune)
         if max_tokens is not None and batch_sampler is None:
@@ -211,6 +216,7 @@ class Loader(DataLoader[_T_co]):
         self.length = length
         self.lazy_images = lazy_images
         self.tune = tune
+        self.snapshot_every_n_steps = _steps(snapshot_every_n_steps)
         self._tuner = None
         # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
@@ -529,6 +535,15 @@ class Loader(DataLoader[_T_co]):
         self._record = record_of(self.dataset)
         if isinstance(self.num_workers, Auto):
             self.num_workers = resolve(self.num_workers, self.dataset, self._found_workers)
+
+
+def _steps(number: int | None) -> int:
+    """Returns after how many batches something is done; 0 for never."""
+    steps = operator.index(number or 0)
+    if steps < 0:
+        msg = f"snapshot_every_n_steps should be 0 or more, but got {number}"
+        raise ValueError(msg)
+    return steps
 
 
 def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, float]]:

@@ -8,6 +8,7 @@ changes; all others are covered by a checksum. Invariant: `state_dict` draws not
 import base64
 import copy
 import json
+import sys
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +25,7 @@ from torch.utils.data import (
 from fastload.auto import Auto
 from fastload.batching import PlannedBatchSampler
 from fastload.cursor import Cursor, Draws, Restored, epoch_of, innermost, seed_from
+from fastload.generators import is_packed
 from fastload.sampler import Start, distributed_total, draw_seed
 
 __all__ = ["StateError", "restored", "state_of"]
@@ -57,8 +59,23 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         "_sampler_iter_yielded": taken,
         "_index_sampler_state": {"samples_yielded": taken * (size or 1)},
         "_iterator_finished": cursor is not None and cursor.is_finished,
-        "workers": _packed(cursor.workers) if cursor is not None and cursor.workers else None,
+        "workers": _workers(loader, cursor),
     }
+
+
+def _workers(loader: Any, cursor: Cursor | None) -> str | None:
+    """Returns where the generators of workers are, as text; None where they have not drawn, or are gone."""
+    if cursor is None or cursor.draws_from != "workers":
+        return None
+    if not cursor.workers and cursor.kept_at == cursor.taken:
+        return None
+    if cursor.is_finished and (loader._iterator is None or cursor.kept_at != cursor.taken):
+        return None
+    streams = {
+        str(worker): base64.b64encode(saved).decode()
+        for worker, saved in sorted(cursor.workers.items())
+    }
+    return json.dumps({"at": cursor.kept_at, "streams": streams})
 
 
 def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
@@ -74,6 +91,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
         sampler_generator=_text(draws.state()),
         origin_batches=cursor.origin[0],
         origin_samples=cursor.origin[1],
+        draws_from=cursor.draws_from,
     )
     if draws.is_noted:
         cursor.kept = known
@@ -106,6 +124,7 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         sampler_generator=_text(generator),
         origin_batches=0,
         origin_samples=0,
+        draws_from=None,
     )
 
 
@@ -116,6 +135,7 @@ def _known(loader: Any, **values: Any) -> dict[str, Any]:
         **values,
         **_facts(loader),
         "num_workers": None if isinstance(loader.num_workers, Auto) else int(loader.num_workers),
+        "snapshot_every_n_steps": int(loader.snapshot_every_n_steps or 0),
         "sampler_state": None,
         "dataset_state": None,
     }
@@ -206,7 +226,12 @@ def restored(loader: Any, state: Any) -> Restored | None:
     is_finished = state["_iterator_finished"]
     if is_finished and not state["is_coming"]:
         return None
-    taken = 0 if state["is_coming"] else state["_num_yielded"]
+    wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
+    workers, number = {}, _kept_workers(state)
+    if number == loader.num_workers and not isinstance(loader.num_workers, Auto):
+        workers, at = _unpacked(state["workers"])
+        taken = min(at, taken)
+    dropped = wanted - taken
     start, taken, origin = _place(loader, state, facts, taken)
     return Restored(
         is_coming=state["is_coming"],
@@ -218,8 +243,16 @@ def restored(loader: Any, state: Any) -> Restored | None:
         sampler_epoch=state["sampler_epoch"],
         generator=_generator(state["sampler_generator"]),
         sampler_state=copy.deepcopy(state["sampler_state"]),
-        workers=_unpacked(state["workers"]),
+        workers=workers,
+        to_drop=dropped,
+        draws_from=state["draws_from"],
+        number=number,
     )
+
+
+def _kept_workers(state: Mapping[str, Any]) -> int:
+    """Returns how many workers kept their generators."""
+    return int(state["num_workers"] or 0) if state["snapshot_every_n_steps"] else 0
 
 
 def _check_layout(state: Mapping[str, Any]) -> None:
@@ -268,6 +301,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "world_size": (int,),
     "rank": (int, _NONE),
     "num_workers": (int, _NONE),
+    "snapshot_every_n_steps": (int,),
+    "draws_from": (str, _NONE),
     "sampler_state": (object,),
     "dataset_state": (object,),
     "workers": (str, _NONE),
@@ -347,27 +382,29 @@ def _text(generator: torch.Tensor | None) -> str | None:
     """Returns the state of a generator as text."""
     if generator is None:
         return None
-    return base64.b85encode(zlib.compress(generator.numpy().tobytes(), 1)).decode()
+    return base64.b64encode(zlib.compress(generator.numpy().tobytes(), 1)).decode()
 
 
 def _generator(text: str | None) -> torch.Tensor | None:
     if text is None:
         return None
-    return torch.frombuffer(bytearray(zlib.decompress(base64.b85decode(text))), dtype=torch.uint8)
+    return torch.frombuffer(bytearray(zlib.decompress(base64.b64decode(text))), dtype=torch.uint8)
 
 
-def _packed(workers: Mapping[int, bytes]) -> str:
-    """Returns the generators of workers as text."""
-    return json.dumps(
-        {
-            str(worker): base64.b85encode(zlib.compress(saved, 1)).decode()
-            for worker, saved in sorted(workers.items())
+def _unpacked(text: str | None) -> tuple[dict[int, bytes], int]:
+    """Returns the generators of workers, and after how many batches they were kept."""
+    if text is None:
+        return {}, sys.maxsize
+    try:
+        kept = json.loads(text)
+        streams = {
+            int(worker): base64.b64decode(each)
+            for worker, each in kept["streams"].items()
         }
-    )
-
-
-def _unpacked(text: str | None) -> dict[int, bytes]:
-    saved = json.loads(text) if text is not None else {}
-    return {
-        int(worker): zlib.decompress(base64.b85decode(each)) for worker, each in saved.items()
-    }
+        at = int(kept["at"])
+    except (KeyError, TypeError, ValueError):
+        streams, at = {0: b""}, 0
+    if at < 0 or not all(map(is_packed, streams.values())):
+        msg = "load_state_dict: the state was changed after it was saved: workers says no generators"
+        raise StateError(msg)
+    return streams, at

@@ -34,19 +34,22 @@ class Arrival:
         allocate: Makes the memory that parts are copied to; None where they stay.
 
     Attributes:
+        worker: The same.
         seq: What it is about.
         size: Its bytes.
         cost: What it took its worker.
+        moved: Where the worker's generators are behind it, if that is new.
     """
 
     def __init__(
         self, worker: int, payload: bytes, parts: list[torch.Tensor], allocate: Allocate | None
     ) -> None:
+        self.worker = worker
         self._whose = f"DataLoader worker process {worker}"
         self._copying: _lib.Copying | None = None
         self._letter: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, self.cost = self._letter.load()
+        self.seq, self.cost, self.moved = self._letter.load()
         self.size = sum(part.nbytes for part in parts) + len(payload)
         if allocate is not None and parts:
             self._copy(parts, allocate)

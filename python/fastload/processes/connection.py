@@ -20,6 +20,7 @@ from fastload.cost import Watch
 from fastload.processes import culprit
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
+from fastload.worker_streams import Keeping, WorkerStreams
 
 __all__ = ["Connection"]
 
@@ -37,14 +38,24 @@ class Connection:
         link: The worker's end.
         loop: The arguments of torch's worker loop, by name.
         may_return: Whether the consumer makes the batches that cannot be handed over as they are.
+        keeping: What is kept of the worker's generators; None where samples are keyed.
     """
 
     def __init__(
-        self, link: _lib.WorkerLink, loop: Mapping[str, Any], *, may_return: bool = False
+        self,
+        link: _lib.WorkerLink,
+        loop: Mapping[str, Any],
+        *,
+        may_return: bool = False,
+        keeping: Keeping | None = None,
     ) -> None:
         self._may_return = may_return
         self._link = link
         self._worker = loop.get("worker_id", 0)
+        self._streams: WorkerStreams | None = None
+        if keeping is not None and keeping.every:
+            workers = loop.get("num_workers", 1)
+            self._streams = WorkerStreams(keeping, self._worker, workers, keyed.current)
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
         self._followed: _lib.Followed | None = None
@@ -68,8 +79,12 @@ class Connection:
         if task is None:
             self._is_last = True
         if not isinstance(task, tuple):
+            if self._streams is not None:
+                self._streams.next_epoch()
             return task
         seq, indices, key = task
+        if self._streams is not None:
+            self._streams.begin()
         self._in_hand, self._followed = indices, None
         if self._auto_collation and not _takes_lists():
             indices = keyed.follow(indices, key)
@@ -87,7 +102,10 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_return and (found := _ONLY_HERE.search(data.exc_msg)):
                 data.why_return = found[0]  # type: ignore[attr-defined]
-        head = seq, self._watch.lap()
+        moved = None
+        if self._streams is not None and isinstance(seq, int):
+            moved = self._streams.moved(seq)
+        head = seq, self._watch.lap(), moved
         pickler = WholePickler if self._may_return else None
         try:
             small = dumps_small(head, data)

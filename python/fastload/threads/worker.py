@@ -27,6 +27,7 @@ from fastload.threads.failure import Failure, named
 from fastload.threads.manner import Manner
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
+from fastload.worker_streams import Keeping, WorkerStreams
 
 __all__ = ["Duties", "Result", "Worker"]
 
@@ -39,12 +40,16 @@ class Result(NamedTuple):
         batch: The batch, a failure, or the end of an iterable dataset.
         finished_s: When.
         cost: What was spent since the last one.
+        worker: Who has finished it.
+        moved: Where the worker's generators are behind it, if that is new.
     """
 
     task: Any
     batch: Any
     finished_s: float
     cost: Cost
+    worker: int = 0
+    moved: bytes | None = None
 
 
 class Duties(NamedTuple):
@@ -62,6 +67,7 @@ class Duties(NamedTuple):
         manner: Torch's settings of that thread.
         results: Takes what is finished.
         stopping: Set when nobody wants batches any more.
+        keeping: What is kept of the generators of workers; None where samples are keyed.
         tell: Called with what the worker does against the rules.
     """
 
@@ -76,6 +82,7 @@ class Duties(NamedTuple):
     manner: Manner
     results: "SimpleQueue[Result]"
     stopping: threading.Event
+    keeping: Keeping | None
     tell: Callable[[str], None]
 
 
@@ -177,19 +184,26 @@ class Worker:
         self.initialised.set()
         self.doing = ""
         watch = Watch()
+        duties = self._duties
+        keeping = duties.keeping or Keeping(0, 0, {})
+        kept = WorkerStreams(keeping, self.number, duties.number, lambda: self._streams.generators)
         while (task := self.tasks.get()) is not None:
             watch.run()
             if self._duties.stopping.is_set():
                 continue
             if isinstance(task, _ResumeIteration):
                 results.put(Result(task, None, time.perf_counter(), watch.lap()))
+                kept.next_epoch()
                 fetcher, ended = self._resume(task), False
             elif not ended:
+                kept.begin()
                 data = self._made(fetcher, *task[1:])
                 if data is None:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                results.put(Result(task[0], data[0], time.perf_counter(), watch.lap()))
+                moved = None if ended else kept.moved(task[0])
+                now_s = time.perf_counter()
+                results.put(Result(task[0], data[0], now_s, watch.lap(), self.number, moved))
                 del data
             del task
             self.doing = ""

@@ -55,6 +55,8 @@ def text(batch: Any) -> Any:
         return {name: text(value) for name, value in batch.items()}
     if isinstance(batch, torch.Tensor):
         return str(batch.dtype), batch.tolist()
+    if isinstance(batch, list):
+        return [text(value) for value in batch]
     return batch
 
 

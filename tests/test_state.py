@@ -261,7 +261,7 @@ def test_a_state_that_was_changed_is_refused(name):
 def test_every_key_is_needed():
     made, _ = left(2)
     state = made.state_dict()
-    assert set(CHANGES) | {"sampler_state", "dataset_state"} == set(state)
+    assert set(CHANGES) | {"sampler_state", "dataset_state", "next_worker"} == set(state)
     for name in state:
         part = {key: value for key, value in state.items() if key != name}
         with pytest.raises(ValueError, match=name):

@@ -6,18 +6,27 @@ before its first draw. Invariant: neither noting nor continuing moves a global g
 """
 
 import contextlib
+import copy
 import logging
-from collections.abc import Iterator
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
+from torch.utils.data.dataloader import (
+    _BaseDataLoaderIter,
+    _DatasetKind,
+    _InfiniteConstantSampler,
+    _SingleProcessDataLoaderIter,
+)
 
 from fastload.batching import PlannedBatchSampler
 from fastload.keyed import count_of
 from fastload.sampler import Order, Start, draw_seed, picks_batches, resumable
+from fastload.stateful import is_stateful, load_dataset, load_iterator
 
 __all__ = ["Cursor", "Draws", "InlineIter", "Pulls", "Restored", "Resumable", "innermost"]
 
@@ -39,6 +48,8 @@ class Restored(NamedTuple):
         generator: The state of the generator that the order is drawn from; None if there is none.
         sampler_state: What the sampler's own `state_dict` gave; None if it has none.
         workers: The generators of the workers, by their numbers.
+        datasets: What the datasets of workers say, pickled, by the numbers of the workers.
+        next_worker: The one that makes the next batch.
         to_drop: Batches that are made again and dropped, from where the generators were kept.
         draws_from: What samples drew from: "keys", "workers" or "caller"; None if none was made.
         number: Of workers whose generators these are; 0 where they were not kept.
@@ -54,6 +65,8 @@ class Restored(NamedTuple):
     generator: torch.Tensor | None
     sampler_state: Any
     workers: dict[int, bytes]
+    datasets: dict[int, bytes]
+    next_worker: int
     to_drop: int
     draws_from: str | None
     number: int
@@ -83,7 +96,9 @@ class Draws:
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
         self._may_draw = not (
-            isinstance(self.sampler, PlannedBatchSampler | list | tuple | range)
+            isinstance(
+                self.sampler, PlannedBatchSampler | _InfiniteConstantSampler | list | tuple | range
+            )
             or (
                 self.order is not None
                 and type(self.sampler) in (DistributedSampler, SequentialSampler)
@@ -194,7 +209,14 @@ class Cursor:
         origin: Batches and samples before the first one that this number of ranks took.
         draws_from: What samples draw from: "keys", "workers" or "caller".
         workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
+        datasets: What the datasets of workers said then, pickled.
         kept_at: The same.
+        next_worker: The worker that makes the first batch.
+        last_worker: The one that made the batch that was taken last; None if none did.
+        said: What a sampler with a state says before the first batch is asked for.
+        pack: Returns the generators of an iterable dataset that this process iterates.
+        fetcher: What makes the samples, if that is done by the process that iterates.
+        pulled: What a sampler with a state said before and after each batch that was asked for, and not taken before `pulled_from`.
         kept: What `state_dict` need not find out again.
     """
 
@@ -208,7 +230,14 @@ class Cursor:
         self.is_finished = False
         self.origin = (0, 0)
         self.workers: dict[int, bytes] = {}
-        self.kept_at = 0
+        self.datasets: dict[int, bytes] = {}
+        self.kept_at = self.next_worker = 0
+        self.last_worker: int | None = None
+        self.fetcher: Any = None
+        self.pulled: deque[Any] = deque()
+        self.pulled_from = 0
+        self.said: Any = None
+        self.pack: Callable[[], bytes | None] | None = None
         self.kept: dict[str, Any] | None = None
         if restored is not None:
             draws.put(restored)
@@ -216,15 +245,30 @@ class Cursor:
             self.first = self.kept_at = restored.taken
             self.taken = restored.taken + restored.to_drop
             self.origin = restored.origin
-            self.workers = dict(restored.workers)
+            self.workers, self.datasets = dict(restored.workers), dict(restored.datasets)
+            self.next_worker = restored.next_worker
+            self.pulled_from = restored.taken
+            self.said = restored.sampler_state
             order = draws.order
             if order is not None:
                 ranks = getattr(order.sampler, "num_replicas", 1)
                 self.place = restored.start.skip // ranks
 
-    def keep(self, workers: dict[int, bytes]) -> None:
-        """Keeps the generators of workers as they are after what was taken."""
-        self.workers, self.kept_at = dict(workers), self.taken
+    def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
+        """Keeps what workers have said up to what was taken."""
+        self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
+
+    def pull(self, state: Any) -> None:
+        """Keeps what a sampler says after a batch was asked for, until further ones are taken."""
+        self.pulled.append(state)
+        while self.pulled_from < self.taken:
+            self.pulled.popleft()
+            self.pulled_from += 1
+
+    def sampler_state(self) -> Any:
+        """Returns what the sampler said after the batch that was taken last; None where it has no state."""
+        said = self.pulled[self.taken - self.pulled_from] if self.pulled else self.said
+        return copy.deepcopy(said)
 
 
 class Pulls:
@@ -253,23 +297,68 @@ class Pulls:
         self._restored = restored
         self._batched = batched
         self._is_begun = False
+        self._stateful: tuple[Any, Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        if not self._is_begun:
+        if self._is_begun:
+            task = next(self._iterator)
+        elif self._restored is not None:
+            self.begin()
+            task = next(self._iterator)
+        else:
             self._is_begun = True
-            if self._restored is not None:
-                self.begin()
-            else:
-                draws = self._cursor.draws
-                draws.note()
-                try:
-                    return next(self._iterator)
-                finally:
-                    draws.settle()
-        return next(self._iterator)
+            draws = self._cursor.draws
+            if draws.order is None:
+                self._open(None)
+            draws.note()
+            try:
+                task = next(self._iterator)
+            finally:
+                draws.settle()
+        if self._stateful is not None:
+            self._cursor.pull(self._said(self._stateful))
+        return task
+
+    def _open(self, state: Any) -> bool:
+        """Iterates a sampler that is none of torch's, from where its own state says.
+
+        Args:
+            state: What it said; None where it said nothing, and at the start of an epoch.
+
+        Returns:
+            Whether it began there.
+        """
+        sampler: Any = self._index_sampler
+        # torch's own BatchSampler hides the iterator
+        is_cut = self._batched and picks_batches(sampler)
+        source = sampler.sampler if is_cut else sampler
+        if state is not None and state["sampler"] is not None and is_stateful(source):
+            source.load_state_dict(copy.deepcopy(state["sampler"]))
+            self._iterator = iter(source)
+        elif is_cut:
+            self._iterator = iter(source)
+        of_iterator = self._iterator if is_stateful(self._iterator) else None
+        if state is not None and state["iterator"] is not None and of_iterator is not None:
+            of_iterator.load_state_dict(copy.deepcopy(state["iterator"]))
+        of_sampler = source if is_stateful(source) and source is not of_iterator else None
+        if of_sampler is not None or of_iterator is not None:
+            self._stateful = of_sampler, of_iterator
+            self._cursor.pull(self._said(self._stateful))
+        if is_cut:
+            size, drop_last = sampler.batch_size, sampler.drop_last
+            self._iterator = _cut(self._iterator, size, drop_last=drop_last)
+        return self._stateful is not None and state is not None
+
+    def _said(self, stateful: tuple[Any, Any]) -> dict[str, Any]:
+        """Returns what the sampler and its iterator say."""
+        sampler, iterator = stateful
+        return {
+            "sampler": None if sampler is None else copy.deepcopy(sampler.state_dict()),
+            "iterator": None if iterator is None else copy.deepcopy(iterator.state_dict()),
+        }
 
     def chunks(self, order: Order) -> Iterator[Any]:
         """Yields the order as arrays and ranges, in place of batches."""
@@ -299,9 +388,11 @@ class Pulls:
             elif isinstance(sampler, PlannedBatchSampler) and not restored.is_coming:
                 assert restored.sampler_epoch is not None
                 self._iterator = sampler.rest(restored.sampler_epoch, restored.taken)
-            else:
+            elif not self._open(restored.sampler_state):
                 for batch in islice(self._iterator, restored.taken):
                     self._cursor.place += count_of(batch, batched=self._batched)
+            if self._stateful is not None:  # which draws from what it holds itself
+                return
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)
 
@@ -335,6 +426,14 @@ class Pulls:
                 sampler.set_epoch(epoch)
 
 
+def _cut(indices: Iterator[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:
+    """Yields batches of indices, as torch's BatchSampler does."""
+    while batch := list(islice(indices, size)):
+        if len(batch) < size and drop_last:
+            return
+        yield batch
+
+
 def _after(held: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
     yield from held
     yield from rest
@@ -356,7 +455,7 @@ class Resumable(_BaseDataLoaderIter):
 
     _restored: Restored | None = None
     _cursor: Cursor
-    _pulls: Pulls
+    _pulls: Any
     _generator: tuple[torch.Generator, torch.Tensor] | None = None
     _is_first = False
     _draws_from = "keys"
@@ -364,9 +463,11 @@ class Resumable(_BaseDataLoaderIter):
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
         self._num_wanted = int(loader.num_workers)
+        self._to_drop = 0
         self._restored = restored = loader._restored
         if restored is not None:
             self._compare(restored)
+            self._to_drop = restored.to_drop
             generator = loader.generator or torch.default_generator
             own = own_generator(innermost(loader._index_sampler))
             if restored.is_coming and restored.generator is not None and own is not None:
@@ -378,8 +479,13 @@ class Resumable(_BaseDataLoaderIter):
         self._is_first = first_iter
         super()._reset(loader, first_iter)
         self._is_first = False
-        self._num_yielded = self._cursor.first
+        self._num_yielded = self._cursor.taken
         self._restored = None
+
+    def _saved_here(self) -> Any:
+        """Returns where a dataset goes on whose samples this process makes."""
+        saved = None if self._restored is None else self._restored.datasets.get(0)
+        return None if saved is None else pickle.loads(saved)
 
     def _compare(self, restored: Restored) -> None:
         """Logs that samples will draw other numbers than the run that a state is of."""
@@ -400,7 +506,7 @@ class Resumable(_BaseDataLoaderIter):
             )
 
     @property
-    def _sampler_iter(self) -> Pulls:
+    def _sampler_iter(self) -> Any:
         return self._pulls
 
     @_sampler_iter.setter
@@ -410,6 +516,10 @@ class Resumable(_BaseDataLoaderIter):
             draws = Draws(self._index_sampler, batched=self._auto_collation)
             self._cursor = Cursor(draws, restored, self._draws_from)
             self._cursor.base_seed = self.__dict__.get("_seed", self._cursor.base_seed)
+        if self._dataset_kind == _DatasetKind.Iterable:
+            self._pulls = iterator  # which gives nothing, for ever
+            self._cursor.draws.is_noted = True
+            return
         self._pulls = Pulls(
             self._index_sampler, iterator, self._cursor, restored, batched=self._auto_collation
         )
@@ -440,11 +550,18 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
+        saved = self._saved_here()
+        load_dataset(loader.dataset, saved)
         super().__init__(loader)
-        self._num_yielded = self._cursor.first
+        load_iterator(self._dataset_fetcher, saved)
+        self._cursor.fetcher = self._dataset_fetcher
+        self._num_yielded = self._cursor.taken
 
     def _next_data(self) -> Any:
         try:
+            while self._to_drop > 0:
+                self._to_drop -= 1
+                super()._next_data()  # type: ignore[no-untyped-call]
             batch: Any = super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
             self._cursor.is_finished = True

@@ -8,6 +8,7 @@ when it is asked, indices are taken on torch's schedule, however many workers th
 """
 
 import operator
+import pickle
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from fastload.auto import Auto
 from fastload.consumer import Maker
 from fastload.cursor import Resumable
 from fastload.keyed import Key, Keys
-from fastload.worker_streams import Keeping
+from fastload.worker_state import Keeping, Moved
 
 __all__ = ["Elastic", "is_elastic"]
 
@@ -37,8 +38,6 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _lazy_images = False
     _keys: Keys | None = None
     _every = 0
-    _to_drop = 0
-    _moved: dict[int, bytes]
     _loader: Any  # a weak reference
     _index_queues: list[Any]
 
@@ -199,7 +198,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     def _try_put_index(self) -> None:
         if self._keys is None:
             if self._send_idx == 0:  # an epoch that is continued goes on with the next worker
-                for _ in range(self._cursor.first % self._num_workers):
+                for _ in range(self._cursor.next_worker % self._num_workers):
                     next(self._worker_queue_idx_cycle)
             super()._try_put_index()
         else:
@@ -223,11 +222,16 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
                 cursor = self._cursor
                 cursor.taken = cursor.first + self._send_idx - len(self._task_info)
-                if self._every and cursor.taken % self._every == 0:
-                    cursor.keep(self._moved)
+                self._keep_states()
         if self._dataset_kind == _DatasetKind.Iterable:
             self._cursor.taken += 1
+            self._keep_states()
         return batch
+
+    def _keep_states(self) -> None:
+        """Keeps what workers have said, at the batches where that is asked for."""
+        if self._every and self._cursor.taken % self._every == 0:
+            self._cursor.keep(self._generators, self._datasets)
 
     def _made_here(self, maker: Maker) -> Any:
         """Returns the next batch, made by the consumer.
@@ -251,6 +255,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return maker.make(indices, self._keys.next(indices))
 
     def _continue(self, loader: Any) -> None:
+        self._generators: dict[int, bytes] = {}
+        self._datasets: dict[int, bytes] = {}
         self._draws_from = "keys" if is_elastic(loader) else "workers"
         super()._continue(loader)
 
@@ -258,20 +264,23 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         """Returns what workers keep of their generators; None where samples are keyed."""
         if is_elastic(loader):
             return None
-        self._every = int(loader.snapshot_every_n_steps or 0)
-        self._moved = {}
+        self._every = int(loader.snapshot_every_n_steps)
+        if self._every and loader._dataset_kind == _DatasetKind.Iterable:
+            self._every = 1  # how many batches a worker makes is not known
         restored = self._restored
-        first, saved = 0, {}
-        if restored is not None:
-            first, saved = restored.taken, restored.workers
-            self._to_drop = restored.to_drop
-            self._moved = dict(saved)
-        return Keeping(self._every, first, saved)
+        if restored is None:
+            return Keeping(self._every)
+        self._generators, self._datasets = dict(restored.workers), dict(restored.datasets)
+        pickled = {each: pickle.loads(saved) for each, saved in restored.datasets.items()}
+        return Keeping(self._every, restored.taken, restored.workers, pickled)
 
-    def _keep(self, worker: int, moved: bytes | None) -> None:
-        """Notes where the generators of a worker are behind a batch that is handed over."""
-        if moved is not None:
-            self._moved[worker] = moved
+    def _keep(self, worker: int, moved: Moved | None) -> None:
+        """Notes what a worker says with a batch that is handed over."""
+        self._cursor.last_worker = worker
+        if moved is not None and moved.generators is not None:
+            self._generators[worker] = moved.generators
+        if moved is not None and moved.dataset is not None:
+            self._datasets[worker] = moved.dataset
 
     def _fill(self) -> None:
         """Asks for batches until as many are on their way as shall be."""

@@ -28,6 +28,7 @@ from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lo
 from fastload.lowering.registry import name
 from fastload.sampler import picks_batches
 from fastload.shared_state import reason_not_to_fork
+from fastload.stateful import is_stateful
 from fastload.worker_init import only_seeds
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
@@ -200,6 +201,8 @@ def _is_cheap(loader: Any, *, seam: bool) -> bool:
 
 def _no_workers(loader: Any) -> tuple[str, bool] | None:
     """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
+    if not isinstance(loader.dataset, IterableDataset) and is_stateful(loader.dataset):
+        return "the dataset has a state of its own, which one process has to keep", False
     if loader._record.why_here is not None:
         return loader._record.why_here, False
     if (hindrance := _no_processes(loader)) is not None:

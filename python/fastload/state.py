@@ -8,6 +8,8 @@ changes; all others are covered by a checksum. Invariant: `state_dict` draws not
 import base64
 import copy
 import json
+import logging
+import pickle
 import sys
 import zlib
 from collections.abc import Mapping
@@ -21,19 +23,23 @@ from torch.utils.data import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.auto import Auto
 from fastload.batching import PlannedBatchSampler
 from fastload.cursor import Cursor, Draws, Restored, epoch_of, innermost, seed_from
 from fastload.generators import is_packed
 from fastload.sampler import Start, distributed_total, draw_seed
+from fastload.stateful import state_of_dataset
 
 __all__ = ["StateError", "restored", "state_of"]
+
+_log = logging.getLogger("fastload")
 
 _VERSION = 1
 _CHANGED = ("_num_yielded", "_sampler_iter_yielded", "_index_sampler_state", "_iterator_finished")
 """What Accelerate changes."""
-_LATER = (*_CHANGED, "workers", "sampler_state", "dataset_state", "checksum")
+_LATER = (*_CHANGED, "workers", "next_worker", "sampler_state", "dataset_state", "checksum")
 """What the checksum does not cover."""
 
 
@@ -60,6 +66,9 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         "_index_sampler_state": {"samples_yielded": taken * (size or 1)},
         "_iterator_finished": cursor is not None and cursor.is_finished,
         "workers": _workers(loader, cursor),
+        "next_worker": _next_worker(loader, cursor),
+        "sampler_state": None if cursor is None or known["is_coming"] else cursor.sampler_state(),
+        "dataset_state": _datasets(loader, cursor, is_coming=known["is_coming"]),
     }
 
 
@@ -67,15 +76,51 @@ def _workers(loader: Any, cursor: Cursor | None) -> str | None:
     """Returns where the generators of workers are, as text; None where they have not drawn, or are gone."""
     if cursor is None or cursor.draws_from != "workers":
         return None
+    if cursor.pack is not None and not cursor.is_finished:
+        return _packed({0: cursor.pack()}, cursor.taken)
     if not cursor.workers and cursor.kept_at == cursor.taken:
         return None
     if cursor.is_finished and (loader._iterator is None or cursor.kept_at != cursor.taken):
         return None
+    return _packed(cursor.workers, cursor.kept_at)
+
+
+def _packed(workers: Mapping[int, bytes | None], at: int) -> str:
     streams = {
         str(worker): base64.b64encode(saved).decode()
-        for worker, saved in sorted(cursor.workers.items())
+        for worker, saved in sorted(workers.items())
+        if saved is not None
     }
-    return json.dumps({"at": cursor.kept_at, "streams": streams})
+    return json.dumps({"at": at, "streams": streams})
+
+
+def _next_worker(loader: Any, cursor: Cursor | None) -> int:
+    """Returns the worker that makes the next batch of an iterable dataset."""
+    if loader._dataset_kind == _DatasetKind.Map or loader.num_workers == 0:
+        return 0
+    if cursor is None or cursor.is_finished:
+        return 0
+    last = cursor.last_worker
+    return cursor.next_worker if last is None else (last + 1) % int(loader.num_workers)
+
+
+def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[str, Any] | None:
+    """Returns what datasets say of themselves, by the numbers of their workers; None where they say nothing."""
+    if cursor is None:
+        is_here = loader.num_workers == 0
+    else:
+        is_here = cursor.fetcher is not None
+    if is_here:
+        state = state_of_dataset(loader.dataset, None if is_coming else cursor and cursor.fetcher)
+        return None if state is None else {"0": copy.deepcopy(state)}
+    if cursor is None or not cursor.datasets or (is_coming and loader._iterator is None):
+        return None
+    said = {str(each): pickle.loads(state) for each, state in sorted(cursor.datasets.items())}
+    return (
+        {each: {**state, "iterator": None, "ended": False} for each, state in said.items()}
+        if is_coming
+        else said
+    )
 
 
 def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
@@ -134,12 +179,16 @@ def _known(loader: Any, **values: Any) -> dict[str, Any]:
         "version": _VERSION,
         **values,
         **_facts(loader),
-        "num_workers": None if isinstance(loader.num_workers, Auto) else int(loader.num_workers),
+        "num_workers": _number(loader),
         "snapshot_every_n_steps": int(loader.snapshot_every_n_steps or 0),
-        "sampler_state": None,
-        "dataset_state": None,
     }
     return {**known, "checksum": _checksum(known)}
+
+
+def _number(loader: Any) -> int | None:
+    """Returns the number of workers, as far as samples depend on it."""
+    is_any = isinstance(loader.num_workers, Auto) and loader._dataset_kind == _DatasetKind.Map
+    return None if is_any else int(loader.num_workers)
 
 
 def _facts(loader: Any) -> dict[str, Any]:
@@ -219,7 +268,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         return None
     _check_layout(state)
     facts = _facts(loader)
-    _compare(state, facts)
+    _compare(state, facts | {"num_workers": _number(loader)})
     if state["checksum"] != _checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum is another"
         raise StateError(msg)
@@ -231,6 +280,13 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if number == loader.num_workers and not isinstance(loader.num_workers, Auto):
         workers, at = _unpacked(state["workers"])
         taken = min(at, taken)
+    if taken and loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
+        _log.warning(
+            "resuming: %d batches are read again, for neither the dataset nor its iterator has state_dict and "
+            "load_state_dict",
+            taken,
+        )
+        workers, taken = {}, 0
     dropped = wanted - taken
     start, taken, origin = _place(loader, state, facts, taken)
     return Restored(
@@ -244,10 +300,22 @@ def restored(loader: Any, state: Any) -> Restored | None:
         generator=_generator(state["sampler_generator"]),
         sampler_state=copy.deepcopy(state["sampler_state"]),
         workers=workers,
+        datasets={
+            int(worker): pickle.dumps(said)
+            for worker, said in (state["dataset_state"] or {}).items()
+        },
+        next_worker=_first_worker(loader, state, taken),
         to_drop=dropped,
         draws_from=state["draws_from"],
         number=number,
     )
+
+
+def _first_worker(loader: Any, state: Mapping[str, Any], taken: int) -> int:
+    """Returns the worker that makes the next batch."""
+    if loader._dataset_kind == _DatasetKind.Iterable:
+        return int(state["next_worker"]) if taken else 0
+    return taken % max(1, int(loader.num_workers))
 
 
 def _kept_workers(state: Mapping[str, Any]) -> int:
@@ -304,8 +372,9 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "snapshot_every_n_steps": (int,),
     "draws_from": (str, _NONE),
     "sampler_state": (object,),
-    "dataset_state": (object,),
+    "dataset_state": (Mapping, _NONE),
     "workers": (str, _NONE),
+    "next_worker": (int,),
     "checksum": (int,),
     "_num_yielded": (int,),
     "_sampler_iter_yielded": (int,),
@@ -328,6 +397,14 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
                 f"{name}={facts[name]!r}; {then}, or begin with a new epoch"
             )
             raise StateError(msg)
+    is_own = facts["length"] is None or state["dataset_state"] is not None
+    number = state["num_workers"] or 0
+    if is_own and number != (facts["num_workers"] or 0):
+        msg = (
+            f"load_state_dict: the state was saved with num_workers={number}, each with a part of the dataset's state, "
+            f"and this loader has num_workers={facts['num_workers'] or 0}; use the same number"
+        )
+        raise StateError(msg)
     if state["is_coming"]:
         return
     if state["world_size"] != facts["world_size"] and not _may_change_world(facts["sampler"]):

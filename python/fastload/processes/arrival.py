@@ -38,7 +38,7 @@ class Arrival:
         seq: What it is about.
         size: Its bytes.
         cost: What it took its worker.
-        moved: Where the worker's generators are behind it, if that is new.
+        moved: What has changed in the worker, to be kept.
     """
 
     def __init__(

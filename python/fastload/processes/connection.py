@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch._utils import ExceptionWrapper
-from torch.utils.data import get_worker_info
+from torch.utils.data import _DatasetKind, get_worker_info
 
 from fastload import _lib, keyed
 from fastload.cost import Watch
 from fastload.processes import culprit
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
-from fastload.worker_streams import Keeping, WorkerStreams
+from fastload.worker_state import Keeping, WorkerState
 
 __all__ = ["Connection"]
 
@@ -52,10 +52,12 @@ class Connection:
         self._may_return = may_return
         self._link = link
         self._worker = loop.get("worker_id", 0)
-        self._streams: WorkerStreams | None = None
-        if keeping is not None and keeping.every:
+        self._state: WorkerState | None = None
+        if keeping is not None:
             workers = loop.get("num_workers", 1)
-            self._streams = WorkerStreams(keeping, self._worker, workers, keyed.current)
+            self._state = state = WorkerState(keeping, self._worker, workers, keyed.current)
+            make = functools.partial(state.open, _DatasetKind.create_fetcher)
+            _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign, assignment]
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
         self._followed: _lib.Followed | None = None
@@ -79,12 +81,12 @@ class Connection:
         if task is None:
             self._is_last = True
         if not isinstance(task, tuple):
-            if self._streams is not None:
-                self._streams.next_epoch()
+            if self._state is not None:
+                self._state.next_epoch()
             return task
         seq, indices, key = task
-        if self._streams is not None:
-            self._streams.begin()
+        if self._state is not None:
+            self._state.begin()
         self._in_hand, self._followed = indices, None
         if self._auto_collation and not _takes_lists():
             indices = keyed.follow(indices, key)
@@ -103,8 +105,8 @@ class Connection:
             if self._may_return and (found := _ONLY_HERE.search(data.exc_msg)):
                 data.why_return = found[0]  # type: ignore[attr-defined]
         moved = None
-        if self._streams is not None and isinstance(seq, int):
-            moved = self._streams.moved(seq)
+        if self._state is not None and isinstance(seq, int):
+            moved = self._state.moved(seq)
         head = seq, self._watch.lap(), moved
         pickler = WholePickler if self._may_return else None
         try:

@@ -27,7 +27,7 @@ from fastload.threads.failure import Failure, named
 from fastload.threads.manner import Manner
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
-from fastload.worker_streams import Keeping, WorkerStreams
+from fastload.worker_state import Keeping, Moved, WorkerState
 
 __all__ = ["Duties", "Result", "Worker"]
 
@@ -41,7 +41,7 @@ class Result(NamedTuple):
         finished_s: When.
         cost: What was spent since the last one.
         worker: Who has finished it.
-        moved: Where the worker's generators are behind it, if that is new.
+        moved: What has changed in the worker, to be kept.
     """
 
     task: Any
@@ -49,7 +49,7 @@ class Result(NamedTuple):
     finished_s: float
     cost: Cost
     worker: int = 0
-    moved: bytes | None = None
+    moved: Moved | None = None
 
 
 class Duties(NamedTuple):
@@ -140,7 +140,10 @@ class Worker:
         # which a thread finds out at its first question.
         torch.set_num_threads(1)
         torch.get_num_threads()
-        self._streams = streams = Streams(self._duties.base_seed, self.number)
+        duties = self._duties
+        self._streams = streams = Streams(duties.base_seed, self.number)
+        keeping = duties.keeping or Keeping()
+        self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
             with self._duties.manner.assumed(), Routed(streams, self._duties.tell):
                 self._sit(streams)
@@ -174,9 +177,8 @@ class Worker:
     def _fetcher(self) -> Any:
         self.doing = "starting to iterate the dataset"
         duties = self._duties
-        return _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
-            duties.kind, self._dataset, duties.auto_collation, self._collate_fn, duties.drop_last
-        )
+        parts = self._dataset, duties.auto_collation, self._collate_fn, duties.drop_last
+        return self._state.open(_DatasetKind.create_fetcher, duties.kind, *parts)
 
     def _serve(self, fetcher: Any) -> None:
         """Makes batches until it is told to end."""
@@ -184,24 +186,22 @@ class Worker:
         self.initialised.set()
         self.doing = ""
         watch = Watch()
-        duties = self._duties
-        keeping = duties.keeping or Keeping(0, 0, {})
-        kept = WorkerStreams(keeping, self.number, duties.number, lambda: self._streams.generators)
+        state = self._state
         while (task := self.tasks.get()) is not None:
             watch.run()
             if self._duties.stopping.is_set():
                 continue
             if isinstance(task, _ResumeIteration):
                 results.put(Result(task, None, time.perf_counter(), watch.lap()))
-                kept.next_epoch()
+                state.next_epoch()
                 fetcher, ended = self._resume(task), False
             elif not ended:
-                kept.begin()
+                state.begin()
                 data = self._made(fetcher, *task[1:])
                 if data is None:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                moved = None if ended else kept.moved(task[0])
+                moved = None if ended else state.moved(task[0])
                 now_s = time.perf_counter()
                 results.put(Result(task[0], data[0], now_s, watch.lap(), self.number, moved))
                 del data

@@ -277,7 +277,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         return None
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
     workers, number = {}, _kept_workers(state)
-    if number == loader.num_workers and not isinstance(loader.num_workers, Auto):
+    if number and number == _number(loader):
         workers, at = _unpacked(state["workers"])
         taken = min(at, taken)
     if taken and loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:

@@ -38,7 +38,9 @@ def test_weights_are_those_of_the_run_that_was_not_killed(tmp_path):
     command = script(folder)
     for step in (40, 100, 120):  # within epochs of 50 steps, and at the end of one
         training = subprocess.Popen(command, cwd=folder)
-        while max(checkpoints(folder)[1:], default="") < f"step-{step:08}.pt":  # the first is the best
+        while (
+            max(checkpoints(folder)[1:], default="") < f"step-{step:08}.pt"
+        ):  # the first is the best
             assert training.poll() is None
             time.sleep(0.001)
         training.kill()

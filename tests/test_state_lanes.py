@@ -160,4 +160,8 @@ def test_a_native_batch_that_raises_is_taken():
         next(iterator)
     other = Loader(columns(), batch_sampler=indices, num_workers=2, workers="native")
     other.load_state_dict(loader.state_dict())
-    assert taken(iter(other), 9) == taken(iterator, 9) == [("torch.int64", pair) for pair in ([3, 4], [5, 6])]
+    assert (
+        taken(iter(other), 9)
+        == taken(iterator, 9)
+        == [("torch.int64", pair) for pair in ([3, 4], [5, 6])]
+    )

@@ -122,7 +122,9 @@ def test_datasets(kind, workers, stop):
     other = make(kind, workers)
     other.load_state_dict(state)
     if workers == 0:
-        torch.set_rng_state(at)  # the caller's, from which samples are drawn; read again, they draw again
+        torch.set_rng_state(
+            at
+        )  # the caller's, from which samples are drawn; read again, they draw again
     iterator = iter(other)
     got = taken(iterator, 99)
     if kind is Plain and workers == 0:

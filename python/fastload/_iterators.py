@@ -112,7 +112,9 @@ class NativeIter(Resumable):
         if self._tuner is not None:
             self._tuner.attach(self._tuned)
         if order is not None:
-            self._stream.feed(self._pulls.chunks(order), order.batch_size, order.drop_last, self._ahead)
+            self._stream.feed(
+                self._pulls.chunks(order), order.batch_size, order.drop_last, self._ahead
+            )
         else:
             self._stream.feed_batches(
                 self._sampler_iter,

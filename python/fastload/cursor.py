@@ -340,7 +340,7 @@ class Pulls:
             self._iterator = iter(source)
         elif is_cut:
             self._iterator = iter(source)
-        of_iterator = self._iterator if is_stateful(self._iterator) else None
+        of_iterator: Any = self._iterator if is_stateful(self._iterator) else None
         if state is not None and state["iterator"] is not None and of_iterator is not None:
             of_iterator.load_state_dict(copy.deepcopy(state["iterator"]))
         of_sampler = source if is_stateful(source) and source is not of_iterator else None

@@ -269,7 +269,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._every = 1  # how many batches a worker makes is not known
         restored = self._restored
         if restored is None:
-            return Keeping(self._every)
+            return Keeping(self._every, 0, {}, {})
         self._generators, self._datasets = dict(restored.workers), dict(restored.datasets)
         pickled = {each: pickle.loads(saved) for each, saved in restored.datasets.items()}
         return Keeping(self._every, restored.taken, restored.workers, pickled)

@@ -312,11 +312,10 @@ class Loader(DataLoader[_T_co]):
         where = restored(self, state_dict)
         self._iterator = None
         self._cursor = None
-        self._loaded = copy.deepcopy(dict(state_dict)) if state_dict else None
-        batches = self.batch_sampler
-        if where is not None and isinstance(batches, PlannedBatchSampler):
-            assert where.sampler_epoch is not None
-            batches.set_epoch(where.sampler_epoch)
+        self._loaded = copy.deepcopy(dict(state_dict)) if where is not None else None
+        if state_dict and isinstance(self.batch_sampler, PlannedBatchSampler):
+            epoch = state_dict["sampler_epoch"]
+            self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         marks = sample_mask.tells(self.batch_sampler)

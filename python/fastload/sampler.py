@@ -192,7 +192,7 @@ def _listed(chunk: Any) -> Iterator[int]:
     if not isinstance(chunk, torch.Tensor):
         yield from chunk
         return
-    for part in chunk.split(_LISTED):
+    for part in torch.split(chunk, _LISTED):
         yield from part.tolist()
 
 
@@ -252,7 +252,9 @@ def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chu
 def _share(sampler: DistributedSampler[Any], n: int, start: Start) -> torch.Tensor:
     if sampler.shuffle:
         generator = torch.Generator()
-        generator.manual_seed(sampler.seed + (sampler.epoch if start.epoch is None else start.epoch))
+        generator.manual_seed(
+            sampler.seed + (sampler.epoch if start.epoch is None else start.epoch)
+        )
         indices = torch.randperm(n, generator=generator)
     else:
         indices = torch.arange(n)

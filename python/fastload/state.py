@@ -106,12 +106,9 @@ def _next_worker(loader: Any, cursor: Cursor | None) -> int:
 
 def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[str, Any] | None:
     """Returns what datasets say of themselves, by the numbers of their workers; None where they say nothing."""
-    if cursor is None:
-        is_here = loader.num_workers == 0
-    else:
-        is_here = cursor.fetcher is not None
-    if is_here:
-        state = state_of_dataset(loader.dataset, None if is_coming else cursor and cursor.fetcher)
+    fetcher = None if cursor is None else cursor.fetcher
+    if fetcher is not None or (cursor is None and loader.num_workers == 0):
+        state = state_of_dataset(loader.dataset, None if is_coming else fetcher)
         return None if state is None else {"0": copy.deepcopy(state)}
     if cursor is None or not cursor.datasets or (is_coming and loader._iterator is None):
         return None
@@ -272,11 +269,11 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if state["checksum"] != _checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum is another"
         raise StateError(msg)
-    is_finished = state["_iterator_finished"]
-    if is_finished and not state["is_coming"]:
+    if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
         return None
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
-    workers, number = {}, _kept_workers(state)
+    workers: dict[int, bytes] = {}
+    number = _kept_workers(state)
     if number and number == _number(loader):
         workers, at = _unpacked(state["workers"])
         taken = min(at, taken)
@@ -309,6 +306,24 @@ def restored(loader: Any, state: Any) -> Restored | None:
         draws_from=state["draws_from"],
         number=number,
     )
+
+
+def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
+    """Returns whether nothing is left of an epoch for Lightning, which goes on with the next one then.
+
+    It asks for no batch beyond the length, so that its iterators never say that they are at their end. Whoever
+    else loads such a state is given the empty rest of the epoch.
+    """
+    frame = sys._getframe(1)
+    names = ("lightning.pytorch.", "pytorch_lightning.")
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return False
+    try:
+        return bool(state["_num_yielded"] >= len(loader))
+    except TypeError:  # it has no length
+        return False
 
 
 def _first_worker(loader: Any, state: Mapping[str, Any], taken: int) -> int:
@@ -474,14 +489,13 @@ def _unpacked(text: str | None) -> tuple[dict[int, bytes], int]:
         return {}, sys.maxsize
     try:
         kept = json.loads(text)
-        streams = {
-            int(worker): base64.b64decode(each)
-            for worker, each in kept["streams"].items()
-        }
+        streams = {int(worker): base64.b64decode(each) for worker, each in kept["streams"].items()}
         at = int(kept["at"])
     except (KeyError, TypeError, ValueError):
         streams, at = {0: b""}, 0
     if at < 0 or not all(map(is_packed, streams.values())):
-        msg = "load_state_dict: the state was changed after it was saved: workers says no generators"
+        msg = (
+            "load_state_dict: the state was changed after it was saved: workers says no generators"
+        )
         raise StateError(msg)
     return streams, at

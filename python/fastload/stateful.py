@@ -24,13 +24,14 @@ def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
         dataset: The dataset.
         fetcher: Torch's, which iterates it; None before there is one.
     """
-    iterator = getattr(fetcher, "dataset_iter", None)
+    iterator: Any = getattr(fetcher, "dataset_iter", None)
     iterator = None if iterator is dataset else iterator
     if not is_stateful(dataset) and not is_stateful(iterator):
         return None
+    said = [each.state_dict() if is_stateful(each) else None for each in (dataset, iterator)]
     return {
-        "dataset": dataset.state_dict() if is_stateful(dataset) else None,
-        "iterator": iterator.state_dict() if is_stateful(iterator) else None,
+        "dataset": said[0],
+        "iterator": said[1],
         "ended": bool(getattr(fetcher, "ended", False)),
     }
 

@@ -25,10 +25,10 @@ class Keeping(NamedTuple):
         datasets: Where its dataset begins, likewise.
     """
 
-    every: int = 0
-    first: int = 0
-    generators: dict[int, bytes] = {}
-    datasets: dict[int, Any] = {}
+    every: int
+    first: int
+    generators: dict[int, bytes]
+    datasets: dict[int, Any]
 
 
 class Moved(NamedTuple):

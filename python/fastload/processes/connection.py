@@ -57,7 +57,7 @@ class Connection:
             workers = loop.get("num_workers", 1)
             self._state = state = WorkerState(keeping, self._worker, workers, keyed.current)
             make = functools.partial(state.open, _DatasetKind.create_fetcher)
-            _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign, assignment]
+            _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
         self._followed: _lib.Followed | None = None

@@ -142,7 +142,7 @@ class Worker:
         torch.get_num_threads()
         duties = self._duties
         self._streams = streams = Streams(duties.base_seed, self.number)
-        keeping = duties.keeping or Keeping()
+        keeping = duties.keeping or Keeping(0, 0, {}, {})
         self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
             with self._duties.manner.assumed(), Routed(streams, self._duties.tell):

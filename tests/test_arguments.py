@@ -23,7 +23,15 @@ from fastload import AUTO, Dataset, Loader
 from fastload.columns import Rows
 
 DATA = tuple(range(6))  # Python's, not ours
-OURS = ("workers", "memory_budget", "max_tokens", "length", "lazy_images", "tune")
+OURS = (
+    "workers",
+    "memory_budget",
+    "max_tokens",
+    "length",
+    "lazy_images",
+    "tune",
+    "snapshot_every_n_steps",
+)
 """The arguments that torch does not have."""
 
 

@@ -215,3 +215,16 @@ def test_what_is_set_later_counts():
     assert is_cheap(dataset)
     dataset.transform = random.random
     assert not is_cheap(dataset)
+
+
+def test_a_stream_that_is_its_own_iterator_is_not_known():
+    """Its samples are made by `__next__`, which may draw."""
+
+    class Own(IterableDataset):
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return torch.rand(())
+
+    assert not is_cheap(Own())

@@ -111,7 +111,7 @@ def test_everything_else_is_torchs_process_lane(dataset, kwargs, why):
 
 def test_no_workers_is_torchs_inline_lane():
     loader = Loader(Dataset(columns()), num_workers=0)
-    assert type(iter(loader)) is _SingleProcessDataLoaderIter
+    assert isinstance(iter(loader), _SingleProcessDataLoaderIter)
     assert "lane: inline" in loader.explain()
 
 

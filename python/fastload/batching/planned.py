@@ -137,13 +137,24 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yields this rank's batches of the coming epoch, which begins with the first of them."""
+        return self.rest(None, 0)
+
+    def rest(self, coming: int | None, skip: int) -> Iterator[list[int]]:
+        """Yields this rank's batches of an epoch but the first ones; it begins with the first that is yielded.
+
+        Args:
+            coming: The epoch; None for the coming one.
+            skip: How many batches are left out.
+        """
+        if coming is not None:
+            self._coming = coming
         part = self._world.part()
         epoch = self._epoch(part)
         self._coming += 1
-        for step in range(len(epoch)):
-            for rank in part.ranks:
-                batch, fills = epoch.batch(step, rank)
-                yield [Filler(index) for index in batch] if fills else batch
+        for number in range(skip, len(epoch) * len(part.ranks)):
+            step, rank = divmod(number, len(part.ranks))
+            batch, fills = epoch.batch(step, part.ranks[rank])
+            yield [Filler(index) for index in batch] if fills else batch
 
     def __len__(self) -> int:
         """Returns how many batches the coming epoch has on this rank."""

@@ -9,7 +9,9 @@ is not found, or is another kind of generator, is seeded.
 import _random
 import ctypes
 import functools
+import itertools
 import random
+import struct
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,15 @@ import torch
 
 from fastload import _lib
 
-__all__ = ["Generators"]
+__all__ = ["Generators", "is_packed"]
 
 _WORDS = 624
+_SPARE = 16
+"""Bytes of what numpy keeps of a pair of normal numbers."""
+_ENDS = tuple(
+    itertools.accumulate((5056, 4 * _WORDS + 4 + _SPARE, 4 * _WORDS + 4, struct.calcsize("<?d")))
+)
+"""Where in a packed state those of torch, numpy and Python end, and Python's spare normal number."""
 
 
 class Generators:
@@ -76,6 +84,30 @@ class Generators:
         else:
             self._python.gauss_next = pythons  # type: ignore[attr-defined]
 
+    def pack(self) -> bytes | None:
+        """Returns what the generators give next, for another process; None where their states were not found."""
+        if self._seeded:
+            return None
+        torchs, rest, (_, spare) = self.save()
+        has_spare = spare is not None
+        return b"".join(
+            [torchs.numpy().tobytes(), rest, struct.pack("<?d", has_spare, spare or 0.0)]
+        )
+
+    def unpack(self, packed: bytes) -> None:
+        """Has the generators give what they gave when they were packed.
+
+        Raises:
+            ValueError: Bytes that are no such states.
+        """
+        if self._seeded or not is_packed(packed):
+            msg = "the state of a worker's generators is of another machine, or was changed"
+            raise ValueError(msg)
+        torchs, _, end, _ = _ENDS
+        has_spare, spare = struct.unpack("<?d", packed[end:])
+        state = torch.frombuffer(bytearray(packed[:torchs]), dtype=torch.uint8)
+        self.restore((state, packed[torchs:end], (None, spare if has_spare else None)))
+
     def _seed(self, torchs: int, numpys: int, pythons: int) -> None:
         """Seeds the generators whose states were not found."""
         if "torch" in self._seeded:
@@ -86,6 +118,14 @@ class Generators:
             # what its own `seed` does, which asks longer what it was given
             _random.Random.seed(self._python, pythons)
             self._python.gauss_next = None  # type: ignore[attr-defined]
+
+
+def is_packed(packed: bytes) -> bool:
+    """Returns whether these are states of generators: their sizes, and counts that lie within the words."""
+    words = 4 * _WORDS
+    counts = [packed[begin + words : begin + words + 4] for begin in _ENDS[:2]]
+    in_words = all(int.from_bytes(count, "little") <= _WORDS for count in counts)
+    return len(packed) == _ENDS[-1] and in_words
 
 
 def _seed_numpy(generator: np.random.RandomState, seed: int) -> None:

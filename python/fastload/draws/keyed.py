@@ -66,25 +66,36 @@ class Keys:
     def __init__(self, base_seed: int, *, batched: bool) -> None:
         self._base_seed = base_seed
         self._batched = batched
-        self._epoch = -1
+        self._epoch: int | None = None
         self._batch = 0
         self._first: int | None = None
+        self._cursor: Any = None
 
-    def begin(self, index_sampler: Any) -> bool:
+    def begin(self, index_sampler: Any, cursor: Any) -> bool:
         """Begins an epoch.
+
+        Args:
+            index_sampler: What is iterated.
+            cursor: Where the epoch begins.
 
         Returns:
             Whether nobody can tell when indices are taken from the sampler.
         """
         order = sampler.recognise(index_sampler, batched=self._batched)
         repeats = sampler.may_repeat(index_sampler, order)
-        self._epoch += 1
-        self._batch = 0
+        # of the first epoch the cursor knows, which a state may have told
+        self._epoch = cursor.epoch if self._epoch is None else self._epoch + 1
+        cursor.epoch = self._epoch
+        self._batch = cursor.first
         self._first = 0 if repeats else None
+        self._cursor = cursor
         return order.is_private if order is not None else not repeats
 
     def next(self, indices: Any) -> Key:
         """Returns the key of the batch that is asked for next."""
+        assert self._epoch is not None
+        if self._first is not None and self._batch == self._cursor.first:
+            self._first = self._cursor.place  # known once the first indices are taken
         key = Key(self._base_seed, self._epoch, self._batch, self._first)
         self._batch += 1
         if self._first is not None:

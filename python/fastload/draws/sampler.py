@@ -7,10 +7,18 @@ the sampler itself would make, from the same generators, when the same index is 
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from fastload.batching import PlannedBatchSampler
 from fastload.draws import permutation
@@ -23,11 +31,38 @@ Chunk = torch.Tensor | range
 _RUN = 32
 _RUNS_AHEAD = 1024
 
-_KINDS: tuple[Any, ...] = (BatchSampler, DistributedSampler, RandomSampler, SequentialSampler)
+# Indices that become Python integers at once.
+_LISTED = 1 << 16
+
+_KINDS: tuple[Any, ...] = (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 # What others have replaced before this import is missing here, and never recognised.
 _TORCH_ITER = {
     kind: kind.__iter__ for kind in _KINDS if kind.__iter__.__module__ == kind.__module__
 }
+
+
+class Start(NamedTuple):
+    """Where an order begins that is continued.
+
+    Attributes:
+        skip: Indices that were given out before: by this rank, or by all ranks of a `DistributedSampler`.
+        seed: What a `RandomSampler` without a generator drew; None to draw it.
+        epoch: The epoch of a `DistributedSampler`, whatever `set_epoch` says; None for its own.
+    """
+
+    skip: int = 0
+    seed: int | None = None
+    epoch: int | None = None
+
+
+_WHOLE = Start()
 
 
 class Order(NamedTuple):
@@ -67,9 +102,25 @@ class Order(NamedTuple):
         """Whether nobody can tell when it is drawn, once it has begun: no generator is shared."""
         return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
-        return (chunk for chunk in _CHUNKS[type(self.sampler)](self.sampler) if len(chunk))
+        chunks = _CHUNKS[type(self.sampler)](self.sampler, start)
+        left = 0 if type(self.sampler) in _SKIPS else start.skip
+        for chunk in chunks:
+            rest = chunk[left:] if left else chunk
+            left -= min(left, len(chunk))
+            if len(rest):
+                yield rest
+
+    def tasks(self, start: Start) -> Iterator[Any]:
+        """Yields what a loader iterates: lists of Python integers, or the integers where it does not batch."""
+        indices = chain.from_iterable(map(_listed, self.chunks(start)))
+        if self.batch_size is None:
+            yield from indices
+            return
+        while batch := list(islice(indices, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
 
 
 def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
@@ -80,12 +131,22 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
             does not batch.
         batched: Whether it is the former.
     """
+    return _order(index_sampler, _NATIVE, batched=batched)
+
+
+def resumable(index_sampler: Any, *, batched: bool) -> Order | None:
+    """Returns the order of torch's own samplers that can begin at any index; None for any other."""
+    return _order(index_sampler, _CHUNKS, batched=batched)
+
+
+def _order(index_sampler: Any, kinds: Any, *, batched: bool) -> Order | None:
     if not batched:
-        return Order(index_sampler, None, drop_last=False) if _known(index_sampler) else None
+        known = _known(index_sampler, kinds)
+        return Order(index_sampler, None, drop_last=False) if known else None
     if not picks_batches(index_sampler):
         return None
     sampler: Any = index_sampler.sampler
-    if not _known(sampler) or index_sampler.batch_size <= 0:
+    if not _known(sampler, kinds) or index_sampler.batch_size <= 0:
         return None
     return Order(sampler, index_sampler.batch_size, bool(index_sampler.drop_last))
 
@@ -107,30 +168,39 @@ def picks_batches(sampler: Any) -> bool:
     return type(sampler) is BatchSampler and _untouched(BatchSampler)
 
 
-def _known(sampler: Any) -> bool:
-    return type(sampler) in _CHUNKS and _untouched(type(sampler))
+def _known(sampler: Any, kinds: Any) -> bool:
+    return type(sampler) in kinds and _untouched(type(sampler))
 
 
 def _untouched(kind: Any) -> bool:
     return kind.__iter__ is _TORCH_ITER.get(kind)
 
 
-def _sequential(sampler: SequentialSampler) -> Iterator[Chunk]:
+def _listed(chunk: Any) -> Iterator[int]:
+    """Yields the indices of a chunk as Python's."""
+    if not isinstance(chunk, torch.Tensor):
+        yield from chunk
+        return
+    for part in torch.split(chunk, _LISTED):
+        yield from part.tolist()
+
+
+def _sequential(sampler: SequentialSampler, _: Start) -> Iterator[Chunk]:
     yield range(len(sampler.data_source))
 
 
-def _random(sampler: RandomSampler) -> Iterator[Chunk]:
+def _random(sampler: RandomSampler, start: Start) -> Iterator[Chunk]:
     n = len(sampler.data_source)
-    generator, ahead = sampler.generator, 1
+    generator, ahead, skip = sampler.generator, 1, start.skip
     if generator is None:
-        seed = int(torch.empty((), dtype=torch.int64).random_().item())
+        seed = draw_seed() if start.seed is None else start.seed
         if sampler.num_samples == n > 0 and not sampler.replacement:
             yield from permutation.pieces(n, seed)
             return
         generator, ahead = torch.Generator(), _RUNS_AHEAD
         generator.manual_seed(seed)
     if sampler.replacement:
-        yield from _with_replacement(sampler, n, generator, ahead * _RUN)
+        yield from _with_replacement(sampler, n, generator, ahead, skip)
         return
     for _ in range(sampler.num_samples // n):
         yield permutation.whole(n, generator)
@@ -139,42 +209,82 @@ def _random(sampler: RandomSampler) -> Iterator[Chunk]:
         yield permutation.whole(n, generator)[: sampler.num_samples % n]
 
 
+def draw_seed(generator: torch.Generator | None = None) -> int:
+    """Returns what torch's loaders and samplers draw as a seed, by default from the global generator."""
+    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+
+
 def _with_replacement(
-    sampler: RandomSampler, n: int, generator: torch.Generator, most: int
+    sampler: RandomSampler, n: int, generator: torch.Generator, ahead: int, skip: int
 ) -> Iterator[torch.Tensor]:
-    left = sampler.num_samples
+    left, skipped = sampler.num_samples, skip - skip % _RUN
     while left >= _RUN:
+        # what is skipped was drawn before: nobody can tell in how many pieces
+        most = min(skipped, _RUNS_AHEAD * _RUN) or ahead * _RUN
         count = min(most, left - left % _RUN)
         yield torch.randint(n, (count,), dtype=torch.int64, generator=generator)
         left -= count
+        skipped = max(0, skipped - count)
     yield torch.randint(n, (left,), dtype=torch.int64, generator=generator)
 
 
-def _distributed(sampler: DistributedSampler[Any]) -> Iterator[Chunk]:
+def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chunk]:
     n = len(sampler.dataset)  # type: ignore[arg-type]
-    own = _share(sampler, n)
-    if len(own) == sampler.num_samples and n > 0:
+    own = _share(sampler, n, start)
+    if start.skip or (len(own) == sampler.num_samples and n > 0):
         yield own
     else:  # the dataset has changed its length: the sampler's own answer, or its own error
         yield torch.tensor(list(sampler), dtype=torch.int64)
 
 
 @one_thread()
-def _share(sampler: DistributedSampler[Any], n: int) -> torch.Tensor:
+def _share(sampler: DistributedSampler[Any], n: int, start: Start) -> torch.Tensor:
     if sampler.shuffle:
         generator = torch.Generator()
-        generator.manual_seed(sampler.seed + sampler.epoch)
+        generator.manual_seed(
+            sampler.seed + (sampler.epoch if start.epoch is None else start.epoch)
+        )
         indices = torch.randperm(n, generator=generator)
     else:
         indices = torch.arange(n)
-    total = sampler.total_size
-    if not sampler.drop_last and total > n > 0:
+    total = distributed_total(sampler, n, start.skip)
+    if total > n > 0:
         indices = indices.repeat(math.ceil(total / n))
-    return indices[:total][sampler.rank : total : sampler.num_replicas].contiguous()
+    return indices[start.skip + sampler.rank : total : sampler.num_replicas].contiguous()
 
 
-_CHUNKS: dict[Any, Callable[[Any], Iterator[Chunk]]] = {
+def distributed_total(sampler: DistributedSampler[Any], n: int, skip: int) -> int:
+    """Returns how many samples all ranks load in an epoch whose first `skip` others may have loaded.
+
+    Args:
+        sampler: The sampler of one rank.
+        n: Samples of the dataset.
+        skip: Where these ranks begin in the order of the epoch.
+    """
+    ranks, left = sampler.num_replicas, max(0, n - skip)
+    steps = left // ranks if sampler.drop_last else math.ceil(left / ranks)
+    return skip + steps * ranks
+
+
+def _subset(sampler: SubsetRandomSampler, start: Start) -> Iterator[Any]:
+    order = torch.randperm(len(sampler.indices), generator=sampler.generator)
+    yield [sampler.indices[place] for place in order[start.skip :].tolist()]
+
+
+def _weighted(sampler: WeightedRandomSampler, _: Start) -> Iterator[Chunk]:
+    count, replacement = sampler.num_samples, sampler.replacement
+    yield torch.multinomial(sampler.weights, count, replacement, generator=sampler.generator)
+
+
+_NATIVE: dict[Any, Callable[[Any, Start], Iterator[Chunk]]] = {
     DistributedSampler: _distributed,
     RandomSampler: _random,
     SequentialSampler: _sequential,
 }
+_CHUNKS: dict[Any, Callable[[Any, Start], Iterator[Any]]] = {
+    **_NATIVE,
+    SubsetRandomSampler: _subset,
+    WeightedRandomSampler: _weighted,
+}
+_SKIPS = (DistributedSampler, SubsetRandomSampler)
+"""Those that leave out themselves what was given out before."""

@@ -15,12 +15,14 @@ from torch._C._autograd import _profiler_enabled
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
 from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _generate_state
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.lowering.cheap import is_cheap
 from fastload.pictures import waited
+from fastload.resume.cursor import Resumable
+from fastload.resume.stateful import load_dataset, load_iterator
 
 __all__ = ["ConsumerIter", "Maker"]
 
@@ -48,7 +50,7 @@ class Maker:
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device
-        self._streams = _Streams(int(iterator._base_seed)) if draws and not self._is_map else None
+        self.streams = _Streams(int(iterator._base_seed)) if draws and not self._is_map else None
         self._arguments = (
             iterator._dataset_kind,
             dataset,
@@ -56,16 +58,16 @@ class Maker:
             iterator._collate_fn,
             iterator._drop_last,
         )
-        self._fetcher: Any = None
+        self.fetcher: Any = None
         self.batches = 0
 
     def begin(self) -> None:
         """Begins an epoch: an iterable dataset is iterated anew, as by a worker."""
-        if self._streams is None:
-            self._fetcher = self._new_fetcher()
+        if self.streams is None:
+            self.fetcher = self._new_fetcher()
             return
-        with keyed.borrowed(), self._streams:
-            self._fetcher = self._new_fetcher()
+        with keyed.borrowed(), self.streams:
+            self.fetcher = self._new_fetcher()
 
     def _new_fetcher(self) -> Any:
         fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
@@ -83,15 +85,15 @@ class Maker:
         Raises:
             StopIteration: The iterable dataset is at its end.
         """
-        batch = self._made(indices, key) if self._draws else self._fetcher.fetch(indices)
+        batch = self._made(indices, key) if self._draws else self.fetcher.fetch(indices)
         self.batches += 1
         return pin_memory.pin_memory(batch, self._device) if self._pins else batch  # type: ignore[no-untyped-call]
 
     def _made(self, indices: Any, key: Key | None) -> Any:
         with keyed.borrowed():
-            if self._streams is not None:
-                with self._streams:
-                    return self._fetcher.fetch(indices)
+            if self.streams is not None:
+                with self.streams:
+                    return self.fetcher.fetch(indices)
             assert key is not None  # of a map-style dataset
             if not self._is_listed:
                 keyed.begin_sample(key, indices)
@@ -99,7 +101,7 @@ class Maker:
                 keyed.begin_batch(key)
             else:
                 indices = keyed.follow(indices, key)
-            return self._fetcher.fetch(indices)
+            return self.fetcher.fetch(indices)
 
 
 class _Streams:
@@ -116,6 +118,16 @@ class _Streams:
         self._numpy = numpys.get_state(legacy=False)
         self._python = random.Random(base_seed).getstate()
 
+    def pack(self) -> bytes | None:
+        """Returns what they give next, for another process."""
+        with keyed.borrowed(), self:
+            return keyed.current().pack()
+
+    def unpack(self, packed: bytes) -> None:
+        """Has them give what they gave when they were packed."""
+        with keyed.borrowed(), self:
+            keyed.current().unpack(packed)
+
     def __enter__(self) -> None:
         torch.set_rng_state(self._torch)
         np.random.set_state(self._numpy)
@@ -127,7 +139,7 @@ class _Streams:
         self._python = random.getstate()
 
 
-class ConsumerIter(_BaseDataLoaderIter):
+class ConsumerIter(Resumable):
     """Batches made when they are asked for, of keyed samples.
 
     Args:
@@ -136,6 +148,9 @@ class ConsumerIter(_BaseDataLoaderIter):
     """
 
     def __init__(self, loader: Any, *, draws: bool) -> None:
+        if loader._dataset_kind == _DatasetKind.Iterable:
+            self._draws_from = "workers"  # as its one worker would draw
+        self._continue(loader)
         super().__init__(loader)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._keys: Keys | None = None
@@ -150,9 +165,10 @@ class ConsumerIter(_BaseDataLoaderIter):
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        saved = self._saved_here()
         super()._reset(loader, first_iter)
         # an order whose draws have no effect outside is asked for one batch at a time
-        self._is_private = self._keys is None or self._keys.begin(self._index_sampler)
+        self._is_private = self._keys is None or self._keys.begin(self._index_sampler, self._cursor)
         self._ahead = 1 if self._is_private else self._most_ahead
         if not first_iter and not self._draws and not is_cheap(self._dataset):
             self._draws = True  # the dataset was changed between two epochs of persistent workers
@@ -160,7 +176,15 @@ class ConsumerIter(_BaseDataLoaderIter):
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         self._send_idx = self._rcvd_idx = 0
+        load_dataset(self._dataset, saved)
         self._maker.begin()
+        load_iterator(self._maker.fetcher, saved)
+        streams = self._maker.streams
+        if streams is not None:
+            self._cursor.pack = streams.pack
+            if 0 in self._cursor.workers:
+                streams.unpack(self._cursor.workers[0])
+        self._cursor.fetcher = self._maker.fetcher
         self._pull()
 
     def _pull(self) -> None:
@@ -175,13 +199,22 @@ class ConsumerIter(_BaseDataLoaderIter):
         if self._waiting:
             indices = self._waiting.popleft()
         elif self._is_private and not self._is_exhausted:
-            indices = self._next_index()  # type: ignore[no-untyped-call]
+            try:
+                indices = self._next_index()  # type: ignore[no-untyped-call]
+            except StopIteration:
+                self._cursor.is_finished = True
+                raise
         else:
+            self._cursor.is_finished = True
             raise StopIteration
+        self._cursor.taken += 1
         self._send_idx += 1
         self._rcvd_idx += 1
         if not self._is_private:
             self._pull()
+        while self._to_drop > 0:  # of an iterable dataset that does not say where it is
+            self._to_drop -= 1
+            self._maker.make(indices, None)
         key = self._keys.next(indices) if self._draws and self._keys is not None else None
         return self._maker.make(indices, key)
 

@@ -29,7 +29,15 @@ _PLAIN = (
     "pin_memory_device",
     "in_order",
 )
-_EXTRA = ("workers", "memory_budget", "max_tokens", "length", "lazy_images", "tune")
+_EXTRA = (
+    "workers",
+    "memory_budget",
+    "max_tokens",
+    "length",
+    "lazy_images",
+    "tune",
+    "snapshot_every_n_steps",
+)
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (
     "multiprocessing_context",

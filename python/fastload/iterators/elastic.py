@@ -8,6 +8,7 @@ when it is asked, indices are taken on torch's schedule, however many workers th
 """
 
 import operator
+import pickle
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
@@ -19,11 +20,13 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastload.draws.keyed import Key, Keys
 from fastload.iterators.consumer import Maker
 from fastload.machine.auto import Auto
+from fastload.resume.cursor import Resumable
+from fastload.resume.worker_state import Keeping, Moved
 
 __all__ = ["Elastic", "is_elastic"]
 
 
-class Elastic(_MultiProcessingDataLoaderIter):
+class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     """Torch's iteration; with keyed samples where nobody chose a number of workers.
 
     Attributes:
@@ -34,6 +37,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
     _maker: Maker | None = None
     _lazy_images = False
     _keys: Keys | None = None
+    _every = 0
     _loader: Any  # a weak reference
     _index_queues: list[Any]
 
@@ -148,13 +152,14 @@ class Elastic(_MultiProcessingDataLoaderIter):
         if self._keys is None:
             super()._reset(loader, first_iter)
             return
-        is_private = self._keys.begin(self._index_sampler)
+        if not first_iter:
+            super(_MultiProcessingDataLoaderIter, self)._reset(loader)
+        is_private = self._keys.begin(self._index_sampler, self._cursor)
         self._asked: dict[int, tuple[Any, Key]] = {}
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         if self._maker is not None:
             self._shutdown_workers()  # what they were asked for in an epoch that was left early
-            super(_MultiProcessingDataLoaderIter, self)._reset(loader)
             self._send_idx = self._rcvd_idx = 0
             self._task_info = {}
             self._maker.begin()
@@ -167,7 +172,7 @@ class Elastic(_MultiProcessingDataLoaderIter):
             self._depth = self._first_depth()
             super()._reset(loader, first_iter)
         else:
-            self._resume(loader)
+            self._resume()
             self._fill()
 
     def _was_set(self) -> None:
@@ -177,9 +182,8 @@ class Elastic(_MultiProcessingDataLoaderIter):
         """Returns how many batches the first epoch has on their way."""
         return int(self._prefetch_factor * self._num_workers)
 
-    def _resume(self, loader: Any) -> None:
+    def _resume(self) -> None:
         """Begins an epoch with the workers of the last one, as torch does."""
-        super(_MultiProcessingDataLoaderIter, self)._reset(loader)
         self._send_idx = self._rcvd_idx = self._tasks_outstanding = 0
         self._task_info = {}
         self._workers_num_tasks = [0] * len(self._index_queues)
@@ -193,19 +197,41 @@ class Elastic(_MultiProcessingDataLoaderIter):
 
     def _try_put_index(self) -> None:
         if self._keys is None:
+            if self._send_idx == 0:  # an epoch that is continued goes on with the next worker
+                for _ in range(self._cursor.next_worker % self._num_workers):
+                    next(self._worker_queue_idx_cycle)
             super()._try_put_index()
         else:
             self._fill()
 
     def _next_data(self) -> Any:
-        if self._maker is not None and not self._task_info:
-            return self._made_here(self._maker)
         try:
-            return super()._next_data()  # type: ignore[no-untyped-call]
+            while self._to_drop > 0:  # made again, up to where the state was taken
+                self._to_drop -= 1
+                super()._next_data()  # type: ignore[no-untyped-call]
+            if self._maker is not None and not self._task_info:
+                batch = self._made_here(self._maker)
+            else:
+                batch = super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
+            self._cursor.is_finished = True
             if self._keys is not None and not self._shutdown:
                 self._dismiss_idle()
             raise
+        finally:
+            if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
+                cursor = self._cursor
+                cursor.taken = cursor.first + self._send_idx - len(self._task_info)
+                self._keep_states()
+        if self._dataset_kind == _DatasetKind.Iterable:
+            self._cursor.taken += 1
+            self._keep_states()
+        return batch
+
+    def _keep_states(self) -> None:
+        """Keeps what workers have said, at the batches where that is asked for."""
+        if self._every and self._cursor.taken % self._every == 0:
+            self._cursor.keep(self._generators, self._datasets)
 
     def _made_here(self, maker: Maker) -> Any:
         """Returns the next batch, made by the consumer.
@@ -227,6 +253,34 @@ class Elastic(_MultiProcessingDataLoaderIter):
         self._rcvd_idx += 1
         self._keep_schedule()
         return maker.make(indices, self._keys.next(indices))
+
+    def _continue(self, loader: Any) -> None:
+        self._generators: dict[int, bytes] = {}
+        self._datasets: dict[int, bytes] = {}
+        self._draws_from = "keys" if is_elastic(loader) else "workers"
+        super()._continue(loader)
+
+    def _keeping(self, loader: Any) -> Keeping | None:
+        """Returns what workers keep of their generators; None where samples are keyed."""
+        if is_elastic(loader):
+            return None
+        self._every = int(loader.snapshot_every_n_steps)
+        if self._every and loader._dataset_kind == _DatasetKind.Iterable:
+            self._every = 1  # how many batches a worker makes is not known
+        restored = self._restored
+        if restored is None:
+            return Keeping(self._every, 0, {}, {})
+        self._generators, self._datasets = dict(restored.workers), dict(restored.datasets)
+        pickled = {each: pickle.loads(saved) for each, saved in restored.datasets.items()}
+        return Keeping(self._every, restored.taken, restored.workers, pickled)
+
+    def _keep(self, worker: int, moved: Moved | None) -> None:
+        """Notes what a worker says with a batch that is handed over."""
+        self._cursor.last_worker = worker
+        if moved is not None and moved.generators is not None:
+            self._generators[worker] = moved.generators
+        if moved is not None and moved.dataset is not None:
+            self._datasets[worker] = moved.dataset
 
     def _fill(self) -> None:
         """Asks for batches until as many are on their way as shall be."""

@@ -14,10 +14,7 @@ import torch
 from torch._C._autograd import _profiler_enabled
 from torch.utils.data import default_collate
 from torch.utils.data._utils import pin_memory
-from torch.utils.data.dataloader import (
-    _BaseDataLoaderIter,
-    _DatasetKind,
-)
+from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
 from fastload.batching import sample_mask
@@ -28,11 +25,12 @@ from fastload.iterators.ahead import ahead
 from fastload.lowering import collators
 from fastload.machine import pillow
 from fastload.machine.auto import Auto
+from fastload.resume.cursor import Resumable
 from fastload.tune.start import online
 from fastload.tune.tuned import NativeStream
 
 
-class NativeIter(_BaseDataLoaderIter):
+class NativeIter(Resumable):
     """Batches of a dataset of columns, made by native threads.
 
     Args:
@@ -47,6 +45,7 @@ class NativeIter(_BaseDataLoaderIter):
     def __init__(
         self, loader: Any, program: _lib.Program, *, batched: bool, from_zero: bool = False
     ) -> None:
+        self._continue(loader)
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             msg = (
@@ -81,7 +80,7 @@ class NativeIter(_BaseDataLoaderIter):
             budget_bytes=self._settings["budget_bytes"],
             may_look_ahead=order is not None and order.is_private,
         )
-        self._epoch = -1
+        self._epoch = self._cursor.epoch - 1
         self._start(loader, first_iter=True)
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
@@ -90,6 +89,10 @@ class NativeIter(_BaseDataLoaderIter):
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
         self._epoch += 1
+        cursor = self._cursor
+        cursor.epoch, self._num_yielded = self._epoch, cursor.first
+        if order is None:
+            self._pulls.begin()
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}
             self._ahead = max(self._ahead, self._tuner.depth)
@@ -99,9 +102,12 @@ class NativeIter(_BaseDataLoaderIter):
             **self._settings,
             **pillow.switches(),
             epoch=self._epoch,
+            first_seq=cursor.first,
+            first_place=cursor.place,
             repeats=sampler.may_repeat(self._index_sampler, order),
             foreign=foreign.server(loader),
         )
+        self._restored = None
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
@@ -109,7 +115,9 @@ class NativeIter(_BaseDataLoaderIter):
         if self._tuner is not None:
             self._tuner.attach(self._tuned)
         if order is not None:
-            self._stream.feed(order.chunks(), order.batch_size, order.drop_last, self._ahead)
+            self._stream.feed(
+                self._pulls.chunks(order), order.batch_size, order.drop_last, self._ahead
+            )
         else:
             self._stream.feed_batches(
                 self._sampler_iter,
@@ -145,9 +153,14 @@ class NativeIter(_BaseDataLoaderIter):
         try:
             batch = self._stream.take(self._timeout)
         except StopIteration:
+            self._cursor.is_finished = True
             if self._tuner is not None:
                 self._tuner.pause(self._tuned)
             raise
+        except Exception:  # that of a batch; or of the wait for one, which was not taken then
+            self._cursor.taken = self._cursor.first + self._stream.stats()["batches"]
+            raise
+        self._cursor.taken += 1
         if not self._marks:
             return batch
         marks = self._stream.state() or b""

@@ -30,6 +30,7 @@ from fastload.machine.auto import Auto
 from fastload.machine.interpreter import holds_interpreter
 from fastload.processes.shared_state import reason_not_to_fork
 from fastload.registry import name
+from fastload.resume.stateful import is_stateful
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
 
@@ -199,6 +200,8 @@ def _is_cheap(loader: Any, *, seam: bool) -> bool:
 
 def _no_workers(loader: Any) -> tuple[str, bool] | None:
     """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
+    if not isinstance(loader.dataset, IterableDataset) and is_stateful(loader.dataset):
+        return "the dataset has a state of its own, which one process has to keep", False
     if loader._record.why_here is not None:
         return loader._record.why_here, False
     if (hindrance := _no_processes(loader)) is not None:

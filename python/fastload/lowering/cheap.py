@@ -101,6 +101,10 @@ def is_cheap(dataset: Any) -> bool:
     if type(attributes) is not dict or not is_plain(kind):
         return False
     is_stream = issubclass(kind, IterableDataset)
+    if (
+        is_stream and of_class(kind, "__next__") is not None
+    ):  # what is its own iterator is not in `__iter__`
+        return False
     method = of_class(kind, "__iter__" if is_stream else "__getitem__")
     if type(method) is not types.FunctionType or of_class(kind, "__getitems__") is not None:
         return False

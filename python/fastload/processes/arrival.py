@@ -34,20 +34,23 @@ class Arrival:
         allocate: Makes the memory that parts are copied to; None where they stay.
 
     Attributes:
+        worker: The same.
         seq: What it is about.
         size: Its bytes.
         cost: What it took its worker.
         changed: Which attributes of the dataset have changed while the worker made its first batch.
+        moved: What has changed in the worker, to be kept.
     """
 
     def __init__(
         self, worker: int, payload: bytes, parts: list[torch.Tensor], allocate: Allocate | None
     ) -> None:
+        self.worker = worker
         self._whose = f"DataLoader worker process {worker}"
         self._copying: _lib.Copying | None = None
         self._message: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, self.cost, self.changed = self._message.load()
+        self.seq, self.cost, self.changed, self.moved = self._message.load()
         self.size = sum(part.nbytes for part in parts) + len(payload)
         if allocate is not None and parts:
             self._copy(parts, allocate)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch._utils import ExceptionWrapper
-from torch.utils.data import get_worker_info
+from torch.utils.data import _DatasetKind, get_worker_info
 
 from fastload import _lib
 from fastload.draws import keyed
@@ -22,6 +22,7 @@ from fastload.processes import culprit
 from fastload.processes.changes import Attributes
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
+from fastload.resume.worker_state import Keeping, WorkerState
 
 __all__ = ["Connection"]
 
@@ -39,14 +40,26 @@ class Connection:
         link: The worker's end.
         loop: The arguments of torch's worker loop, by name.
         may_return: Whether the consumer makes the batches that cannot be handed over as they are.
+        keeping: What is kept of the worker's generators; None where samples are keyed.
     """
 
     def __init__(
-        self, link: _lib.WorkerLink, loop: Mapping[str, Any], *, may_return: bool = False
+        self,
+        link: _lib.WorkerLink,
+        loop: Mapping[str, Any],
+        *,
+        may_return: bool = False,
+        keeping: Keeping | None = None,
     ) -> None:
         self._may_return = may_return
         self._link = link
         self._worker = loop.get("worker_id", 0)
+        self._state: WorkerState | None = None
+        if keeping is not None:
+            workers = loop.get("num_workers", 1)
+            self._state = state = WorkerState(keeping, self._worker, workers, keyed.current)
+            make = functools.partial(state.open, _DatasetKind.create_fetcher)
+            _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
         self._followed: _lib.Followed | None = None
@@ -72,10 +85,14 @@ class Connection:
         if task is None:
             self._is_last = True
         if not isinstance(task, tuple):
+            if self._state is not None:
+                self._state.next_epoch()
             return task
         if not self._has_begun and (info := get_worker_info()) is not None:
             self._has_begun, self._attributes = True, Attributes(info.dataset)
         seq, indices, key = task
+        if self._state is not None:
+            self._state.begin()
         self._in_hand, self._followed = indices, None
         if self._auto_collation and not _takes_lists():
             indices = keyed.follow(indices, key)
@@ -94,7 +111,10 @@ class Connection:
             if self._may_return and (found := _ONLY_HERE.search(data.exc_msg)):
                 data.why_return = found[0]  # type: ignore[attr-defined]
         changed, self._attributes = self._attributes and self._attributes.changed(), None
-        head = seq, self._watch.lap(), changed or ""
+        moved = None
+        if self._state is not None and isinstance(seq, int):
+            moved = self._state.moved(seq)
+        head = seq, self._watch.lap(), changed or "", moved
         pickler = WholePickler if self._may_return else None
         try:
             small = dumps_small(head, data)

@@ -20,6 +20,7 @@ from fastload.processes.admission import Admission
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
 from fastload.processes.snapshot import Snapshot
+from fastload.resume.worker_state import Keeping
 
 __all__ = ["Context", "UnpicklableError"]
 
@@ -40,6 +41,7 @@ class Context:
         starts_more: Whether workers are started later, too; they get what the first ones got.
         may_return: Whether the consumer makes the batches that workers cannot hand over as they are.
         lazy_images: Whether pictures wait in the workers.
+        keeping: What is kept of their generators; None where samples are keyed.
 
     Attributes:
         links: The links to the processes.
@@ -55,6 +57,7 @@ class Context:
         starts_more: bool = False,
         may_return: bool = False,
         lazy_images: bool = False,
+        keeping: Keeping | None = None,
     ) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
@@ -64,6 +67,7 @@ class Context:
         self._starts_more = starts_more
         self._may_return = may_return
         self._lazy_images = lazy_images
+        self._keeping = keeping
         self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
@@ -80,7 +84,12 @@ class Context:
             return self._results
         self._close_end()
         place, descriptor = self.links.open()
-        self._end = End(descriptor, may_return=self._may_return, lazy_images=self._lazy_images)
+        self._end = End(
+            descriptor,
+            may_return=self._may_return,
+            lazy_images=self._lazy_images,
+            keeping=self._keeping,
+        )
         self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
         return self.tasks[place]
 
@@ -209,18 +218,22 @@ class End:
         descriptor: The descriptor, in this process.
         may_return: Whether the consumer makes the batches that cannot be handed over as they are.
         lazy_images: Whether pictures wait in the worker.
+        keeping: What is kept of its generators.
     """
 
-    def __init__(self, descriptor: int, *, may_return: bool, lazy_images: bool) -> None:
+    def __init__(
+        self, descriptor: int, *, may_return: bool, lazy_images: bool, keeping: Keeping | None
+    ) -> None:
         self.descriptor = descriptor
         self.may_return = may_return
         self.lazy_images = lazy_images
+        self.keeping = keeping
 
     def __getstate__(self) -> Any:
-        return DupFd(self.descriptor), self.may_return, self.lazy_images
+        return DupFd(self.descriptor), self.may_return, self.lazy_images, self.keeping
 
     def __setstate__(self, state: Any) -> None:
-        descriptor, self.may_return, self.lazy_images = state
+        descriptor, self.may_return, self.lazy_images, self.keeping = state
         self.descriptor = descriptor.detach()
         os.set_inheritable(self.descriptor, False)
 

@@ -73,6 +73,7 @@ class ProcessIter(Paced):
         if may_return and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
         self._loader = weakref.ref(loader)
+        self._continue(loader)
         self._allocate = allocate
         self._is_started = False
         self._is_late = False
@@ -90,6 +91,7 @@ class ProcessIter(Paced):
             starts_more=is_elastic(loader),
             may_return=may_return,
             lazy_images=self._lazy_images,
+            keeping=self._keeping(loader),
         )
         self._links = self._context.links
         self._failures = Failures()
@@ -296,6 +298,7 @@ class ProcessIter(Paced):
     def _process_data(self, arrival: Any, *rest: Any) -> Any:
         self._admission.taken(arrival.size)
         data = arrival.open()
+        self._keep(arrival.worker, arrival.moved)
         asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
         why = getattr(data, "why_return", None) if isinstance(data, ExceptionWrapper) else None
         if why is not None and self._may_return:

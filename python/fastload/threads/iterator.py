@@ -63,6 +63,7 @@ class ThreadIter(Paced):
     def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
         self._loader = weakref.ref(loader)
         loader = stand_in(loader)
+        self._continue(loader)
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
         if self._prefetch_factor <= 0:
@@ -111,6 +112,7 @@ class ThreadIter(Paced):
             manner=Manner.here(),
             results=self._data_queue,
             stopping=self._workers_done_event,
+            keeping=self._keeping(loader),
             tell=self._told,
         )
         self._crew = Crew(self._workers_done_event)
@@ -179,7 +181,7 @@ class ThreadIter(Paced):
         except queue.Empty:
             result = self._awaited()
         self._pace.made(result.cost)
-        return result.task, result.batch
+        return result.task, result.batch if result.moved is None else result
 
     def _awaited(self) -> Result:
         """Waits for a worker, and looks whether global generators move meanwhile."""
@@ -210,6 +212,9 @@ class ThreadIter(Paced):
                 continue
 
     def _process_data(self, data: Any, *worker: Any) -> Any:
+        if isinstance(data, Result):
+            self._keep(data.worker, data.moved)
+            data = data.batch
         self._meter.batches += 1
         if self._meter.batches % _WEIGHED == 0:
             self._pace.weighed(batch_bytes(data))

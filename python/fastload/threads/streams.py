@@ -53,17 +53,18 @@ class Streams:
         return self._torch[_CPU]
 
     @functools.cached_property
-    def _keyed(self) -> Generators:
+    def generators(self) -> Generators:
+        """All three, to be keyed or kept together."""
         return Generators(self._torch[_CPU], self.numpy, self.python)
 
     def begin_sample(self, key: Key, index: Any, place: int) -> None:
         """Keys all generators for a sample, which is at a place in the batch."""
-        key.begin_sample(self._keyed, index, place)
+        key.begin_sample(self.generators, index, place)
         self._follow_torch()
 
     def begin_batch(self, key: Key) -> None:
         """Keys all generators for what is done once for a batch."""
-        key.begin_batch(self._keyed)
+        key.begin_batch(self.generators)
         self._follow_torch()
 
     def _follow_torch(self) -> None:

@@ -21,6 +21,7 @@ from torch.utils.data.graph_settings import apply_random_seed
 
 from fastload.draws.keyed import Key
 from fastload.iterators.cost import Cost, Watch
+from fastload.resume.worker_state import Keeping, Moved, WorkerState
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
 from fastload.threads.failure import Failure, named
@@ -39,12 +40,16 @@ class Result(NamedTuple):
         batch: The batch, a failure, or the end of an iterable dataset.
         finished_s: When.
         cost: What was spent since the last one.
+        worker: Who has finished it.
+        moved: What has changed in the worker, to be kept.
     """
 
     task: Any
     batch: Any
     finished_s: float
     cost: Cost
+    worker: int = 0
+    moved: Moved | None = None
 
 
 class Duties(NamedTuple):
@@ -62,6 +67,7 @@ class Duties(NamedTuple):
         manner: Torch's settings of that thread.
         results: Takes what is finished.
         stopping: Set when nobody wants batches any more.
+        keeping: What is kept of the generators of workers; None where samples are keyed.
         tell: Called with what the worker does against the rules.
     """
 
@@ -76,6 +82,7 @@ class Duties(NamedTuple):
     manner: Manner
     results: "SimpleQueue[Result]"
     stopping: threading.Event
+    keeping: Keeping | None
     tell: Callable[[str], None]
 
 
@@ -133,7 +140,10 @@ class Worker:
         # which a thread finds out at its first question.
         torch.set_num_threads(1)
         torch.get_num_threads()
-        self._streams = streams = Streams(self._duties.base_seed, self.number)
+        duties = self._duties
+        self._streams = streams = Streams(duties.base_seed, self.number)
+        keeping = duties.keeping or Keeping(0, 0, {}, {})
+        self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
             with self._duties.manner.assumed(), Routed(streams, self._duties.tell):
                 self._sit(streams)
@@ -167,9 +177,8 @@ class Worker:
     def _fetcher(self) -> Any:
         self.doing = "starting to iterate the dataset"
         duties = self._duties
-        return _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
-            duties.kind, self._dataset, duties.auto_collation, self._collate_fn, duties.drop_last
-        )
+        parts = self._dataset, duties.auto_collation, self._collate_fn, duties.drop_last
+        return self._state.open(_DatasetKind.create_fetcher, duties.kind, *parts)
 
     def _serve(self, fetcher: Any) -> None:
         """Makes batches until it is told to end."""
@@ -177,19 +186,24 @@ class Worker:
         self.initialised.set()
         self.doing = ""
         watch = Watch()
+        state = self._state
         while (task := self.tasks.get()) is not None:
             watch.run()
             if self._duties.stopping.is_set():
                 continue
             if isinstance(task, _ResumeIteration):
                 results.put(Result(task, None, time.perf_counter(), watch.lap()))
+                state.next_epoch()
                 fetcher, ended = self._resume(task), False
             elif not ended:
+                state.begin()
                 data = self._made(fetcher, *task[1:])
                 if data is None:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                results.put(Result(task[0], data[0], time.perf_counter(), watch.lap()))
+                moved = None if ended else state.moved(task[0])
+                now_s = time.perf_counter()
+                results.put(Result(task[0], data[0], now_s, watch.lap(), self.number, moved))
                 del data
             del task
             self.doing = ""

@@ -1,0 +1,1 @@
+"""Resuming: where a run is, and how it goes on from there."""

@@ -1,0 +1,52 @@
+"""Datasets and samplers that have a state of their own: `state_dict` and `load_state_dict`.
+
+Owns where their states are looked for: on a dataset, on its iterator, on a sampler, and on its iterator. What is its
+own iterator is stored once.
+"""
+
+import copy
+from typing import Any
+
+__all__ = ["is_stateful", "load_dataset", "load_iterator", "state_of_dataset"]
+
+
+def is_stateful(thing: Any) -> bool:
+    """Returns whether something says its state and takes it back."""
+    return callable(getattr(thing, "state_dict", None)) and callable(
+        getattr(thing, "load_state_dict", None)
+    )
+
+
+def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
+    """Returns the states of a dataset and its iterator; None where neither has one.
+
+    Args:
+        dataset: The dataset.
+        fetcher: Torch's, which iterates it; None before there is one.
+    """
+    iterator: Any = getattr(fetcher, "dataset_iter", None)
+    iterator = None if iterator is dataset else iterator
+    if not is_stateful(dataset) and not is_stateful(iterator):
+        return None
+    said = [each.state_dict() if is_stateful(each) else None for each in (dataset, iterator)]
+    return {
+        "dataset": said[0],
+        "iterator": said[1],
+        "ended": bool(getattr(fetcher, "ended", False)),
+    }
+
+
+def load_dataset(dataset: Any, saved: dict[str, Any] | None) -> None:
+    """Puts a dataset where it was; before it is iterated."""
+    if saved is not None and saved["dataset"] is not None and is_stateful(dataset):
+        dataset.load_state_dict(copy.deepcopy(saved["dataset"]))
+
+
+def load_iterator(fetcher: Any, saved: dict[str, Any] | None) -> None:
+    """Puts the iterator of a dataset where it was, or at its end."""
+    iterator = getattr(fetcher, "dataset_iter", None)
+    if saved is None or iterator is None:
+        return
+    if saved["iterator"] is not None and is_stateful(iterator):
+        iterator.load_state_dict(copy.deepcopy(saved["iterator"]))
+    fetcher.ended = saved["ended"]

@@ -1,0 +1,110 @@
+"""The state of a worker, kept for a run that goes on elsewhere: its generators, and what its dataset says.
+
+Where a number of workers was chosen, samples draw from the streams of their workers, as torch's do; and the dataset of
+each worker may have a state of its own. So a worker tells with its batches what has changed. Owns when it looks,
+and what it tells.
+"""
+
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastload.draws.generators import Generators
+from fastload.resume.stateful import load_dataset, load_iterator, state_of_dataset
+
+__all__ = ["Keeping", "Moved", "WorkerState"]
+
+
+class Keeping(NamedTuple):
+    """What a worker is told when it starts.
+
+    Attributes:
+        every: After so many batches of the loader a state can be told; 0 for never.
+        first: Batches of the epoch that were made before it started.
+        generators: Where its generators begin, by the numbers of the workers; as seeded where there are none.
+        datasets: Where its dataset begins, likewise.
+    """
+
+    every: int
+    first: int
+    generators: dict[int, bytes]
+    datasets: dict[int, Any]
+
+
+class Moved(NamedTuple):
+    """What a worker tells with a batch; None where it is what was told before.
+
+    Attributes:
+        generators: Where its generators are.
+        dataset: What its dataset says, pickled.
+    """
+
+    generators: bytes | None
+    dataset: bytes | None
+
+
+class WorkerState:
+    """Looks after the state of one worker.
+
+    Args:
+        keeping: What is kept.
+        worker: Its number.
+        workers: How many there are.
+        generators: Returns its generators.
+    """
+
+    def __init__(
+        self, keeping: Keeping, worker: int, workers: int, generators: Callable[[], Generators]
+    ) -> None:
+        self._keeping = keeping
+        self._worker = worker
+        self._workers = workers
+        self._generators = generators
+        self._told = Moved(None, None)
+        self._is_begun = self._is_opened = False
+        self._dataset: Any = None
+        self._fetcher: Any = None
+
+    def open(self, make: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
+        """Returns torch's fetcher of a dataset, which goes on where it was; anew in later epochs."""
+        saved = None if self._is_opened else self._keeping.datasets.get(self._worker)
+        self._is_opened = True
+        load_dataset(dataset, saved)
+        fetcher = make(kind, dataset, *rest)
+        load_iterator(fetcher, saved)
+        self._dataset, self._fetcher = dataset, fetcher
+        return fetcher
+
+    def begin(self) -> None:
+        """Puts the generators where they were; called when the first batch is asked for."""
+        if self._is_begun or not self._keeping.every:
+            return
+        self._is_begun = True
+        saved = self._keeping.generators.get(self._worker)
+        if saved is not None:
+            self._generators().unpack(saved)
+        self._told = Moved(self._generators().pack(), None)
+
+    def next_epoch(self) -> None:
+        """Counts batches from the start again."""
+        self._keeping = self._keeping._replace(first=0)
+
+    def moved(self, seq: int) -> Moved | None:
+        """Returns what has changed with a batch; None where nothing has, or nothing is asked for.
+
+        Args:
+            seq: The number of the batch among those that the iterator asked for.
+        """
+        every = self._keeping.every
+        if not every or -(self._keeping.first + seq + 1) % every >= self._workers:
+            return None
+        generators, dataset = self._told
+        state = state_of_dataset(self._dataset, self._fetcher)
+        now = Moved(self._generators().pack(), None if state is None else pickle.dumps(state))
+        if now == self._told:
+            return None
+        self._told = now
+        return Moved(
+            None if now.generators == generators else now.generators,
+            None if now.dataset == dataset else now.dataset,
+        )

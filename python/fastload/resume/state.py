@@ -13,7 +13,6 @@ import pickle
 import sys
 import zlib
 from collections.abc import Mapping
-from types import FrameType
 from typing import Any
 
 import torch
@@ -315,7 +314,7 @@ def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
     It asks for no batch beyond the length, so that its iterators never say that they are at their end. Whoever
     else loads such a state is given the empty rest of the epoch.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     names = ("lightning.pytorch.", "pytorch_lightning.")
     while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
         frame = frame.f_back

@@ -186,7 +186,7 @@ def test_what_is_no_archive_has_no_array_or_no_numbers_is_refused(tmp_path):
     assert "O" in refusal(path)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("x", b"text")
-    assert 'array "x": it is no .npy file' in refusal(path)
+    assert 'array "x": it is not a .npy file' in refusal(path)
     with zipfile.ZipFile(path, "w") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         file.writestr("x.npy", b"")

@@ -192,7 +192,7 @@ def test_what_does_not_concern_pixels_is_skipped(extra):
         ((b"gAMA", b"\0"), "gAMA is too short"),
         ((b"tRNS", b"\0"), "tRNS is too short"),
         ((b"iCCP", b"profile\0\1x"), "unknown method"),
-        ((b"zTXt", b"Bomb\0\0" + zlib.compress(bytes(2 << 20))), "too large once unpacked"),
+        ((b"zTXt", b"Bomb\0\0" + zlib.compress(bytes(2 << 20))), "too large when unpacked"),
         ((b"tEXt", b"interlace\0yes"), "keyword that Pillow uses for itself"),
         ((b"tEXt", b"transparency\0yes"), "keyword that Pillow uses for itself"),
         ((b"CRIT", b""), "CRIT is unknown"),
@@ -217,7 +217,7 @@ def test_unchanged_equals_torchvision(colour):
     ("colour", "depth"), [kind for kind in KINDS if kind not in [(0, 8), (2, 8)]]
 )
 def test_other_kinds_are_not_decoded_unchanged(colour, depth):
-    with pytest.raises(OSError, match="8 bits of grey or RGB"):
+    with pytest.raises(OSError, match="8 bits, grey or RGB"):
         read(encode(9, 14, colour, depth), "torchvision UNCHANGED")
 
 

@@ -158,7 +158,7 @@ def test_copying():
     _lib.Copying(abandoned, [torch.ones(20_000_000)])
     before = abandoned[0].sum()
     assert abandoned[0].sum() == before  # nobody writes to it any more
-    with pytest.raises(ValueError, match="as many others of their sizes"):
+    with pytest.raises(ValueError, match="as many others of the same sizes"):
         _lib.Copying([torch.zeros(3)], [torch.zeros(4)])
     with pytest.raises(TypeError, match="contiguous CPU tensor"):
         _lib.Copying([torch.zeros(3, 4).T], [torch.zeros(3, 4)])

@@ -221,7 +221,7 @@ SEVEN = struct.pack("f", 7)
         ([(*ERASE, b"\0")], ("bytes", "hwc"), r"\(C, H, W\)"),
         ([(*ERASE, b"\0" * 6)], FLOATS, "whole elements"),
         ([(*ERASE, b"")], FLOATS, "whole elements"),
-        ([(*ERASE, "random")], ("bytes", "chw"), "random ones are float32"),
+        ([(*ERASE, "random")], ("bytes", "chw"), "random values need float32"),
         ([(*ERASE[:2], (0.3, 0.1), (0.3, 3.3), SEVEN)], FLOATS, "unknown operation"),
         (
             [("random_resized_crop", (9, 8), SCALE, (2.0, 1.0), KERNELS[0])],

@@ -129,7 +129,7 @@ impl Packed {
                 tokens: rows.lengths[position],
             }));
         }
-        let seen = rule.seen(dtype, &mut shapes);
+        let seen = rule.common_dtype(dtype, &mut shapes);
         let cast = Cast::new(seen, Dtype::Int64);
         let dtype = cast.map_or(seen, Cast::to);
         let element = |fill: Fill| {

@@ -142,7 +142,7 @@ impl Rule {
 
     /// Returns the dtype that samples of these shapes have together: int64 for lists without any number.
     /// Their shapes are then cut after the first 0.
-    pub fn seen(&self, dtype: Dtype, shapes: &mut [Shape]) -> Dtype {
+    pub fn common_dtype(&self, dtype: Dtype, shapes: &mut [Shape]) -> Dtype {
         if !self.lists || !shapes.iter().all(|shape| shape.contains(&0)) {
             return dtype;
         }
@@ -165,7 +165,7 @@ impl Rule {
         mut shapes: Vec<Shape>,
         given: Vec<Destination>,
     ) -> Result<Slot> {
-        let dtype = self.seen(dtype, &mut shapes);
+        let dtype = self.common_dtype(dtype, &mut shapes);
         let to_error = |mismatch| self.error(mismatch);
         match &self.method {
             Method::Pad(padding) => {

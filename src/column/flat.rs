@@ -141,10 +141,10 @@ impl Flat {
                 .map_err(|error| error.of_file(self.path(run.file)))?;
             file.read(run.start, raw)?;
             for (start, out) in starts.zip(out.chunks_exact_mut(sample)) {
-                let stretch = &raw[start..start + bytes];
+                let range = &raw[start..start + bytes];
                 match self.cast {
-                    Some(cast) => cast.run(stretch, out),
-                    None => out.copy_from_slice(stretch),
+                    Some(cast) => cast.run(range, out),
+                    None => out.copy_from_slice(range),
                 }
             }
             if raw.capacity() > SPARE_BYTES {

@@ -37,7 +37,7 @@ impl Spans {
         spans.iter().all(fits).then_some(Spans { files, spans })
     }
 
-    /// Returns the number of stretches.
+    /// Returns the number of ranges.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -52,7 +52,7 @@ impl Spans {
         self.files.path(self.spans[index].file as usize)
     }
 
-    /// Returns the bytes of the stretch at `index`, which must be below [`Spans::len`].
+    /// Returns the bytes of the range at `index`, which must be below [`Spans::len`].
     pub fn bytes(&self, index: usize) -> u64 {
         self.spans[index].len
     }

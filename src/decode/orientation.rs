@@ -3,7 +3,6 @@
 //! Owns the search in all places where Pillow's `getexif` looks. Refuses to rotate anything. Invariant:
 //! Pillow's `exif_transpose` leaves every image unchanged that is upright here, without an error or a
 //! warning. An unusual encoding does not count as upright.
-//! warning. What is written in an odd way is not said to be upright.
 
 use super::Format;
 

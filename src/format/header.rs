@@ -7,23 +7,23 @@ use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::scan::scan;
 
-/// What was found at the beginning of a file.
+/// The result of reading a header.
 #[derive(Clone, Debug)]
 pub enum Header<H> {
-    /// What it says.
+    /// Its contents.
     Known(H),
-    /// It is damaged: in words, why.
+    /// It is damaged; the reason in words.
     Broken(Box<str>),
     /// The file could not be read.
     Unread,
 }
 
 impl<H> Header<H> {
-    /// What it says.
+    /// Returns its contents.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: nothing that can be used, and why.
+    /// [`Error::Decode`]: it is damaged, or could not be read.
     pub fn known(&self) -> Result<&H> {
         match self {
             Header::Known(header) => Ok(header),
@@ -34,7 +34,7 @@ impl<H> Header<H> {
         }
     }
 
-    /// What it says, if anything.
+    /// Returns its contents; None without any.
     pub fn ok(&self) -> Option<&H> {
         match self {
             Header::Known(header) => Some(header),
@@ -42,22 +42,22 @@ impl<H> Header<H> {
         }
     }
 
-    /// Whether the file could not be read.
+    /// Returns true if the file could not be read.
     pub fn is_unread(&self) -> bool {
         matches!(self, Header::Unread)
     }
 }
 
-/// Times that a file is opened and read while the system fails to, before its header counts as unread.
+/// Attempts to open and read a file, while the system fails to, before its header counts as unread.
 const ATTEMPTS: u32 = 3;
 
-/// Reads the headers of all samples on the threads of the pool; returns them in order, and the bytes
-/// with the stamps of their files. `tick` is told now and then how many are read.
+/// Reads the headers of all samples on pool threads; returns them in order, and the bytes with the stamps of
+/// their files. `tick` receives the number of headers read so far.
 ///
 /// # Errors
 ///
-/// Those of [`scan`]; [`Error::Read`]: the process has no descriptor or no memory left to look at a file
-/// with, which says nothing about the file. What is wrong with one file is in its header.
+/// Those of [`scan`]; [`Error::Read`]: the process has no descriptor or no memory left, which says nothing
+/// about the file. Errors of a single file are in its header.
 pub fn headers<H: Send + 'static>(
     blobs: &Blobs,
     read: impl Fn(&mut Look<'_>) -> Result<H> + Send + Sync + 'static,
@@ -92,7 +92,7 @@ pub fn headers<H: Send + 'static>(
 ///
 /// # Errors
 ///
-/// [`Error::Read`]: the system failed in a way that may pass.
+/// [`Error::Read`]: a system error that may not recur.
 fn look_at<H>(
     blobs: &Blobs,
     index: usize,
@@ -112,8 +112,7 @@ fn look_at<H>(
     }
 }
 
-/// Returns true for failures to read that another attempt may not meet: not where the file is missing or
-/// may not be read.
+/// Returns true for read errors that may not recur: not if the file is missing or access is denied.
 fn is_passing(error: &Error) -> bool {
     use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
     let lasting = [IsADirectory, NotADirectory, NotFound, PermissionDenied];
@@ -126,18 +125,18 @@ fn is_exhausted(error: &Error) -> bool {
     matches!(error, Error::Read { source, .. } if exhausted.contains(&source.raw_os_error()))
 }
 
-/// Finds the one dtype of a column, the first header's; others are broken for having another.
+/// Returns the one dtype of a column, that of the first header; marks headers with another one as broken.
 ///
 /// # Errors
 ///
-/// Not one header is known: what is wrong with the first.
+/// No header is known; the error is that of the first.
 pub(super) fn one_dtype<H>(
     headers: &mut [Header<H>],
     blobs: &Blobs,
     dtype_of: impl Fn(&H) -> Dtype,
 ) -> Result<Dtype> {
     let Some(dtype) = headers.iter().find_map(|header| header.ok().map(&dtype_of)) else {
-        let empty = "there is no file to tell the dtype of the column by";
+        let empty = "there is no file that gives the dtype of the column";
         return Err(nothing(headers, blobs, empty));
     };
     for header in headers {
@@ -152,7 +151,7 @@ pub(super) fn one_dtype<H>(
     Ok(dtype)
 }
 
-/// Why not one header is known: what is wrong with the first; `empty` where there is no file.
+/// Returns the error if no header is known: that of the first, or `empty` if there is no file.
 pub(super) fn nothing<H>(headers: &[Header<H>], blobs: &Blobs, empty: &str) -> Error {
     let Some(first) = headers.first() else {
         return Error::decode(empty);

@@ -13,7 +13,7 @@ const MAGIC: &[u8] = b"MMIDIDX\0\0";
 /// Bytes before the first array.
 const HEADER: usize = MAGIC.len() + 8 + 1 + 8 + 8;
 
-/// Where the sequences of a `.bin` file are.
+/// The sequences of a `.bin` file.
 #[derive(Debug)]
 pub struct Megatron {
     /// Type of the elements.
@@ -31,7 +31,7 @@ impl Megatron {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: they are no such index.
+    /// [`Error::Decode`]: they are not such an index.
     pub fn parse(bytes: &[u8]) -> Result<Megatron> {
         let rest = bytes.strip_prefix(MAGIC);
         let rest = rest.ok_or_else(|| Error::decode("it does not begin with MMIDIDX"))?;
@@ -83,12 +83,12 @@ impl Megatron {
         Ok(())
     }
 
-    /// Joins the sequences of each document, which must follow each other in the file; those before the
-    /// first boundary and after the last are in none.
+    /// Joins the sequences of each document, which must be adjacent in the file; those before the first
+    /// boundary and after the last belong to no document.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: they do not, or a document is too long.
+    /// [`Error::Decode`]: they are not adjacent, or a document is too long.
     pub fn documents(self) -> Result<Megatron> {
         let itemsize = self.dtype.itemsize() as u64;
         let count = self.boundaries.len().saturating_sub(1);

@@ -1,10 +1,9 @@
 //! Formats of arrays and of text: from encoded bytes to the elements of one sample.
 //!
-//! Owns how headers and contents are read, one format per file; images are
-//! [`decode`](crate::decode)'s. Refuses to open files: bytes come from
-//! [`Blobs`]. Invariant: whatever the bytes are, a format gives exactly the
-//! elements that they stand for, or an [`Error::Decode`](crate::Error); it allocates no more than a
-//! file's size allows, whatever a header claims.
+//! Owns the reading of headers and contents, one format per file; [`decode`](crate::decode) reads images.
+//! Refuses to open files: bytes come from [`Blobs`]. Invariant: a format gives exactly the elements that the
+//! bytes stand for, or an [`Error::Decode`](crate::Error), whatever the bytes are; it allocates no more than
+//! a file's size allows, whatever a header claims.
 
 mod audio;
 mod deflate;
@@ -36,34 +35,34 @@ use crate::column::Blobs;
 use crate::error::Result;
 use crate::memory::Dtype;
 
-/// Where the elements of a sample are written.
+/// The destination of a sample's elements.
 pub trait Target {
-    /// Returns memory for a sample of `shape`, to be written whole, in C order; asked once per sample.
+    /// Returns memory for a sample of `shape`, to be written completely, in C order; called once per sample.
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`](crate::Error): another shape was announced by [`Array::shape`].
+    /// [`Error::Shape`](crate::Error): not the shape that [`Array::shape`] returned.
     fn shaped(&mut self, shape: &[usize]) -> Result<&mut [u8]>;
 }
 
-/// Samples that are arrays, one for each run of encoded bytes.
+/// Samples that are arrays, each decoded from its own bytes.
 ///
 /// Methods are called by many threads at once.
 pub trait Array: Debug + Send + Sync {
-    /// Element type of every sample.
+    /// Returns the element type of every sample.
     fn dtype(&self) -> Dtype;
 
-    /// Shape of every sample, if it is known to be the same.
+    /// Returns the shape of every sample, if it is known to be the same.
     fn fixed_shape(&self) -> Option<&[usize]>;
 
-    /// Shape of the sample at `index`, if it is known before its bytes are read.
+    /// Returns the shape of the sample at `index`, if it is known before its bytes are read.
     fn shape(&self, index: usize) -> Option<&[usize]>;
 
-    /// Which of its bytes are read for the sample at `index`.
+    /// Returns the range of its bytes that is read for the sample at `index`.
     ///
     /// # Errors
     ///
-    /// Why the sample cannot be made at all: what was wrong with its header.
+    /// The sample cannot be decoded, because of its header.
     fn part(&self, _index: usize) -> Result<Range<u64>> {
         Ok(Blobs::ALL)
     }
@@ -76,12 +75,12 @@ pub trait Array: Debug + Send + Sync {
     fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()>;
 }
 
-/// Samples that are texts, one for each run of encoded bytes.
+/// Samples that are texts, each decoded from its own bytes.
 pub trait Text: Debug + Send + Sync {
     /// Returns the text of the sample at `index`, of which all `bytes` were read.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`](crate::Error): the bytes are no such text.
+    /// [`Error::Decode`](crate::Error): the bytes are not such a text.
     fn text(&self, index: usize, bytes: &[u8]) -> Result<Box<str>>;
 }

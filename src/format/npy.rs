@@ -1,8 +1,8 @@
-//! NumPy's `.npy`: a header that says dtype, order and shape, then the elements.
+//! NumPy's `.npy`: a header with dtype, order and shape, then the elements.
 //!
 //! Versions 1.0, 2.0 and 3.0 of the format as `numpy/lib/format.py` documents it. Numbers and booleans of
 //! either byte order, in C or Fortran order; samples come out in C order and native byte order. Refuses
-//! what has no tensor: objects, text, dates, records, extended precision.
+//! dtypes without a tensor: objects, text, dates, records, extended precision.
 
 mod literal;
 
@@ -15,25 +15,25 @@ use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use literal::Literal;
 
-/// What all files begin with.
+/// The magic bytes of all files.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// As much is read at first: NumPy writes headers of 128 bytes or 64 more.
+/// Bytes of the first read: NumPy writes headers of 128 bytes or 64 more.
 const FIRST_BYTES: u64 = 256;
-/// The longest header that is read; NumPy's own limit, `max_header_size`.
+/// Maximum size of a header; NumPy's own limit, `max_header_size`.
 const LONGEST: u64 = 10_000;
 /// NumPy's own limit, `NPY_MAXDIMS`.
 const MOST_DIMENSIONS: usize = 64;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Where elements begin.
+    /// Byte offset of the elements.
     pub start: u64,
     /// Their type.
     pub dtype: Dtype,
-    /// Whether their bytes are in the other order than this machine's.
+    /// True if their byte order is not this machine's.
     pub swapped: bool,
-    /// Whether the first dimension varies fastest.
+    /// True if the first dimension varies fastest.
     pub fortran: bool,
     /// Shape of the array.
     pub shape: Vec<usize>,
@@ -44,13 +44,13 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: no `.npy` file, or none whose elements a tensor can hold.
+    /// [`Error::Decode`]: not a `.npy` file, or one whose elements a tensor cannot hold.
     fn read(look: &mut Look<'_>) -> Result<Layout> {
         Layout::read_of(look.len(), |part| look.read(part))
     }
 
-    /// Reads the header of an array of `whole` bytes, header included, by what gives a part of them, as far as there
-    /// are any.
+    /// Reads the header of an array of `whole` bytes, header included. `read` returns a range of them, as far
+    /// as they exist.
     ///
     /// # Errors
     ///
@@ -62,10 +62,10 @@ impl Layout {
         let head = read(0..FIRST_BYTES)?;
         if head.get(..6) != Some(MAGIC) {
             return Err(Error::decode(
-                "it is no .npy file: its first bytes are others",
+                "it is not a .npy file: its first bytes differ",
             ));
         }
-        let cut = || Error::decode("its header is cut off");
+        let cut = || Error::decode("its header is truncated");
         let &[major, minor, a, b, c, d] = head
             .get(6..)
             .and_then(<[u8]>::first_chunk)
@@ -92,9 +92,9 @@ impl Layout {
 
     fn parse(text: &[u8], start: u64) -> Result<Layout> {
         let entries = Literal::parse_dict(text).ok_or_else(|| {
-            Error::decode("its header is no dictionary of 'descr', 'fortran_order' and 'shape'")
+            Error::decode("its header is not a dictionary of 'descr', 'fortran_order' and 'shape'")
         })?;
-        let missing = |key| Error::decode(format!("its header has no proper {key:?}"));
+        let missing = |key| Error::decode(format!("its header has no valid {key:?}"));
         let find = |key| {
             entries
                 .iter()
@@ -149,7 +149,7 @@ impl Layout {
         Ok(self)
     }
 
-    /// Bytes of an array of `shape`.
+    /// Returns the size of an array of `shape`, in bytes.
     pub(super) fn bytes(&self, shape: &[usize]) -> Option<u64> {
         let elements = shape
             .iter()
@@ -158,7 +158,7 @@ impl Layout {
     }
 }
 
-/// Reads NumPy's name of a dtype; tells whether elements are in the other byte order.
+/// Parses NumPy's name of a dtype; returns whether elements have the other byte order.
 fn dtype(descr: &str) -> Result<(Dtype, bool)> {
     let refused = || {
         Error::decode(format!(
@@ -195,17 +195,17 @@ fn dtype(descr: &str) -> Result<(Dtype, bool)> {
     Ok((dtype, order == other && dtype.itemsize() > 1))
 }
 
-/// Which rows of an array are a sample, as Python's slices say it with a step of 1.
+/// The rows of an array that form a sample, as a Python slice with step 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowRange {
-    /// The first; negative ones count from the end.
+    /// The first row; negative ones count from the end.
     pub start: Option<i64>,
-    /// The one behind the last; negative ones count from the end.
+    /// One past the last row; negative ones count from the end.
     pub stop: Option<i64>,
 }
 
 impl RowRange {
-    /// The rows of an array that has `len` of them.
+    /// Returns the rows of an array that has `len` of them.
     fn of(self, len: usize) -> Range<usize> {
         let place = |at: i64| {
             let from_start = if at < 0 {
@@ -226,7 +226,7 @@ impl RowRange {
 pub struct Npy {
     headers: Vec<Header<Layout>>,
     shapes: Shapes,
-    /// None, one for all files, or one for each.
+    /// Empty, one for all files, or one for each.
     rows: Vec<RowRange>,
     dtype: Dtype,
 }
@@ -234,11 +234,11 @@ pub struct Npy {
 impl Npy {
     /// Reads the headers of all files; returns the format and the bytes with their stamps.
     ///
-    /// `rows` are none, one range for all files, or one for each.
+    /// `rows` is empty, one range for all files, or one for each.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`], [`Error::Read`]: not one file can be read; those of [`headers`].
+    /// [`Error::Decode`], [`Error::Read`]: no file can be read; those of [`headers`].
     pub fn open(
         blobs: &Blobs,
         rows: Vec<RowRange>,
@@ -252,7 +252,7 @@ impl Npy {
     ///
     /// # Errors
     ///
-    /// As [`Npy::open`]: not one is known.
+    /// As [`Npy::open`], if no header is known.
     pub(super) fn new(
         mut found: Vec<Header<Layout>>,
         rows: Vec<RowRange>,
@@ -273,7 +273,7 @@ impl Npy {
         Ok(npy)
     }
 
-    /// The rows of the array at `index` that are its sample; None: all of it.
+    /// Returns the rows of the array at `index` that are its sample; None for all of them.
     fn range(&self, index: usize, layout: &Layout) -> Option<Range<usize>> {
         let rows = match self.rows.as_slice() {
             [] => return None,
@@ -308,7 +308,7 @@ impl Array for Npy {
     fn part(&self, index: usize) -> Result<Range<u64>> {
         let header = &self.headers[index];
         if header.is_unread() {
-            return Ok(Blobs::ALL); // the attempt tells why
+            return Ok(Blobs::ALL); // decoding returns the error
         }
         let layout = header.known()?;
         let len = layout.bytes(&layout.shape).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! NumPy's `.npz`: a zip file with a `.npy` file for each array.
 //!
-//! What the arrays are is [`Npy`]'s, where they lie [`Directory`]'s. Refuses what `numpy.load` refuses, and
-//! a member that has not the CRC-32 of the directory, unless only rows of it are read.
+//! [`Npy`] knows the arrays, [`Directory`] their location. Refuses what `numpy.load` refuses, and a member
+//! whose CRC-32 differs from the directory's, unless only some of its rows are read.
 
 use std::ops::Range;
 
@@ -16,21 +16,21 @@ use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::memory::fallible::resize;
 
-/// So much of a compressed member is read at first for its header.
+/// Bytes of a compressed member that are read first, for its header.
 const FIRST_BYTES: u64 = 1024;
-/// Names that a refusal lists.
+/// Maximum number of names in an error.
 const LISTED: usize = 8;
 
 /// Samples in `.npz` files, under one key.
 #[derive(Debug)]
 pub struct Npz {
     arrays: Npy,
-    /// Where each lies, and the bytes of all its elements; None where there is no header.
+    /// The location of each member, and the size of all its elements; None without a header.
     members: Vec<Option<(Member, u64)>>,
 }
 
 impl Npz {
-    /// Reads the headers of the arrays that `key` names; otherwise as [`Npy::open`].
+    /// Reads the headers of the arrays under `key`; otherwise as [`Npy::open`].
     ///
     /// # Errors
     ///
@@ -56,7 +56,8 @@ impl Npz {
         Ok((Npz { arrays, members }, blobs))
     }
 
-    /// Where the member at `index` lies, and which part of its contents is the sample, read alone or not.
+    /// Returns the location of the member at `index`, the range of its contents that is the sample, and
+    /// whether that is read alone.
     fn place(&self, index: usize) -> Result<Option<Place>> {
         let part = self.arrays.part(index)?;
         Ok(self.members[index].map(|(member, whole)| Place {
@@ -67,12 +68,12 @@ impl Npz {
     }
 }
 
-/// What is read for a sample.
+/// The bytes that are read for a sample.
 struct Place {
     member: Member,
-    /// Of the member's contents.
+    /// Range in the member's contents.
     part: Range<u64>,
-    /// Whether only that is read.
+    /// True if only this range is read.
     alone: bool,
 }
 
@@ -100,7 +101,7 @@ fn read(look: &mut Look<'_>, key: &str) -> Result<(Layout, Member)> {
     Ok((layout, member))
 }
 
-/// The refusal of a file without the array.
+/// Returns the error of a file without the array.
 fn missing(directory: &Directory, key: &str) -> Error {
     let names = directory.names().map(|name| {
         let name = name.strip_suffix(b".npy").unwrap_or(name);
@@ -116,7 +117,7 @@ fn missing(directory: &Directory, key: &str) -> Error {
     ))
 }
 
-/// Reads a part of what a compressed member becomes, and no more of the member than that takes.
+/// Inflates a range of a compressed member, reading no more of it than necessary.
 fn inflate_part(look: &mut Look<'_>, member: Member, part: Range<u64>) -> Result<Vec<u8>> {
     let wanted = part.end.min(member.size) as usize;
     let mut out = vec![0; wanted]; // of a header: at most 10 kB
@@ -136,7 +137,7 @@ fn inflate_part(look: &mut Look<'_>, member: Member, part: Range<u64>) -> Result
 
 /// Inflates a whole member into `out`.
 fn inflate_all(compressed: &[u8], member: Member, out: &mut Vec<u8>) -> Result<()> {
-    resize(out, member.size as usize + 1)?; // one more shows that there is no more
+    resize(out, member.size as usize + 1)?; // one byte more detects a longer stream
     let (made, ended) = inflate(compressed, out)?;
     if !ended || made as u64 != member.size {
         return Err(Error::decode(
@@ -172,7 +173,7 @@ impl Array for Npz {
 
     fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
         let Some(place) = self.place(index)? else {
-            return self.arrays.decode(index, bytes, target); // tells why
+            return self.arrays.decode(index, bytes, target); // decoding returns the error
         };
         if place.alone {
             return self.arrays.decode(index, bytes, target);

@@ -1,9 +1,9 @@
 //! Tensors that `torch.save` wrote in its zip format.
 //!
-//! A pickle describes tensors as views of storages, each a stored member of the archive. The pickle is
-//! read by [`pickle::Machine`], which runs no code. Refuses all but strided tensors and flat dicts of
-//! them. Like torch, it checks no checksums. Invariant: a sample is its view's elements in C order and
-//! native byte order; its storage has them all.
+//! A pickle describes tensors as views of storages, each a stored member of the archive. [`pickle::Machine`]
+//! reads the pickle and runs no code. Refuses everything but strided tensors and flat dicts of them. Like
+//! torch, it verifies no checksums. Invariant: a sample consists of its view's elements in C order and native
+//! byte order; its storage contains all of them.
 
 mod pickle;
 mod tensor;
@@ -22,23 +22,23 @@ use tensor::{Storage, Tensor};
 
 /// Versions of the format that torch reads (`caffe2/serialize/versions.h`).
 const VERSIONS: Range<u64> = 1..11;
-/// The longest pickle that is read.
+/// Maximum size of a pickle.
 const LONGEST_PICKLE: u64 = 16 << 20;
-/// The longest of the small members: version, byte order and the like.
+/// Maximum size of the small members: version, byte order and the like.
 const LONGEST_TEXT: u64 = 1024;
-/// Keys that a refusal lists.
+/// Maximum number of keys in an error.
 const LISTED: usize = 8;
 
-/// What a file says of its sample.
+/// The description of a file's sample.
 #[derive(Debug)]
 struct Layout {
     /// Its bytes in the file, from its first element to its last.
     part: Range<u64>,
     dtype: Dtype,
-    /// Whether their bytes are in the other order than this machine's.
+    /// True if their byte order is not this machine's.
     swapped: bool,
     shape: Vec<usize>,
-    /// In bytes.
+    /// Strides in bytes.
     strides: Vec<usize>,
 }
 
@@ -51,12 +51,12 @@ pub struct Pt {
 }
 
 impl Pt {
-    /// Reads the pickles of all files; returns the format and the bytes with their stamps. Of dicts, `key`
-    /// says which tensor is the sample.
+    /// Reads the pickles of all files; returns the format and the bytes with their stamps. For dicts, `key`
+    /// selects the tensor.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`], [`Error::Read`]: not one file can be read; those of [`headers`].
+    /// [`Error::Decode`], [`Error::Read`]: no file can be read; those of [`headers`].
     pub fn open(
         blobs: &Blobs,
         key: Option<&str>,
@@ -75,7 +75,7 @@ impl Pt {
     }
 }
 
-/// Reads what a file says of its sample.
+/// Reads the description of a file's sample.
 fn read(look: &mut Look<'_>, key: Option<&str>) -> Result<Layout> {
     let archive = Archive::open(look)?;
     if archive.members.contains_key("constants.pkl") {
@@ -164,12 +164,12 @@ fn keys(machine: &Machine<'_>, dict: usize) -> String {
 
 /// A file of `torch.save`: members in one folder, all stored.
 struct Archive {
-    /// By their names in the folder.
+    /// Members by their names in the folder.
     members: HashMap<String, Member>,
 }
 
 impl Archive {
-    /// Finds all members, and reads the small ones that torch reads and this reader needs not.
+    /// Finds all members, and reads the small ones that torch reads too.
     fn open(look: &mut Look<'_>) -> Result<Archive> {
         let directory = Directory::read(look).map_err(|error| match error {
             Error::Decode { reason, .. } => Error::decode(format!(
@@ -215,7 +215,7 @@ impl Archive {
         })
     }
 
-    /// Reads a small member that is a text.
+    /// Reads a small text member.
     fn text(&self, look: &mut Look<'_>, name: &str) -> Result<Option<String>> {
         let Some(member) = self.members.get(name) else {
             return Ok(None);
@@ -246,7 +246,7 @@ impl Archive {
         Err(Error::decode(reason))
     }
 
-    /// Whether numbers have their lowest byte first, as in files that do not say.
+    /// Returns true if numbers are little-endian, as in files that do not state it.
     fn is_little(&self, look: &mut Look<'_>) -> Result<bool> {
         match self.text(look, "byteorder")?.as_deref() {
             None | Some("little") => Ok(true),
@@ -270,7 +270,7 @@ impl Archive {
 }
 
 impl Layout {
-    /// Places a tensor whose storage is `member`, in a file of `len` bytes.
+    /// Returns the layout of a tensor whose storage is `member`, in a file of `len` bytes.
     fn of(tensor: &Tensor, member: Member, len: u64, swapped: bool) -> Result<Layout> {
         let (view, itemsize) = (&tensor.view, tensor.dtype.itemsize());
         let elements = view.elements().unwrap_or(u64::MAX);
@@ -296,7 +296,7 @@ impl Layout {
         })
     }
 
-    /// Whether elements lie in C order, one behind the other.
+    /// Returns true if elements are contiguous in C order.
     fn is_contiguous(&self, out: usize) -> bool {
         let mut stride = self.dtype.itemsize();
         let mut pairs = self.shape.iter().zip(&self.strides).rev();
@@ -325,7 +325,7 @@ impl Array for Pt {
     fn part(&self, index: usize) -> Result<Range<u64>> {
         let header = &self.headers[index];
         if header.is_unread() {
-            return Ok(Blobs::ALL); // the attempt tells why
+            return Ok(Blobs::ALL); // decoding returns the error
         }
         Ok(header.known()?.part.clone())
     }

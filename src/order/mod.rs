@@ -74,7 +74,7 @@ impl Indices {
 pub struct Slicer {
     batch_size: usize,
     drop_last: bool,
-    stretches: VecDeque<Indices>,
+    chunks: VecDeque<Indices>,
     held: usize,
     ended: bool,
 }
@@ -85,22 +85,22 @@ impl Slicer {
         Slicer {
             batch_size: batch_size.max(1),
             drop_last,
-            stretches: VecDeque::new(),
+            chunks: VecDeque::new(),
             held: 0,
             ended: false,
         }
     }
 
     /// Returns true if [`Slicer::next_batch`] needs another [`Slicer::push`] or [`Slicer::end`] first.
-    pub fn is_hungry(&self) -> bool {
+    pub fn needs_chunk(&self) -> bool {
         !self.ended && self.held < self.batch_size
     }
 
     /// Adds the next chunk.
-    pub fn push(&mut self, stretch: Indices) {
-        self.held += stretch.len();
-        if !stretch.is_empty() {
-            self.stretches.push_back(stretch);
+    pub fn push(&mut self, chunk: Indices) {
+        self.held += chunk.len();
+        if !chunk.is_empty() {
+            self.chunks.push_back(chunk);
         }
     }
 
@@ -116,21 +116,21 @@ impl Slicer {
             return None;
         }
         self.held -= count;
-        let first = self.stretches.front_mut()?;
+        let first = self.chunks.front_mut()?;
         if first.len() >= count {
             let batch = first.split(count);
             if first.is_empty() {
-                self.stretches.pop_front();
+                self.chunks.pop_front();
             }
             return Some(batch);
         }
         let mut joined = Vec::with_capacity(count);
         while joined.len() < count {
-            let stretch = self.stretches.front_mut()?;
-            let part = stretch.split(stretch.len().min(count - joined.len()));
+            let chunk = self.chunks.front_mut()?;
+            let part = chunk.split(chunk.len().min(count - joined.len()));
             joined.extend((0..part.len()).map(|at| part.get(at)));
-            if stretch.is_empty() {
-                self.stretches.pop_front();
+            if chunk.is_empty() {
+                self.chunks.pop_front();
             }
         }
         Some(Indices::list(joined))
@@ -145,19 +145,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_are_those_of_the_joined_stretches(
-            stretches in prop::collection::vec(prop::collection::vec(-5_i64..100, 0..9), 0..6),
+        fn batches_equal_those_of_the_joined_chunks(
+            chunks in prop::collection::vec(prop::collection::vec(-5_i64..100, 0..9), 0..6),
             batch_size in 1_usize..7,
             drop_last: bool,
         ) {
-            let all: Vec<i64> = stretches.concat();
+            let all: Vec<i64> = chunks.concat();
             let mut slicer = Slicer::new(batch_size, drop_last);
-            let mut coming = stretches.into_iter();
+            let mut remaining = chunks.into_iter();
             let mut batches = Vec::new();
             loop {
-                while slicer.is_hungry() {
-                    match coming.next() {
-                        Some(stretch) => slicer.push(Indices::list(stretch)),
+                while slicer.needs_chunk() {
+                    match remaining.next() {
+                        Some(chunk) => slicer.push(Indices::list(chunk)),
                         None => slicer.end(),
                     }
                 }

@@ -9,9 +9,9 @@ use super::Lengths;
 pub(super) fn gather(order: &mut [u32], lengths: &Lengths, window: usize) {
     let mut sorted: Vec<u64> = Vec::new();
     let mut unsorted: Vec<u32> = Vec::new();
-    for (turn, stretch) in order.chunks_mut(window.max(1)).enumerate() {
+    for (turn, part) in order.chunks_mut(window.max(1)).enumerate() {
         unsorted.clear();
-        unsorted.extend_from_slice(stretch);
+        unsorted.extend_from_slice(part);
         sorted.clear();
         let keys = unsorted.iter().zip(0_u64..);
         sorted.extend(keys.map(|(&sample, place)| u64::from(lengths.at(sample)) << 32 | place));
@@ -19,7 +19,7 @@ pub(super) fn gather(order: &mut [u32], lengths: &Lengths, window: usize) {
         if turn % 2 == 1 {
             sorted.reverse();
         }
-        for (to, &key) in stretch.iter_mut().zip(&sorted) {
+        for (to, &key) in part.iter_mut().zip(&sorted) {
             *to = unsorted[key as u32 as usize];
         }
     }

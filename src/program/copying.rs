@@ -48,7 +48,7 @@ struct Samples<'a> {
 
 impl Samples<'_> {
     /// Prefetches a sample that is copied soon, if there is one.
-    fn ask(self, at: usize) {
+    fn prefetch(self, at: usize) {
         let Some(&index) = self.indices.get(at) else {
             return;
         };
@@ -91,7 +91,7 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
                 .ok_or(Error::WrittenTwice { position: first })?;
             leaf.gather(indices, scratch, &mut out)?;
         }
-        (Kind::Rows | Kind::Ragged, None) => seated(samples, slot, first, scratch)?,
+        (Kind::Rows | Kind::Ragged, None) => copy_each(samples, slot, first, scratch)?,
         (Kind::Text, _) if !leaf.fetches() => {
             slot.keep_texts(first, leaf.texts(indices)?);
         }
@@ -99,7 +99,7 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
             slot.keep_bytes(first, leaf.all_bytes(indices)?);
         }
         (Kind::Lists, None) if slot.expected_shape(first).is_some() => {
-            seated(samples, slot, first, scratch)?;
+            copy_each(samples, slot, first, scratch)?;
         }
         (Kind::Lists, None) => {
             for (position, &index) in (first..).zip(indices) {
@@ -112,14 +112,14 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
 }
 
 /// Copies samples of different shapes.
-fn seated(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) -> Result<()> {
+fn copy_each(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) -> Result<()> {
     let Samples { leaf, indices, .. } = samples;
     if let Some(mut out) = slot.block(first, indices.len())? {
         return leaf.gather(indices, scratch, &mut out);
     }
-    (0..AHEAD).for_each(|at| samples.ask(at));
+    (0..AHEAD).for_each(|at| samples.prefetch(at));
     let written = slot.write(first, indices.len(), |at, place| {
-        samples.ask(at + AHEAD);
+        samples.prefetch(at + AHEAD);
         samples.copy(at, scratch, place)
     });
     if written? {
@@ -127,7 +127,7 @@ fn seated(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch
     }
     let itemsize = leaf.dtype().itemsize();
     for at in 0..indices.len() {
-        samples.ask(at + AHEAD);
+        samples.prefetch(at + AHEAD);
         let Some(shape) = slot.expected_shape(first + at) else {
             return Ok(()); // the samples do not fit together: `Slot::finish` returns the error
         };

@@ -33,7 +33,7 @@ impl Program {
             }
             Method::Pad(padding) => {
                 let mut shapes = self.known_shapes(leaf, indices)?;
-                let dtype = rule.seen(leaf.dtype(), &mut shapes);
+                let dtype = rule.common_dtype(leaf.dtype(), &mut shapes);
                 padding.tensors(dtype, indices.len(), &shapes)
             }
             _ => None,

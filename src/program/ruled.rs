@@ -63,7 +63,7 @@ impl Run {
             return Ok((Some(shapes.collect()), spans));
         }
         let index = |position| self.program.resolve(indices.get(position));
-        let ask = |position| {
+        let prefetch = |position| {
             if position < indices.len()
                 && let Ok(index) = index(position)
             {
@@ -72,9 +72,9 @@ impl Run {
         };
         let mut shapes = Vec::with_capacity(indices.len());
         let mut all_known = true;
-        (0..AHEAD).for_each(ask);
+        (0..AHEAD).for_each(prefetch);
         for position in 0..indices.len() {
-            ask(position + AHEAD);
+            prefetch(position + AHEAD);
             match leaf.shape(index(position)?)? {
                 Some(shape) => shapes.push(shape),
                 None => all_known = false, // continue: a later sample's error comes first
@@ -95,7 +95,7 @@ impl Run {
                 return Ok(Slot::loose(1, leaf.dtype()));
             };
             let mut shapes = [shape];
-            let dtype = self.program.rules[place].seen(leaf.dtype(), &mut shapes);
+            let dtype = self.program.rules[place].common_dtype(leaf.dtype(), &mut shapes);
             let [shape] = shapes;
             let elements = shape.iter().product::<usize>();
             let memory = Destination::Lease(lease(elements * dtype.itemsize())?);

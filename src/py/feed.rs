@@ -57,7 +57,7 @@ struct Inner {
     source: Option<Source>,
     pulled: VecDeque<Pulled>,
     /// A thread has taken the source out to pull from it.
-    asking: bool,
+    pulling: bool,
     /// Tasks that other threads asked for meanwhile; the pulling thread pulls them too.
     owed: usize,
     /// Position of the next task's first sample in the iterator's stream of samples.
@@ -93,14 +93,14 @@ impl Feed {
     /// Pulls the next task, if the source has one. Raises what the source raises.
     pub(super) fn pull(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner = lock(&self.0);
-        if inner.asking {
+        if inner.pulling {
             inner.owed += 1;
             return Ok(());
         }
         let Some(mut source) = inner.source.take() else {
             return Ok(());
         };
-        inner.asking = true;
+        inner.pulling = true;
         let outcome = loop {
             drop(inner); // no lock is held while Python runs
             let pulled = source.next(py);
@@ -114,7 +114,7 @@ impl Feed {
             }
             inner.owed -= 1;
         };
-        inner.asking = false;
+        inner.pulling = false;
         if !inner.closed {
             inner.source = Some(source);
         }
@@ -166,9 +166,9 @@ impl Source {
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<Pulled>> {
         match self {
             Source::Order { chunks, slicer } => {
-                while slicer.is_hungry() {
+                while slicer.needs_chunk() {
                     match next(chunks.bind(py))? {
-                        Some(chunk) => slicer.push(stretch(&chunk)?),
+                        Some(chunk) => slicer.push(read_chunk(&chunk)?),
                         None => slicer.end(),
                     }
                 }
@@ -240,7 +240,7 @@ fn task_of(
 }
 
 /// Reads one chunk of an epoch's order: an int64 tensor, or a range.
-fn stretch(chunk: &Bound<'_, PyAny>) -> PyResult<Indices> {
+fn read_chunk(chunk: &Bound<'_, PyAny>) -> PyResult<Indices> {
     let Ok(range) = chunk.cast::<PyRange>() else {
         return tensor::indices(chunk).map(Indices::list);
     };

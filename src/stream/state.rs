@@ -1,6 +1,6 @@
 //! The tasks in flight of one stream, and which thread may work on which sample next.
 //!
-//! Owns the schedule; runs nothing. Every method is to_wake under the stream's lock.
+//! Owns the schedule; runs nothing. Every method is called under the stream's lock.
 //!
 //! Invariants: positions of a flight are claimed in ascending order, so unclaimed positions come after all
 //! claimed ones; `open` counts the samples that are neither computed nor failed, plus the turns that hold the

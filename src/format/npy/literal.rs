@@ -1,6 +1,6 @@
-//! The header's text: a Python dictionary of strings, booleans and tuples of whole numbers.
+//! The text of the header: a Python dictionary of strings, booleans and tuples of integers.
 
-/// What Python's parser takes for blank.
+/// What Python's parser treats as whitespace.
 const BLANK: [char; 5] = [' ', '\t', '\n', '\r', '\x0c'];
 
 /// A value of the dictionary.
@@ -9,12 +9,12 @@ pub(super) enum Literal {
     Text(String),
     Bool(bool),
     Sizes(Vec<usize>),
-    /// A list, of which only the extent is known.
+    /// A list, whose contents are skipped.
     Other,
 }
 
 impl Literal {
-    /// Reads a whole header; None if it is not such a dictionary.
+    /// Parses a whole header; None if it is not such a dictionary.
     pub(super) fn parse_dict(text: &[u8]) -> Option<Vec<(String, Literal)>> {
         let mut rest = Rest(std::str::from_utf8(text).ok()?);
         rest.expect('{')?;
@@ -35,11 +35,11 @@ impl Literal {
     }
 }
 
-/// What is still to be read.
+/// The text that is not parsed yet.
 struct Rest<'a>(&'a str);
 
 impl Rest<'_> {
-    /// Reads one character, and what is blank before it.
+    /// Reads one character, after whitespace.
     fn expect(&mut self, wanted: char) -> Option<()> {
         self.0 = self.0.trim_start_matches(BLANK).strip_prefix(wanted)?;
         Some(())
@@ -84,10 +84,10 @@ impl Rest<'_> {
                     .trim_start_matches(|c: char| c.is_ascii_digit())
                     .len();
             sizes.push(self.0[..digits].parse().ok()?);
-            self.0 = self.0[digits..].trim_start_matches('L'); // as Python 2 wrote it
+            self.0 = self.0[digits..].trim_start_matches('L'); // written by Python 2
             if self.expect(',').is_none() {
                 self.expect(')')?;
-                // one number in parentheses is no tuple
+                // one number in parentheses is not a tuple
                 return (sizes.len() > 1).then_some(sizes);
             }
         }

@@ -1,8 +1,8 @@
-//! The pickles of tensors: a stack machine that calls nothing.
+//! The pickles of tensors: a stack machine that calls no code.
 //!
-//! Has the operations that `torch.save` writes, and what they do in torch's own reader of weights
-//! (`torch/_weights_only_unpickler.py`). Refuses all others, and all names but those of tensors, by name.
-//! Invariant: it uses memory in proportion to the pickle; values are numbers into its lists.
+//! Implements the operations that `torch.save` writes, as torch's own reader of weights does
+//! (`torch/_weights_only_unpickler.py`). Refuses all others, and all names but those of tensors. Invariant:
+//! its memory is proportional to the pickle; values are indices into its lists.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::tensor::{Storage, Tensor, View};
 use crate::error::{Error, Result};
 use crate::memory::fallible::expect_room;
 
-/// Bytes of memory that a byte of a pickle becomes at most: a value in a list that grows by doubling.
+/// Maximum bytes of memory per byte of a pickle: a value in a list that grows by doubling.
 const EXPANSION: usize = 128;
 
 /// A value on the stack.
@@ -20,22 +20,22 @@ pub(super) enum Value<'a> {
     Bool(bool),
     Int(i64),
     Text(&'a str),
-    /// Of [`Machine::tuples`].
+    /// Index into [`Machine::tuples`].
     Tuple(usize),
-    /// Of [`Machine::dicts`].
+    /// Index into [`Machine::dicts`].
     Dict(usize),
-    /// A name: module and what it is called there.
+    /// A name: module and attribute.
     Global(&'a str, &'a str),
-    /// Of [`Machine::storages`].
+    /// Index into [`Machine::storages`].
     Storage(usize),
-    /// Of [`Machine::tensors`].
+    /// Index into [`Machine::tensors`].
     Tensor(usize),
-    /// Something without meaning here: a number with a fraction, a list.
+    /// A value without meaning here: a float, a list.
     Other(&'static str),
 }
 
 impl Value<'_> {
-    /// What it is, for a sentence.
+    /// Describes it for an error.
     pub(super) fn describe(self) -> String {
         match self {
             Value::None => "None".into(),
@@ -52,11 +52,11 @@ impl Value<'_> {
     }
 }
 
-/// A dict, by insertion: of equal keys the last counts.
+/// A dict, in insertion order: of equal keys the last counts.
 #[derive(Debug, Default)]
 pub(super) struct Dict<'a> {
     pub(super) items: Vec<(Value<'a>, Value<'a>)>,
-    /// Whether it is an `OrderedDict`, which has attributes.
+    /// True for an `OrderedDict`, which has attributes.
     pub(super) ordered: bool,
 }
 
@@ -67,10 +67,10 @@ pub(super) struct Machine<'a> {
     pub(super) dicts: Vec<Dict<'a>>,
     pub(super) storages: Vec<Storage<'a>>,
     pub(super) tensors: Vec<Tensor>,
-    /// Numbers of storages, by key.
+    /// Indices of storages, by key.
     pub(super) keys: HashMap<&'a str, usize>,
     stack: Vec<Value<'a>>,
-    /// Where the stack began at each mark.
+    /// Height of the stack at each mark.
     marks: Vec<usize>,
     memo: HashMap<u64, Value<'a>>,
 }
@@ -80,7 +80,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: it is damaged, or makes something else than tensors and plain values.
+    /// [`Error::Decode`]: it is damaged, or contains other objects than tensors and plain values.
     pub(super) fn run(pickle: &'a [u8]) -> Result<(Machine<'a>, Value<'a>)> {
         expect_room(pickle.len().saturating_mul(EXPANSION))?;
         let mut machine = Machine::default();
@@ -97,7 +97,7 @@ impl<'a> Machine<'a> {
 
     fn step(&mut self, operation: u8, rest: &mut Rest<'a>) -> Result<()> {
         match operation {
-            0x80 => drop(rest.number::<1>()?), // of the protocol
+            0x80 => drop(rest.number::<1>()?), // the protocol version
             b'N' => self.stack.push(Value::None),
             0x88 => self.stack.push(Value::Bool(true)),
             0x89 => self.stack.push(Value::Bool(false)),
@@ -195,7 +195,7 @@ impl<'a> Machine<'a> {
         Value::Dict(self.dicts.len() - 1)
     }
 
-    /// Takes the top, which must lie above the last mark.
+    /// Pops the top, which must be above the last mark.
     fn pop(&mut self) -> Result<Value<'a>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         match self.stack.pop() {
@@ -204,7 +204,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Takes all above the last mark, and the mark.
+    /// Pops everything above the last mark, and the mark.
     fn pop_mark(&mut self) -> Result<Vec<Value<'a>>> {
         let mark = self
             .marks
@@ -213,7 +213,7 @@ impl<'a> Machine<'a> {
         Ok(self.stack.split_off(mark))
     }
 
-    /// The top, which stays; it must lie above the last mark.
+    /// Returns the top, which stays; it must be above the last mark.
     fn top(&mut self) -> Result<Value<'a>> {
         let value = self.pop()?;
         self.stack.push(value);
@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Sets attributes of an `OrderedDict`, as `state_dict()` has them; they say nothing of its items.
+    /// Sets attributes of an `OrderedDict`, as `state_dict()` has them; they do not concern its items.
     fn build(&mut self) -> Result<()> {
         let state = self.pop()?;
         let of = self.top()?;
@@ -285,7 +285,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What is still to be read.
+/// The bytes that are not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -296,7 +296,7 @@ impl<'a> Rest<'a> {
         Ok(taken)
     }
 
-    /// A number of `N` bytes, the lowest first.
+    /// Reads a little-endian integer of `N` bytes.
     fn number<const N: usize>(&mut self) -> Result<u64> {
         let mut wide = [0; 8];
         wide[..N].copy_from_slice(self.take(N as u64)?);
@@ -316,7 +316,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| broken("a text is no UTF-8"))
 }
 
-/// A number in two's complement, the lowest byte first.
+/// Reads a little-endian integer in two's complement.
 fn long(bytes: &[u8]) -> Result<i64> {
     if bytes.len() > 8 {
         return Err(broken("a number has more than 64 bits"));
@@ -327,7 +327,7 @@ fn long(bytes: &[u8]) -> Result<i64> {
     Ok(i64::from_le_bytes(wide))
 }
 
-/// The refusal of a damaged pickle.
+/// Returns the error of a damaged pickle.
 pub(super) fn broken(what: &str) -> Error {
     Error::decode(format!("its pickle is damaged: {what}"))
 }

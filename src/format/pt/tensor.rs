@@ -1,10 +1,11 @@
-//! What pickles of tensors call: `_rebuild_tensor_v2` and its kin of `torch/_utils.py`, and storages.
+//! The functions that pickles of tensors call: `_rebuild_tensor_v2` and its kin of `torch/_utils.py`, and
+//! storages.
 
 use super::pickle::{Machine, Value, broken};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 
-/// Names of storages in `torch`, and what their elements are.
+/// Names of storages in `torch`, and their element types.
 const STORAGES: [(&str, Dtype); 12] = [
     ("FloatStorage", Dtype::Float32),
     ("DoubleStorage", Dtype::Float64),
@@ -22,17 +23,17 @@ const STORAGES: [(&str, Dtype); 12] = [
 const UNTYPED: (&str, &str) = ("torch.storage", "UntypedStorage");
 const UTILS: &str = "torch._utils";
 const ORDERED: (&str, &str) = ("collections", "OrderedDict");
-/// Devices whose storages are in files like those of the processor.
+/// Devices whose storages are saved like those of the CPU.
 const DEVICES: [&str; 4] = ["cpu", "cuda", "mps", "xpu"];
-/// As many dimensions as NumPy and this reader have.
+/// Maximum of dimensions, as in NumPy.
 const MOST_DIMENSIONS: usize = 64;
 
-/// A storage, as a pickle names it.
+/// A storage, as a pickle describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Storage<'a> {
     /// Name of its member, below `data`.
     pub(super) key: &'a str,
-    /// None: bytes.
+    /// None for bytes.
     pub(super) dtype: Option<Dtype>,
     pub(super) bytes: u64,
 }
@@ -40,13 +41,13 @@ pub(super) struct Storage<'a> {
 /// A tensor, as a pickle describes it.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
-    /// Of [`Machine::storages`].
+    /// Index into [`Machine::storages`].
     pub(super) storage: usize,
     pub(super) dtype: Dtype,
     pub(super) view: View,
 }
 
-/// Which elements of a storage, all in elements.
+/// The view of a storage; numbers are in elements.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) offset: u64,
@@ -55,7 +56,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Whether a pickle of tensors may name this.
+    /// Returns true if a pickle of tensors may contain this name.
     pub(super) fn is_known(module: &str, name: &str) -> bool {
         match module {
             UTILS => matches!(
@@ -67,14 +68,14 @@ impl View {
         }
     }
 
-    /// How many elements it has, if that is a number.
+    /// Returns the number of elements; None on overflow.
     pub(super) fn elements(&self) -> Option<u64> {
         let mut sizes = self.shape.iter();
         sizes.try_fold(1, |all: u64, &n| all.checked_mul(n as u64))
     }
 
-    /// How far behind the first element the last one begins; None where that is no number. There must be
-    /// elements.
+    /// Returns the distance from the first element to the last; None on overflow. There must be at least one
+    /// element.
     pub(super) fn reach(&self) -> Option<u64> {
         let mut pairs = self.shape.iter().zip(&self.strides);
         pairs.try_fold(0, |reach: u64, (&n, &stride)| {
@@ -84,7 +85,7 @@ impl View {
 }
 
 impl<'a> Machine<'a> {
-    /// Finds the storage of a persistent id: `("storage", type, key, location, numel)`.
+    /// Returns the storage of a persistent id: `("storage", type, key, location, numel)`.
     pub(super) fn storage(&mut self, id: Value<'a>) -> Result<Value<'a>> {
         let items = match id {
             Value::Tuple(id) => self.tuples[id].as_slice(),
@@ -126,7 +127,7 @@ impl<'a> Machine<'a> {
         Ok(Value::Storage(number))
     }
 
-    /// Does what a function of torch does.
+    /// Performs a call of one of torch's functions.
     pub(super) fn call(&mut self, function: Value<'a>, arguments: Value<'a>) -> Result<Value<'a>> {
         let Value::Tuple(arguments) = arguments else {
             return Err(broken("a function is called without arguments"));
@@ -181,7 +182,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Makes a tensor of a storage, an offset, sizes and strides.
+    /// Makes a tensor from a storage, an offset, sizes and strides.
     fn rebuild(
         &mut self,
         view: &[Value<'a>],
@@ -252,7 +253,7 @@ impl<'a> Machine<'a> {
         items.collect()
     }
 
-    /// Refuses a tensor that stands for other numbers than its storage has.
+    /// Refuses a tensor whose values differ from its storage's.
     fn expect_plain(&self, metadata: Value<'a>) -> Result<()> {
         match metadata {
             Value::None => Ok(()),
@@ -264,7 +265,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Refuses gradients of whole numbers, as torch does.
+/// Refuses gradients of integers, as torch does.
 fn expect_gradient(dtype: Dtype, gradient: bool) -> Result<()> {
     let name = dtype.name();
     if gradient

@@ -13,7 +13,7 @@ import pickle
 import sys
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import (
@@ -31,6 +31,9 @@ from fastload.cursor import Cursor, Draws, Restored, epoch_of, innermost, seed_f
 from fastload.generators import is_packed
 from fastload.sampler import Start, distributed_total, draw_seed
 from fastload.stateful import state_of_dataset
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 __all__ = ["StateError", "restored", "state_of"]
 
@@ -271,6 +274,12 @@ def restored(loader: Any, state: Any) -> Restored | None:
         raise StateError(msg)
     if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
         return None
+    if not (loader.in_order or state["is_coming"]):
+        msg = (
+            "load_state_dict: with in_order=False a state says how many batches came, and not which; leave in_order "
+            "at True for runs that are to be resumed, or begin with a new epoch"
+        )
+        raise StateError(msg)
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
     workers: dict[int, bytes] = {}
     number = _kept_workers(state)
@@ -314,10 +323,10 @@ def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
     It asks for no batch beyond the length, so that its iterators never say that they are at their end. Whoever
     else loads such a state is given the empty rest of the epoch.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     names = ("lightning.pytorch.", "pytorch_lightning.")
     while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is None:
         return False
     try:

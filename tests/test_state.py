@@ -326,3 +326,11 @@ def test_what_accelerate_changes_is_honoured():
     state["_iterator_finished"] = True
     other.load_state_dict(state)
     assert len(taken(iter(other), 99)) == 6
+
+
+@pytest.mark.parametrize("workers", ["native", "process"])
+def test_batches_out_of_order_are_refused(workers):
+    """A state would say how many came, and lose or repeat others."""
+    made, _ = left(2, in_order=False, workers=workers)
+    with pytest.raises(ValueError, match="in_order=False"):
+        loader(in_order=False, workers=workers).load_state_dict(made.state_dict())

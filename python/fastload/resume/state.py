@@ -271,6 +271,12 @@ def restored(loader: Any, state: Any) -> Restored | None:
         raise StateError(msg)
     if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
         return None
+    if not (loader.in_order or state["is_coming"]):
+        msg = (
+            "load_state_dict: with in_order=False a state says how many batches came, and not which; leave in_order "
+            "at True for runs that are to be resumed, or begin with a new epoch"
+        )
+        raise StateError(msg)
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
     workers: dict[int, bytes] = {}
     number = _kept_workers(state)

@@ -22,7 +22,7 @@ from fastload.lanes import holds_interpreter
 from fastload.lowering.memo import Memo
 from fastload.lowering.registry import name
 from fastload.lowering.seam import Seam
-from fastload.paced import Paced
+from fastload.paced import Paced, batch_bytes
 from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.manner import Manner
@@ -30,7 +30,6 @@ from fastload.threads.meter import Meter
 from fastload.threads.notice import GlobalState, Told
 from fastload.threads.watch import Watch
 from fastload.threads.worker import Duties, Result, Worker
-from fastload.tune.pace import batch_bytes
 
 __all__ = ["ThreadIter"]
 

@@ -1,6 +1,6 @@
-"""The training's own step: a function of the user's, or a stand-in for one of known length.
+"""The training step: the user's function, or a stand-in of a given length.
 
-Owns how long it takes alone: what a loader does to it is told from that.
+Owns how long it takes alone, with which its time beside a loader is compared.
 """
 
 import statistics
@@ -10,25 +10,25 @@ from typing import Any
 
 import torch
 
-from fastload.tune.target import TargetError, named
+from fastload.tune.target import TargetError, named, one_line
 
 __all__ = ["OUT_OF_MEMORY", "StandIn", "Step", "real_step"]
 
 OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
-"""What is raised where memory ends: on the host, or on an accelerator."""
+"""Raised where memory ends: on the host, or on an accelerator."""
 
 _SLICE_S = 0.001
 _SIDE = 64
-_ENOUGH = 5
-_MOST = 200
+_FEWEST, _MOST = 5, 200
+"""Measurements of a step alone."""
 
 
 class Step:
-    """What a training does with a batch.
+    """What the training does with a batch.
 
     Args:
         call: Called with each batch.
-        name: What it is called.
+        name: Its name, for words.
 
     Attributes:
         alone_s: The median of its time with nothing beside it, in seconds; 0 before `measure`.
@@ -46,7 +46,7 @@ class Step:
         """Trains with a batch.
 
         Raises:
-            TargetError: It fails; not for want of memory.
+            TargetError: It fails for another reason than memory.
         """
         try:
             self._call(batch)
@@ -56,7 +56,7 @@ class Step:
             raise self._failed(error) from error
 
     def measure(self, batch: Any, seconds: float) -> None:
-        """Finds out how long it takes alone, on one batch again and again.
+        """Measures the step alone, on one batch again and again.
 
         Raises:
             TargetError: It fails.
@@ -64,8 +64,8 @@ class Step:
         times: list[float] = []
         until = time.perf_counter() + seconds
         try:
-            self(batch)  # the first one builds and allocates
-            while len(times) < _ENOUGH or (time.perf_counter() < until and len(times) < _MOST):
+            self(batch)  # the first call builds and allocates
+            while len(times) < _FEWEST or (time.perf_counter() < until and len(times) < _MOST):
                 began = time.perf_counter()
                 self(batch)
                 times.append(time.perf_counter() - began)
@@ -76,17 +76,14 @@ class Step:
         self.alone_s = statistics.median(times)
 
     def _failed(self, error: Exception) -> TargetError:
-        words = (str(error).splitlines() or [""])[0]
-        return TargetError(
-            f"the step {self.name} failed on a batch: {type(error).__name__}: {words}"
-        )
+        return TargetError(f"the step {self.name} failed on a batch: {one_line(error)}")
 
 
 class StandIn(Step):
-    """A step that takes a given time and leaves the processors alone, as training on an accelerator does.
+    """A step of a given length that uses no CPU, like training on an accelerator.
 
-    About once in a millisecond it comes back to the interpreter for a small operation, as a training
-    does that tells an accelerator what to do next: where the interpreter is held, it gets longer.
+    About once in a millisecond it runs a small operation in the interpreter, as a training does that feeds
+    an accelerator: it gets longer where workers hold the interpreter.
 
     Args:
         seconds: How long it takes alone.
@@ -108,7 +105,7 @@ class StandIn(Step):
         self._rest_s = max(0.0, seconds - self._slices * each_s)
 
     def measure(self, batch: Any, seconds: float) -> None:
-        """Finds out how long it takes alone."""
+        """Measures the step alone."""
         if self._seconds:
             super().measure(batch, seconds)
 
@@ -118,7 +115,7 @@ class StandIn(Step):
             self._slice(_SLICE_S)
         if self._rest_s > 0:
             self._slice(self._rest_s)
-        # The machine may have been slower while the slices were measured: the step is not shorter for it.
+        # The machine may have been slower while the slices were measured: the step must not get shorter.
         while (left_s := ends - time.perf_counter()) > 0:
             time.sleep(left_s)
 
@@ -135,6 +132,6 @@ def real_step(name: str) -> Step:
     """
     call = named(name, "the step")
     if not callable(call):
-        msg = f"the step {name} is {type(call).__qualname__}, no function of a batch"
+        msg = f"the step {name} should be a function of a batch, but is {type(call).__qualname__}"
         raise TargetError(msg)
     return Step(call, name)

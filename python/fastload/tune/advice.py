@@ -7,8 +7,6 @@ from fastload.tune.measure import number
 from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE
 
-__all__ = ["advice", "binding"]
-
 _LEVERS = {
     "read": (
         "reading",
@@ -26,12 +24,9 @@ _LEVERS = {
 """What a stage is called, and what makes it cheaper."""
 
 _NEVER = 0.005
-_SELDOM = 0.05
-"""A training that waits for at most this share of its time has what it needs."""
-_LONGER = 0.05
-"""A step that gets longer by at most this fraction is as long as it was."""
-_NEAR = 2.0
-"""A limit more than this many times above the measured rate does not explain it."""
+_SELDOM = 0.05  # a training that waits for at most this share of its time has what it needs
+_LONGER = 0.05  # a step that gets longer by at most this fraction is as long as it was
+_NEAR = 2.0  # a limit more than this many times above the measured rate does not explain it
 
 
 def advice(findings: Findings) -> str:

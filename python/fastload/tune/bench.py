@@ -8,8 +8,8 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
-from typing import Any, Self, TextIO
+from types import FrameType
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -20,10 +20,7 @@ from fastload.tune.memory import Watch
 from fastload.tune.step import Step
 from fastload.tune.target import Target
 
-__all__ = ["Bench", "Deadline", "Display", "Interruption"]
-
-_SHORTEST_S = 0.25
-"""Length of the shortest useful run."""
+_SHORTEST_S = 0.25  # length of the shortest useful run
 
 
 class Deadline:
@@ -59,12 +56,11 @@ class Display:
 
     Args:
         deadline: The time that tuning may take.
-        file: Where to write; the standard error unless given.
     """
 
-    def __init__(self, deadline: Deadline, file: TextIO | None = None) -> None:
+    def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
-        self._console = Console(file=file or sys.stderr, highlight=False, markup=False)
+        self._console = Console(file=sys.stderr, highlight=False, markup=False)
         self._doing = ""
         self._bar: Progress | None = None
         self._task = TaskID(0)
@@ -124,20 +120,11 @@ class Interruption:
         self._before = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
     def check(self) -> None:
-        """Raises what was swallowed.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C was pressed.
-        """
+        """Raises KeyboardInterrupt if Ctrl-C was pressed."""
         if self._was_pressed:
             raise KeyboardInterrupt
 
@@ -148,53 +135,29 @@ class Interruption:
 
 @dataclass
 class Bench:
-    """Makes runs.
+    """Makes runs."""
 
-    Attributes:
-        target: The loader that is measured.
-        host: The machine.
-        deadline: The time that there is.
-        display: Shows what is measured.
-        watch: Reads the memory.
-        step: The step of the runs; None for none.
-        has_users_step: Whether the user named the step or its length.
-        runs: The runs that were made.
-        interruption: Checked between runs.
-    """
-
-    target: Target
-    host: Host
-    deadline: Deadline
-    display: Display
-    watch: Watch
-    step: Step | None = None
-    has_users_step: bool = False
-    runs: list[Run] = field(default_factory=list)
-    interruption: Interruption = field(default_factory=Interruption)
+    target: Target  # the loader that is measured
+    host: Host  # the machine
+    deadline: Deadline  # the time that there is
+    display: Display  # shows what is measured
+    watch: Watch  # reads the memory
+    step: Step | None = None  # the step of the runs; None for none
+    has_users_step: bool = False  # whether the user named the step or its length
+    runs: list[Run] = field(default_factory=list)  # the runs that were made
+    interruption: Interruption = field(default_factory=Interruption)  # checked between runs
 
     def run(
         self,
-        lane: str,
-        workers: int,
-        seconds: float,
+        lane: str,  # how batches are made
+        workers: int,  # number of threads or processes
+        seconds: float,  # length of the run
         *,
-        step: Step | None = None,
-        depth: int | None = None,
+        step: Step | None = None,  # called with each batch
+        depth: int | None = None,  # most batches in flight; None for the loader's own
         **changes: Any,
     ) -> Run:
-        """Measures the target in a lane, with some workers.
-
-        Args:
-            lane: How batches are made.
-            workers: Number of threads or processes.
-            seconds: Length of the run.
-            step: Called with each batch.
-            depth: Most batches in flight; None for the loader's own.
-            **changes: Arguments of the loader.
-
-        Raises:
-            MemoryRefused: The memory is full.
-        """
+        """Measures the target in a lane, with some workers."""
         self.interruption.check()
         self.display.doing(_description(lane, workers, depth))
         if depth is not None and lane != "inline":

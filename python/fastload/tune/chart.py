@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Chart", "Mark", "Point", "Series", "svg"]
-
 _WIDTH, _WIDE, _HEIGHT = 560.0, 1158.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 16.0, 26.0, 44.0
 _TIP_HEIGHT, _LETTER = 22.0, 6.4
@@ -29,21 +27,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """Points that belong together.
+    """Points that belong together."""
 
-    Attributes:
-        name: For the legend.
-        kind: `"dots"`, `"line"`, `"both"` or `"area"`.
-        points: In the order of x.
-        colour: Number of a colour, from 1.
-        dashed: Whether its line is dashed.
-    """
-
-    name: str
-    kind: str
-    points: Sequence[Point]
-    colour: int = 1
-    dashed: bool = False
+    name: str  # for the legend
+    kind: str  # `"dots"`, `"line"`, `"both"` or `"area"`
+    points: Sequence[Point]  # in the order of x
+    colour: int = 1  # number of a colour, from 1
+    dashed: bool = False  # whether its line is dashed
 
 
 @dataclass(frozen=True)
@@ -57,27 +47,17 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """What to draw.
+    """What to draw."""
 
-    Attributes:
-        title: The question that it answers, for screen readers.
-        x: Name of the horizontal axis, with its unit.
-        y: Name of the vertical axis, with its unit.
-        series: The points.
-        marks: Vertical lines.
-        doubles: Whether the horizontal axis is logarithmic.
-        x_ticks: Values to write on a logarithmic axis; those of the points unless given.
-        top: Least upper end of the vertical axis.
-    """
-
-    title: str
-    x: str
-    y: str
-    series: Sequence[Series]
-    marks: Sequence[Mark] = ()
-    doubles: bool = False
+    title: str  # the question that it answers, for screen readers
+    x: str  # name of the horizontal axis, with its unit
+    y: str  # name of the vertical axis, with its unit
+    series: Sequence[Series]  # the points
+    marks: Sequence[Mark] = ()  # vertical lines
+    doubles: bool = False  # whether the horizontal axis is logarithmic
+    # values to write on a logarithmic axis; those of the points unless given
     x_ticks: Sequence[float] | None = None
-    top: float = 0.0
+    top: float = 0.0  # least upper end of the vertical axis
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,8 @@ from fastload.tune.study import Study
 from fastload.tune.tables import print_findings
 from fastload.tune.target import TargetError, resolve
 
-__all__ = ["main"]
-
 _SECONDS = 60.0
-_FILE_COLUMNS = 200
-"""Width of tables that are not printed to a terminal."""
+_FILE_COLUMNS = 200  # width of tables that are not printed to a terminal
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,11 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _tune(asked: argparse.Namespace) -> tuple[int, Findings]:
-    """Tunes the target and writes the files; returns the exit code and the findings.
-
-    Raises:
-        TargetError: The target, the step or a file cannot be used.
-    """
+    """Tunes the target and writes the files; returns the exit code and the findings."""
     for file in (asked.html, asked.output):
         _check(file)
     target = resolve(asked.target, asked.batch_size)
@@ -97,11 +90,7 @@ def _tune(asked: argparse.Namespace) -> tuple[int, Findings]:
 
 
 def _check(file: Path | None) -> None:
-    """Refuses a file that cannot be written, before anything is measured for it.
-
-    Raises:
-        TargetError: Its folder does not exist, or it is a folder.
-    """
+    """Refuses a file that cannot be written, before anything is measured for it."""
     if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
         msg = f"{file} cannot be written: it is a folder, or its folder does not exist"
         raise TargetError(msg)

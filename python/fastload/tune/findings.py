@@ -20,87 +20,49 @@ from fastload.tune.stages import Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
 
-__all__ = ["Demand", "Findings", "as_json"]
-
-VERSION = 1
-"""Of the JSON: raised when a name in it changes its meaning."""
-
+VERSION = 1  # of the JSON: raised when a name in it changes its meaning
+# Properties that are written to the JSON
 _DERIVED = ("rate", "steady_rate", "waiting", "keeps_up", "cpu_ms", "cores")
-"""Properties that are written to the JSON."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What the training takes.
+    """What the training takes."""
 
-    Attributes:
-        step: Name of its step.
-        step_ms: How long the step takes alone.
-        rate: Samples per second of a training that never waits.
-    """
-
-    step: str
-    step_ms: float
-    rate: float
+    step: str  # name of its step
+    step_ms: float  # how long the step takes alone
+    rate: float  # samples per second of a training that never waits
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of one tuning.
+    """The findings of one tuning."""
 
-    Attributes:
-        target: The name that the user gave.
-        what: A description of the target.
-        lane: The lane that it takes by itself.
-        why: Why.
-        change: What would make it native; empty where nothing would, or where it is.
-        host: The machine.
-        batch_size: Samples per batch.
-        samples: Samples per epoch, if known.
-        demand: What the training takes; None without a step.
-        stages: The stages of loading.
-        curves: All of loading, then each stage, by workers.
-        storage: Cached, warm and cold runs.
-        lanes: Comparison of the lanes, for Python code only.
-        depths: Runs that differ in depth alone.
-        plan: The settings to use.
-        sweep: Batch sizes.
-        memory: Recommendation for the memory.
-        moments: Memory over time.
-        warnings: Further things to know.
-        errors: Batches that were errors.
-        error: The first of them.
-        advice: What to do, in a few sentences.
-        interrupted: Whether tuning was interrupted.
-        seconds: How long it took.
-        accumulate: Batches per optimiser step.
-    """
-
-    target: str
-    what: str
-    lane: str
-    why: str
-    change: str
-    host: Host
-    batch_size: int
-    samples: int | None
-    demand: Demand | None = None
-    stages: tuple[Stage, ...] = ()
-    curves: tuple[Curve, ...] = ()
-    storage: Storage | None = None
-    lanes: Lanes | None = None
-    depths: tuple[Run, ...] = ()
-    plan: Plan | None = None
-    sweep: Sweep | None = None
-    memory: MemoryPlan | None = None
-    moments: tuple[Moment, ...] = ()
-    warnings: tuple[str, ...] = ()
-    errors: int = 0
-    error: str = ""
-    advice: str = ""
-    interrupted: bool = False
-    seconds: float = 0.0
-    accumulate: int = 1
+    target: str  # the name that the user gave
+    what: str  # a description of the target
+    lane: str  # the lane that it takes by itself
+    why: str  # why
+    change: str  # what would make it native; empty where nothing would, or where it is
+    host: Host  # the machine
+    batch_size: int  # samples per batch
+    samples: int | None  # samples per epoch, if known
+    demand: Demand | None = None  # what the training takes; None without a step
+    stages: tuple[Stage, ...] = ()  # the stages of loading
+    curves: tuple[Curve, ...] = ()  # all of loading, then each stage, by workers
+    storage: Storage | None = None  # cached, warm and cold runs
+    lanes: Lanes | None = None  # comparison of the lanes, for Python code only
+    depths: tuple[Run, ...] = ()  # runs that differ in depth alone
+    plan: Plan | None = None  # the settings to use
+    sweep: Sweep | None = None  # batch sizes
+    memory: MemoryPlan | None = None  # recommendation for the memory
+    moments: tuple[Moment, ...] = ()  # memory over time
+    warnings: tuple[str, ...] = ()  # further things to know
+    errors: int = 0  # batches that were errors
+    error: str = ""  # the first of them
+    advice: str = ""  # what to do, in a few sentences
+    interrupted: bool = False  # whether tuning was interrupted
+    seconds: float = 0.0  # how long it took
+    accumulate: int = 1  # batches per optimiser step
 
 
 def as_json(findings: Findings) -> str:

@@ -11,63 +11,41 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from fastload import kernel_file
+from fastload.cost import Cost
+from fastload.cost import Watch as CostWatch
 from fastload.lanes import holds_interpreter
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Overdue, Run, within
 from fastload.tune.step import StandIn, Step
 from fastload.tune.target import Target, one_line, restored_generators
 
-__all__ = ["LaneCost", "Lanes", "Making", "best_of", "compare", "counts", "make", "stand_in"]
-
-ALIKE = 0.97
-"""Rates of at least this fraction of the highest one count as equal."""
-
-_GAIN = 1.05
-"""Growth of the rate for which still more workers are tried."""
-
+ALIKE = 0.97  # rates of at least this fraction of the highest one count as equal
+_GAIN = 1.05  # growth of the rate for which still more workers are tried
+# Use of the cores that counts as equal: up to this factor, and this many more
 _SAME_CORES, _NOISE_CORES = 1.25, 0.05
-"""Use of the cores that counts as equal: up to this factor, and this many more."""
-
 _MOST = 32
-
-_SHORTEST_S, _LONGEST_S = 0.001, 0.5
-"""Of stand-ins."""
-
+_SHORTEST_S, _LONGEST_S = 0.001, 0.5  # of stand-ins
 _SLEEP_S = 0.001
-_WAITED_S = 0.0003
-"""Delay above the usual one that the scheduler does not explain."""
-
+_WAITED_S = 0.0003  # delay above the usual one that the scheduler does not explain
 _MOST_PICKLED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
 class Making:
-    """Times of samples that Python code makes, in milliseconds.
+    """Times of samples that Python code makes, in milliseconds."""
 
-    Attributes:
-        samples: Number of samples.
-        sample_ms: Time of a sample, the mean, without the time in which other programs had the core.
-        sample_p50_ms: The median.
-        sample_p99_ms: The 99th percentile.
-        sample_cpu_ms: CPU time of a sample, the mean.
-        collate_ms: Collation, per sample.
-        held_share: Fraction of the time in which the interpreter is held.
-    """
-
-    samples: int
+    # time of a sample, the mean, without the time in which other programs had the core
     sample_ms: float
-    sample_p50_ms: float
-    sample_p99_ms: float
-    sample_cpu_ms: float
-    collate_ms: float
-    held_share: float
+    sample_p50_ms: float  # the median
+    sample_p99_ms: float  # the 99th percentile
+    sample_cpu_ms: float  # CPU time of a sample, the mean
+    collate_ms: float  # collation, per sample
+    held_share: float  # fraction of the time in which the interpreter is held
 
     @property
     def cpu_ms(self) -> float:
@@ -87,42 +65,26 @@ class Making:
 
 @dataclass(frozen=True)
 class LaneCost:
-    """A lane with some workers beside a step.
+    """A lane with some workers beside a step."""
 
-    Attributes:
-        run: What was measured.
-        cost: By which fraction the step gets longer; None where the step was not measured alone.
-        chosen: Whether it is recommended.
-    """
-
-    run: Run
+    run: Run  # what was measured
+    # by which fraction the step gets longer; None where the step was not measured alone
     cost: float | None
-    chosen: bool = False
+    chosen: bool = False  # whether it is recommended
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The comparison of the lanes.
+    """The comparison of the lanes."""
 
-    Attributes:
-        costs: Each lane with each number of workers.
-        step: The step beside which they were measured.
-        step_ms: How long it takes alone.
-        held_share: Fraction of its time in which making samples holds the interpreter.
-        sample_p50_ms: Milliseconds of a sample: the median.
-        sample_p99_ms: The 99th percentile.
-        pickled_bytes: Bytes that a spawned worker would receive; 256 MiB stand for more.
-        why_not_pickled: Why they cannot be pickled; empty if they can.
-    """
-
-    costs: tuple[LaneCost, ...]
-    step: str
-    step_ms: float
-    held_share: float
-    sample_p50_ms: float
-    sample_p99_ms: float
-    pickled_bytes: int
-    why_not_pickled: str
+    costs: tuple[LaneCost, ...]  # each lane with each number of workers
+    step: str  # the step beside which they were measured
+    step_ms: float  # how long it takes alone
+    held_share: float  # fraction of its time in which making samples holds the interpreter
+    sample_p50_ms: float  # milliseconds of a sample: the median
+    sample_p99_ms: float  # the 99th percentile
+    pickled_bytes: int  # bytes that a spawned worker would receive; 256 MiB stand for more
+    why_not_pickled: str  # why they cannot be pickled; empty if they can
 
 
 def make(target: Target, seconds: float) -> Making | None:
@@ -140,15 +102,13 @@ def make(target: Target, seconds: float) -> Making | None:
 
 
 def _make(loader: Any, batch_size: int, seconds: float) -> Making | None:
-    times: list[float] = []
-    cpu_s = collate_s = 0.0
-    collated = 0
+    costs: list[Cost] = []
+    collate_s, collated = 0.0, 0
     batch: list[Any] = []
+    next_sample, watch = _sample_maker(loader), CostWatch()
     until = time.perf_counter() + seconds / 2
-    queued_s = _queued_s()
-    next_sample = _sample_maker(loader)
-    for _ in range(1_000_000):
-        began, began_cpu = time.perf_counter(), time.thread_time()
+    while time.perf_counter() < until or not costs:
+        watch.run()
         try:
             batch.append(next_sample())
         except StopIteration:
@@ -157,35 +117,21 @@ def _make(loader: Any, batch_size: int, seconds: float) -> Making | None:
             if time.perf_counter() > until:
                 break
             continue
-        times.append(time.perf_counter() - began)
-        cpu_s += time.thread_time() - began_cpu
+        costs.append(watch.lap())
         if len(batch) == batch_size:
             collate_s += _collation_s(loader.collate_fn, batch)
             collated, batch = collated + batch_size, []
-        if time.perf_counter() > until:
-            break
-    if not times:
+    if not costs:
         return None
-    queued_s = _queued_s() - queued_s
-    sample_s = max(cpu_s, sum(times) - max(0.0, queued_s))
-    milliseconds = 1e3 * np.array(times)
+    wall_ms, cpu_ms, queued_ms = 1e3 * np.array(costs).T
     return Making(
-        samples=len(times),
-        sample_ms=1e3 * sample_s / len(times),
-        sample_p50_ms=float(np.median(milliseconds)),
-        sample_p99_ms=float(np.quantile(milliseconds, 0.99)),
-        sample_cpu_ms=1e3 * cpu_s / len(times),
+        sample_ms=float(max(cpu_ms.mean(), (wall_ms - queued_ms).mean())),
+        sample_p50_ms=float(np.median(wall_ms)),
+        sample_p99_ms=float(np.quantile(wall_ms, 0.99)),
+        sample_cpu_ms=float(cpu_ms.mean()),
         collate_ms=1e3 * collate_s / collated if collated else 0.0,
         held_share=_held_share(next_sample, min(seconds / 2, 1.0)),
     )
-
-
-def _queued_s() -> float:
-    """Returns the seconds in which this thread was ready and no CPU was free (Linux; elsewhere 0)."""
-    match kernel_file.read(Path("/proc/thread-self/schedstat")).split():
-        case [_, queued_ns, *_]:
-            return int(queued_ns) / 1e9
-    return 0.0
 
 
 def _sample_maker(loader: Any) -> Callable[[], Any]:

@@ -22,48 +22,22 @@ from fastload.budget import available_bytes
 from fastload.cpu import affinity, cpu_budget
 from fastload.ranks import ranks_on_host
 
-__all__ = [
-    "Gauge",
-    "Host",
-    "HostLoad",
-    "LoadingClock",
-    "Machine",
-    "PoolClock",
-    "PoolTime",
-    "Strain",
-    "memory_share",
-    "resident_bytes",
-    "worker_bytes",
-]
-
-_SAME_MEMORY = 0.05
-"""Kernels report the same memory with up to this relative difference."""
-
+_SAME_MEMORY = 0.05  # kernels report the same memory with up to this relative difference
 _TASKS = Path("/proc/self/task")
 _POOL_PREFIX = "fastload-"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The properties of a machine that settings depend on.
+    """The properties of a machine that settings depend on."""
 
-    Attributes:
-        cores: CPU budget of a rank.
-        processors: CPUs that the process may run on.
-        memory_bytes: Memory of the host, or the limit of the control group.
-        cpu: Model of the CPU.
-        python: Version.
-        torch: Version.
-        fastload: Version.
-    """
-
-    cores: int
-    processors: int
-    memory_bytes: int
-    cpu: str
-    python: str
-    torch: str
-    fastload: str
+    cores: int  # CPU budget of a rank
+    processors: int  # CPUs that the process may run on
+    memory_bytes: int  # memory of the host, or the limit of the control group
+    cpu: str  # model of the CPU
+    python: str  # version
+    torch: str  # version
+    fastload: str  # version
 
     @classmethod
     def here(cls) -> "Machine":
@@ -92,21 +66,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Host:
-    """A machine and its division among the ranks of a training.
+    """A machine and its division among the ranks of a training."""
 
-    Attributes:
-        ranks: Training processes that share it.
-        host_cores: Cores that the ranks may use together.
-        available_bytes: Memory that is free for the ranks together.
-        accelerators: Accelerators that torch sees.
-        machine: Its other properties, as a profile stores them.
-    """
-
-    ranks: int
-    host_cores: int
-    available_bytes: int
-    accelerators: int
-    machine: Machine
+    ranks: int  # training processes that share it
+    host_cores: int  # cores that the ranks may use together
+    available_bytes: int  # memory that is free for the ranks together
+    accelerators: int  # accelerators that torch sees
+    machine: Machine  # its other properties, as a profile stores them
 
     @classmethod
     def here(cls) -> "Host":
@@ -136,15 +102,10 @@ class Host:
 
 
 class PoolTime(NamedTuple):
-    """Time of the native threads, in seconds.
+    """Time of the native threads, in seconds."""
 
-    Attributes:
-        cpu_s: Running on a CPU.
-        queued_s: Ready to run while no CPU was free.
-    """
-
-    cpu_s: float
-    queued_s: float
+    cpu_s: float  # running on a CPU
+    queued_s: float  # ready to run while no CPU was free
 
 
 class PoolClock:
@@ -241,23 +202,14 @@ class HostLoad:
 
 
 class Strain(NamedTuple):
-    """Memory use and resource pressure; shares are fractions of the elapsed time, 0 to 1.
+    """Memory use and resource pressure; shares are fractions of the elapsed time, 0 to 1."""
 
-    Attributes:
-        rss_bytes: Resident memory of this process.
-        cgroup_bytes: Memory of its control group, page cache included.
-        free_bytes: Memory that can still be allocated.
-        memory_stall_share: All tasks waited for memory.
-        cpu_stall_share: At least one runnable task waited for a CPU.
-        throttled_share: A CPU quota kept the process from running.
-    """
-
-    rss_bytes: int
-    cgroup_bytes: int
-    free_bytes: int
-    memory_stall_share: float
-    cpu_stall_share: float
-    throttled_share: float
+    rss_bytes: int  # resident memory of this process
+    cgroup_bytes: int  # memory of its control group, page cache included
+    free_bytes: int  # memory that can still be allocated
+    memory_stall_share: float  # all tasks waited for memory
+    cpu_stall_share: float  # at least one runnable task waited for a CPU
+    throttled_share: float  # a CPU quota kept the process from running
 
 
 class Gauge:

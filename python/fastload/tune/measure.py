@@ -23,94 +23,45 @@ from fastload.tune.memory import Watch
 from fastload.tune.step import Step
 from fastload.tune.target import one_line, restored_generators
 
-__all__ = [
-    "NOTHING_MS",
-    "STAGES",
-    "Overdue",
-    "Run",
-    "end_workers",
-    "measure",
-    "ms",
-    "number",
-    "size",
-    "size_of",
-    "within",
-]
-
-STAGES = ("read", "decode", "transform", "collate")
-"""The work of native threads, in order."""
-
+STAGES = ("read", "decode", "transform", "collate")  # the work of native threads, in order
+# Milliseconds per sample below which work takes no measurable time: no rate follows from it
 NOTHING_MS = 5e-5
-"""Milliseconds per sample below which work takes no measurable time: no rate follows from it."""
-
-_READY_S = 2e-4
-"""Longest wait for a batch that was ready."""
-
-_WAITS = 0.01
-"""A training that waits for a smaller share of its time keeps up with its loader."""
-
-_MOSTLY = 0.98
-"""So does one that finds this share of its batches ready."""
-
-_WARM = 3
-"""Fewest batches that are not counted: loaders start and steps warm up with them."""
-
+_READY_S = 2e-4  # longest wait for a batch that was ready
+_WAITS = 0.01  # a training that waits for a smaller share of its time keeps up with its loader
+_MOSTLY = 0.98  # so does one that finds this share of its batches ready
+_WARM = 3  # fewest batches that are not counted: loaders start and steps warm up with them
 _WARM_RUNS = 2
 """Longest time that is not counted, in lengths of the run. As many batches are left out as can be in flight: they
 are made while the first one is waited for, and then taken faster than batches can be made."""
 
-_ERRORS = 1_000
-"""Errors in a row that end a run."""
+_ERRORS = 1_000  # errors in a row that end a run
 
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured.
+    """What was measured."""
 
-    Attributes:
-        lane: How batches were made.
-        workers: Threads or processes that made them.
-        depth: Most batches in flight.
-        seconds: Length of the counted part.
-        batches: Batches taken in it.
-        samples: Samples in them.
-        first_s: Seconds from the start to the first batch.
-        cpu_cores: Cores that loading kept busy.
-        taking_ms: CPU milliseconds per sample in the thread that takes batches.
-        wait_ms: Milliseconds that the training waited for a batch; the mean.
-        wait_p99_ms: The same, the 99th percentile.
-        step_ms: Milliseconds of the step beside the loader; the median; 0 without a step.
-        ready: Fraction of the batches that were ready when they were asked for.
-        memory_bytes: Peak memory of the process and its workers.
-        batch_bytes: Bytes of a batch's tensors.
-        work_ms: Milliseconds per sample and stage, summed over native threads, without the time in which
-            other programs had their core.
-        read_bytes: Encoded bytes read per sample.
-        errors: Batches that were errors.
-        error: The first of them, in one line.
-        overdue: Whether the run was stopped because a batch took far too long.
-    """
-
-    lane: str
-    workers: int
-    depth: int
-    seconds: float = 0.0
-    batches: int = 0
-    samples: int = 0
-    first_s: float = 0.0
-    cpu_cores: float = 0.0
-    taking_ms: float = 0.0
-    wait_ms: float = 0.0
-    wait_p99_ms: float = 0.0
-    step_ms: float = 0.0
-    ready: float = 0.0
-    memory_bytes: int = 0
-    batch_bytes: int = 0
+    lane: str  # how batches were made
+    workers: int  # threads or processes that made them
+    depth: int  # most batches in flight
+    seconds: float = 0.0  # length of the counted part
+    batches: int = 0  # batches taken in it
+    samples: int = 0  # samples in them
+    first_s: float = 0.0  # seconds from the start to the first batch
+    cpu_cores: float = 0.0  # cores that loading kept busy
+    taking_ms: float = 0.0  # CPU milliseconds per sample in the thread that takes batches
+    wait_ms: float = 0.0  # milliseconds that the training waited for a batch; the mean
+    wait_p99_ms: float = 0.0  # the same, the 99th percentile
+    step_ms: float = 0.0  # milliseconds of the step beside the loader; the median; 0 without a step
+    ready: float = 0.0  # fraction of the batches that were ready when they were asked for
+    memory_bytes: int = 0  # peak memory of the process and its workers
+    batch_bytes: int = 0  # bytes of a batch's tensors
+    # milliseconds per sample and stage, summed over native threads, without the time in which other programs had their core
     work_ms: Mapping[str, float] = field(default_factory=dict)
-    read_bytes: float = 0.0
-    errors: int = 0
-    error: str = ""
-    overdue: bool = False
+    read_bytes: float = 0.0  # encoded bytes read per sample
+    errors: int = 0  # batches that were errors
+    error: str = ""  # the first of them, in one line
+    overdue: bool = False  # whether the run was stopped because a batch took far too long
 
     @property
     def rate(self) -> float:
@@ -174,27 +125,15 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def measure(
-    loader: Any,
-    seconds: float,
-    watch: Watch,
+    loader: Any,  # the loader; its workers end with the run
+    seconds: float,  # length of the counted part
+    watch: Watch,  # reads the memory
     *,
-    lane: str,
-    step: Step | None = None,
-    depth: int | None = None,
+    lane: str,  # how its batches are made
+    step: Step | None = None,  # called with each batch
+    depth: int | None = None,  # most batches in flight of native threads; None for the loader's own
 ) -> Run:
-    """Consumes a loader for some time.
-
-    Args:
-        loader: The loader; its workers end with the run.
-        seconds: Length of the counted part.
-        watch: Reads the memory.
-        lane: How its batches are made.
-        step: Called with each batch.
-        depth: Most batches in flight of native threads; None for the loader's own.
-
-    Raises:
-        MemoryRefused: The memory is full.
-    """
+    """Consumes a loader for some time."""
     workers = int(loader.num_workers)
     depth = (loader.prefetch_factor or 0) * workers if depth is None else depth
     consumer = _Consumer(loader, lane, step, watch, depth)

@@ -10,18 +10,10 @@ from typing import NamedTuple
 
 from fastload.tune.machine import memory_share, resident_bytes, worker_bytes
 
-__all__ = ["REFUSE", "WARN", "MemoryPlan", "MemoryRefused", "Moment", "Watch", "plan_memory"]
-
-WARN = 0.95
-"""Used fraction of the memory from which a warning is given."""
-
-REFUSE = 0.98
-"""Used fraction of the memory from which nothing is measured."""
-
+WARN = 0.95  # used fraction of the memory from which a warning is given
+REFUSE = 0.98  # used fraction of the memory from which nothing is measured
 _EVERY_S = 1.0
-_MOST_LOOKING = 0.01
-"""Most of the time that is spent reading the memory."""
-
+_MOST_LOOKING = 0.01  # most of the time that is spent reading the memory
 _GB = 10**9
 
 
@@ -40,19 +32,12 @@ class MemoryRefused(Exception):  # noqa: N818 (a decision)
 
 
 class Moment(NamedTuple):
-    """Memory at one time.
+    """Memory at one time."""
 
-    Attributes:
-        at_s: Seconds since the watch began.
-        used_bytes: Memory of this process and its children.
-        share: Used fraction of all memory, by all programs.
-        doing: What was measured.
-    """
-
-    at_s: float
-    used_bytes: int
-    share: float
-    doing: str
+    at_s: float  # seconds since the watch began
+    used_bytes: int  # memory of this process and its children
+    share: float  # used fraction of all memory, by all programs
+    doing: str  # what was measured
 
 
 class Watch:
@@ -78,30 +63,18 @@ class Watch:
         self._next = 0.0
 
     def begin(self, doing: str) -> None:
-        """Starts a measurement with a peak of its own.
-
-        Raises:
-            MemoryRefused: At least 98 % of the memory is in use.
-        """
+        """Starts a measurement with a peak of its own."""
         self.doing = doing
         self.peak_bytes = 0
         self.look()
 
     def look(self) -> None:
-        """Reads the memory if the last reading is a second old.
-
-        Raises:
-            MemoryRefused: At least 98 % of the memory is in use.
-        """
+        """Reads the memory if the last reading is a second old."""
         if time.perf_counter() >= self._next:
             self.see()
 
     def see(self) -> None:
-        """Reads the memory.
-
-        Raises:
-            MemoryRefused: At least 98 % of the memory is in use.
-        """
+        """Reads the memory."""
         began = time.perf_counter()
         workers = worker_bytes()
         used = resident_bytes() + sum(workers)
@@ -119,25 +92,15 @@ class Watch:
 
 @dataclass(frozen=True)
 class _Tier:
-    """A recommendation from some amount of free memory on.
+    """A recommendation from some amount of free memory on."""
 
-    Attributes:
-        name: Its name.
-        least_bytes: Free memory from which it holds.
-        share: Fraction of the free memory for batches made ahead.
-        most_bytes: Most bytes for batches made ahead.
-        ahead: Batches ahead per worker.
-        pins: Whether there is enough memory to lock some of it.
-        evaluation: Size of an evaluation batch, in training batches.
-    """
-
-    name: str
-    least_bytes: int
-    share: float
-    most_bytes: int
-    ahead: int
-    pins: bool
-    evaluation: int
+    name: str  # its name
+    least_bytes: int  # free memory from which it holds
+    share: float  # fraction of the free memory for batches made ahead
+    most_bytes: int  # most bytes for batches made ahead
+    ahead: int  # batches ahead per worker
+    pins: bool  # whether there is enough memory to lock some of it
+    evaluation: int  # size of an evaluation batch, in training batches
 
 
 _TIERS = (
@@ -149,58 +112,33 @@ _TIERS = (
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """A recommendation for one rank.
+    """A recommendation for one rank."""
 
-    Attributes:
-        tier: Name of its tier.
-        available_bytes: Free memory of this rank.
-        used_share: Fraction of all memory that is in use now.
-        budget_bytes: Bytes of batches made ahead: `memory_budget`.
-        depth: Most batches in flight.
-        pin_memory: Whether batches should be page-locked.
-        evaluation_batch_size: Samples per batch without gradients.
-        needed_bytes: Memory of batches in flight and worker processes.
-        share: Fraction of all memory that will be in use with them.
-        verdict: `"fits"`, `"warns"` from 95 % on, `"refuses"` from 98 %.
-    """
-
-    tier: str
-    available_bytes: int
-    used_share: float
-    budget_bytes: int
-    depth: int
-    pin_memory: bool
-    evaluation_batch_size: int
-    needed_bytes: int
-    share: float
-    verdict: str
+    tier: str  # name of its tier
+    available_bytes: int  # free memory of this rank
+    used_share: float  # fraction of all memory that is in use now
+    budget_bytes: int  # bytes of batches made ahead: `memory_budget`
+    depth: int  # most batches in flight
+    pin_memory: bool  # whether batches should be page-locked
+    evaluation_batch_size: int  # samples per batch without gradients
+    needed_bytes: int  # memory of batches in flight and worker processes
+    share: float  # fraction of all memory that will be in use with them
+    verdict: str  # `"fits"`, `"warns"` from 95 % on, `"refuses"` from 98 %
 
 
 def plan_memory(
     *,
-    available_bytes: int,
-    total_bytes: int,
-    used_share: float,
-    ranks: int,
-    batch_bytes: int,
-    batch_size: int,
-    workers: int,
-    worker_bytes: int,
-    accelerators: int,
+    available_bytes: int,  # free memory of this rank
+    total_bytes: int,  # total memory of the host
+    used_share: float,  # fraction of it that is in use
+    ranks: int,  # processes that share it
+    batch_bytes: int,  # bytes of a batch
+    batch_size: int,  # samples per batch
+    workers: int,  # threads or processes that make batches
+    worker_bytes: int,  # private memory of one of them; 0 for threads
+    accelerators: int,  # number of accelerators; without one, page-locked memory is useless
 ) -> MemoryPlan:
-    """Returns the recommendation for the memory of one rank.
-
-    Args:
-        available_bytes: Free memory of this rank.
-        total_bytes: Total memory of the host.
-        used_share: Fraction of it that is in use.
-        ranks: Processes that share it.
-        batch_bytes: Bytes of a batch.
-        batch_size: Samples per batch.
-        workers: Threads or processes that make batches.
-        worker_bytes: Private memory of one of them; 0 for threads.
-        accelerators: Number of accelerators; without one, page-locked memory is useless.
-    """
+    """Returns the recommendation for the memory of one rank."""
     tier = next(tier for tier in _TIERS if available_bytes >= tier.least_bytes)
     budget = max(1, min(tier.most_bytes, int(available_bytes * tier.share)))
     batch_bytes = max(1, batch_bytes)

@@ -17,23 +17,14 @@ from fastload import _lib
 from fastload.cpu import cpu_budget
 from fastload.tune.machine import Gauge, PoolClock, PoolTime, memory_share
 
-__all__ = ["Change", "Online", "Settings", "Tuned", "most_workers", "start"]
-
 _LOGGER = logging.getLogger("fastload")
-
-WINDOW_S = 2.0
-"""Shortest window, in seconds."""
+WINDOW_S = 2.0  # shortest window, in seconds
+# Fewest batches of a window. A decision rests on three windows and must not take minutes where steps are long
 WINDOW_BATCHES = 10
-"""Fewest batches of a window. A decision rests on three windows and must not take minutes where steps are long."""
-_SHORT_EPOCH_S = 0.5
-"""In a shorter epoch, the threads' clocks are read in the next one."""
-_MOST_CHANGES = 1_000
-"""Length of the history."""
-
-_MOST_PYTHON_WORKERS = 16
-"""Python workers per core: a worker waits for one sample at a time."""
-_MOST_NATIVE_THREADS = 4
-"""Native threads per core."""
+_SHORT_EPOCH_S = 0.5  # in a shorter epoch, the threads' clocks are read in the next one
+_MOST_CHANGES = 1_000  # length of the history
+_MOST_PYTHON_WORKERS = 16  # Python workers per core: a worker waits for one sample at a time
+_MOST_NATIVE_THREADS = 4  # native threads per core
 
 
 class Tuned(Protocol):

@@ -17,69 +17,40 @@ from fastload.tune.lanes import ALIKE, best_of
 from fastload.tune.measure import NOTHING_MS, Run
 from fastload.tune.step import StandIn
 
-__all__ = ["Costs", "Plan", "deepened", "inline", "limits", "verified", "workers_for"]
-
-_HEADROOM = 1.1
-"""Rate of the workers, relative to the rate that is taken."""
-
+_HEADROOM = 1.1  # rate of the workers, relative to the rate that is taken
 _DEPTHS = (1, 2, 4, 8, 16)
-
-_PASSED = 0.95
-"""A limit below this fraction of a measured rate was estimated too low."""
-
-_LESS = 0.01
-"""Smallest difference in the share of waiting that counts."""
-
-_LEAST_DEPTH = 2
-"""With two batches in flight, one is made while the other is handed over."""
+_PASSED = 0.95  # a limit below this fraction of a measured rate was estimated too low
+_LESS = 0.01  # smallest difference in the share of waiting that counts
+_LEAST_DEPTH = 2  # with two batches in flight, one is made while the other is handed over
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The cost of a sample, in seconds.
+    """The cost of a sample, in seconds."""
 
-    Attributes:
-        cpu_s: On CPUs.
-        work_s: Of a worker, computing or waiting.
-        serial_s: Of the thread that takes batches.
-        held_s: Holding the interpreter that all workers share; 0 where they share none.
-        file_bytes: Encoded bytes.
-        bytes_per_s: Speed of storage; None where it is unknown or does not matter.
-    """
-
-    cpu_s: float
-    work_s: float
-    serial_s: float = 0.0
-    held_s: float = 0.0
-    file_bytes: float = 0.0
-    bytes_per_s: float | None = None
+    cpu_s: float  # on CPUs
+    work_s: float  # of a worker, computing or waiting
+    serial_s: float = 0.0  # of the thread that takes batches
+    held_s: float = 0.0  # holding the interpreter that all workers share; 0 where they share none
+    file_bytes: float = 0.0  # encoded bytes
+    bytes_per_s: float | None = (
+        None  # speed of storage; None where it is unknown or does not matter
+    )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings to use.
+    """The settings to use."""
 
-    Attributes:
-        lane: How batches are made.
-        workers: Number of threads or processes.
-        depth: Most batches in flight.
-        predicted: Number of workers that the formula gives.
-        limits: Samples per second that each limit allows.
-        limit: Name of the lowest one.
-        rate: Samples per second that were measured.
-        waiting: Fraction of the time in which the training waits.
-        tried: Runs of these settings and their neighbours.
-    """
-
-    lane: str
-    workers: int
-    depth: int
-    predicted: int
-    limits: Mapping[str, float]
-    limit: str
-    rate: float
-    waiting: float
-    tried: tuple[Run, ...]
+    lane: str  # how batches are made
+    workers: int  # number of threads or processes
+    depth: int  # most batches in flight
+    predicted: int  # number of workers that the formula gives
+    limits: Mapping[str, float]  # samples per second that each limit allows
+    limit: str  # name of the lowest one
+    rate: float  # samples per second that were measured
+    waiting: float  # fraction of the time in which the training waits
+    tried: tuple[Run, ...]  # runs of these settings and their neighbours
 
 
 def limits(costs: Costs, cores: float, ranks: int) -> dict[str, float]:
@@ -114,28 +85,17 @@ def workers_for(costs: Costs, allowed: Mapping[str, float], wanted: float | None
 
 
 def verified(
-    bench: Bench,
-    lane: str,
-    workers: int,
-    allowed: Mapping[str, float],
-    most: int,
+    bench: Bench,  # where to measure
+    lane: str,  # how batches are made
+    workers: int,  # the number that the formula gives
+    allowed: Mapping[str, float],  # samples per second that each limit allows
+    most: int,  # most workers to try
     *,
-    known: Sequence[Run] = (),
-    start: int | None = None,
-    runs: int = 6,
+    known: Sequence[Run] = (),  # runs of this lane beside the same step
+    start: int | None = None,  # first number to try; `workers` unless given
+    runs: int = 6,  # runs of this length that the time has to suffice for
 ) -> Plan:
-    """Measures numbers of workers beside their neighbours and returns the best.
-
-    Args:
-        bench: Where to measure.
-        lane: How batches are made.
-        workers: The number that the formula gives.
-        allowed: Samples per second that each limit allows.
-        most: Most workers to try.
-        known: Runs of this lane beside the same step.
-        start: First number to try; `workers` unless given.
-        runs: Runs of this length that the time has to suffice for.
-    """
+    """Measures numbers of workers beside their neighbours and returns the best."""
     tried = {run.workers: run for run in known if run.lane == lane}
     centre = min(max(1, start or workers), most)
     for _ in range(4):  # the best may be further than one step away

@@ -18,10 +18,7 @@ from fastload import _lib
 from fastload.lowering.registry import name
 from fastload.tune.machine import Machine
 
-__all__ = ["Data", "Profile", "profile_of"]
-
 _LOGGER = logging.getLogger("fastload")
-
 _LANES = ("native", "process", "threads", "inline")
 
 _SETTINGS: dict[str, tuple[type, int | None]] = {

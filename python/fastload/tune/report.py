@@ -19,10 +19,7 @@ from fastload.tune.stages import WHOLE, Curve
 from fastload.tune.sweep import Sweep
 from fastload.tune.tables import INTERRUPTED, Section, sections
 
-__all__ = ["page"]
-
-_STEPS = 60
-"""Points of a fitted curve."""
+_STEPS = 60  # points of a fitted curve
 
 
 @dataclass(frozen=True)

@@ -17,39 +17,23 @@ import numpy as np
 from fastload.tune.lanes import Making
 from fastload.tune.measure import NOTHING_MS, STAGES, Run
 
-__all__ = ["WHOLE", "Curve", "Law", "Point", "Stage", "curves", "fit", "native", "python", "table"]
-
-WHOLE = "all of loading"
-"""Name of the row and the curve of all stages together."""
-
-_NEAR = 0.95
-"""Fraction of the highest rate at which more workers bring little."""
-
+WHOLE = "all of loading"  # name of the row and the curve of all stages together
+_NEAR = 0.95  # fraction of the highest rate at which more workers bring little
 _FAR = 1024
-
+# Shares of the work from which a stage dominates, and below which it is negligible
 _LARGE, _SMALL = 0.5, 0.1
-"""Shares of the work from which a stage dominates, and below which it is negligible."""
-
-_LEAST_SHARE = 0.001
-"""A native stage with a smaller share of the work is left out."""
-
+_LEAST_SHARE = 0.001  # a native stage with a smaller share of the work is left out
+# Stages in which workers wait for storage: any number of workers can wait at once
 _WAITING = ("read", "sample, waiting")
-"""Stages in which workers wait for storage: any number of workers can wait at once."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A fit.
+    """A fit."""
 
-    Attributes:
-        rate: Samples per second of one worker.
-        contention: Fraction of the work that workers do one after the other.
-        coherence: Cost of each pair of workers.
-    """
-
-    rate: float
-    contention: float
-    coherence: float
+    rate: float  # samples per second of one worker
+    contention: float  # fraction of the work that workers do one after the other
+    coherence: float  # cost of each pair of workers
 
     def at(self, workers: float) -> float:
         """Returns the samples per second of some workers."""
@@ -73,53 +57,32 @@ class Law:
 
 @dataclass(frozen=True)
 class Point:
-    """A measured rate.
+    """A measured rate."""
 
-    Attributes:
-        workers: Number of workers.
-        rate: Samples per second.
-        cpu_cores: Cores kept busy.
-    """
-
-    workers: int
-    rate: float
-    cpu_cores: float = 0.0
+    workers: int  # number of workers
+    rate: float  # samples per second
+    cpu_cores: float = 0.0  # cores kept busy
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A stage, or all of loading, with several numbers of workers.
+    """A stage, or all of loading, with several numbers of workers."""
 
-    Attributes:
-        name: The stage.
-        points: What was measured.
-        law: The fit; None for too few points.
-        knee: Fewest workers that come near the highest rate.
-    """
-
-    name: str
-    points: tuple[Point, ...]
-    law: Law | None
-    knee: int
+    name: str  # the stage
+    points: tuple[Point, ...]  # what was measured
+    law: Law | None  # the fit; None for too few points
+    knee: int  # fewest workers that come near the highest rate
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        name: The stage.
-        ms: Milliseconds per sample.
-        cores: Workers that are busy with it at the rate that is wanted.
-        readiness: Fraction of that rate that the machine could reach if it did nothing else.
-        verdict: What it means, in words.
-    """
-
-    name: str
-    ms: float
-    cores: float
-    readiness: float
-    verdict: str
+    name: str  # the stage
+    ms: float  # milliseconds per sample
+    cores: float  # workers that are busy with it at the rate that is wanted
+    readiness: float  # fraction of that rate that the machine could reach if it did nothing else
+    verdict: str  # what it means, in words
 
 
 def fit(name: str, points: Sequence[Point], most: int) -> Curve:

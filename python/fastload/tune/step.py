@@ -12,15 +12,11 @@ import torch
 
 from fastload.tune.target import TargetError, named, one_line
 
-__all__ = ["OUT_OF_MEMORY", "StandIn", "Step", "real_step"]
-
+# Raised where memory ends: on the host, or on an accelerator
 OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
-"""Raised where memory ends: on the host, or on an accelerator."""
-
 _SLICE_S = 0.001
 _SIDE = 64
-_FEWEST, _MOST = 5, 200
-"""Measurements of a step alone."""
+_FEWEST, _MOST = 5, 200  # measurements of a step alone
 
 
 class Step:
@@ -43,11 +39,7 @@ class Step:
         self.alone_s = 0.0
 
     def __call__(self, batch: Any) -> None:
-        """Trains with a batch.
-
-        Raises:
-            TargetError: It fails for another reason than memory.
-        """
+        """Trains with a batch."""
         try:
             self._call(batch)
         except OUT_OF_MEMORY:

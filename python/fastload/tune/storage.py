@@ -25,40 +25,26 @@ from fastload.tune.bench import Bench
 from fastload.tune.measure import NOTHING_MS, Overdue, Run, end_workers, size_of, within
 from fastload.tune.target import restored_generators
 
-__all__ = ["Storage", "compare"]
-
 _MOST_SAMPLES = 2_000
-_MATTERS = 0.9
-"""A rate below this fraction of another is limited by what differs between them."""
-
+_MATTERS = 0.9  # a rate below this fraction of another is limited by what differs between them
+# Attributes in which columns, torchvision's datasets and many others list a file for each sample
 _LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
-"""Attributes in which columns, torchvision's datasets and many others list a file for each sample."""
-
 _SYSTEM = ("/proc", "/sys", "/dev")
 _CODE = (".py", ".pyc", ".so")
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Rates of the three runs, in samples per second.
+    """Rates of the three runs, in samples per second."""
 
-    Attributes:
-        cached: Batches in memory: what the training, or copying alone, can take; None where unknown.
-        warm: Files in the page cache: what processing can do.
-        cold: Evicted files; None where the samples' files are unknown.
-        files: Number of evicted files.
-        file_bytes: Bytes of a sample in them.
-        bytes_per_s: Read by as many threads as there were workers.
-        verdict: Which of them limits loading.
-    """
-
+    # batches in memory: what the training, or copying alone, can take; None where unknown
     cached: float | None
-    warm: float | None
-    cold: float | None
-    files: int
-    file_bytes: float
-    bytes_per_s: float | None
-    verdict: str
+    warm: float | None  # files in the page cache: what processing can do
+    cold: float | None  # evicted files; None where the samples' files are unknown
+    files: int  # number of evicted files
+    file_bytes: float  # bytes of a sample in them
+    bytes_per_s: float | None  # read by as many threads as there were workers
+    verdict: str  # which of them limits loading
 
 
 def compare(bench: Bench, best: Run, seconds: float) -> Storage | None:

@@ -20,39 +20,24 @@ from fastload.tune.profile import Data, Profile
 from fastload.tune.sweep import sweep
 from fastload.tune.target import TargetError, one_line
 
-__all__ = ["Study"]
-
-_MOST_PER_CORE = 2
-"""Native threads to try, per core: some of them wait for files."""
-
-_BUSY = 0.15
-"""Share of the cores that other programs may use before a warning is given."""
+_MOST_PER_CORE = 2  # native threads to try, per core: some of them wait for files
+_BUSY = 0.15  # share of the cores that other programs may use before a warning is given
 
 
 @dataclass
 class Study:
-    """The experiments on one target.
+    """The experiments on one target."""
 
-    Attributes:
-        bench: Where to measure.
-        batch_sizes: Batch sizes to compare.
-        accumulate: Batches per optimiser step.
-        known: The findings so far, by their names in `Findings`.
-    """
-
-    bench: Bench
-    batch_sizes: tuple[int, ...] = ()
-    accumulate: int = 1
-    known: dict[str, Any] = field(default_factory=dict)
+    bench: Bench  # where to measure
+    batch_sizes: tuple[int, ...] = ()  # batch sizes to compare
+    accumulate: int = 1  # batches per optimiser step
+    known: dict[str, Any] = field(
+        default_factory=dict
+    )  # the findings so far, by their names in `Findings`
     _host_load: HostLoad = field(default_factory=HostLoad)
 
     def run(self) -> None:
-        """Makes all experiments.
-
-        Raises:
-            TargetError: No batch could be made, or the step fails.
-            MemoryRefused: The memory is full.
-        """
+        """Makes all experiments."""
         self._measure_step()
         if self.bench.target.is_native:
             self._tune_native()
@@ -149,11 +134,7 @@ class Study:
         raise TargetError(msg)
 
     def _check(self, run: Run) -> None:
-        """Refuses a target without a batch.
-
-        Raises:
-            TargetError: The run has no batch.
-        """
+        """Refuses a target without a batch."""
         name = self.bench.target.name
         if run.batches:
             return

@@ -14,62 +14,37 @@ from fastload.tune.plan import Plan
 from fastload.tune.step import OUT_OF_MEMORY
 from fastload.tune.target import Target, TargetError, one_line
 
-__all__ = ["Sweep", "Try", "check", "judged", "sweep"]
-
-_COLLAPSED = 0.8
-"""A rate below this fraction of the best of smaller sizes has collapsed."""
-
-_FULL = 0.9
-"""Used fraction of the memory that counts as pressure."""
-
+_COLLAPSED = 0.8  # a rate below this fraction of the best of smaller sizes has collapsed
+_FULL = 0.9  # used fraction of the memory that counts as pressure
+# Memory of a batch in a step, in batches: its own, and about twice that for what is derived from it
 _BACKWARD = 3
-"""Memory of a batch in a step, in batches: its own, and about twice that for what is derived from it."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Batch sizes.
+    """Batch sizes."""
 
-    Attributes:
-        sizes: The sizes.
-        runs: What was measured with each; None where it was refused or failed.
-        notes: Why there is no run, for each; else empty.
-        best: The size with the highest rate.
-        collapse: The first size whose rate has collapsed; None for none.
-        cause: Why, a clause.
-        effective: Samples of all ranks and accumulated steps together, at the best size.
-        steps_per_epoch: Batches of a rank in an epoch, at the best size; None where that is unknown.
-        updates_per_epoch: Steps of the optimiser in an epoch, likewise.
-    """
-
-    sizes: tuple[int, ...]
-    runs: tuple[Run | None, ...]
-    notes: tuple[str, ...]
-    best: int
-    collapse: int | None
-    cause: str
-    effective: int
+    sizes: tuple[int, ...]  # the sizes
+    runs: tuple[Run | None, ...]  # what was measured with each; None where it was refused or failed
+    notes: tuple[str, ...]  # why there is no run, for each; else empty
+    best: int  # the size with the highest rate
+    collapse: int | None  # the first size whose rate has collapsed; None for none
+    cause: str  # why, a clause
+    effective: int  # samples of all ranks and accumulated steps together, at the best size
+    # batches of a rank in an epoch, at the best size; None where that is unknown
     steps_per_epoch: int | None
-    updates_per_epoch: int | None
+    updates_per_epoch: int | None  # steps of the optimiser in an epoch, likewise
 
 
 @dataclass(frozen=True)
 class Try:
-    """One batch size.
+    """One batch size."""
 
-    Attributes:
-        size: Samples per batch.
-        run: What was measured; None where nothing could be.
-        note: Why not.
-        memory_share: Used fraction of the memory at its end.
-        out_of_memory: Whether memory ended.
-    """
-
-    size: int
-    run: Run | None
-    note: str = ""
-    memory_share: float = 0.0
-    out_of_memory: bool = False
+    size: int  # samples per batch
+    run: Run | None  # what was measured; None where nothing could be
+    note: str = ""  # why not
+    memory_share: float = 0.0  # used fraction of the memory at its end
+    out_of_memory: bool = False  # whether memory ended
 
 
 def check(target: Target) -> None:

@@ -19,34 +19,23 @@ from fastload.tune.stages import WHOLE, Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
 
-__all__ = ["INTERRUPTED", "Section", "print_findings", "sections"]
-
 INTERRUPTED = "interrupted: these are the findings until then"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table with its heading and words.
+    """A table with its heading and words."""
 
-    Attributes:
-        heading: What it is about.
-        rows: The cells. The first column has names, the last one words, those between them numbers.
-        head: Names of the columns; empty for none.
-        notes: Sentences below the table.
-        code: What to write in a program.
-        chosen: Index of the row that is recommended.
-        bars: For each row the length of a bar in percent, for the report; None for the row of the sum.
-        is_wide: Whether the report gives it the whole width.
-    """
-
-    heading: str
+    heading: str  # what it is about
+    # The cells. The first column has names, the last one words, those between them numbers
     rows: Sequence[Sequence[str]]
-    head: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    code: str = ""
-    chosen: int | None = None
+    head: Sequence[str] = ()  # names of the columns; empty for none
+    notes: Sequence[str] = ()  # sentences below the table
+    code: str = ""  # what to write in a program
+    chosen: int | None = None  # index of the row that is recommended
+    # for each row the length of a bar in percent, for the report; None for the row of the sum
     bars: Sequence[float | None] = ()
-    is_wide: bool = False
+    is_wide: bool = False  # whether the report gives it the whole width
 
 
 def print_findings(findings: Findings, console: Console, *, memory: bool) -> None:

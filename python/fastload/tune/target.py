@@ -6,7 +6,6 @@ cannot be loaded. Every variant is the user's own loader with some arguments cha
 
 import contextlib
 import importlib
-import importlib.util
 import itertools
 import random
 import sys
@@ -27,14 +26,8 @@ from fastload.lanes import Choice, choose
 from fastload.loader import Loader
 from fastload.threads.copies import copied
 
-__all__ = ["Target", "TargetError", "named", "one_line", "resolve", "restored_generators"]
-
-_BATCH_SIZE = 32
-"""Samples per batch of a dataset or a folder."""
-
-_BATCHES = 20
-"""Batches of a batch sampler whose mean size is taken."""
-
+_BATCH_SIZE = 32  # samples per batch of a dataset or a folder
+_BATCHES = 20  # batches of a batch sampler whose mean size is taken
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
@@ -44,19 +37,12 @@ class TargetError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """A loader to tune.
+    """A loader to tune."""
 
-    Attributes:
-        name: The name that the user gave.
-        what: A description.
-        loader: The loader as the user would get it.
-        choice: The lane that it takes.
-    """
-
-    name: str
-    what: str
-    loader: Any
-    choice: Choice
+    name: str  # the name that the user gave
+    what: str  # a description
+    loader: Any  # the loader as the user would get it
+    choice: Choice  # the lane that it takes
 
     @property
     def is_native(self) -> bool:
@@ -213,23 +199,11 @@ def _file(path: Path, what: str) -> ModuleType:
     if not path.is_file():
         msg = f"{what} {path}: there is no such file"
         raise TargetError(msg)
-    known = sys.modules.get(path.stem)
-    if known is not None:
-        if Path(getattr(known, "__file__", None) or "").resolve() == path.resolve():
-            return known
+    sys.path.insert(0, str(path.parent.resolve()))
+    module = importlib.import_module(path.stem)
+    if Path(module.__file__ or "").resolve() != path.resolve():
         msg = f"{what} {path}: a module {path.stem!r} is loaded already; rename the file"
         raise TargetError(msg)
-    sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[path.stem]
-        raise
     return module
 
 
@@ -249,11 +223,7 @@ def _made(name: str) -> Any:
 
 
 def _loader(made: Any, batch_size: int | None) -> Any:
-    """Returns the loader of what a factory returned.
-
-    Raises:
-        TypeError: It is neither a loader nor a dataset.
-    """
+    """Returns the loader of what a factory returned."""
     if isinstance(made, DataLoader):
         if isinstance(made, Loader) and batch_size is None:
             return made

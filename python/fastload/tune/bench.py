@@ -24,12 +24,7 @@ _SHORTEST_S = 0.25  # length of the shortest useful run
 
 
 class Deadline:
-    """The time that tuning may take.
-
-    Args:
-        seconds: From now.
-        later: Runs that come after all others; time is kept for them.
-    """
+    """The seconds that tuning may take; time is kept for `later` runs, which come after all others."""
 
     def __init__(self, seconds: float, later: int = 0) -> None:
         self._began = time.monotonic()
@@ -52,11 +47,7 @@ class Deadline:
 
 
 class Display:
-    """Shows on the standard error what is measured: a bar on a terminal, else a line for each event.
-
-    Args:
-        deadline: The time that tuning may take.
-    """
+    """Shows on the standard error what is measured: a bar on a terminal, else a line for each event."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
@@ -143,7 +134,7 @@ class Bench:
     display: Display  # shows what is measured
     watch: Watch  # reads the memory
     step: Step | None = None  # the step of the runs; None for none
-    has_users_step: bool = False  # whether the user named the step or its length
+    has_users_step: bool = False  # true if the user named the step or its length
     runs: list[Run] = field(default_factory=list)  # the runs that were made
     interruption: Interruption = field(default_factory=Interruption)  # checked between runs
 

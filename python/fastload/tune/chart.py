@@ -33,7 +33,7 @@ class Series:
     kind: str  # `"dots"`, `"line"`, `"both"` or `"area"`
     points: Sequence[Point]  # in the order of x
     colour: int = 1  # number of a colour, from 1
-    dashed: bool = False  # whether its line is dashed
+    dashed: bool = False  # true if its line is dashed
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,15 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """What to draw."""
+    """What to draw; the page writes the heading and the note."""
 
-    title: str  # the question that it answers, for screen readers
+    heading: str  # what it shows
+    note: str  # how to read it
     x: str  # name of the horizontal axis, with its unit
     y: str  # name of the vertical axis, with its unit
     series: Sequence[Series]  # the points
     marks: Sequence[Mark] = ()  # vertical lines
-    doubles: bool = False  # whether the horizontal axis is logarithmic
+    doubles: bool = False  # true if the horizontal axis is logarithmic
     # values to write on a logarithmic axis; those of the points unless given
     x_ticks: Sequence[float] | None = None
     top: float = 0.0  # least upper end of the vertical axis
@@ -92,7 +93,7 @@ def svg(chart: Chart, *, wide: bool = False) -> str:
     else:
         x = _linear(max((point.x for point in points), default=1.0), _LEFT, width - _RIGHT, 6)
     parts = [f'<svg viewBox="0 0 {width:.0f} {_HEIGHT:.0f}" role="img">']
-    parts.append(f"<title>{escape(chart.title)}</title>")
+    parts.append(f"<title>{escape(chart.heading)}</title>")
     parts += _axes(chart, x, y, width)
     for mark in chart.marks:
         parts += _mark(mark, x, y, width)

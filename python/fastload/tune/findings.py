@@ -60,7 +60,7 @@ class Findings:
     errors: int = 0  # batches that were errors
     error: str = ""  # the first of them
     advice: str = ""  # what to do, in a few sentences
-    interrupted: bool = False  # whether tuning was interrupted
+    interrupted: bool = False  # true if tuning was interrupted
     seconds: float = 0.0  # how long it took
     accumulate: int = 1  # batches per optimiser step
 

@@ -59,7 +59,7 @@ class Making:
 
     @property
     def waits(self) -> bool:
-        """Whether a sample waits for more than half of its time."""
+        """True if a sample waits for more than half of its time."""
         return self.sample_cpu_ms < self.sample_ms / 2
 
 
@@ -70,7 +70,7 @@ class LaneCost:
     run: Run  # what was measured
     # by which fraction the step gets longer; None where the step was not measured alone
     cost: float | None
-    chosen: bool = False  # whether it is recommended
+    chosen: bool = False  # true if it is recommended
 
 
 @dataclass(frozen=True)
@@ -244,10 +244,7 @@ def _pickled(*parts: Any) -> tuple[int, str]:
 def compare(bench: Bench, making: Making, runs: int) -> Iterator[Lanes]:
     """Measures the lanes of a target whose samples are made in Python; yields the comparison after each run.
 
-    Args:
-        bench: Where to measure; it has a step.
-        making: The cost of a sample.
-        runs: Runs of this length that the time has to suffice for.
+    The bench has a step. The time has to suffice for so many `runs` of the same length.
     """
     loader, step = bench.target.loader, bench.step
     assert step is not None
@@ -316,7 +313,7 @@ def _runs(bench: Bench, making: Making, runs: int) -> Iterator[Run]:
 
 
 def _try_more(made: dict[int, Run], bench: Bench, making: Making) -> bool:
-    """Returns whether more workers than those tried may do better."""
+    """Returns true if more workers than those tried may do better."""
     if not made:
         return True
     last, *before = list(made.values())[::-1]

@@ -141,21 +141,20 @@ class PoolClock:
 
 
 class LoadingClock:
-    """CPU time of loading, workers included, without the training step.
+    """CPU time of loading in a lane, workers included, without the training step.
 
-    Args:
-        lane: The lane that is measured. Python's worker threads cannot be told from other threads of the
-            process: in their lane all CPU time of the process counts, except the step's.
-
-    Attributes:
-        queued_s: Seconds in which native threads were ready and no CPU was free; set by `passed_s`.
-        taking_s: CPU seconds that the consuming thread spent on taking batches; set by `passed_s`.
+    Python's worker threads cannot be told from other threads of the process: in their lane all CPU time
+    of the process counts, except the step's.
     """
 
     def __init__(self, lane: str) -> None:
         self._all_threads = lane == "threads"
         self._pool = PoolClock()
-        self.queued_s = self.taking_s = self._step_s = 0.0
+        self._step_s = 0.0
+        self.queued_s = 0.0  # native threads were ready and no CPU was free; set by `passed_s`
+        self.taking_s = (
+            0.0  # CPU time of the consuming thread for taking batches; set by `passed_s`
+        )
 
     def start(self) -> None:
         """Starts counting."""
@@ -241,11 +240,6 @@ def memory_share() -> float:
     """Returns the used fraction of the memory that this process may use, 0 to 1."""
     host = psutil.virtual_memory()
     return max(1 - host.available / host.total, cgroup.memory_share())
-
-
-def resident_bytes() -> int:
-    """Returns the resident memory of this process."""
-    return int(psutil.Process().memory_info().rss)
 
 
 def worker_bytes() -> list[int]:

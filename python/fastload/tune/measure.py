@@ -61,7 +61,7 @@ class Run:
     read_bytes: float = 0.0  # encoded bytes read per sample
     errors: int = 0  # batches that were errors
     error: str = ""  # the first of them, in one line
-    overdue: bool = False  # whether the run was stopped because a batch took far too long
+    overdue: bool = False  # true if the run was stopped because a batch took far too long
 
     @property
     def rate(self) -> float:
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the training waits for nothing but the hand-over of batches."""
+        """True if the training waits for nothing but the hand-over of batches."""
         return self.batches > 0 and (self.waiting <= _WAITS or self.ready >= _MOSTLY)
 
     @property

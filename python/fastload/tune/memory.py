@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fastload.tune.machine import memory_share, resident_bytes, worker_bytes
+import psutil
+
+from fastload.tune.machine import memory_share, worker_bytes
 
 WARN = 0.95  # used fraction of the memory from which a warning is given
 REFUSE = 0.98  # used fraction of the memory from which nothing is measured
@@ -41,24 +43,14 @@ class Moment(NamedTuple):
 
 
 class Watch:
-    """Reads the memory about once in a second, in the consuming thread; has no thread of its own.
-
-    Args:
-        seen: Called after each reading.
-
-    Attributes:
-        moments: The readings.
-        doing: What is measured now.
-        worker_bytes: The most private memory of one worker process.
-        peak_bytes: The most memory since `begin`.
-    """
+    """Reads the memory about once in a second, in the consuming thread; has no thread of its own."""
 
     def __init__(self, seen: Callable[[], None] | None = None) -> None:
-        self._seen = seen
-        self.moments: list[Moment] = []
-        self.doing = ""
-        self.worker_bytes = 0
-        self.peak_bytes = 0
+        self._seen = seen  # called after each reading
+        self.moments: list[Moment] = []  # the readings
+        self.doing = ""  # what is measured now
+        self.worker_bytes = 0  # the most private memory of one worker process
+        self.peak_bytes = 0  # the most memory since `begin`
         self._began = time.perf_counter()
         self._next = 0.0
 
@@ -77,7 +69,7 @@ class Watch:
         """Reads the memory."""
         began = time.perf_counter()
         workers = worker_bytes()
-        used = resident_bytes() + sum(workers)
+        used = psutil.Process().memory_info().rss + sum(workers)
         share = memory_share()
         self.worker_bytes = max([self.worker_bytes, *workers])
         self.peak_bytes = max(self.peak_bytes, used)
@@ -99,7 +91,7 @@ class _Tier:
     share: float  # fraction of the free memory for batches made ahead
     most_bytes: int  # most bytes for batches made ahead
     ahead: int  # batches ahead per worker
-    pins: bool  # whether there is enough memory to lock some of it
+    pins: bool  # true if there is enough memory to lock some of it
     evaluation: int  # size of an evaluation batch, in training batches
 
 
@@ -119,7 +111,7 @@ class MemoryPlan:
     used_share: float  # fraction of all memory that is in use now
     budget_bytes: int  # bytes of batches made ahead: `memory_budget`
     depth: int  # most batches in flight
-    pin_memory: bool  # whether batches should be page-locked
+    pin_memory: bool  # true if batches should be page-locked
     evaluation_batch_size: int  # samples per batch without gradients
     needed_bytes: int  # memory of batches in flight and worker processes
     share: float  # fraction of all memory that will be in use with them

@@ -233,33 +233,19 @@ class Online:
 
 def start(
     *,
-    workers: int,
-    depth: int,
-    budget_bytes: int,
-    workers_are_fixed: bool,
-    depth_is_fixed: bool,
-    known_depth: int | None = None,
-    is_known: bool = False,
-    most_depth: int | None = None,
-    kind: str = "threads",
-    whole_batches: bool = False,
-    may_look_ahead: bool = True,
+    workers: int,  # first number of workers
+    depth: int,  # first number of batches in flight
+    budget_bytes: int,  # most bytes of batches in flight
+    workers_are_fixed: bool,  # true if the user chose the number of workers
+    depth_is_fixed: bool,  # true if the user chose the depth, or the workers that it follows
+    known_depth: int | None = None,  # the depth of a profile
+    is_known: bool = False,  # true if the settings were measured here, with this dataset
+    most_depth: int | None = None,  # most batches in flight; None for two for each possible worker
+    kind: str = "threads",  # what the workers are, for the log
+    whole_batches: bool = False,  # true if one Python worker makes a whole batch
+    may_look_ahead: bool = True,  # true if the sampler may be read further ahead than torch does
 ) -> Online:
-    """Returns a tuner for a loader that starts.
-
-    Args:
-        workers: First number of workers.
-        depth: First number of batches in flight.
-        budget_bytes: Most bytes of batches in flight.
-        workers_are_fixed: Whether the user chose the number of workers.
-        depth_is_fixed: Whether the user chose the depth, or the number of workers that it follows.
-        known_depth: The depth of a profile.
-        is_known: Whether the settings were measured on this machine, with this dataset.
-        most_depth: Most batches in flight; None for two per worker, of the most workers.
-        kind: What the workers are, for the log.
-        whole_batches: Whether one Python worker makes a whole batch.
-        may_look_ahead: Whether the sampler may be read further ahead than torch reads it.
-    """
+    """Returns the tuner of a loader whose first iterator starts."""
     cores = cpu_budget()
     most = most_workers(workers, cores, whole_batches=whole_batches)
     tuner = _lib.Tuner(
@@ -278,12 +264,6 @@ def start(
 
 
 def most_workers(workers: int, cores: int, *, whole_batches: bool) -> int:
-    """Returns the most workers that are tried, where they wait rather than compute.
-
-    Args:
-        workers: The number that AUTO starts with.
-        cores: CPU budget of this process.
-        whole_batches: Whether one Python worker makes a whole batch.
-    """
+    """Returns the most workers to try; AUTO starts with `workers`, and more may wait for files."""
     per_core = _MOST_PYTHON_WORKERS if whole_batches else _MOST_NATIVE_THREADS
     return max(workers, per_core * cores)

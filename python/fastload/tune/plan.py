@@ -72,13 +72,7 @@ def limits(costs: Costs, cores: float, ranks: int) -> dict[str, float]:
 
 
 def workers_for(costs: Costs, allowed: Mapping[str, float], wanted: float | None) -> int:
-    """Returns how many workers reach the wanted rate, or the lowest limit if that is less.
-
-    Args:
-        costs: The cost of a sample.
-        allowed: The limits.
-        wanted: Samples per second that the training takes; None for as many as possible.
-    """
+    """Returns how many workers reach the wanted rate (None: as high as possible) within the limits."""
     most = min(allowed.values(), default=0.0)
     rate = most if wanted is None else min(most, wanted * _HEADROOM)
     return max(1, math.ceil(rate * costs.work_s - 0.05))

@@ -5,7 +5,6 @@ neither from another host nor from another file.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
@@ -22,15 +21,6 @@ from fastload.tune.tables import INTERRUPTED, Section, sections
 _STEPS = 60  # points of a fitted curve
 
 
-@dataclass(frozen=True)
-class _Figure:
-    """A chart with its heading, and a line that says how to read it."""
-
-    heading: str
-    note: str
-    chart: Chart
-
-
 def page(findings: Findings) -> str:
     """Returns the report as HTML."""
     style = files("fastload.tune").joinpath("report.css").read_text(encoding="utf-8")
@@ -45,7 +35,7 @@ def page(findings: Findings) -> str:
             f"<style>\n{style}</style></head>",
             "<body><main>",
             *_head(findings),
-            *_figures_html(list(_figures(findings))),
+            *_figures(list(_charts(findings))),
             '<div class="sections">',
             *map(_section, sections(findings)),
             "</div>",
@@ -90,18 +80,17 @@ def _facts(findings: Findings) -> Iterator[tuple[str, str, str]]:
         yield "memory held", size(held), f"of {size(host.memory_bytes)}"
 
 
-def _figures_html(found: Sequence[_Figure]) -> Iterator[str]:
+def _figures(charts: Sequence[Chart]) -> Iterator[str]:
     yield '<section class="figures">'
-    for place, figure in enumerate(found):
-        wide = place == len(found) - 1 and len(found) % 2 == 1
-        yield f"<figure{' class=wide' if wide else ''}><figcaption><h2>{escape(figure.heading)}</h2>"
-        yield f"<p>{escape(figure.note)}</p></figcaption>"
-        yield svg(figure.chart, wide=wide)
-        if len(figure.chart.series) > 1:
+    for place, chart in enumerate(charts):
+        wide = place == len(charts) - 1 and len(charts) % 2 == 1
+        yield f"<figure{' class=wide' if wide else ''}><figcaption><h2>{escape(chart.heading)}</h2>"
+        yield f"<p>{escape(chart.note)}</p></figcaption>"
+        yield svg(chart, wide=wide)
+        if len(chart.series) > 1:
             yield '<p class="legend">'
-            for series in figure.chart.series:
-                dashed = " dashed" if series.dashed else ""
-                mark = f'<i class="{series.kind} c{series.colour}{dashed}"></i>'
+            for series in chart.series:
+                mark = f'<i class="{series.kind} c{series.colour}{" dashed" * series.dashed}"></i>'
                 yield f"<span>{mark}{escape(series.name)}</span>"
             yield "</p>"
         yield "</figure>"
@@ -155,7 +144,7 @@ def _sentence(words: str) -> str:
     return escape(f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}")
 
 
-def _figures(findings: Findings) -> Iterator[_Figure]:
+def _charts(findings: Findings) -> Iterator[Chart]:
     """Yields the charts for which something was measured."""
     whole = next((curve for curve in findings.curves if curve.points), None)
     if whole is not None:
@@ -170,15 +159,11 @@ def _figures(findings: Findings) -> Iterator[_Figure]:
         yield _memory(findings.moments)
 
 
-def _workers(whole: Curve, kind: str) -> _Figure:
-    points = [
-        Point(
-            point.workers,
-            point.rate,
-            f"{point.workers}: {number(point.rate)} samples/s on {point.cpu_cores:.1f} cores",
-        )
-        for point in whole.points
-    ]
+def _workers(whole: Curve, kind: str) -> Chart:
+    points = []
+    for point in whole.points:
+        tip = f"{point.workers}: {number(point.rate)} samples/s on {point.cpu_cores:.1f} cores"
+        points.append(Point(point.workers, point.rate, tip))
     most, top = max(point.x for point in points), max(point.y for point in points)
     series = [Series("measured", "dots", points, 1)]
     note = "One number of workers was measured."
@@ -193,104 +178,66 @@ def _workers(whole: Curve, kind: str) -> _Figure:
         ]
         marks = [Mark(whole.knee, f"knee at {whole.knee}")] if whole.knee <= most else []
         note = f"Universal Scalability Law: {law.contention:.0%} contention, {law.coherence:.1%} coherence."
-    chart = Chart(
-        f"Samples per second against {kind}",
-        kind,
-        "samples/s",
-        series,
-        marks,
-        doubles=True,
-        x_ticks=[point.x for point in points],
-    )
-    return _Figure("Workers against samples per second", note, chart)
+    heading, ticks = "Workers against samples per second", [point.x for point in points]
+    return Chart(heading, note, kind, "samples/s", series, marks, doubles=True, x_ticks=ticks)
 
 
-def _depths(runs: Sequence[Run], plan: Plan | None, demand: Demand | None) -> _Figure:
-    points = [
-        Point(
-            run.depth,
-            100 * run.waiting,
-            f"{run.depth} ahead: waits {run.waiting:.1%}, {ms(run.wait_ms)} ms a batch",
-        )
-        for run in runs
-    ]
+def _depths(runs: Sequence[Run], plan: Plan | None, demand: Demand | None) -> Chart:
+    points = []
+    for run in runs:
+        tip = f"{run.depth} ahead: waits {run.waiting:.1%}, {ms(run.wait_ms)} ms a batch"
+        points.append(Point(run.depth, 100 * run.waiting, tip))
     chosen = plan.depth if plan is not None else None
     marks = [Mark(run.depth, f"chosen: {chosen}") for run in runs if run.depth == chosen]
     note = "Beside a step that takes batches as fast as they are made."
     if demand is not None:
         note = f"Beside the step of {ms(demand.step_ms)} ms."
-    chart = Chart(
-        "Waiting against batches ahead",
-        "batches in flight",
-        "% of the time waited",
-        [Series("waiting", "both", points, 2)],
-        marks,
-        doubles=True,
-        top=4.0,
-    )
-    return _Figure("Batches ahead against waiting", note, chart)
+    heading, x, y = "Batches ahead against waiting", "batches in flight", "% of the time waited"
+    series = [Series("waiting", "both", points, 2)]
+    return Chart(heading, note, x, y, series, marks, doubles=True, top=4.0)
 
 
-def _lanes(found: Lanes) -> _Figure:
+def _lanes(found: Lanes) -> Chart:
     series = []
     for lane, colour in (("inline", 1), ("process", 2), ("threads", 4)):
-        points = [
-            Point(
-                max(1, cost.run.workers),
-                cost.run.rate,
-                f"{lane} {cost.run.workers}: {number(cost.run.rate)} samples/s"
-                + ("" if cost.cost is None else f", step {cost.cost:+.0%}"),
-            )
-            for cost in sorted(found.costs, key=lambda cost: cost.run.workers)
-            if cost.run.lane == lane and cost.run.batches
-        ]
+        points = []
+        for cost in sorted(found.costs, key=lambda cost: cost.run.workers):
+            run = cost.run
+            if run.lane == lane and run.batches:
+                step = "" if cost.cost is None else f", step {cost.cost:+.0%}"
+                tip = f"{lane} {run.workers}: {number(run.rate)} samples/s{step}"
+                points.append(Point(max(1, run.workers), run.rate, tip))
         if points:
             series.append(Series(lane, "both", points, colour))
-    title = "Samples per second of the training, by lane and workers"
-    chart = Chart(title, "workers", "samples/s through the training", series, doubles=True)
     note = f"Beside {found.step}, which takes {ms(found.step_ms)} ms alone."
-    return _Figure("Lanes beside the training", note, chart)
+    heading, y = "Lanes beside the training", "samples/s through the training"
+    return Chart(heading, note, "workers", y, series, doubles=True)
 
 
-def _sweep(found: Sweep) -> _Figure:
-    points = [
-        Point(
-            batch,
-            run.rate,
-            f"{batch}: {number(run.rate)} samples/s, step {ms(run.step_ms)} ms, waits {run.waiting:.0%}",
-            is_bad=found.collapse is not None and batch >= found.collapse,
-        )
-        for batch, run in zip(found.sizes, found.runs, strict=True)
-        if run is not None
-    ]
+def _sweep(found: Sweep) -> Chart:
+    points = []
+    for batch, run in zip(found.sizes, found.runs, strict=True):
+        if run is not None:
+            times = f"step {ms(run.step_ms)} ms, waits {run.waiting:.0%}"
+            tip = f"{batch}: {number(run.rate)} samples/s, {times}"
+            is_bad = found.collapse is not None and batch >= found.collapse
+            points.append(Point(batch, run.rate, tip, is_bad))
     marks = [Mark(found.best, f"best: {found.best}")]
     note = "No collapse within these sizes."
     if found.collapse is not None:
         marks.append(Mark(found.collapse, f"collapse: {found.collapse}", is_bad=True))
         note = f"Collapses at {found.collapse}: {found.cause}."
-    chart = Chart(
-        "Throughput against batch size",
-        "samples of a batch",
-        "samples/s",
-        [Series("throughput", "both", points, 1)],
-        marks,
-        doubles=True,
-        x_ticks=found.sizes,
-    )
-    return _Figure("Batch size against throughput", note, chart)
+    heading, x, y = "Batch size against throughput", "samples of a batch", "samples/s"
+    series = [Series("throughput", "both", points, 1)]
+    return Chart(heading, note, x, y, series, marks, doubles=True, x_ticks=found.sizes)
 
 
-def _memory(moments: Sequence[Moment]) -> _Figure:
-    points = [
-        Point(
-            moment.at_s,
-            moment.used_bytes / 1e6,
-            f"{moment.at_s:.0f} s: {size(moment.used_bytes)}, {moment.doing}",
-        )
-        for moment in moments
-    ]
+def _memory(moments: Sequence[Moment]) -> Chart:
+    points = []
+    for moment in moments:
+        tip = f"{moment.at_s:.0f} s: {size(moment.used_bytes)}, {moment.doing}"
+        points.append(Point(moment.at_s, moment.used_bytes / 1e6, tip))
     fullest = max(moment.share for moment in moments)
-    series = [Series("memory", "area", points, 2)]
-    chart = Chart("Memory over time", "seconds", "MB held by loading", series)
     note = f"This process and its workers. At most {fullest:.0%} of all memory was in use."
-    return _Figure("Memory over time", note, chart)
+    series = [Series("memory", "area", points, 2)]
+    return Chart("Memory over time", note, "seconds", "MB held by loading", series)

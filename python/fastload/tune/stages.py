@@ -7,7 +7,6 @@ linear in 1, N - 1 and N (N - 1), so the best fit without negative coefficients 
 the few sets of coefficients that are not 0.
 """
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,10 +101,7 @@ def _fitted(points: Sequence[Point]) -> Law | None:
     terms = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)], axis=1)
     rows = terms * (rates / workers)[:, None]
     best: tuple[float, np.ndarray] | None = None
-    for used in itertools.chain.from_iterable(
-        itertools.combinations((1, 2), count) for count in range(3)
-    ):
-        columns = [0, *used]
+    for columns in ([0], [0, 1], [0, 2], [0, 1, 2]):
         found, *_ = np.linalg.lstsq(rows[:, columns], np.ones(len(points)), rcond=None)
         if (found < 0).any() or found[0] <= 0:
             continue
@@ -156,13 +152,9 @@ def python(making: Making) -> dict[str, float]:
 def table(
     work_ms: Mapping[str, float], *, cores: float, wanted: float | None, best: Run
 ) -> tuple[Stage, ...]:
-    """Returns a row for each stage, and one for all of loading.
+    """Returns a row for each stage, from its milliseconds per sample, and one for all of loading.
 
-    Args:
-        work_ms: Milliseconds per sample, by stage.
-        cores: Cores of this rank.
-        wanted: Samples per second that the training takes; None for as many as possible.
-        best: The run with the best settings.
+    The rows hold for the rate that the training takes, or for the best run's where `wanted` is None.
     """
     whole = sum(work_ms.values())
     rate = best.rate if wanted is None else wanted

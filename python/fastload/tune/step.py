@@ -20,23 +20,14 @@ _FEWEST, _MOST = 5, 200  # measurements of a step alone
 
 
 class Step:
-    """What the training does with a batch.
+    """A function that the training calls with each batch, and its name."""
 
-    Args:
-        call: Called with each batch.
-        name: Its name, for words.
-
-    Attributes:
-        alone_s: The median of its time with nothing beside it, in seconds; 0 before `measure`.
-        is_real: Whether it is the user's own.
-    """
-
-    is_real = True
+    is_real = True  # true if it is the user's own
 
     def __init__(self, call: Callable[[Any], Any], name: str) -> None:
         self._call = call
         self.name = name
-        self.alone_s = 0.0
+        self.alone_s = 0.0  # median seconds with nothing beside it, from `measure`
 
     def __call__(self, batch: Any) -> None:
         """Trains with a batch."""
@@ -48,11 +39,7 @@ class Step:
             raise self._failed(error) from error
 
     def measure(self, batch: Any, seconds: float) -> None:
-        """Measures the step alone, on one batch again and again.
-
-        Raises:
-            TargetError: It fails.
-        """
+        """Measures the step alone, on one batch again and again."""
         times: list[float] = []
         until = time.perf_counter() + seconds
         try:
@@ -76,9 +63,6 @@ class StandIn(Step):
 
     About once in a millisecond it runs a small operation in the interpreter, as a training does that feeds
     an accelerator: it gets longer where workers hold the interpreter.
-
-    Args:
-        seconds: How long it takes alone.
     """
 
     is_real = False
@@ -117,11 +101,7 @@ class StandIn(Step):
 
 
 def real_step(name: str) -> Step:
-    """Returns the user's step.
-
-    Raises:
-        TargetError: The name is not that of a function.
-    """
+    """Returns the user's step; raises TargetError where the name is not that of a function."""
     call = named(name, "the step")
     if not callable(call):
         msg = f"the step {name} should be a function of a batch, but is {type(call).__qualname__}"

@@ -31,9 +31,8 @@ class Study:
     bench: Bench  # where to measure
     batch_sizes: tuple[int, ...] = ()  # batch sizes to compare
     accumulate: int = 1  # batches per optimiser step
-    known: dict[str, Any] = field(
-        default_factory=dict
-    )  # the findings so far, by their names in `Findings`
+    # the findings so far, by their names in `Findings`
+    known: dict[str, Any] = field(default_factory=dict)
     _host_load: HostLoad = field(default_factory=HostLoad)
 
     def run(self) -> None:

@@ -44,15 +44,11 @@ class Try:
     run: Run | None  # what was measured; None where nothing could be
     note: str = ""  # why not
     memory_share: float = 0.0  # used fraction of the memory at its end
-    out_of_memory: bool = False  # whether memory ended
+    out_of_memory: bool = False  # true if memory ended
 
 
 def check(target: Target) -> None:
-    """Refuses a loader whose batches do not have a `batch_size`.
-
-    Raises:
-        TargetError: It has a batch sampler of its own.
-    """
+    """Raises TargetError for a loader with a batch sampler of its own."""
     if target.loader.batch_size is None:
         msg = f"{target.name} has a batch sampler of its own: --batch-sizes needs a batch_size"
         raise TargetError(msg)
@@ -61,14 +57,7 @@ def check(target: Target) -> None:
 def sweep(
     bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int
 ) -> Iterator[Sweep]:
-    """Measures batch sizes with the step, in ascending order; yields the verdict after each.
-
-    Args:
-        bench: Where to measure.
-        sizes: The sizes.
-        plan: The settings to load with.
-        accumulate: Batches per optimiser step.
-    """
+    """Measures batch sizes with the step, in ascending order; yields the verdict after each."""
     lane = plan.lane if plan else bench.target.choice.lane
     workers = plan.workers if plan else max(1, int(bench.target.loader.num_workers))
     tries: list[Try] = []
@@ -84,11 +73,7 @@ def sweep(
 def judged(tries: Sequence[Try], ranks: int, accumulate: int, samples: int | None) -> Sweep:
     """Returns the best size, the first that collapsed, and why.
 
-    Args:
-        tries: The sizes, ascending.
-        ranks: Training processes that share each update.
-        accumulate: Batches per optimiser step.
-        samples: Samples per epoch.
+    An update takes `accumulate` batches of each rank, an epoch `samples` of all ranks.
     """
     measured = [(each, each.run) for each in tries if each.run is not None and each.run.batches]
     best, _ = max(measured, key=lambda pair: pair[1].rate, default=(None, None))

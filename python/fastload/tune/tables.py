@@ -35,17 +35,11 @@ class Section:
     chosen: int | None = None  # index of the row that is recommended
     # for each row the length of a bar in percent, for the report; None for the row of the sum
     bars: Sequence[float | None] = ()
-    is_wide: bool = False  # whether the report gives it the whole width
+    is_wide: bool = False  # true if the report gives it the whole width
 
 
 def print_findings(findings: Findings, console: Console, *, memory: bool) -> None:
-    """Prints everything, the advice last.
-
-    Args:
-        findings: What was found.
-        console: Where to print.
-        memory: Whether the user asked for the memory plan; it is printed unasked where memory is short.
-    """
+    """Prints everything, the advice last; the memory plan on request, or where memory is short."""
     host, demand = findings.host, findings.demand
     ranks = f", {host.ranks} ranks" if host.ranks > 1 else ""
     lines = [

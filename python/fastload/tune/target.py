@@ -46,12 +46,12 @@ class Target:
 
     @property
     def is_native(self) -> bool:
-        """Whether native threads make its batches, or would under AUTO."""
+        """True if native threads make its batches, or would under AUTO."""
         return self.choice.lane == "native"
 
     @property
     def is_iterable(self) -> bool:
-        """Whether its dataset is iterable, so that several workers would repeat samples."""
+        """True if its dataset is iterable, so that several workers would repeat samples."""
         return isinstance(self.loader.dataset, IterableDataset)
 
     @cached_property
@@ -123,11 +123,7 @@ def one_line(error: BaseException) -> str:
 
 
 def resolve(name: str, batch_size: int | None = None) -> Target:
-    """Returns the target that a name stands for.
-
-    Args:
-        name: `module:factory`, `file.py:factory` or a folder of images.
-        batch_size: Samples per batch; None for the loader's own.
+    """Returns the target that `module:factory`, `file.py:factory` or a folder of images names.
 
     Raises:
         TargetError: The name is none of these, or its loader cannot be made.
@@ -152,10 +148,6 @@ def resolve(name: str, batch_size: int | None = None) -> Target:
 
 def named(name: str, what: str) -> Any:
     """Returns the attribute that `module:attribute` or `file.py:attribute` names.
-
-    Args:
-        name: The name.
-        what: What the name stands for, for errors.
 
     Raises:
         TargetError: There is no such module, file or attribute, or importing it failed.

@@ -99,6 +99,7 @@ lint: build ## Formatting, clippy, ruff, mypy, the stub against the binary
 	$(BIN)/ruff check -q
 	$(BIN)/ruff format -q --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m mypy.stubtest fastload._lib
 	@$(BIN)/python tools/size.py --quiet
 

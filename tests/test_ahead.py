@@ -48,7 +48,7 @@ def test_cheap_batches_are_made_further_ahead(values, options, each, workers):
     assert depth(ours) == workers * each
     words = ours.explain()
     assert f"{each} batches ahead for each" in words
-    assert ("sooner made than a thread is woken" in words) == (each == 8)
+    assert ("less time than waking a thread" in words) == (each == 8)
 
 
 def test_what_is_read_from_files_is_not_cheap(tmp_path):

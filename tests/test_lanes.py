@@ -159,7 +159,7 @@ def test_explain_names_leaves_workers_and_order():
     assert "lane: native" in words
     assert "dataset['x']: Rows(10 of float32, shape (2,))" in words
     assert "dataset['y'][0]: Rows(10 of int64, shape ())" in words
-    assert "workers: 2 threads, as asked; 8 batches ahead for each, for a batch is" in words
+    assert "workers: 2 threads, as set; 8 batches ahead for each, because a batch" in words
     assert "order: torch's RandomSampler" in words
     assert "worker_init_fn: print is not called" in words
     assert "list, iterated in Python" in Loader(dataset, batch_sampler=[[0]]).explain()

@@ -13,7 +13,8 @@ from torch.utils.data import TensorDataset
 import fastload
 from fastload import AUTO, Profile
 from fastload.machine.auto import Auto
-from fastload.tune.fingerprint import Data, Machine
+from fastload.tune.machine import Machine
+from fastload.tune.profile import Data
 
 from ._compare import MANY_WORKERS, Plain
 

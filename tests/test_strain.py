@@ -11,7 +11,7 @@ import fastload
 from fastload.columns import Rows
 from fastload.machine import cgroup
 from fastload.machine.cpu import cpu_budget
-from fastload.tune import machine, online, start
+from fastload.tune import machine, online
 
 from .test_budget import machine as fake
 
@@ -106,8 +106,8 @@ def test_ranks_share_the_cores(monkeypatch, ranks):
     monkeypatch.setattr("fastload.machine.cpu.cgroup.cpuset", lambda: None)
     monkeypatch.setattr("fastload.machine.cpu.cgroup.cpu_quota", lambda: None)
     cores = cpu_budget()
-    assert start.most_workers(1, cores, whole_batches=False) == 4 * 8 // ranks
-    assert start.most_workers(1, cores, whole_batches=True) == 16 * 8 // ranks
+    assert online.most_workers(1, cores, whole_batches=False) == 4 * 8 // ranks
+    assert online.most_workers(1, cores, whole_batches=True) == 16 * 8 // ranks
 
 
 def test_a_rank_is_told_its_share():

@@ -32,7 +32,7 @@ def test_threads_can_be_asked_for():
     said = loader.explain()
     assert said.startswith("lane: threads (Python threads of this process")
     assert "why: workers='threads'" in said
-    assert "workers: 2 threads, as asked" in said
+    assert "workers: 2 threads, as set" in said
     assert "dataset.tensors[0]: torch.Tensor of shape (6,), shared" in said
 
 

@@ -1,9 +1,12 @@
-"""The one sentence: what is needed, what there is, and what would help."""
+"""The advice: what is needed, what there is, and what would help."""
+
+import pytest
 
 from fastload.tune.advice import advice
-from fastload.tune.findings import Demand, Findings, Plan, Stage
-from fastload.tune.fingerprint import Machine
-from fastload.tune.host import Host
+from fastload.tune.findings import Demand, Findings
+from fastload.tune.machine import Host, Machine
+from fastload.tune.plan import Plan
+from fastload.tune.stages import Stage
 
 GB = 10**9
 
@@ -36,29 +39,35 @@ def findings(*, rate, waiting=0.0, wanted=None, cores=4, lane="native", **change
 
 def test_more_is_wanted_than_there_are_processors_for():
     assert advice(findings(rate=760.0, waiting=0.35, wanted=1200.0)) == (
-        "needs 6.2 cores for 1,200 samples/s; 4 here: at most 760, with num_workers=4 (threads), 8 batches "
-        "ahead, and the training waits 35% of its time; the largest lever: decoding: store the images "
-        "at the size that is used (77% of the work)"
+        "The training can consume 1,200 samples/s. That takes 6.2 cores; this machine has 4. Best setting "
+        "found: num_workers=4 (threads), 8 batches ahead, 760 samples/s; the training waits 35% of the time. "
+        "Largest lever: decoding, 77% of the work. Store the images at the size you train on."
     )
 
 
 def test_a_training_that_never_waits():
     assert advice(findings(rate=500.0, wanted=500.0)) == (
-        "needs 2.6 cores for 500 samples/s, 4 here: with num_workers=4 (threads), 8 batches ahead the "
-        "training never waits; the largest lever: the training itself"
+        "The training can consume 500 samples/s. That takes 2.6 cores; this machine has 4. With "
+        "num_workers=4 (threads), 8 batches ahead the training never waits."
     )
+
+
+@pytest.mark.parametrize(("waiting", "has_lever"), [(0.0, False), (0.05, False), (0.06, True)])
+def test_a_training_that_hardly_waits_has_no_lever(waiting, has_lever):
+    words = advice(findings(rate=500.0 * (1 - waiting), waiting=waiting, wanted=500.0))
+    assert ("lever" in words) == has_lever
 
 
 def test_a_step_that_gets_longer():
     words = advice(findings(rate=400.0, wanted=500.0, lane="process"))
     assert "num_workers=4 (processes)" in words
-    assert "never waits, whose step gets 25% longer beside it" in words
-    assert words.endswith("samples that are made natively, which hold no interpreter")
+    assert "never waits. Its step gets 25% longer beside the loader: " in words
+    assert words.endswith("samples that are made natively do not hold the interpreter.")
 
 
 def test_without_a_step():
     words = advice(findings(rate=774.0))
-    assert words.startswith("up to 774 samples/s with num_workers=4 (threads), 8 batches ahead, ")
+    assert words.startswith("Up to 774 samples/s with num_workers=4 (threads), 8 batches ahead, ")
     assert "4.0 cores busy of 4" in words
 
 
@@ -76,9 +85,11 @@ def test_the_dataset_in_python_is_the_lever():
     words = advice(
         findings(rate=774.0, lane="process", stages=stages, change="describe them by columns")
     )
-    assert words.endswith("the dataset's Python code: to make it native, describe them by columns")
+    assert words.endswith(
+        "Largest lever: the dataset's Python code. To make it native, describe them by columns."
+    )
 
 
 def test_broken_off_nothing_is_known():
     words = advice(findings(rate=774.0, plan=None))
-    assert words == "too little is known for advice: give it more --seconds"
+    assert words == "Too little was measured for advice: give it more --seconds."

@@ -6,7 +6,7 @@ from torch.utils.data import Dataset
 
 from fastload import Loader
 from fastload.tune.measure import measure
-from fastload.tune.watch import Watch
+from fastload.tune.memory import Watch
 
 AHEAD, SLOW_S = 12, 0.03
 

@@ -4,9 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from fastload.tune import watch
-from fastload.tune.memory import plan_memory
-from fastload.tune.watch import MemoryRefused, Watch
+from fastload.tune import memory
+from fastload.tune.memory import MemoryRefused, Watch, plan_memory
 
 GB = 10**9
 
@@ -71,6 +70,6 @@ def test_nothing_is_measured_where_memory_is_full(monkeypatch):
     seen = Watch()
     seen.begin("something")
     assert seen.moments[-1].doing == "something"
-    monkeypatch.setattr(watch, "memory_share", lambda: 0.985)
+    monkeypatch.setattr(memory, "memory_share", lambda: 0.985)
     with pytest.raises(MemoryRefused, match=r"98\.5% of the memory is in use"):
         seen.see()

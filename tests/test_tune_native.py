@@ -67,7 +67,7 @@ def test_settings_were_tried_beside_their_neighbours(account):
     assert len(tried) > 1
     assert plan["depth"] in [run["depth"] for run in account["depths"]]
     assert plan["limit"] in plan["limits"]
-    assert account["advice"].startswith("needs ")
+    assert account["advice"].startswith("The training can consume ")
 
 
 def test_memory_over_time_is_told(account):

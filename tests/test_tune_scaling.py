@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from scipy.optimize import nnls
 
-from fastload.tune.scaling import Law, Point, fit
+from fastload.tune.stages import Law, Point, fit
 
 LAWS = st.builds(
     Law,

@@ -69,7 +69,7 @@ def test_a_bad_target_gets_one_line(refused, name):
     ("arguments", "words"),
     [
         (["--step", "targets:nothing"], "has no 'nothing'"),
-        (["--step", "targets:DATASET"], "no function of a batch"),
+        (["--step", "targets:DATASET"], "should be a function of a batch"),
         (["--step", "targets:failing"], "ValueError: a step that fails"),
         (["--step-ms", "-1"], "-1 is not above 0"),
         (["--ranks", "0"], "0 is less than 1"),
@@ -111,7 +111,7 @@ def test_a_folder_of_photographs_is_a_target(tmp_path):
     assert "warm page cache" in done.stdout
     assert "cold files" in done.stdout
     assert "memory_budget=" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("advice: up to ")
+    assert done.stdout.splitlines()[-1].startswith("advice: Up to ")
 
 
 def test_an_iterable_dataset_is_a_target(folder):

@@ -10,8 +10,8 @@ from torch.utils.data import Dataset
 import fastload
 from fastload import _lib
 from fastload.iterators.cost import Cost, Watch
+from fastload.iterators.paced import Pace, batch_bytes
 from fastload.tune import online
-from fastload.tune.pace import Pace, batch_bytes
 
 from ._compare import MANY_WORKERS, assert_same
 from ._keyed import LANES, Noisy, mixed

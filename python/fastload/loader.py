@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any, Literal, Self, TypeVar
 
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
@@ -41,8 +41,8 @@ from fastload.processes import UnpicklableError, iterate
 from fastload.resume.cursor import Cursor, InlineIter, Restored
 from fastload.resume.state import restored, state_of
 from fastload.threads import ThreadIter, Told
-from fastload.tune import Online, Profile
-from fastload.tune.start import compare, profile_of
+from fastload.tune.online import Online, start
+from fastload.tune.profile import Data, Profile, profile_of
 
 __all__ = ["Loader"]
 
@@ -103,7 +103,7 @@ class Loader(DataLoader[_T_co]):
             never; they then start anew. Everything else is kept for each batch.
 
     Attributes:
-        tuner: What tunes it, with `history`; None before the first iterator and where nothing does.
+        tuner: The loader's tuner, with `history`; None before the first iterator and where nothing is tuned.
 
     Raises:
         KeyError: Samples have no field `length`.
@@ -323,7 +323,8 @@ class Loader(DataLoader[_T_co]):
             return self._iterated_inline(marks=marks)
         choice = self._choice()
         if self._profile is not None and self._profile_fits is None:
-            self._profile_fits = compare(self._profile, self, choice)
+            program = None if choice.lowered is None else choice.lowered.program
+            self._profile_fits = self._profile.fits(Data.of(self.dataset, program), choice.lane)
         iterator: _BaseDataLoaderIter
         if choice.lane == "native":
             self.check_worker_number_rationality(choice.lane)
@@ -504,7 +505,28 @@ class Loader(DataLoader[_T_co]):
 
     @property
     def tuner(self) -> Online | None:
-        """What tunes the loader; None before its first iterator, and where nothing is tuned."""
+        """The loader's tuner; None before its first iterator, and where nothing is tuned."""
+        return self._tuner
+
+    def _start_tuner(self, **first: Any) -> Online | None:
+        """Returns the tuner of all iterators of this loader, or None where it is not tuned.
+
+        The only place where loading starts something of `fastload.tune`.
+
+        Args:
+            **first: Arguments of `fastload.tune.online.start`, from the first iterator.
+        """
+        if not self.tune or isinstance(self.dataset, IterableDataset):
+            return None
+        if self._tuner is None:
+            chosen = not isinstance(self.num_workers, Auto)
+            self._tuner = start(
+                workers_are_fixed=chosen,
+                depth_is_fixed=chosen or self._depth_is_chosen,
+                known_depth=None if self._profile is None else self._profile.depth,
+                is_known=bool(self._profile_fits),
+                **first,
+            )
         return self._tuner
 
     def explain(self) -> str:

@@ -26,8 +26,6 @@ from fastload.lowering import collators
 from fastload.machine import pillow
 from fastload.machine.auto import Auto
 from fastload.resume.cursor import Resumable
-from fastload.tune.start import online
-from fastload.tune.tuned import NativeStream
 
 
 class NativeIter(Resumable):
@@ -72,8 +70,7 @@ class NativeIter(Resumable):
             "seed": self._base_seed,
             "again": self._fetch(),
         }
-        self._tuner = online(
-            loader,
+        self._tuner = loader._start_tuner(
             workers=workers,
             depth=self._ahead,
             most_depth=most_ahead,
@@ -111,7 +108,7 @@ class NativeIter(Resumable):
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
         loader._counters = self._stream.stats
-        self._tuned = NativeStream(self._stream)
+        self._tuned = _TunedStream(self._stream)
         if self._tuner is not None:
             self._tuner.attach(self._tuned)
         if order is not None:
@@ -177,6 +174,20 @@ class NativeIter(Resumable):
         batch = self._next_data()
         self._num_yielded += 1
         return batch
+
+
+class _TunedStream:
+    """A native stream as a tuner sees it: `fastload.tune.Tuned`. Its workers are threads of the pool."""
+
+    def __init__(self, stream: _lib.Stream) -> None:
+        self.window = stream.window
+        self.watch = stream.watch
+        self._stream = stream
+
+    def set(self, workers: int, depth: int) -> None:
+        """Sets how many threads may work and how many batches may be in flight."""
+        self._stream.set_permits(workers, workers, workers)
+        self._stream.set_depth(depth)
 
 
 def _fetcher(iterator: Any) -> Any:

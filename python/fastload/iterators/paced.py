@@ -1,42 +1,135 @@
-"""`Paced`: workers whose number follows what the training takes.
+"""`Paced`: Python workers whose number follows what the training takes.
 
-Owns what a tuner sees of an iterator whose batches Python makes, and what it sets there. It grows by one
-worker in a call of `next`: so no call takes longer than one start. Where the number is not to change,
-nothing here does anything.
+Owns what the tuner measures of an iterator whose batches are made in Python, and what it sets there. A call
+of `next` starts at most one worker, so no call takes longer than one start. Where the number of workers is
+fixed, nothing here does anything.
 """
 
 import logging
+import statistics
+import time
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from torch._C._autograd import _profiler_enabled
 
 from fastload import _lib
 from fastload.draws.keyed import count_of
+from fastload.iterators.cost import Cost
 from fastload.iterators.elastic import Elastic
-from fastload.tune.online import Online
-from fastload.tune.pace import Pace
-from fastload.tune.start import online
 
-__all__ = ["Paced"]
+if TYPE_CHECKING:
+    from fastload.tune import Online
+
+__all__ = ["Pace", "Paced", "batch_bytes"]
 
 _log = logging.getLogger("fastload")
 
+_STEPS = 64
+"""Steps of the training whose median is kept."""
+
+
+class Pace:
+    """Counts what the consumer and the workers did since the last window."""
+
+    def __init__(self) -> None:
+        self._returned_s: float | None = None
+        self._restart()
+
+    def _restart(self) -> None:
+        self._since_s = time.perf_counter()
+        self._steps: deque[float] = deque(maxlen=_STEPS)
+        self._stepped_s = 0.0
+        self._longest_s = 0.0
+        self._ready: list[int] = []
+        self._batches = 0
+        self._asked, self._asked_samples = 0, 0
+        self._made, self._spent = 0, Cost()
+        self._bytes = 0
+
+    def asked(self, samples: int) -> None:
+        """Counts a batch that is requested from a worker."""
+        self._asked += 1
+        self._asked_samples += samples
+
+    def made(self, cost: Cost) -> None:
+        """Counts a batch that a worker has made."""
+        self._made += 1
+        self._spent = Cost(*map(sum, zip(self._spent, cost, strict=True)))
+
+    def weighed(self, size: int) -> None:
+        """Notes the bytes of a batch."""
+        self._bytes = max(self._bytes, size)
+
+    def called(self, ready: int) -> None:
+        """Notes that the consumer asks for a batch while `ready` batches are finished."""
+        self._called_s = time.perf_counter()
+        self._ready.append(ready)
+        if self._returned_s is not None:
+            step_s = self._called_s - self._returned_s
+            self._steps.append(step_s)
+            self._stepped_s += step_s
+            self._returned_s = None
+
+    def returned(self) -> None:
+        """Notes that the consumer gets a batch."""
+        self._returned_s = time.perf_counter()
+        self._longest_s = max(self._longest_s, self._returned_s - self._called_s)
+        self._batches += 1
+
+    def window(
+        self, *, worker_bytes: float, memory_share: float, free_share: float = 1.0
+    ) -> _lib.Window:
+        """Returns what was measured, and starts the next window.
+
+        Args:
+            worker_bytes: Memory of one worker.
+            memory_share: Fraction of the memory that is in use, 0 to 1.
+            free_share: Of the time in which a worker did not compute, the fraction in which it could
+                have, 0 to 1. In the rest it waited for the interpreter.
+        """
+        elapsed_s = time.perf_counter() - self._since_s
+        batches, made = self._batches, max(1, self._made)
+        wait_s = max(0.0, elapsed_s - self._stepped_s) / max(1, batches)
+        wall_s, cpu_s, queued_s = (seconds / made for seconds in self._spent)
+        waited_s = max(0.0, wall_s - cpu_s)
+        window = _lib.Window(
+            elapsed_s=elapsed_s,
+            batches=batches,
+            samples=batches * self._asked_samples / max(1, self._asked),
+            step_s=statistics.median(self._steps) if self._steps else 0.0,
+            wait_s=wait_s,
+            work_s=cpu_s + waited_s * free_share,
+            cpu_s=cpu_s,
+            queued_s=queued_s,
+            tail_s=max(0.0, self._longest_s - wait_s),
+            least_ready=min(self._ready, default=0),
+            most_ready=max(self._ready, default=0),
+            batch_bytes=self._bytes,
+            worker_bytes=worker_bytes,
+            memory_share=memory_share,
+        )
+        self._restart()
+        return window
+
 
 class Paced(Elastic):
-    """Torch's iteration with as many workers as the training needs, where nobody chose a number."""
+    """Torch's iteration with as many workers as the training needs, where the user chose no number."""
 
     _kind: str
-    _tuner: Online | None = None
+    _tuner: "Online | None" = None
     _goal: int | None = None
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:  # noqa: ARG002
         """Returns what was measured since the last call, or since the epoch began.
 
         Args:
-            pool_cpu_s: Not looked at: what workers spent, they have told.
-            memory_share: Part of the memory that is used, 0 to 1.
+            pool_cpu_s: Ignored: the workers send their own CPU time.
+            memory_share: Fraction of the memory that is in use, 0 to 1.
         """
         return self._pace.window(
             worker_bytes=self._worker_bytes(),
@@ -45,17 +138,17 @@ class Paced(Elastic):
         )
 
     def set(self, workers: int, depth: int) -> None:
-        """Lets so many workers be at work from now on, as soon as they are started, so far ahead."""
+        """Sets how many workers there are, as soon as they are started, and how far ahead they work."""
         self._goal = workers
         self.change(min(workers, self._num_workers), depth)
 
     def watch(self, seconds: float, batches: int, look: Callable[[], object]) -> None:
-        """Has `look` called once, by the consumer that takes a batch then, in place of any other.
+        """Schedules one call of `look` by the consumer, in place of the call scheduled before.
 
         Args:
-            seconds: How long after now, at the earliest.
-            batches: After how many further batches, at the earliest.
-            look: What is called.
+            seconds: Earliest time of the call, from now.
+            batches: Fewest further batches before the call.
+            look: The function to call.
         """
         self._due.set(seconds, batches, look)
 
@@ -69,11 +162,11 @@ class Paced(Elastic):
         """Returns how many batches are finished and have not been received."""
 
     def _worker_bytes(self) -> int:
-        """Returns the memory that a worker takes by itself."""
+        """Returns the memory of one worker."""
         return 0
 
     def _free_share(self) -> float:
-        """Returns in which part of the time a worker can compute when it wants to."""
+        """Returns the fraction of the time in which a worker can compute when it wants to."""
         return 1.0
 
     def _first_depth(self) -> int:
@@ -81,8 +174,7 @@ class Paced(Elastic):
         loader = self._loader()
         if loader is None or self.most_workers == 1:
             return depth
-        self._tuner = online(
-            loader,
+        self._tuner = loader._start_tuner(
             workers=int(self._num_workers),
             depth=depth,
             budget_bytes=loader._budget_bytes,
@@ -124,7 +216,7 @@ class Paced(Elastic):
         return batch
 
     def _advance(self) -> Any:
-        """Returns the next batch as torch does, but without what torch does for profilers, if there is none."""
+        """Returns the next batch as torch does; without a profiler, skips torch's code for profilers."""
         is_counted = self._IterableDataset_len_called is not None
         if is_counted or self._sampler_iter is None or _profiler_enabled():
             return super().__next__()
@@ -132,16 +224,27 @@ class Paced(Elastic):
         self._num_yielded += 1
         return batch
 
-    def _grow(self, goal: int, tuner: Online) -> None:
-        """Starts one worker, if there shall be more."""
+    def _grow(self, goal: int, tuner: "Online") -> None:
+        """Starts one worker, if there are fewer than `goal`."""
         if self._num_workers >= goal or self._shutdown:
             self._goal = None
             return
         try:
             self.change(self._num_workers + 1, self._depth)
-        except Exception as error:  # whatever hinders it: there are workers
+        except Exception as error:  # loading goes on with the workers there are
             _log.warning(
                 "no more than %d %s can be started: %s", self._num_workers, self._kind, error
             )
             self._goal = None
             tuner.workers = self._num_workers
+
+
+def batch_bytes(batch: Any) -> int:
+    """Returns the bytes of a batch's tensors and arrays, in dicts and sequences."""
+    if isinstance(batch, torch.Tensor | np.ndarray):
+        return batch.nbytes
+    if isinstance(batch, Mapping):
+        return sum(map(batch_bytes, batch.values()))
+    if isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
+        return sum(map(batch_bytes, batch))
+    return 0

@@ -160,7 +160,7 @@ def choose(loader: Any) -> Choice:
     if named == "threads":
         return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
     if workers == "auto" and named != "process" and not holds_interpreter():
-        why = f"{obstacle.why}, and this interpreter has no lock that threads would wait for"
+        why = f"{obstacle.why}, and this interpreter has no lock for which threads wait"
         return Choice("threads", why, **rest)
     is_auto = workers == "auto" and isinstance(loader.num_workers, Auto)
     if is_auto and named != "process" and _is_cheap(loader, seam=seam):
@@ -238,18 +238,18 @@ def _obstacles(
     if lowered is None:
         return
     if loader._auto_collation and type(loader.sampler) is BatchSampler:
-        msg = "its sampler gives lists of indices, of which there are batches"
+        msg = "its sampler yields lists of indices, which would be batched again"
         yield NotNative(msg, "give the BatchSampler as batch_sampler")
     if not loader._auto_collation and not batched and type(loader.sampler) is BatchSampler:
-        msg = "the dataset, indexed with a list, has no batch"
+        msg = "the dataset returns no batch when it is indexed with a list"
         yield NotNative(msg, "give the BatchSampler as batch_sampler")
     is_read = any(leaf.is_read for _, leaf in leaves)
     if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
-        msg = "worker_init_fn may change the dataset, whose class is read as it is here"
+        msg = "worker_init_fn may change the dataset, whose code is read before it runs"
         yield NotNative(msg, "leave worker_init_fn out")
     if _draws_as_torch(loader, lowered):
-        msg = f"num_workers={loader.num_workers} asks for the draws of torch's workers"
-        yield NotNative(msg, "leave num_workers at AUTO, whose draws are keyed")
+        msg = f"num_workers={loader.num_workers} means the random streams of torch's workers"
+        yield NotNative(msg, "leave num_workers at AUTO, which has a random stream for each sample")
     for path, leaf in leaves:
         if leaf.stop is None:
             yield from _leaf_obstacles(path, leaf, batched=batched)

@@ -20,17 +20,17 @@ from fastload.threads.explained import explained
 _DOES = {
     "native": "native threads make the batches; no Python runs in them",
     "process": "worker processes make the batches, as torch.utils.data.DataLoader's do",
-    "threads": "Python threads of this process make the batches, with a copy of the dataset each",
-    "consumer": "batches are made in the thread that asks for them, of samples with draws of their own",
-    "inline": "batches are made in the thread that asks for them",
+    "threads": "Python threads of this process make the batches, each from a copy of the dataset",
+    "consumer": "the training thread makes the batches; each sample has its own random stream",
+    "inline": "the training thread makes the batches",
 }
 
 
-_WHERE = {"threads": "worker threads", "consumer": "the thread that asks"}
+_WHERE = {"threads": "worker threads", "consumer": "the training thread"}
 
 
 def explain(loader: Any) -> str:
-    """Returns lines of `topic: words` on a loader's lane, its reason, and what would change it.
+    """Returns lines of `topic: words`: a loader's lane, why it takes it, and what would make it native.
 
     Raises:
         ValueError: `loader.workers` asks for a lane that the loader cannot take.
@@ -49,7 +49,7 @@ def _lines(loader: Any, choice: Choice) -> Iterator[tuple[str, str]]:
     if choice.lane in ("process", "consumer") and loader.lazy_images and "PIL.Image" in sys.modules:
         yield (
             "pictures",
-            "what Pillow opens is decoded natively, when pixels are needed (lazy_images=True)",
+            "images opened with Pillow are decoded natively once their pixels are needed (lazy_images=True)",
         )
     if choice.lane not in ("inline", "consumer"):
         yield "workers", _workers(loader, choice)
@@ -78,9 +78,9 @@ def _seam(loader: Any, choice: Choice) -> str:
 
 def _workers(loader: Any, choice: Choice) -> str:
     number, lane = int(loader.num_workers), choice.lane
-    chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as asked"
+    chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as set"
     if lane != "native" and is_elastic(loader):
-        chosen += ", on which samples do not depend"
+        chosen += "; samples do not depend on it"
     kind = "process" if lane == "process" else "thread"
     several = "" if number == 1 else "es" if lane == "process" else "s"
     further = loader.prefetch_factor
@@ -89,7 +89,7 @@ def _workers(loader: Any, choice: Choice) -> str:
         order = sampler.recognise(loader._index_sampler, batched=choice.batched)
         further = ahead(loader, choice.program, order).first // number
     if further > loader.prefetch_factor:
-        why = ", for a batch is sooner made than a thread is woken"
+        why = ", because a batch takes less time than waking a thread"
     return f"{number} {kind}{several}, {chosen}; {further} batches ahead for each{why}"
 
 
@@ -103,11 +103,11 @@ def _order(loader: Any, *, batched: bool) -> str:
 def _ignored(loader: Any) -> Iterator[tuple[str, str]]:
     if loader.worker_init_fn is not None:
         function = described(loader.worker_init_fn)
-        yield "worker_init_fn", f"{function} is not called, for no Python runs in a worker"
+        yield "worker_init_fn", f"{function} is not called: no Python runs in a worker"
 
 
 def _leaf(number: int, leaf: Leaf, choice: Choice) -> str:
-    """Returns what a value is stored as, and what happens to it."""
+    """Returns how a value is stored, decoded, transformed and batched."""
     words = [leaf.column]
     if leaf.decode:
         words.append(f"decoded from {leaf.decode}")

@@ -1,4 +1,4 @@
-"""What the threads lane has to say of a loader: what its workers share."""
+"""The lines of `explain()` on what worker threads share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def explained(loader: Any) -> Iterator[tuple[str, str]]:
     for found in copies.shared[:_MANY]:
         yield found.path, f"{_said(found)}, shared by the worker threads and watched for changes"
     if more := len(copies.shared[_MANY:]):
-        yield "dataset", f"{more} more arrays, tensors or long lists are shared likewise"
+        yield "dataset", f"{more} more arrays, tensors or long lists are shared in the same way"
 
 
 def _said(found: Found) -> str:

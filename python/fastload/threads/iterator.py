@@ -18,7 +18,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_in
 from fastload.iterators.elastic import is_elastic
 from fastload.iterators.native import stand_in
 from fastload.iterators.notice import GlobalState, Told
-from fastload.iterators.paced import Paced
+from fastload.iterators.paced import Paced, batch_bytes
 from fastload.lowering.memo import Memo
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import Auto
@@ -30,7 +30,6 @@ from fastload.threads.manner import Manner
 from fastload.threads.meter import Meter
 from fastload.threads.watch import Watch
 from fastload.threads.worker import Duties, Result, Worker
-from fastload.tune.pace import batch_bytes
 
 __all__ = ["ThreadIter"]
 

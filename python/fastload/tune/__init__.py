@@ -1,10 +1,9 @@
-"""The tuner: what a loader should be set to, found out while it runs.
+"""Tuning: what a loader's settings should be, found while it runs or by `python -m fastload.tune`.
 
-`Online` measures and sets what is `Tuned`; the decision itself is native and knows only numbers. A `Profile` is where it may start.
+`Online` measures and sets what is `Tuned`. A `Profile` holds settings to start from.
 """
 
-from fastload.tune.online import Change, Online, Settings
+from fastload.tune.online import Change, Online, Settings, Tuned
 from fastload.tune.profile import Profile
-from fastload.tune.tuned import Tuned
 
 __all__ = ["Change", "Online", "Profile", "Settings", "Tuned"]

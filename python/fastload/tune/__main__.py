@@ -2,7 +2,14 @@
 
 import sys
 
-from fastload.tune.command import main
-
 if __name__ == "__main__":
+    try:
+        from fastload.tune.command import main
+    except ModuleNotFoundError as error:
+        if error.name != "rich":
+            raise
+        sys.stderr.write(
+            "python -m fastload.tune needs the package rich: pip install 'fastload[tune]'\n"
+        )
+        sys.exit(2)
     sys.exit(main(sys.argv[1:]))

@@ -1,76 +1,156 @@
 """`Bench`: makes runs of a target, one after the other, within the time that there is.
 
-Owns what all experiments share: the target, the machine, the step, the clock, the memory that is watched,
-and every run that was made. Decides nothing.
+Owns what all experiments share: the target, the machine, the step, the clock, the memory watch, the
+progress display, and the runs that were made. Decides nothing.
 """
 
+import signal
+import sys
+import time
 from dataclasses import dataclass, field
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
-from fastload.tune.deadline import Deadline
-from fastload.tune.host import Host
-from fastload.tune.interruption import Interruption
-from fastload.tune.measure import Run, measure
-from fastload.tune.progress import Progress
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from fastload.tune.machine import Host
+from fastload.tune.measure import Run, measure, number
+from fastload.tune.memory import Watch
 from fastload.tune.step import Step
 from fastload.tune.target import Target
-from fastload.tune.units import number
-from fastload.tune.watch import Watch
 
-__all__ = ["Bench"]
+_SHORTEST_S = 0.25  # length of the shortest useful run
+
+
+class Deadline:
+    """The seconds that tuning may take; time is kept for `later` runs, which come after all others."""
+
+    def __init__(self, seconds: float, later: int = 0) -> None:
+        self._began = time.monotonic()
+        self.seconds = seconds
+        self.later = later
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; 0 when the time is over."""
+        return max(0.0, self.seconds - self.passed_s)
+
+    def share(self, runs: int, most_s: float = 5.0) -> float:
+        """Returns the length of each of the remaining runs, in seconds."""
+        return min(most_s, max(_SHORTEST_S, self.left_s / max(1, runs + self.later)))
+
+
+class Display:
+    """Shows on the standard error what is measured: a bar on a terminal, else a line for each event."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._console = Console(file=sys.stderr, highlight=False, markup=False)
+        self._doing = ""
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+        if self._console.is_terminal:
+            columns = BarColumn(20), TextColumn("{task.completed:3.0f} of {task.total:.0f} s")
+            self._bar = Progress(
+                *columns,
+                TextColumn("{task.description}", markup=False),
+                console=self._console,
+                transient=True,
+                auto_refresh=False,  # a thread would disturb what is measured
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._task = self._bar.add_task("", total=deadline.seconds)
+            self._bar.start()
+
+    def doing(self, words: str) -> None:
+        """Shows what is measured now."""
+        self._doing = words
+        if self._bar is None:
+            self._line(f"{self._deadline.passed_s:5.1f} s  {words}")
+        self.tick()
+
+    def result(self, words: str) -> None:
+        """Shows the result in a line that stays."""
+        if self._bar is None:
+            self._line(f"{self._deadline.passed_s:5.1f} s    {words}")
+        else:
+            self._line(f"  {self._doing}: {words}")
+
+    def tick(self) -> None:
+        """Moves the bar."""
+        if self._bar is not None:
+            done = min(self._deadline.passed_s, self._deadline.seconds)
+            self._bar.update(self._task, completed=done, description=self._doing, refresh=True)
+
+    def close(self) -> None:
+        """Removes the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _line(self, words: str) -> None:
+        self._console.print(words, soft_wrap=True)
+
+
+class Interruption:
+    """Raises Ctrl-C at once; again at the next `check`, where the interpreter swallowed it.
+
+    It does so in destructors and in hooks of a fork.
+    """
+
+    def __init__(self) -> None:
+        self._was_pressed = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._was_pressed:
+            raise KeyboardInterrupt
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        self._was_pressed = True
+        raise KeyboardInterrupt
 
 
 @dataclass
 class Bench:
-    """Where runs are made.
+    """Makes runs."""
 
-    Attributes:
-        target: What is measured.
-        host: Where.
-        deadline: By when.
-        tell: Tells what is being done.
-        watch: Sees the memory.
-        step: The step that runs are made beside; None for none.
-        is_asked: Whether that is what the user named.
-        runs: What was measured so far.
-        interruption: Asked between runs.
-    """
-
-    target: Target
-    host: Host
-    deadline: Deadline
-    tell: Progress
-    watch: Watch
-    step: Step | None = None
-    is_asked: bool = False
-    runs: list[Run] = field(default_factory=list)
-    interruption: Interruption = field(default_factory=Interruption)
+    target: Target  # the loader that is measured
+    host: Host  # the machine
+    deadline: Deadline  # the time that there is
+    display: Display  # shows what is measured
+    watch: Watch  # reads the memory
+    step: Step | None = None  # the step of the runs; None for none
+    has_users_step: bool = False  # true if the user named the step or its length
+    runs: list[Run] = field(default_factory=list)  # the runs that were made
+    interruption: Interruption = field(default_factory=Interruption)  # checked between runs
 
     def run(
         self,
-        lane: str,
-        workers: int,
-        seconds: float,
+        lane: str,  # how batches are made
+        workers: int,  # number of threads or processes
+        seconds: float,  # length of the run
         *,
-        step: Step | None = None,
-        depth: int | None = None,
+        step: Step | None = None,  # called with each batch
+        depth: int | None = None,  # most batches in flight; None for the loader's own
         **changes: Any,
     ) -> Run:
-        """Measures the target in a lane, with some workers.
-
-        Args:
-            lane: How batches are made.
-            workers: By how many.
-            seconds: For how long.
-            step: What is done with batches.
-            depth: Most batches in flight; None for what the loader's `prefetch_factor` says.
-            **changes: Arguments of the loader.
-
-        Raises:
-            MemoryRefused: The memory is full.
-        """
+        """Measures the target in a lane, with some workers."""
         self.interruption.check()
-        self.tell(_doing(lane, workers, depth))
+        self.display.doing(_description(lane, workers, depth))
         if depth is not None and lane != "inline":
             changes["prefetch_factor"] = max(1, -(-depth // max(1, workers)))
         try:
@@ -82,27 +162,17 @@ class Bench:
             run = measure(loader, seconds, self.watch, lane=lane, step=step, depth=native_depth)
         self.interruption.check()
         self.runs.append(run)
-        self.tell.result(_result(run))
+        self.display.result(_result(run))
         return run
 
-    @property
-    def errors(self) -> int:
-        """Batches that were errors, in all runs."""
-        return sum(run.errors for run in self.runs)
 
-    @property
-    def error(self) -> str:
-        """The first error."""
-        return next((run.error for run in self.runs if run.error), "")
-
-
-def _doing(lane: str, workers: int, depth: int | None) -> str:
+def _description(lane: str, workers: int, depth: int | None) -> str:
     if lane == "inline":
         return "loading inline"
     kind = {"native": "native thread", "process": "process", "threads": "Python thread"}[lane]
-    several = "" if workers == 1 else "es" if lane == "process" else "s"
+    plural = "" if workers == 1 else "es" if lane == "process" else "s"
     ahead = "" if depth is None else f", {depth} batches ahead"
-    return f"loading with {workers} {kind}{several}{ahead}"
+    return f"loading with {workers} {kind}{plural}{ahead}"
 
 
 def _result(run: Run) -> str:

@@ -1,77 +1,76 @@
-"""`python -m fastload.tune TARGET`: the command.
+"""The command `python -m fastload.tune TARGET`.
 
 Owns its arguments, its exit codes, and what is printed where: results on the standard output, progress on the
-standard error. 0: done; 1: the memory is full; 2: a bad target or argument; 130: interrupted, with what was
-known by then.
+standard error. 0: done; 1: the memory is full; 2: a bad target or argument; 130: interrupted, with the
+findings until then.
 """
 
 import argparse
 import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+
 from fastload import _lib
 from fastload.tune import sweep
-from fastload.tune.bench import Bench
-from fastload.tune.deadline import Deadline
+from fastload.tune.bench import Bench, Deadline, Display
 from fastload.tune.findings import Findings, as_json
-from fastload.tune.host import Host, assume_ranks
-from fastload.tune.progress import Progress
-from fastload.tune.recommended import recommended
+from fastload.tune.machine import Host
+from fastload.tune.memory import MemoryRefused, Watch
 from fastload.tune.report import page
 from fastload.tune.step import OUT_OF_MEMORY, StandIn, Step, real_step
-from fastload.tune.study import Asked, Study
-from fastload.tune.table import text
-from fastload.tune.target import Target, TargetError, resolve
-from fastload.tune.watch import MemoryRefused, Watch
-
-__all__ = ["main"]
+from fastload.tune.study import Study
+from fastload.tune.tables import print_findings
+from fastload.tune.target import TargetError, resolve
 
 _SECONDS = 60.0
+_FILE_COLUMNS = 200  # width of tables that are not printed to a terminal
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measures a loader and says how to set it; returns the exit code."""
     asked = _parser().parse_args(arguments)
     if asked.ranks is not None:
-        assume_ranks(asked.ranks)
+        os.environ["LOCAL_WORLD_SIZE"] = str(asked.ranks)  # as torchrun sets it
     try:
         # What the target prints is not the result.
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-            # Of more workers than processors: how they do is what is measured.
+            # More workers than cores are measured on purpose.
             warnings.filterwarnings("ignore", message="This DataLoader will")
-            code, words = _tune(asked)
+            code, findings = _tune(asked)
     except TargetError as error:
         return _refused(error, 2)
     except KeyboardInterrupt:
         return 130
-    sys.stdout.write(words)
+    if asked.json:
+        sys.stdout.write(as_json(findings) + "\n")
+    else:
+        width = None if sys.stdout.isatty() else _FILE_COLUMNS
+        console = Console(width=width, highlight=False, markup=False, emoji=False)
+        print_findings(findings, console, memory=asked.memory)
     sys.stdout.flush()
     return code
 
 
-def _tune(asked: argparse.Namespace) -> tuple[int, str]:
-    """Does what was asked; returns the exit code and the results.
-
-    Raises:
-        TargetError: It cannot be done.
-    """
+def _tune(asked: argparse.Namespace) -> tuple[int, Findings]:
+    """Tunes the target and writes the files; returns the exit code and the findings."""
     for file in (asked.html, asked.output):
         _check(file)
     target = resolve(asked.target, asked.batch_size)
     if asked.batch_sizes:
         sweep.check(target)
-    return _measure(target, _step(asked), asked)
-
-
-def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> tuple[int, str]:
+    step = _step(asked)
     deadline = Deadline(asked.seconds, later=len(set(asked.batch_sizes)))
-    progress = Progress(deadline)
-    watch = Watch(progress.tick)
-    bench = Bench(target, Host.here(), deadline, progress, watch, step, is_asked=step is not None)
-    study = Study(bench, Asked(asked.batch_sizes, asked.accumulate))
+    display = Display(deadline)
+    watch = Watch(display.tick)
+    bench = Bench(
+        target, Host.here(), deadline, display, watch, step, has_users_step=step is not None
+    )
+    study = Study(bench, asked.batch_sizes, asked.accumulate)
     code = 0
     try:
         with bench.interruption:
@@ -81,35 +80,31 @@ def _measure(target: Target, step: Step | None, asked: argparse.Namespace) -> tu
     except (MemoryRefused, *OUT_OF_MEMORY) as refusal:
         code = _refused(refusal, 1)
     finally:
-        progress.done()
+        display.close()
     findings = study.findings(interrupted=code == 130)
     try:
-        _write(findings, target, asked)
+        _write(study, findings, asked)
     except OSError as error:
         code = _refused(error, 2)
-    return code, as_json(findings) + "\n" if asked.json else text(findings, memory=asked.memory)
+    return code, findings
 
 
 def _check(file: Path | None) -> None:
-    """Refuses a file that cannot be written, before anything is measured for it.
-
-    Raises:
-        TargetError: Its folder does not exist, or it is one.
-    """
+    """Refuses a file that cannot be written, before anything is measured for it."""
     if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
         msg = f"{file} cannot be written: it is a folder, or its folder does not exist"
         raise TargetError(msg)
 
 
-def _write(findings: Findings, target: Target, asked: argparse.Namespace) -> None:
+def _write(study: Study, findings: Findings, asked: argparse.Namespace) -> None:
     """Writes the report and the profile, if they were asked for."""
     if asked.html is not None:
         _lib.write_file(asked.html, page(findings).encode())
     if asked.output is None:
         return
-    profile = recommended(findings, target)
+    profile = study.profile(findings)
     if profile is None:
-        sys.stderr.write("python -m fastload.tune: too little is known for a profile\n")
+        sys.stderr.write("python -m fastload.tune: too little was measured for a profile\n")
     else:
         profile.save(asked.output)
 
@@ -129,17 +124,16 @@ def _refused(error: Exception, code: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m fastload.tune",
-        description="Measures a loader and says how to set it, and what holds it up.",
+        description="Measures a loader and says how to set it, and what limits it.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "target",
         metavar="TARGET",
         help="module:factory or file.py:factory, called without arguments, for a Loader, a torch "
         "DataLoader or a dataset; or a folder of images",
     )
-    parser.add_argument(
-        "--seconds", type=_positive, default=_SECONDS, help="how long to measure (%(default)g)"
-    )
+    add("--seconds", type=_positive, default=_SECONDS, help="how long to measure (%(default)g)")
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument(
         "--step-ms", type=_positive, metavar="MS", help="how long a training step takes"
@@ -147,30 +141,20 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument(
         "--step", metavar="MODULE:FUNCTION", help="a training step, called with each batch"
     )
-    parser.add_argument(
-        "--ranks", type=_count, metavar="N", help="training processes that share this host"
-    )
-    parser.add_argument(
-        "--batch-size", type=_count, metavar="N", help="samples of a batch, if not the loader's own"
-    )
-    parser.add_argument(
+    add("--ranks", type=_count, metavar="N", help="training processes that share this host")
+    add("--batch-size", type=_count, metavar="N", help="samples per batch, if not the loader's own")
+    add(
         "--batch-sizes",
         type=_counts,
         default=(),
         metavar="N,N,...",
         help="batch sizes to compare, with a step",
     )
-    parser.add_argument(
-        "--accumulate", type=_count, default=1, metavar="N", help="batches of an optimiser's step"
-    )
-    parser.add_argument("--memory", action="store_true", help="tell what suits the memory")
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help='write a profile for Loader(tune="FILE")'
-    )
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a report to open in a browser"
-    )
+    add("--accumulate", type=_count, default=1, metavar="N", help="batches per optimiser step")
+    add("--memory", action="store_true", help="recommend settings for the memory")
+    add("--json", action="store_true", help="print the findings as JSON")
+    add("-o", "--output", type=Path, metavar="FILE", help='write a profile for Loader(tune="FILE")')
+    add("--html", type=Path, metavar="FILE", help="write a report to open in a browser")
     return parser
 
 

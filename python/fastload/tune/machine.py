@@ -1,53 +1,132 @@
-"""What the machine says of this process while it runs: processor time of threads, memory, pressure.
+"""The machine: what it is, what one rank of a training gets of it, and how busy it is.
 
-Reads once for each window, never in between. What cannot be read is 0.
+Reads the kernel's own counters when it is called and keeps no thread. What cannot be read is 0.
 """
 
+import contextlib
+import dataclasses
+import os
+import platform
+import resource
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+import torch
 
+from fastload import _lib
 from fastload.machine import cgroup, kernel_file
 from fastload.machine.budget import available_bytes
+from fastload.machine.cpu import affinity, cpu_budget
+from fastload.machine.ranks import ranks_on_host
 
-__all__ = ["Gauge", "PoolClock", "PoolTime", "Strain", "memory_share"]
-
+_SAME_MEMORY = 0.05  # kernels report the same memory with up to this relative difference
 _TASKS = Path("/proc/self/task")
-_PREFIX = "fastload-"
+_POOL_PREFIX = "fastload-"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The properties of a machine that settings depend on."""
+
+    cores: int  # CPU budget of a rank
+    processors: int  # CPUs that the process may run on
+    memory_bytes: int  # memory of the host, or the limit of the control group
+    cpu: str  # model of the CPU
+    python: str  # version
+    torch: str  # version
+    fastload: str  # version
+
+    @classmethod
+    def here(cls) -> "Machine":
+        """Returns the properties of this machine."""
+        memory, limit = psutil.virtual_memory().total, cgroup.memory_limit_bytes()
+        return cls(
+            cores=cpu_budget(),
+            processors=affinity(),
+            memory_bytes=memory if limit is None else min(memory, limit),
+            cpu=_cpu_model(),
+            python=platform.python_version(),
+            torch=str(torch.__version__),
+            fastload=_lib.__version__,
+        )
+
+    def differences(self, here: "Machine") -> Iterator[str]:
+        """Yields what differs between this machine and the one here, in words."""
+        for field in dataclasses.fields(self):
+            was, now = getattr(self, field.name), getattr(here, field.name)
+            if field.name == "memory_bytes":
+                if abs(was - now) > _SAME_MEMORY * max(was, now):
+                    yield f"{was / 1e9:.1f} GB of memory, here {now / 1e9:.1f}"
+            elif was != now:
+                yield f"{field.name} {was}, here {now}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine and its division among the ranks of a training."""
+
+    ranks: int  # training processes that share it
+    host_cores: int  # cores that the ranks may use together
+    available_bytes: int  # memory that is free for the ranks together
+    accelerators: int  # accelerators that torch sees
+    machine: Machine  # its other properties, as a profile stores them
+
+    @classmethod
+    def here(cls) -> "Host":
+        """Returns this machine."""
+        return cls(
+            ranks=ranks_on_host(),
+            host_cores=cpu_budget(lambda: 1),
+            available_bytes=available_bytes(),
+            accelerators=torch.accelerator.device_count(),
+            machine=Machine.here(),
+        )
+
+    @property
+    def cores(self) -> float:
+        """Cores of one rank."""
+        return self.host_cores / self.ranks
+
+    @property
+    def memory_bytes(self) -> int:
+        """Total memory."""
+        return self.machine.memory_bytes
+
+    @property
+    def rank_bytes(self) -> int:
+        """Memory that is free for one rank."""
+        return self.available_bytes // self.ranks
 
 
 class PoolTime(NamedTuple):
-    """Time of the native threads, in seconds.
+    """Time of the native threads, in seconds."""
 
-    Attributes:
-        cpu_s: On a processor.
-        queued_s: Ready to run, while no processor was free.
-    """
-
-    cpu_s: float
-    queued_s: float
+    cpu_s: float  # running on a CPU
+    queued_s: float  # ready to run while no CPU was free
 
 
 class PoolClock:
-    """Processor time of the native threads, as the scheduler counts it (Linux; elsewhere 0)."""
+    """CPU time of the native threads, from the scheduler's accounts (Linux; elsewhere 0)."""
 
     def __init__(self) -> None:
-        self._ours: dict[str, PoolTime] = {}
-        self._others: set[str] = set()
+        self._pool: dict[str, PoolTime] = {}
+        self._other_threads: set[str] = set()
 
     def passed(self) -> PoolTime:
-        """Returns the time since the last call; a thread's first one counts from its start."""
+        """Returns the time since the last call; a new thread counts from its start."""
         cpu_s = queued_s = 0.0
         alive = {task.name for task in _TASKS.iterdir()} if _TASKS.is_dir() else set()
-        for task in alive - self._others:
-            if task not in self._ours:
-                if not kernel_file.read(_TASKS / task / "comm").startswith(_PREFIX):
-                    self._others.add(task)
+        for task in alive - self._other_threads:
+            if task not in self._pool:
+                if not kernel_file.read(_TASKS / task / "comm").startswith(_POOL_PREFIX):
+                    self._other_threads.add(task)
                     continue
-                self._ours[task] = PoolTime(0.0, 0.0)
-            before = self._ours[task]
+                self._pool[task] = PoolTime(0.0, 0.0)
+            before = self._pool[task]
             match kernel_file.read(_TASKS / task / "schedstat").split():
                 case [on, ready, *_]:
                     now = PoolTime(int(on) / 1e9, int(ready) / 1e9)
@@ -55,44 +134,95 @@ class PoolClock:
                     now = before
             cpu_s += now.cpu_s - before.cpu_s
             queued_s += now.queued_s - before.queued_s
-            self._ours[task] = now
-        self._others &= alive
-        for task in self._ours.keys() - alive:
-            del self._ours[task]
+            self._pool[task] = now
+        self._other_threads &= alive
+        for task in self._pool.keys() - alive:
+            del self._pool[task]
         return PoolTime(cpu_s, queued_s)
 
 
-class Strain(NamedTuple):
-    """How hard pressed a process and its machine are; shares are parts of the time, 0 to 1.
+class LoadingClock:
+    """CPU time of loading in a lane, workers included, without the training step.
 
-    Attributes:
-        rss_bytes: Memory of this process.
-        cgroup_bytes: Memory of its control group, page cache included.
-        free_bytes: Memory that may still be taken.
-        memory_stall_share: Everything waited for memory.
-        cpu_stall_share: Something that could run waited for a processor.
-        throttled_share: A quota of the control groups kept the process from processors.
+    Python's worker threads cannot be told from other threads of the process: in their lane all CPU time
+    of the process counts, except the step's.
     """
 
-    rss_bytes: int
-    cgroup_bytes: int
-    free_bytes: int
-    memory_stall_share: float
-    cpu_stall_share: float
-    throttled_share: float
+    def __init__(self, lane: str) -> None:
+        self._all_threads = lane == "threads"
+        self._pool = PoolClock()
+        self._step_s = 0.0
+        self.queued_s = 0.0  # native threads were ready and no CPU was free; set by `passed_s`
+        self.taking_s = (
+            0.0  # CPU time of the consuming thread for taking batches; set by `passed_s`
+        )
+
+    def start(self) -> None:
+        """Starts counting."""
+        self._pool.passed()
+        self._step_s = 0.0
+        self._children_s = _children_cpu_s()
+        self._process_s = time.process_time()
+        self._thread_s = time.thread_time()
+
+    def exclude(self, seconds: float) -> None:
+        """Leaves out CPU seconds that the consuming thread spent in a training step."""
+        self._step_s += seconds
+
+    def passed_s(self) -> float:
+        """Returns the CPU seconds of loading since the start."""
+        thread_s = time.thread_time() - self._thread_s
+        pool = self._pool.passed()
+        self.queued_s = pool.queued_s
+        self.taking_s = max(0.0, thread_s - self._step_s)
+        if self._all_threads:
+            own_s = time.process_time() - self._process_s
+        else:
+            own_s = thread_s + pool.cpu_s
+        return max(0.0, _children_cpu_s() - self._children_s + own_s - self._step_s)
+
+
+class HostLoad:
+    """CPU time of other programs, from when it is made.
+
+    Known only where this process may use all CPUs of the host: otherwise other programs may run on CPUs
+    that this process cannot use.
+    """
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._before_s = _other_programs_cpu_s()
+
+    def cores(self) -> float:
+        """Returns how many cores other programs kept busy, on average; 0 where that is unknown."""
+        if affinity() != os.cpu_count() or cgroup.cpu_quota() is not None:
+            return 0.0
+        elapsed_s = time.perf_counter() - self._began
+        return max(0.0, _other_programs_cpu_s() - self._before_s) / max(elapsed_s, 1e-9)
+
+
+class Strain(NamedTuple):
+    """Memory use and resource pressure; shares are fractions of the elapsed time, 0 to 1."""
+
+    rss_bytes: int  # resident memory of this process
+    cgroup_bytes: int  # memory of its control group, page cache included
+    free_bytes: int  # memory that can still be allocated
+    memory_stall_share: float  # all tasks waited for memory
+    cpu_stall_share: float  # at least one runnable task waited for a CPU
+    throttled_share: float  # a CPU quota kept the process from running
 
 
 class Gauge:
-    """Reads the strain; shares are of the time since the last reading."""
+    """Reads memory use and pressure; shares cover the time since the last reading."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
         self._since = time.perf_counter()
-        self._counters = _counters()
+        self._counters = _stalled_s()
 
     def read(self) -> Strain:
-        """Returns the strain of now."""
-        now, counters = time.perf_counter(), _counters()
+        """Returns the current values."""
+        now, counters = time.perf_counter(), _stalled_s()
         elapsed_s = max(now - self._since, 1e-9)
         shares = [
             min(1.0, max(0.0, later - earlier) / elapsed_s)
@@ -108,15 +238,57 @@ class Gauge:
 
 
 def memory_share() -> float:
-    """Returns the part of the memory that this process may use which is used, 0 to 1."""
+    """Returns the used fraction of the memory that this process may use, 0 to 1."""
     host = psutil.virtual_memory()
     return max(1 - host.available / host.total, cgroup.memory_share())
 
 
-def _counters() -> tuple[float, float, float]:
-    """Returns seconds: everything waited for memory, something for a processor, quotas throttled."""
+def worker_bytes() -> list[int]:
+    """Returns the private memory of each child process: without what it shares with its parent."""
+    return [_private_bytes(child.pid) for child in _children()]
+
+
+def _private_bytes(pid: int) -> int:
+    lines = kernel_file.read(Path(f"/proc/{pid}/smaps_rollup")).splitlines()
+    fields = [line.split() for line in lines]
+    names = ("Private_Clean:", "Private_Dirty:")
+    return sum(int(field[1]) * 1024 for field in fields if field and field[0] in names)
+
+
+def _children() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
+
+
+def _children_cpu_s() -> float:
+    """Returns the CPU seconds of the child processes that are alive."""
+    seconds = 0.0
+    for process in _children():
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            seconds += times.user + times.system
+    return seconds
+
+
+def _other_programs_cpu_s() -> float:
+    """Returns the CPU seconds of the host without this process and its children."""
+    host = psutil.cpu_times()
+    names = ("user", "nice", "system", "irq", "softirq", "steal")
+    busy_s = sum(getattr(host, name, 0.0) for name in names)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own_s = time.process_time() + ended.ru_utime + ended.ru_stime + _children_cpu_s()
+    return float(busy_s - own_s)
+
+
+def _stalled_s() -> tuple[float, float, float]:
+    """Returns seconds in which all tasks waited for memory, one for a CPU, and a quota throttled."""
     return (
         cgroup.stalled_s("memory", "full"),
         cgroup.stalled_s("cpu", "some"),
         cgroup.throttled_s(),
     )
+
+
+def _cpu_model() -> str:
+    lines = kernel_file.read(Path("/proc/cpuinfo")).splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())

@@ -1,159 +1,148 @@
-"""The settings to use: in closed form from what was measured, then against their neighbours.
+"""The settings to use: computed from what was measured, then measured beside their neighbours.
 
-X* = min(C / sum s, 1 / s_serial, BW / bytes, 1 / g), operational analysis of a pipeline without branches: C
-processors, s processor seconds of a sample, s_serial its seconds in the thread that takes batches, BW the
-bytes that storage gives in a second, g the seconds for which a sample holds an interpreter that all
-workers share. Workers by Little's law. What this does not see (locks, caches, the training's own need of
-processors) the runs see that follow.
+    X = min(C / cpu_s, 1 / serial_s, BW / file_bytes, 1 / held_s)
+
+is operational analysis of a pipeline without branches: C cores, and for each sample its CPU seconds, its
+seconds in the thread that takes batches, its bytes of a storage that reads BW bytes per second, and the
+seconds for which it holds an interpreter that all workers share. The number of workers follows by Little's
+law. The formula does not see locks, caches and the training's own need of cores; the runs after it do.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fastload.tune.bench import Bench
-from fastload.tune.findings import Plan
 from fastload.tune.lanes import ALIKE, best_of
-from fastload.tune.measure import Run
+from fastload.tune.measure import NOTHING_MS, Run
 from fastload.tune.step import StandIn
 
-__all__ = ["Costs", "deepened", "inline", "limits", "verified", "workers_for"]
-
-_HEADROOM = 1.1
-"""What workers should be able to make, above what is taken."""
-
+_HEADROOM = 1.1  # rate of the workers, relative to the rate that is taken
 _DEPTHS = (1, 2, 4, 8, 16)
-
-_PASSED = 0.95
-"""A limit below this part of a rate that was reached is none."""
-
-_LESS = 0.01
-"""Waiting of which this part of the time less is no less."""
-
-_LEAST = 2
-"""Batches in flight with which one is made while another is handed over."""
+_PASSED = 0.95  # a limit below this fraction of a measured rate was estimated too low
+_LESS = 0.01  # smallest difference in the share of waiting that counts
+_LEAST_DEPTH = 2  # with two batches in flight, one is made while the other is handed over
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a sample takes, in seconds.
+    """The cost of a sample, in seconds."""
 
-    Attributes:
-        cpu_s: On processors.
-        work_s: Of a worker, computing or waiting.
-        serial_s: Of the thread that takes batches.
-        held_s: Holding the interpreter that all workers share; 0 where they share none.
-        file_bytes: Encoded bytes.
-        bytes_per_s: What storage gives; None where that is unknown or of no matter.
-    """
+    cpu_s: float  # on CPUs
+    work_s: float  # of a worker, computing or waiting
+    serial_s: float = 0.0  # of the thread that takes batches
+    held_s: float = 0.0  # holding the interpreter that all workers share; 0 where they share none
+    file_bytes: float = 0.0  # encoded bytes
+    bytes_per_s: float | None = (
+        None  # speed of storage; None where it is unknown or does not matter
+    )
 
-    cpu_s: float
-    work_s: float
-    serial_s: float = 0.0
-    held_s: float = 0.0
-    file_bytes: float = 0.0
-    bytes_per_s: float | None = None
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings to use."""
+
+    lane: str  # how batches are made
+    workers: int  # number of threads or processes
+    depth: int  # most batches in flight
+    predicted: int  # number of workers that the formula gives
+    limits: Mapping[str, float]  # samples per second that each limit allows
+    limit: str  # name of the lowest one
+    rate: float  # samples per second that were measured
+    waiting: float  # fraction of the time in which the training waits
+    tried: tuple[Run, ...]  # runs of these settings and their neighbours
 
 
 def limits(costs: Costs, cores: float, ranks: int) -> dict[str, float]:
-    """Returns the samples per second that each limit allows one rank, the least first."""
+    """Returns the samples per second that each limit allows one rank, the lowest first.
+
+    A cost that is too small to be measured is not a limit.
+    """
+    least_s = NOTHING_MS / 1e3
     found: dict[str, float] = {}
-    if costs.cpu_s > 0:
+    if costs.cpu_s >= least_s:
         found["processors"] = cores / costs.cpu_s
-    if costs.serial_s > 0:
+    if costs.serial_s >= least_s:
         found["handing batches over"] = 1 / costs.serial_s
     if costs.bytes_per_s and costs.file_bytes > 0:
         found["storage"] = costs.bytes_per_s / costs.file_bytes / ranks
-    if costs.held_s > 0:
+    if costs.held_s >= least_s:
         found["the interpreter"] = 1 / costs.held_s
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def workers_for(costs: Costs, allowed: Mapping[str, float], wanted: float | None) -> int:
-    """Returns how many workers make what is wanted, or what the limits allow if that is less.
-
-    Args:
-        costs: What a sample takes.
-        allowed: The limits.
-        wanted: Samples per second that the training takes; None for as many as possible.
-    """
+    """Returns how many workers reach the wanted rate (None: as high as possible) within the limits."""
     most = min(allowed.values(), default=0.0)
-    target = most if wanted is None else min(most, wanted * _HEADROOM)
-    return max(1, math.ceil(target * costs.work_s - 0.05))
+    rate = most if wanted is None else min(most, wanted * _HEADROOM)
+    return max(1, math.ceil(rate * costs.work_s - 0.05))
 
 
 def verified(
-    bench: Bench,
-    lane: str,
-    workers: int,
-    allowed: Mapping[str, float],
-    most: int,
+    bench: Bench,  # where to measure
+    lane: str,  # how batches are made
+    workers: int,  # the number that the formula gives
+    allowed: Mapping[str, float],  # samples per second that each limit allows
+    most: int,  # most workers to try
     *,
-    known: tuple[Run, ...] = (),
-    start: int | None = None,
-    runs: int = 6,
+    known: Sequence[Run] = (),  # runs of this lane beside the same step
+    start: int | None = None,  # first number to try; `workers` unless given
+    runs: int = 6,  # runs of this length that the time has to suffice for
 ) -> Plan:
-    """Measures settings beside their neighbours and returns the best of them.
-
-    Args:
-        bench: Where to measure.
-        lane: How batches are made.
-        workers: By how many, as the costs have it.
-        allowed: Samples per second that each limit allows.
-        most: Most workers that are worth trying.
-        known: Runs of this lane beside the same step.
-        start: Where to begin instead, if runs have shown better.
-        runs: How many runs of this length the time has to suffice for.
-    """
-    predicted, tried = workers, {run.workers: run for run in known if run.lane == lane}
+    """Measures numbers of workers beside their neighbours and returns the best."""
+    tried = {run.workers: run for run in known if run.lane == lane}
     centre = min(max(1, start or workers), most)
-    for _ in range(4):  # the best may lie further than one step away
+    for _ in range(4):  # the best may be further than one step away
         for each in (centre, centre - 1, centre + 1):
             if 1 <= each <= most and each not in tried:
                 share = bench.deadline.share(runs, 4.0)
                 tried[each] = bench.run(lane, each, share, step=bench.step)
-        best = _chosen(bench, list(tried.values()))
+        best = _chosen(list(tried.values()), keeps_up=bench.step is not None)
         if best is None or best.workers == centre or bench.deadline.left_s <= 0:
             break
         centre = best.workers
-    best = _chosen(bench, list(tried.values()))
-    allowed = _unrefuted(allowed, list(tried.values()))
-    limit = next(iter(allowed), "")
+    best = best or Run(lane, centre, 0)
+    in_order = tuple(tried[each] for each in sorted(tried))
+    return _plan(best, workers, allowed, in_order)
+
+
+def inline(run: Run, allowed: Mapping[str, float]) -> Plan:
+    """Returns the settings where loading without workers is best."""
+    return replace(_plan(run, 0, allowed, (run,)), workers=0, depth=0)
+
+
+def _plan(best: Run, predicted: int, allowed: Mapping[str, float], tried: tuple[Run, ...]) -> Plan:
+    """Returns a run's settings, with the limits that no run has passed."""
+    reached = max((run.rate for run in tried), default=0.0)
+    allowed = {name: rate for name, rate in allowed.items() if rate >= _PASSED * reached}
     return Plan(
-        lane=lane,
-        workers=best.workers if best else centre,
-        depth=best.depth if best else 0,
+        lane=best.lane,
+        workers=best.workers,
+        depth=best.depth,
         predicted=predicted,
         limits=allowed,
-        limit=limit,
-        rate=best.rate if best else 0.0,
-        waiting=best.waiting if best else 1.0,
-        tried=tuple(tried[each] for each in sorted(tried)),
+        limit=next(iter(allowed), ""),
+        rate=best.rate,
+        waiting=best.waiting,
+        tried=tried,
     )
 
 
-def _chosen(bench: Bench, runs: list[Run]) -> Run | None:
-    """Returns the smallest setting at which a training never waits; without one, the best rate."""
-    if bench.step is not None:
-        enough = [run for run in runs if run.keeps_up]
+def _chosen(runs: Sequence[Run], *, keeps_up: bool) -> Run | None:
+    """Returns the run with the fewest workers that keeps up with the training, else the best one."""
+    if keeps_up:
         top = max((run.steady_rate for run in runs), default=0.0)
-        enough = [run for run in enough if run.steady_rate >= ALIKE * top]
+        enough = [run for run in runs if run.keeps_up and run.steady_rate >= ALIKE * top]
         if enough:
             return min(enough, key=lambda run: run.workers)
     return best_of(runs)
 
 
-def _unrefuted(allowed: Mapping[str, float], runs: list[Run]) -> dict[str, float]:
-    """Returns the limits that no run has passed: an estimate that one has was wrong."""
-    reached = max((run.rate for run in runs), default=0.0)
-    return {name: rate for name, rate in allowed.items() if rate >= _PASSED * reached}
-
-
 def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]]:
-    """Returns the settings with how far ahead is enough, and the runs that say so.
+    """Returns the settings with the fewest batches in flight that suffice, and the runs that show it.
 
-    Where nobody said what the training takes, it is one that takes batches as fast as they are made. Native
-    threads take any number of batches; of Python workers each makes one at least.
+    Without a step, batches are taken as fast as they are made. Native threads take any number of batches
+    ahead; each Python worker makes at least one.
     """
     step = bench.step
     if step is None:
@@ -165,22 +154,15 @@ def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]
             break
         share = bench.deadline.share(runs, 3.0)
         made.append(bench.run(plan.lane, plan.workers, share, step=step, depth=depth))
-        flat = len(made) > 2 and made[-1].waiting >= made[-2].waiting - _LESS
-        if flat or (len(made) > 1 and made[-1].keeps_up):
+        is_flat = len(made) > 2 and made[-1].waiting >= made[-2].waiting - _LESS
+        if is_flat or (len(made) > 1 and made[-1].keeps_up):
             break
     top = max(run.steady_rate for run in made)
     least = min(run.waiting for run in made)
     enough = [
         run for run in made if run.steady_rate >= ALIKE * top and run.waiting <= least + 2 * _LESS
     ]
-    enough = [run for run in enough if run.depth >= _LEAST] or enough
+    enough = [run for run in enough if run.depth >= _LEAST_DEPTH] or enough
     best = enough[0] if enough else max(made, key=lambda run: run.steady_rate)
     rate = plan.rate if bench.step is None else best.rate
     return replace(plan, depth=best.depth, rate=rate, waiting=best.waiting), tuple(made)
-
-
-def inline(run: Run, allowed: Mapping[str, float]) -> Plan:
-    """Returns the settings where no worker does better than none."""
-    allowed = _unrefuted(allowed, [run])
-    limit = next(iter(allowed), "")
-    return Plan("inline", 0, 0, 0, allowed, limit, run.rate, run.waiting, (run,))

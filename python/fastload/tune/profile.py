@@ -1,22 +1,81 @@
-"""`Profile`: settings of a loader that were found once, with what they were found on.
+"""`Profile`: measured settings of a loader, and what they were measured on.
 
-Owns the file: what is in it, and one clear sentence where it is broken. Applies nothing.
+Owns the TOML file: its tables, and one clear sentence where it is broken. Applies nothing.
 """
 
 import dataclasses
+import json
+import logging
+import math
+import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fastload import _lib
-from fastload.tune import toml
-from fastload.tune.fingerprint import Data, Machine
+from fastload.registry import name
+from fastload.tune.machine import Machine
 
-__all__ = ["Profile"]
-
+_LOGGER = logging.getLogger("fastload")
 _LANES = ("native", "process", "threads", "inline")
+
+_SETTINGS: dict[str, tuple[type, int | None]] = {
+    "lane": (str, None),
+    "workers": (int, 0),
+    "depth": (int, 1),
+    "memory_budget": (int, 1),
+    "pin_memory": (bool, None),
+}
+"""Types and least values of the settings."""
+
+_OPTIONAL = ("memory_budget", "pin_memory")
+
+
+@dataclass(frozen=True)
+class Data:
+    """The properties of a dataset that can be told without reading a sample.
+
+    Reading a sample may draw random numbers or take long.
+
+    Attributes:
+        kind: Its class.
+        length: Number of samples; -1 where it has no length.
+        sample: Dtype and shape of a sample's values, where native code makes it; else empty.
+    """
+
+    kind: str
+    length: int = -1
+    sample: str = ""
+
+    @classmethod
+    def of(cls, dataset: Any, program: _lib.Program | None = None) -> "Data":
+        """Returns the properties of a dataset.
+
+        Args:
+            dataset: The dataset.
+            program: The native program that makes its samples, if there is one.
+        """
+        try:
+            length = len(dataset)
+        except (TypeError, NotImplementedError):
+            length = -1
+        layout = [] if program is None else program.layout()
+        shapes = ("(...)" if shape is None else str(shape) for shape, _ in layout)
+        sample = ", ".join(
+            f"{dtype} {shape}" for (_, dtype), shape in zip(layout, shapes, strict=True)
+        )
+        return cls(name(type(dataset)), length, sample)
+
+    def differences(self, here: "Data") -> Iterator[str]:
+        """Yields what differs between this dataset and the one here, in words."""
+        if self.kind != here.kind:
+            yield f"a dataset {self.kind}, here {here.kind}"
+        elif self.length != here.length:
+            yield f"{self.length} samples, here {here.length}"
+        if self.sample and here.sample and self.sample != here.sample:
+            yield f"samples of {self.sample}, here {here.sample}"
 
 
 @dataclass(frozen=True)
@@ -28,14 +87,14 @@ class Profile:
         depth: Batches in flight.
         lane: The recommended one: `"native"`, `"process"`, `"threads"` or `"inline"`.
         memory_budget: Bytes of batches made ahead; None for the default.
-        pin_memory: Whether page-locked memory is recommended; None where nothing is said.
+        pin_memory: Whether page-locked memory is recommended; None for no recommendation.
         machine: What it was measured on.
         data: The dataset it was measured with; None for any.
-        measured: What was measured: numbers, text, lists and tables of them, by name.
+        measured: The measurements by name: numbers, strings, lists and tables of them.
 
     Raises:
         ValueError: A setting that no loader can have.
-        TypeError: One of another type.
+        TypeError: A setting of another type.
     """
 
     workers: int
@@ -63,7 +122,7 @@ class Profile:
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is no profile.
+            ValueError: The file is not a profile.
         """
         advice = f"write it anew with 'python -m fastload.tune TARGET -o {path}'"
         try:
@@ -87,16 +146,14 @@ class Profile:
             if key not in _SETTINGS:
                 msg = f"[settings] has an unknown key {key!r}"
                 raise ValueError(msg)
-        for key in ("workers", "depth", "lane"):
-            if key not in settings:
+        for key in _SETTINGS:
+            if key not in settings and key not in _OPTIONAL:
                 msg = f"[settings] has no key {key!r}"
                 raise ValueError(msg)
         return cls(
             **settings,
-            machine=_print(Machine, _table(tables, "machine"), "machine"),
-            data=_print(Data, _table(tables, "dataset"), "dataset")
-            if "dataset" in tables
-            else None,
+            machine=_record(Machine, tables, "machine"),
+            data=_record(Data, tables, "dataset") if "dataset" in tables else None,
             measured=_table(tables, "measured") if "measured" in tables else {},
         )
 
@@ -105,7 +162,7 @@ class Profile:
 
         Raises:
             OSError: The file cannot be written.
-            TypeError: Something was measured that TOML has no kind for.
+            TypeError: `measured` has a value of a type that TOML does not have.
         """
         tables: dict[str, Mapping[str, Any]] = {
             "settings": {key: getattr(self, key) for key in _SETTINGS},
@@ -116,32 +173,58 @@ class Profile:
         if self.measured:
             tables["measured"] = self.measured
         head = f'# Settings of a fastload.Loader: Loader(..., tune="{Path(path).name}") starts from them.\n\n'
-        _lib.write_file(path, (head + toml.dumps(tables)).encode())
+        text = "\n".join(
+            "\n".join([f"[{_key(name)}]", *_pairs(table), ""]) for name, table in tables.items()
+        )
+        _lib.write_file(path, (head + text).encode())
 
     def differences(self, data: Data) -> list[str]:
-        """Returns what is different here, in words.
-
-        Args:
-            data: The dataset that is loaded here.
-        """
+        """Returns what differs from this machine and the dataset that is loaded here, in words."""
         found = list(self.machine.differences(Machine.here()))
         return found if self.data is None else found + list(self.data.differences(data))
 
+    def fits(self, data: Data, lane: str) -> bool:
+        """Returns true if it was measured here; logs a warning that names what differs.
 
-_SETTINGS: dict[str, tuple[type, int | None]] = {
-    "lane": (str, None),
-    "workers": (int, 0),
-    "depth": (int, 1),
-    "memory_budget": (int, 1),
-    "pin_memory": (bool, None),
-}
-"""Types and least values of the settings."""
+        Args:
+            data: The dataset that is loaded here.
+            lane: The lane that the loader takes here.
+        """
+        differences = self.differences(data)
+        if lane != self.lane:
+            differences.append(f"the {self.lane} lane, here {lane}")
+        if differences:
+            _LOGGER.warning(
+                "the profile was made elsewhere, and is only where tuning starts: %s; "
+                "make one here with python -m fastload.tune",
+                "; ".join(differences),
+            )
+        return not differences
 
-_MAY_MISS = ("memory_budget", "pin_memory")
+
+def profile_of(tune: Any) -> Profile | None:
+    """Returns the profile that a loader's argument `tune` is or names; None for a bool.
+
+    Raises:
+        OSError: The file cannot be read.
+        TypeError: `tune` has another type.
+        ValueError: The file is not a profile.
+    """
+    if isinstance(tune, bool):
+        return None
+    if isinstance(tune, Profile):
+        return tune
+    if isinstance(tune, str | os.PathLike):
+        return Profile.load(os.fspath(tune))
+    msg = (
+        "tune should be True, False, a fastload.Profile or the path of one, "
+        f"but got {type(tune).__name__}"
+    )
+    raise TypeError(msg)
 
 
 def _check(key: str, value: Any, kind: type, least: int | None) -> None:
-    if value is None and key in _MAY_MISS:
+    if value is None and key in _OPTIONAL:
         return
     if type(value) is not kind:
         msg = f"{key} should be {kind.__name__}, but got {value!r}"
@@ -159,10 +242,10 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     return table
 
 
-def _print(kind: Any, table: Mapping[str, Any], name: str) -> Any:
-    """Returns a fingerprint; keys of later versions are left out."""
-    values = {}
-    each: Any  # fields name their types by classes here
+def _record(kind: Any, tables: Mapping[str, Any], name: str) -> Any:
+    """Returns a table as a dataclass; keys of later versions are left out."""
+    table, values = _table(tables, name), {}
+    each: Any  # the fields' types are classes here
     for each in dataclasses.fields(kind):
         if each.name in table:
             value = table[each.name]
@@ -174,3 +257,38 @@ def _print(kind: Any, table: Mapping[str, Any], name: str) -> Any:
             msg = f"[{name}] has no key {each.name!r}"
             raise ValueError(msg)
     return kind(**values)
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    """Returns a table's entries as TOML, which `tomllib` reads back; None is left out."""
+    return [f"{_key(key)} = {_value(value)}" for key, value in table.items() if value is not None]
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _text(name)
+
+
+def _text(text: str) -> str:
+    """Returns a basic string: JSON's, except that TOML has no surrogates and escapes DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(int(value))
+        case float() if math.isfinite(value):
+            return repr(float(value))
+        case float():
+            return str(float(value))  # inf, -inf and nan are written alike in TOML
+        case str():
+            return _text(value)
+        case Mapping():
+            return f"{{ {', '.join(_pairs(value))} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_value, value))}]"
+    msg = f"a profile cannot store a value of type {type(value).__name__}"
+    raise TypeError(msg)

@@ -1,31 +1,143 @@
-"""The parts of the work, and what to think of each.
+"""The stages of loading: what each costs, and how its rate grows with workers.
 
-Owns the table: milliseconds per sample, workers that are busy with it at the wanted rate, whether the
-machine could make that rate if it did nothing else, and a verdict. Knows only numbers.
+    X(N) = rate * N / (1 + contention * (N - 1) + coherence * N * (N - 1))
+
+is the Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", 2007, chapter 4). N / X is
+linear in 1, N - 1 and N (N - 1), so the best fit without negative coefficients is found exactly, among
+the few sets of coefficients that are not 0.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from fastload.tune.findings import Stage
-from fastload.tune.measure import STAGES, Run
-from fastload.tune.samples import Making
-from fastload.tune.scaling import Curve, Point, fit
+import numpy as np
 
-__all__ = ["curves", "native", "python", "table"]
+from fastload.tune.lanes import Making
+from fastload.tune.measure import NOTHING_MS, STAGES, Run
 
-_LARGE = 0.5
-"""A stage with this part of the work is what loading consists of."""
+WHOLE = "all of loading"  # name of the row and the curve of all stages together
+_NEAR = 0.95  # fraction of the highest rate at which more workers bring little
+_FAR = 1024
+# Shares of the work from which a stage dominates, and below which it is negligible
+_LARGE, _SMALL = 0.5, 0.1
+_LEAST_SHARE = 0.001  # a native stage with a smaller share of the work is left out
+# Stages in which workers wait for storage: any number of workers can wait at once
+_WAITING = ("read", "sample, waiting")
 
-_SMALL = 0.1
 
-_BLOCKED = 0.5
-"""A worker that computes for less than this part of its time waits for something."""
+@dataclass(frozen=True)
+class Law:
+    """A fit."""
+
+    rate: float  # samples per second of one worker
+    contention: float  # fraction of the work that workers do one after the other
+    coherence: float  # cost of each pair of workers
+
+    def at(self, workers: float) -> float:
+        """Returns the samples per second of some workers."""
+        others = workers - 1
+        slowdown = 1 + self.contention * others + self.coherence * workers * others
+        return self.rate * workers / slowdown
+
+    def peak(self, most: int = _FAR) -> int:
+        """Returns the number of workers, up to `most`, with the highest rate."""
+        if self.coherence <= 0:
+            return most
+        top = math.sqrt(max(0.0, 1 - self.contention) / self.coherence)
+        near = {min(most, max(1, each)) for each in (math.floor(top), math.ceil(top))}
+        return max(near, key=self.at)
+
+    def knee(self, most: int) -> int:
+        """Returns the fewest workers, up to `most`, that come within 5 % of the highest rate."""
+        enough = _NEAR * self.at(self.peak(most))
+        return next(n for n in range(1, most + 1) if self.at(n) >= enough)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measured rate."""
+
+    workers: int  # number of workers
+    rate: float  # samples per second
+    cpu_cores: float = 0.0  # cores kept busy
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A stage, or all of loading, with several numbers of workers."""
+
+    name: str  # the stage
+    points: tuple[Point, ...]  # what was measured
+    law: Law | None  # the fit; None for too few points
+    knee: int  # fewest workers that come near the highest rate
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A row of the table."""
+
+    name: str  # the stage
+    ms: float  # milliseconds per sample
+    cores: float  # workers that are busy with it at the rate that is wanted
+    readiness: float  # fraction of that rate that the machine could reach if it did nothing else
+    verdict: str  # what it means, in words
+
+
+def fit(name: str, points: Sequence[Point], most: int) -> Curve:
+    """Returns the curve through some points, with the knee of up to `most` workers."""
+    points = tuple(point for point in points if point.rate > 0)
+    law = _fitted(points) if len({point.workers for point in points}) > 1 else None
+    if law is not None:
+        return Curve(name, points, law, law.knee(most))
+    best = max(points, key=lambda point: point.rate, default=Point(1, 0.0))
+    return Curve(name, points, None, best.workers)
+
+
+def _fitted(points: Sequence[Point]) -> Law | None:
+    """Minimises the squared relative errors of N / X, with coefficients of at least 0."""
+    workers = np.array([point.workers for point in points], dtype=float)
+    rates = np.array([point.rate for point in points])
+    terms = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)], axis=1)
+    rows = terms * (rates / workers)[:, None]
+    best: tuple[float, np.ndarray] | None = None
+    for columns in ([0], [0, 1], [0, 2], [0, 1, 2]):
+        found, *_ = np.linalg.lstsq(rows[:, columns], np.ones(len(points)), rcond=None)
+        if (found < 0).any() or found[0] <= 0:
+            continue
+        error = float(((rows[:, columns] @ found - 1) ** 2).sum())
+        if best is None or error < best[0] - 1e-12:
+            values = np.zeros(3)
+            values[columns] = found
+            best = error, values
+    if best is None:
+        return None
+    one, contention, coherence = (float(value) for value in best[1])
+    return Law(1 / one, contention / one, coherence / one)
+
+
+def curves(runs: Sequence[Run], most: int) -> tuple[Curve, ...]:
+    """Returns the curves of all of loading and of each native stage that takes measurable time."""
+    whole = fit(WHOLE, [Point(run.workers, run.rate, run.cpu_cores) for run in runs], most)
+    each = [
+        fit(
+            name,
+            [
+                Point(run.workers, 1e3 * run.workers / run.work_ms[name])
+                for run in runs
+                if name in native(run) and run.work_ms[name] >= NOTHING_MS
+            ],
+            most,
+        )
+        for name in STAGES
+    ]
+    return tuple(curve for curve in (whole, *each) if curve.points)
 
 
 def native(run: Run) -> dict[str, float]:
-    """Returns the milliseconds per sample of native threads, by stage, without those of no matter."""
-    whole = run.busy_ms
-    return {name: ms for name, ms in run.work_ms.items() if ms > 0.001 * whole}
+    """Returns the milliseconds per sample of native threads, by stage, without negligible stages."""
+    least = _LEAST_SHARE * run.busy_ms
+    return {name: ms for name, ms in run.work_ms.items() if ms > least}
 
 
 def python(making: Making) -> dict[str, float]:
@@ -38,76 +150,43 @@ def python(making: Making) -> dict[str, float]:
 
 
 def table(
-    work_ms: Mapping[str, float],
-    *,
-    cores: float,
-    wanted: float | None,
-    best: Run,
+    work_ms: Mapping[str, float], *, cores: float, wanted: float | None, best: Run
 ) -> tuple[Stage, ...]:
-    """Returns the rows.
+    """Returns a row for each stage, from its milliseconds per sample, and one for all of loading.
 
-    Args:
-        work_ms: Milliseconds per sample, by stage.
-        cores: Processors of this rank.
-        wanted: What the training takes; None for as many as possible.
-        best: The run of the best settings.
+    The rows hold for the rate that the training takes, or for the best run's where `wanted` is None.
     """
     whole = sum(work_ms.values())
-    at = best.rate if wanted is None else wanted
-    rows = [
-        Stage(
-            name,
-            ms,
-            at * ms / 1e3,
-            _readiness(name, ms, cores, at),
-            _verdict(name, ms / whole if whole else 0.0, cores, at * ms / 1e3, best),
+    rate = best.rate if wanted is None else wanted
+    rows = []
+    for name, ms in work_ms.items():
+        needs, share = rate * ms / 1e3, ms / whole if whole else 0.0
+        waits = name in _WAITING or needs <= 0
+        rows.append(
+            Stage(
+                name,
+                ms,
+                needs,
+                1.0 if waits else min(1.0, cores / needs),
+                _verdict(name, share, needs, cores, best.cpu_cores),
+            )
         )
-        for name, ms in work_ms.items()
-    ]
-    handed = (
-        "the training never waits"
-        if best.keeps_up
-        else (
-            f"the training waits {best.waiting:.0%} of its time"
-            if wanted is not None
-            else "as fast as they are made"
-        )
-    )
-    needs = at * (best.cpu_ms or whole) / 1e3
-    return (*rows, Stage("all of loading", best.cpu_ms or whole, needs, best.ready, handed))
+    if best.keeps_up:
+        verdict = "the training never waits"
+    elif wanted is not None:
+        verdict = f"the training waits {best.waiting:.0%} of its time"
+    else:
+        verdict = "batches are taken as fast as they are made"
+    whole = best.cpu_ms or whole
+    return (*rows, Stage(WHOLE, whole, rate * whole / 1e3, best.ready, verdict))
 
 
-def curves(runs: Sequence[Run], most: int) -> tuple[Curve, ...]:
-    """Returns how all of loading, and each stage of native threads, grows with workers."""
-    whole = fit("all of loading", [Point(r.workers, r.rate, r.cpu_cores) for r in runs], most)
-    each = [
-        fit(
-            name,
-            [
-                Point(run.workers, 1e3 * run.workers / run.work_ms[name])
-                for run in runs
-                if run.work_ms.get(name, 0.0) > 0.001 * run.busy_ms
-            ],
-            most,
-        )
-        for name in STAGES
-    ]
-    return tuple(curve for curve in (whole, *each) if curve.points)
-
-
-def _readiness(name: str, ms: float, cores: float, rate: float) -> float:
-    """Returns which part of the rate the machine could make if it did only this."""
-    if name in ("read", "sample, waiting") or ms <= 0 or rate <= 0:
-        return 1.0  # waits for storage; as many workers as are needed can wait at once
-    return min(1.0, 1e3 * cores / ms / rate)
-
-
-def _verdict(name: str, part: float, cores: float, needs: float, best: Run) -> str:
-    if name in ("read", "sample, waiting") and part > _LARGE:
-        return f"{part:.0%} of the work: waits, so more workers than processors help"
+def _verdict(name: str, share: float, needs: float, cores: float, busy_cores: float) -> str:
+    if name in _WAITING and share > _LARGE:
+        return f"{share:.0%} of the work is waiting: more workers than cores help"
     if needs > cores:
-        return f"needs {needs:.1f} of {cores:g} processors"
-    if part > _LARGE:
-        busy = best.cpu_cores > 0.85 * cores
-        return f"{part:.0%} of the work" + (", and the processors are full" if busy else "")
-    return "of no matter" if part < _SMALL else f"{part:.0%} of the work"
+        return f"needs {needs:.1f} of {cores:g} cores"
+    if share > _LARGE:
+        busy = busy_cores > 0.85 * cores
+        return f"{share:.0%} of the work" + (", and all cores are busy" if busy else "")
+    return "negligible" if share < _SMALL else f"{share:.0%} of the work"

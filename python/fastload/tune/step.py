@@ -1,6 +1,6 @@
-"""The training's own step: a function of the user's, or a stand-in for one of known length.
+"""The training step: the user's function, or a stand-in of a given length.
 
-Owns how long it takes alone: what a loader does to it is told from that.
+Owns how long it takes alone, with which its time beside a loader is compared.
 """
 
 import statistics
@@ -10,44 +10,27 @@ from typing import Any
 
 import torch
 
-from fastload.tune.target import TargetError, named
+from fastload.tune.target import TargetError, named, one_line
 
-__all__ = ["OUT_OF_MEMORY", "StandIn", "Step", "real_step"]
-
+# Raised where memory ends: on the host, or on an accelerator
 OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
-"""What is raised where memory ends: on the host, or on an accelerator."""
-
 _SLICE_S = 0.001
 _SIDE = 64
-_ENOUGH = 5
-_MOST = 200
+_FEWEST, _MOST = 5, 200  # measurements of a step alone
 
 
 class Step:
-    """What a training does with a batch.
+    """A function that the training calls with each batch, and its name."""
 
-    Args:
-        call: Called with each batch.
-        name: What it is called.
-
-    Attributes:
-        alone_s: The median of its time with nothing beside it, in seconds; 0 before `measure`.
-        is_real: Whether it is the user's own.
-    """
-
-    is_real = True
+    is_real = True  # true if it is the user's own
 
     def __init__(self, call: Callable[[Any], Any], name: str) -> None:
         self._call = call
         self.name = name
-        self.alone_s = 0.0
+        self.alone_s = 0.0  # median seconds with nothing beside it, from `measure`
 
     def __call__(self, batch: Any) -> None:
-        """Trains with a batch.
-
-        Raises:
-            TargetError: It fails; not for want of memory.
-        """
+        """Trains with a batch."""
         try:
             self._call(batch)
         except OUT_OF_MEMORY:
@@ -56,16 +39,12 @@ class Step:
             raise self._failed(error) from error
 
     def measure(self, batch: Any, seconds: float) -> None:
-        """Finds out how long it takes alone, on one batch again and again.
-
-        Raises:
-            TargetError: It fails.
-        """
+        """Measures the step alone, on one batch again and again."""
         times: list[float] = []
         until = time.perf_counter() + seconds
         try:
-            self(batch)  # the first one builds and allocates
-            while len(times) < _ENOUGH or (time.perf_counter() < until and len(times) < _MOST):
+            self(batch)  # the first call builds and allocates
+            while len(times) < _FEWEST or (time.perf_counter() < until and len(times) < _MOST):
                 began = time.perf_counter()
                 self(batch)
                 times.append(time.perf_counter() - began)
@@ -76,20 +55,14 @@ class Step:
         self.alone_s = statistics.median(times)
 
     def _failed(self, error: Exception) -> TargetError:
-        words = (str(error).splitlines() or [""])[0]
-        return TargetError(
-            f"the step {self.name} failed on a batch: {type(error).__name__}: {words}"
-        )
+        return TargetError(f"the step {self.name} failed on a batch: {one_line(error)}")
 
 
 class StandIn(Step):
-    """A step that takes a given time and leaves the processors alone, as training on an accelerator does.
+    """A step of a given length that uses no CPU, like training on an accelerator.
 
-    About once in a millisecond it comes back to the interpreter for a small operation, as a training
-    does that tells an accelerator what to do next: where the interpreter is held, it gets longer.
-
-    Args:
-        seconds: How long it takes alone.
+    About once in a millisecond it runs a small operation in the interpreter, as a training does that feeds
+    an accelerator: it gets longer where workers hold the interpreter.
     """
 
     is_real = False
@@ -108,7 +81,7 @@ class StandIn(Step):
         self._rest_s = max(0.0, seconds - self._slices * each_s)
 
     def measure(self, batch: Any, seconds: float) -> None:
-        """Finds out how long it takes alone."""
+        """Measures the step alone."""
         if self._seconds:
             super().measure(batch, seconds)
 
@@ -118,7 +91,7 @@ class StandIn(Step):
             self._slice(_SLICE_S)
         if self._rest_s > 0:
             self._slice(self._rest_s)
-        # The machine may have been slower while the slices were measured: the step is not shorter for it.
+        # The machine may have been slower while the slices were measured: the step must not get shorter.
         while (left_s := ends - time.perf_counter()) > 0:
             time.sleep(left_s)
 
@@ -128,13 +101,9 @@ class StandIn(Step):
 
 
 def real_step(name: str) -> Step:
-    """Returns the user's step.
-
-    Raises:
-        TargetError: The name is not that of a function.
-    """
+    """Returns the user's step; raises TargetError where the name is not that of a function."""
     call = named(name, "the step")
     if not callable(call):
-        msg = f"the step {name} is {type(call).__qualname__}, no function of a batch"
+        msg = f"the step {name} should be a function of a batch, but is {type(call).__qualname__}"
         raise TargetError(msg)
     return Step(call, name)

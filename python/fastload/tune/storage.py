@@ -1,84 +1,96 @@
-"""Cached, warm and cold: three runs over the same samples that separate causes.
+"""Three runs over the same samples that separate causes: in memory, page cache, storage.
 
-Batches that lie in memory show what the training can take; files in the page cache, what processing can do;
-files put out of it, what storage gives (J. Mohan and others, "Analyzing and Mitigating Data Stalls in DNN
-Training", VLDB 2021). Files are read only, and put out with `posix_fadvise`.
+Batches in memory show what the training can take; files in the page cache, what processing can do; evicted
+files, what storage delivers (J. Mohan and others, "Analyzing and Mitigating Data Stalls in DNN Training",
+VLDB 2021). Files are only read; `posix_fadvise` evicts them.
 """
 
+import contextlib
+import os
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.utils._pytree as tree
+from torch.utils.data import Subset
 
+from fastload.columns.dataset import Dataset as Columns
 from fastload.tune.bench import Bench
-from fastload.tune.deadline import Overdue, within
-from fastload.tune.files import CAN_EVICT, evict, files_of, opened
-from fastload.tune.findings import Storage
-from fastload.tune.measure import Run, size_of
-from fastload.tune.undisturbed import undisturbed
-
-__all__ = ["compare"]
+from fastload.tune.measure import NOTHING_MS, Overdue, Run, end_workers, size_of, within
+from fastload.tune.target import restored_generators
 
 _MOST_SAMPLES = 2_000
-_MATTERS = 0.9
-"""A rate below this part of another is held up by what they differ in."""
+_MATTERS = 0.9  # a rate below this fraction of another is limited by what differs between them
+# Attributes in which columns, torchvision's datasets and many others list a file for each sample
+_LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
+_SYSTEM = ("/proc", "/sys", "/dev")
+_CODE = (".py", ".pyc", ".so")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Rates of the three runs, in samples per second."""
+
+    # batches in memory: what the training, or copying alone, can take; None where unknown
+    cached: float | None
+    warm: float | None  # files in the page cache: what processing can do
+    cold: float | None  # evicted files; None where the samples' files are unknown
+    files: int  # number of evicted files
+    file_bytes: float  # bytes of a sample in them
+    bytes_per_s: float | None  # read by as many threads as there were workers
+    verdict: str  # which of them limits loading
 
 
 def compare(bench: Bench, best: Run, seconds: float) -> Storage | None:
-    """Returns what three runs say, in the lane and with the workers of the best run so far.
+    """Makes the three runs in the lane and with the workers of the best run so far.
 
-    None where a loader makes no batches of indices, or where batches are too slow for it.
+    Returns None where the loader makes no batches of indices, or where batches are too slow for it.
     """
     loader = bench.target.loader
     if bench.target.is_iterable or loader.batch_size is None or best.rate <= 0:
         return None
     size = int(loader.batch_size)
-    known = len(loader.dataset)
-    wanted = int(min(_MOST_SAMPLES, known, max(size, best.rate * seconds / 3)))
-    indices = _spread(known, wanted, size)
-    bench.tell("looking for files")
-    paths = files_of(loader.dataset, indices)
+    length = len(loader.dataset)
+    wanted = int(min(_MOST_SAMPLES, length, max(size, best.rate * seconds / 3)))
+    indices = _spread(length, wanted, size)
+    bench.display.doing("looking for files")
+    paths = _listed_files(loader.dataset, indices)
     if not paths:
-        indices, paths = _watched(bench, indices, size, seconds / 4)
+        indices, paths = _opened_files(bench, indices, size, seconds / 4)
     batches = [indices[start : start + size] for start in range(0, len(indices), size)]
     if not batches:
         return None
-    made = bench.target.variant(best.lane, best.workers, batch_sampler=batches)
+    variant = bench.target.variant(best.lane, best.workers, batch_sampler=batches)
     try:
-        with undisturbed(made), within(4 * seconds + 5):
-            return _runs(bench, made, best, batches, paths, seconds)
+        with restored_generators(variant), within(4 * seconds + 5):
+            return _runs(bench, variant, best.workers, len(indices), paths, seconds)
     except (Overdue, OSError, RuntimeError):  # too slow, or its workers cannot be started
         return None
     finally:
-        _end(made)
+        end_workers(variant)
 
 
 def _runs(
-    bench: Bench,
-    loader: Any,
-    best: Run,
-    batches: Sequence[Sequence[int]],
-    paths: list[Path],
-    seconds: float,
+    bench: Bench, loader: Any, workers: int, samples: int, paths: Sequence[Path], seconds: float
 ) -> Storage:
-    samples = sum(map(len, batches))
-    bench.tell("files in the page cache")
-    kept, _ = _epoch(loader)  # starts workers, and fills the page cache
+    bench.display.doing("files in the page cache")
+    batch, _ = _epoch(loader)  # starts workers, and fills the page cache
     warm = samples / max(_epoch(loader)[1], 1e-9)
     cold = bytes_per_s = None
     total = 0
-    if paths and CAN_EVICT:
-        bench.tell("files out of the page cache")
-        total = evict(paths)
+    if paths and hasattr(os, "posix_fadvise"):
+        bench.display.doing("files out of the page cache")
+        total = _evict(paths)
         cold = samples / max(_epoch(loader)[1], 1e-9)
-        evict(paths)
-        bytes_per_s = total / max(_read(paths, best.workers), 1e-9)
-    cached = _cached(bench, kept, seconds / 4)
+        _evict(paths)
+        bytes_per_s = total / max(_reading_s(paths, workers), 1e-9)
+    cached = _cached(bench, batch, seconds / 4)
     return Storage(
         cached=cached,
         warm=warm,
@@ -90,67 +102,45 @@ def _runs(
     )
 
 
+def _verdict(cached: float | None, warm: float, cold: float | None) -> str:
+    if cold is not None and cold < _MATTERS * warm:
+        return "storage limits loading in the first epoch, and where the data is larger than the memory"
+    if cached is not None and warm >= _MATTERS * cached:
+        return "the training is the limit: samples come as fast as it takes them"
+    return "processing is the limit: files come fast enough"
+
+
 def _epoch(loader: Any) -> tuple[Any, float]:
     """Returns the first batch of an epoch, and its seconds. Errors take the place of batches."""
-    kept = None
+    first = None
     began = time.perf_counter()
     iterator = iter(loader)
     while True:
         try:
             batch = next(iterator)
         except StopIteration:
-            return kept, time.perf_counter() - began
-        except Exception:  # counted by the runs; a warm file is warm, decoded or not
+            return first, time.perf_counter() - began
+        except Exception:
             continue
-        if kept is None:
-            kept = batch
-
-
-def _end(loader: Any) -> None:
-    iterator, loader._iterator = loader._iterator, None
-    if hasattr(iterator, "_shutdown_workers"):
-        iterator._shutdown_workers()
-
-
-def _watched(
-    bench: Bench, indices: list[int], size: int, seconds: float
-) -> tuple[list[int], list[Path]]:
-    """Makes some samples in this thread, and returns them with the files that Python opened for them."""
-    dataset = bench.target.variant("inline", 0).dataset
-    until = time.perf_counter() + seconds
-    made: list[int] = []
-    with opened() as paths:
-        for index in indices:
-            try:
-                dataset[index]
-            except Exception:  # counted by the runs
-                continue
-            made.append(index)
-            if time.perf_counter() > until and len(made) >= size:
-                break
-    folder = tuple(str(each) for each in (Path("/proc"), Path("/sys"), Path("/dev")))
-    files = [path for path in paths if path.is_file() and not str(path).startswith(folder)]
-    data = [path for path in files if path.suffix not in (".py", ".pyc", ".so")]
-    return (made, data) if len(data) * 10 >= len(made) else (indices, [])
+        if first is None:
+            first = batch
 
 
 def _cached(bench: Bench, batch: Any, seconds: float) -> float | None:
-    """Returns how many samples per second can be taken of batches that lie in memory."""
+    """Returns the samples per second of batches in memory: taken by the user's step, or copied."""
     if batch is None:
         return None
-    bench.tell("batches in memory")
-    if bench.step is not None and bench.is_asked:
-        return size_of(batch) / bench.step.alone_s
+    bench.display.doing("batches in memory")
+    samples = size_of(batch)
+    if bench.step is not None and bench.has_users_step:
+        is_measured = 1e3 * bench.step.alone_s >= NOTHING_MS * samples
+        return samples / bench.step.alone_s if is_measured else None
     taken = 0
     until = (began := time.perf_counter()) + min(seconds, 0.5)
     while time.perf_counter() < until:
-        _copied(batch)
-        taken += size_of(batch)
+        tree.tree_map(_copy, batch)
+        taken += samples
     return taken / (time.perf_counter() - began)
-
-
-def _copied(batch: Any) -> Any:
-    return tree.tree_map(_copy, batch)
 
 
 def _copy(leaf: Any) -> Any:
@@ -159,32 +149,119 @@ def _copy(leaf: Any) -> Any:
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
-def _read(paths: Sequence[Path], readers: int) -> float:
-    """Returns how many seconds it takes to read files whole."""
+def _spread(length: int, wanted: int, size: int) -> list[int]:
+    """Returns indices spread over a dataset, in whole batches if it has one."""
+    wanted = max(1, wanted // size) * size if length >= size else length
+    spread = np.linspace(0, length - 1, min(wanted, length)).astype(int)
+    return [int(index) for index in np.unique(spread)]
+
+
+def _listed_files(dataset: Any, indices: Sequence[int]) -> list[Path]:
+    """Returns the files that a dataset lists for some samples; empty where it lists none."""
+    if isinstance(dataset, Subset):
+        return _listed_files(dataset.dataset, [int(dataset.indices[index]) for index in indices])
+    if isinstance(dataset, Columns):
+        lists = (_listed_files(column, indices) for _, column in dataset._leaves)
+        return [path for paths in lists for path in paths]
+    for name in _LISTS:
+        listed = getattr(dataset, "__dict__", {}).get(name)
+        if isinstance(listed, list | tuple) and len(listed) == len(dataset):
+            paths = [_path(listed[index]) for index in indices]
+            if all(path is not None and path.is_file() for path in paths):
+                return [path for path in paths if path is not None]
+    return []
+
+
+def _path(entry: Any) -> Path | None:
+    first = entry[0] if isinstance(entry, tuple | list) and entry else entry
+    return Path(first) if isinstance(first, str | os.PathLike) and first else None
+
+
+def _opened_files(
+    bench: Bench, indices: list[int], size: int, seconds: float
+) -> tuple[list[int], list[Path]]:
+    """Makes some samples in this thread; returns their indices and the files that Python opened.
+
+    Files that a library opens by itself are not found. Without files for a tenth of the samples, returns
+    all indices and no files.
+    """
+    dataset = bench.target.variant("inline", 0).dataset
+    until = time.perf_counter() + seconds
+    made: list[int] = []
+    with _opened() as paths:
+        for index in indices:
+            try:
+                dataset[index]
+            except Exception:
+                continue
+            made.append(index)
+            if time.perf_counter() > until and len(made) >= size:
+                break
+    files = [
+        path
+        for path in paths
+        if path.suffix not in _CODE and path.is_file() and not str(path).startswith(_SYSTEM)
+    ]
+    return (made, files) if len(files) * 10 >= len(made) else (indices, [])
+
+
+_noted: dict[Path, None] | None = None
+_is_hooked = False
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[dict[Path, None]]:
+    """Yields the files that Python opens for reading within the block, in order, without repeats.
+
+    An audit hook cannot be removed: it stays as long as the process lives.
+    """
+    global _noted, _is_hooked
+    if not _is_hooked:
+        sys.addaudithook(_note)
+        _is_hooked = True
+    paths: dict[Path, None] = {}
+    _noted = paths
+    try:
+        yield paths
+    finally:
+        _noted = None
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if _noted is None or event != "open":
+        return
+    path, mode = arguments[0], arguments[1]
+    if isinstance(path, str | bytes) and (mode is None or "r" in mode):
+        _noted[Path(os.fsdecode(path))] = None
+
+
+def _evict(paths: Sequence[Path]) -> int:
+    """Evicts files from the page cache, as far as the kernel follows; returns their bytes.
+
+    Pages that are not yet written to storage stay.
+    """
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                size = os.fstat(descriptor).st_size
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                total += size
+            finally:
+                os.close(descriptor)
+    return total
+
+
+def _reading_s(paths: Sequence[Path], readers: int) -> float:
+    """Returns the seconds that it takes to read files whole."""
     began = time.perf_counter()
     with ThreadPoolExecutor(max(1, readers)) as pool:
-        for _ in pool.map(_size, paths):
+        for _ in pool.map(_read, paths):
             pass
     return time.perf_counter() - began
 
 
-def _size(path: Path) -> int:
-    try:
-        return len(path.read_bytes())
-    except OSError:
-        return 0
-
-
-def _spread(known: int, wanted: int, size: int) -> list[int]:
-    """Returns indices from all over a dataset, whole batches of them where there are."""
-    wanted = max(1, wanted // size) * size if known >= size else known
-    spread = np.linspace(0, known - 1, min(wanted, known)).astype(int)
-    return [int(index) for index in np.unique(spread)]
-
-
-def _verdict(cached: float | None, warm: float, cold: float | None) -> str:
-    if cold is not None and cold < _MATTERS * warm:
-        return "storage: the first epoch, and data larger than the memory, wait for files"
-    if cached is not None and warm >= _MATTERS * cached:
-        return "the training: samples come as fast as it takes them"
-    return "processing: files come fast enough, and making samples of them takes the time"
+def _read(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.read_bytes()

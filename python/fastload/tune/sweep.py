@@ -1,6 +1,6 @@
 """Batch sizes: where throughput is best, and where and why it collapses.
 
-Owns the verdict on a series of runs; they differ in the batch size alone. A size that would leave too little
+Owns the verdict on a series of runs that differ in the batch size alone. A size that would leave too little
 memory is refused before it is tried.
 """
 
@@ -8,49 +8,47 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fastload.tune.bench import Bench
-from fastload.tune.findings import Plan, Sweep
 from fastload.tune.measure import Run
+from fastload.tune.memory import REFUSE, MemoryRefused
+from fastload.tune.plan import Plan
 from fastload.tune.step import OUT_OF_MEMORY
-from fastload.tune.target import Target, TargetError
-from fastload.tune.watch import REFUSE, MemoryRefused
+from fastload.tune.target import Target, TargetError, one_line
 
-__all__ = ["Try", "check", "judged", "sweep"]
-
-_COLLAPSED = 0.8
-"""A rate below this part of the best of smaller sizes has collapsed."""
-
-_FULL = 0.9
-"""Part of the memory in use that counts as pressure."""
-
+_COLLAPSED = 0.8  # a rate below this fraction of the best of smaller sizes has collapsed
+_FULL = 0.9  # used fraction of the memory that counts as pressure
+# Memory of a batch in a step, in batches: its own, and about twice that for what is derived from it
 _BACKWARD = 3
-"""A batch in a step takes its own memory and about twice that again for what is derived from it."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Batch sizes."""
+
+    sizes: tuple[int, ...]  # the sizes
+    runs: tuple[Run | None, ...]  # what was measured with each; None where it was refused or failed
+    notes: tuple[str, ...]  # why there is no run, for each; else empty
+    best: int  # the size with the highest rate
+    collapse: int | None  # the first size whose rate has collapsed; None for none
+    cause: str  # why, a clause
+    effective: int  # samples of all ranks and accumulated steps together, at the best size
+    # batches of a rank in an epoch, at the best size; None where that is unknown
+    steps_per_epoch: int | None
+    updates_per_epoch: int | None  # steps of the optimiser in an epoch, likewise
 
 
 @dataclass(frozen=True)
 class Try:
-    """One batch size.
+    """One batch size."""
 
-    Attributes:
-        size: Samples of a batch.
-        run: What was measured; None where nothing could be.
-        note: Why not, or what happened.
-        memory_share: Part of the memory in use at its end.
-        out_of_memory: Whether memory ended.
-    """
-
-    size: int
-    run: Run | None
-    note: str = ""
-    memory_share: float = 0.0
-    out_of_memory: bool = False
+    size: int  # samples per batch
+    run: Run | None  # what was measured; None where nothing could be
+    note: str = ""  # why not
+    memory_share: float = 0.0  # used fraction of the memory at its end
+    out_of_memory: bool = False  # true if memory ended
 
 
 def check(target: Target) -> None:
-    """Refuses a loader that does not make its batches by size.
-
-    Raises:
-        TargetError: It does not.
-    """
+    """Raises TargetError for a loader with a batch sampler of its own."""
     if target.loader.batch_size is None:
         msg = f"{target.name} has a batch sampler of its own: --batch-sizes needs a batch_size"
         raise TargetError(msg)
@@ -59,17 +57,9 @@ def check(target: Target) -> None:
 def sweep(
     bench: Bench, sizes: Sequence[int], plan: Plan | None, accumulate: int
 ) -> Iterator[Sweep]:
-    """Measures batch sizes with the step, in ascending order; yields what is known after each.
-
-    Args:
-        bench: Where to measure.
-        sizes: The sizes.
-        plan: The settings to load with.
-        accumulate: Batches of an optimiser's step.
-    """
-    loader = bench.target.loader
+    """Measures batch sizes with the step, in ascending order; yields the verdict after each."""
     lane = plan.lane if plan else bench.target.choice.lane
-    workers = plan.workers if plan else max(1, int(loader.num_workers))
+    workers = plan.workers if plan else max(1, int(bench.target.loader.num_workers))
     tries: list[Try] = []
     sizes, bench.deadline.later = sorted(set(sizes)), 0
     for place, size in enumerate(sizes):
@@ -81,17 +71,13 @@ def sweep(
 
 
 def judged(tries: Sequence[Try], ranks: int, accumulate: int, samples: int | None) -> Sweep:
-    """Returns what a series of sizes says: the best, the first that collapsed, and why.
+    """Returns the best size, the first that collapsed, and why.
 
-    Args:
-        tries: The sizes, ascending.
-        ranks: Training processes that share each update.
-        accumulate: Batches of an optimiser's step.
-        samples: Samples of an epoch.
+    An update takes `accumulate` batches of each rank, an epoch `samples` of all ranks.
     """
-    measured = [each for each in tries if each.run is not None and each.run.batches]
-    best = max(measured, key=lambda each: each.run.rate if each.run else 0.0, default=None)
-    size = best.size if best is not None else 0
+    measured = [(each, each.run) for each in tries if each.run is not None and each.run.batches]
+    best, _ = max(measured, key=lambda pair: pair[1].rate, default=(None, None))
+    size = best.size if best else 0
     collapse, cause = _collapse(tries, best) if best else (None, "no size could be measured")
     steps = None if samples is None or not size else -(-samples // (size * ranks))
     return Sweep(
@@ -110,18 +96,17 @@ def judged(tries: Sequence[Try], ranks: int, accumulate: int, samples: int | Non
 def _tried(
     bench: Bench, lane: str, workers: int, size: int, seconds: float, before: Sequence[Try]
 ) -> Try:
-    refusal = _refused(bench, size, before)
+    refusal = _refusal(bench, size, before)
     if refusal:
         return Try(size, None, refusal, out_of_memory=True)
-    bench.tell(f"batches of {size}")
+    bench.display.doing(f"batches of {size}")
     try:
-        step = bench.step if bench.is_asked else None
+        step = bench.step if bench.has_users_step else None
         run = bench.run(lane, workers, seconds, step=step, batch_size=size)
     except TargetError as error:
         return Try(size, None, str(error))
     except OUT_OF_MEMORY as error:
-        words = (str(error).splitlines() or [""])[0]
-        return Try(size, None, f"{type(error).__name__}: {words}", 1.0, out_of_memory=True)
+        return Try(size, None, one_line(error), 1.0, out_of_memory=True)
     except MemoryRefused as full:
         return Try(size, None, str(full), full.share, out_of_memory=True)
     share = max((moment.share for moment in bench.watch.moments[-3:]), default=0.0)
@@ -131,8 +116,8 @@ def _tried(
     return Try(size, run, "", share)
 
 
-def _refused(bench: Bench, size: int, before: Sequence[Try]) -> str:
-    """Returns why a size is not tried: by what the one before took, it would fill the memory."""
+def _refusal(bench: Bench, size: int, before: Sequence[Try]) -> str:
+    """Returns why a size is not tried: it would fill the memory, judged by the size before."""
     last = next((each for each in reversed(before) if each.run is not None), None)
     if last is None or last.run is None:
         return ""
@@ -145,34 +130,24 @@ def _refused(bench: Bench, size: int, before: Sequence[Try]) -> str:
 
 def _collapse(tries: Sequence[Try], best: Try) -> tuple[int | None, str]:
     assert best.run is not None
-    highest = best
     for each in tries:
         if each.size <= best.size:
             continue
         if each.out_of_memory:
             return each.size, f"memory: {each.note}"
-        if each.run is None:
-            continue
-        if each.run.rate < _COLLAPSED * best.run.rate:
-            return each.size, _cause(highest, each)
-        highest = each if each.run.rate > best.run.rate else highest
+        if each.run is not None and each.run.rate < _COLLAPSED * best.run.rate:
+            return each.size, _cause(best.size, best.run, each.size, each.run, each.memory_share)
     return None, ""
 
 
-def _cause(good: Try, bad: Try) -> str:
-    """Returns what grew most for a sample between two sizes."""
-    assert good.run is not None
-    assert bad.run is not None
-    if bad.memory_share >= _FULL:
-        return f"memory pressure: {bad.memory_share:.0%} of the memory is in use"
-
-    def per_sample(ms: float, each: Try) -> float:
-        return ms / each.size
-
-    waits = per_sample(bad.run.wait_ms, bad) - per_sample(good.run.wait_ms, good)
-    steps = per_sample(bad.run.step_ms, bad) - per_sample(good.run.step_ms, good)
-    if steps >= waits:
-        was, is_now = per_sample(good.run.step_ms, good), per_sample(bad.run.step_ms, bad)
-        return f"the step: {is_now:.3g} ms for a sample, {was:.3g} ms with batches of {good.size}"
-    was, is_now = good.run.waiting, bad.run.waiting
-    return f"the loader: the training waits {is_now:.0%} of its time, {was:.0%} with batches of {good.size}"
+def _cause(size: int, good: Run, bad_size: int, bad: Run, memory_share: float) -> str:
+    """Returns which cost per sample grew most between two sizes."""
+    if memory_share >= _FULL:
+        return f"memory pressure: {memory_share:.0%} of the memory is in use"
+    was, step = good.step_ms / size, bad.step_ms / bad_size
+    if step - was >= bad.wait_ms / bad_size - good.wait_ms / size:
+        return f"the step: {step:.3g} ms for a sample, {was:.3g} ms with batches of {size}"
+    return (
+        f"the loader: the training waits {bad.waiting:.0%} of its time, "
+        f"{good.waiting:.0%} with batches of {size}"
+    )

@@ -1,20 +1,23 @@
-"""What is tuned: a loader, however it is named.
+"""The loader that is tuned, and how a user names it.
 
-Owns the names: `module:factory`, `file.py:factory`, or a folder of images. Refuses, in one line, what
-cannot be loaded. Invariant: a variant of a target is the user's own loader with some arguments changed.
+Owns the names: `module:factory`, `file.py:factory`, or a folder of images. Refuses in one line what
+cannot be loaded. Every variant is the user's own loader with some arguments changed.
 """
 
 import contextlib
 import importlib
-import importlib.util
 import itertools
+import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from fastload import transforms
@@ -22,63 +25,50 @@ from fastload.columns import Image
 from fastload.lanes import Choice, choose
 from fastload.loader import Loader
 from fastload.threads.copies import copied
-from fastload.tune.undisturbed import undisturbed
 
-__all__ = ["BATCH_SIZE", "Target", "TargetError", "named", "resolve"]
-
-BATCH_SIZE = 32
-"""Samples of a batch where the target does not say."""
-
-_LOOKED_AT = 20
-
+_BATCH_SIZE = 32  # samples per batch of a dataset or a folder
+_BATCHES = 20  # batches of a batch sampler whose mean size is taken
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
 class TargetError(Exception):
-    """What was named cannot be tuned; one line says why and what to do."""
+    """The target or the step cannot be used; one line says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A loader to tune.
+    """A loader to tune."""
 
-    Attributes:
-        name: As it was named.
-        what: What it is, in words.
-        loader: What the user would get.
-        choice: Its lane.
-    """
-
-    name: str
-    what: str
-    loader: Any
-    choice: Choice
+    name: str  # the name that the user gave
+    what: str  # a description
+    loader: Any  # the loader as the user would get it
+    choice: Choice  # the lane that it takes
 
     @property
     def is_native(self) -> bool:
-        """Whether native threads make its batches, or could under AUTO."""
+        """True if native threads make its batches, or would under AUTO."""
         return self.choice.lane == "native"
 
     @property
     def is_iterable(self) -> bool:
-        """Whether its dataset is iterated, so that workers would repeat each other's samples."""
+        """True if its dataset is iterable, so that several workers would repeat samples."""
         return isinstance(self.loader.dataset, IterableDataset)
 
     @cached_property
     def batch_size(self) -> int:
-        """Samples of a batch; of batches that a sampler makes, the mean of the first ones."""
+        """Samples per batch; of a batch sampler, the mean of its first batches."""
         loader = self.loader
         if loader.batch_size is not None:
             return int(loader.batch_size)
         if loader.batch_sampler is None:
             return 1
-        with undisturbed(loader):
-            first = [len(batch) for batch in itertools.islice(loader.batch_sampler, _LOOKED_AT)]
+        with restored_generators(loader):
+            first = [len(batch) for batch in itertools.islice(loader.batch_sampler, _BATCHES)]
         return max(1, round(sum(first) / max(1, len(first))))
 
     @property
     def samples(self) -> int | None:
-        """Samples of an epoch, of all ranks that share it; None where that is unknown."""
+        """Samples per epoch, of all ranks together; None where that is unknown."""
         sampler = self.loader.sampler
         if (shared := getattr(sampler, "total_size", None)) is not None:
             return int(shared)
@@ -90,36 +80,53 @@ class Target:
     def variant(self, lane: str, workers: int, **changes: Any) -> Any:
         """Returns the loader with another lane, number of workers or further arguments.
 
-        Python workers are kept from epoch to epoch, so that their start is not counted as loading;
-        inline loading has a copy of the dataset, as workers have.
+        Python workers persist from epoch to epoch, so that their start does not count as loading.
+        Inline loading uses copies of the dataset and `collate_fn`, as workers do.
         """
         changes |= {"tune": False, "num_workers": 0 if lane == "inline" else workers}
         if lane == "inline":
             changes["workers"] = "auto"
             changes.pop("prefetch_factor", None)
-            changes = self._copy() | changes
+            parts = copied(self.loader.dataset, self.loader.collate_fn, None)
+            changes = {"dataset": parts.dataset, "collate_fn": parts.collate_fn} | changes
         else:
             changes["workers"] = lane
             if lane != "native":
                 changes["persistent_workers"] = True
         return Loader.from_torch(self.loader, **changes)
 
-    def _copy(self) -> dict[str, Any]:
-        """Returns what Python runs in the thread that asks, as a worker's own."""
-        loader = self.loader
-        parts = copied(loader.dataset, loader.collate_fn, None)
-        return {"dataset": parts.dataset, "collate_fn": parts.collate_fn}
+
+@contextlib.contextmanager
+def restored_generators(loader: Any) -> Iterator[None]:
+    """Restores the generators that a loader draws from: torch's, NumPy's, Python's and its own."""
+    own = [getattr(loader, "generator", None), getattr(loader.sampler, "generator", None)]
+    generators = {id(each): each for each in own if isinstance(each, torch.Generator)}
+    states = [(each, each.get_state()) for each in generators.values()]
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()
+    python_state = random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
+        for each, state in states:
+            each.set_state(state)
+
+
+def one_line(error: BaseException) -> str:
+    """Returns an error as one line: its type, and the first line of its message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith("Caught "):  # torch puts a worker's traceback in front
+        return lines[-1]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def resolve(name: str, batch_size: int | None = None) -> Target:
-    """Returns what a name stands for.
-
-    Args:
-        name: `module:factory`, `file.py:factory` or a folder of images.
-        batch_size: Samples of a batch; None for the loader's own.
+    """Returns the target that `module:factory`, `file.py:factory` or a folder of images names.
 
     Raises:
-        TargetError: It is none of these, or cannot be made.
+        TargetError: The name is none of these, or its loader cannot be made.
     """
     folder = Path(name)
     if folder.is_dir():
@@ -132,9 +139,9 @@ def resolve(name: str, batch_size: int | None = None) -> Target:
         loader = _loader(made, batch_size)
         choice = choose(loader)
     except (TypeError, ValueError) as error:
-        msg = f"cannot tune {name}: {_line(error)}"
+        msg = f"cannot tune {name}: {one_line(error)}"
         raise TargetError(msg) from error
-    if choice.lane == "inline":  # a Loader with num_workers=0: what it would be with workers
+    if choice.lane == "inline":  # a Loader with num_workers=0: its lane with workers
         choice = choose(Loader.from_torch(loader))
     return Target(name, what, loader, choice)
 
@@ -142,19 +149,14 @@ def resolve(name: str, batch_size: int | None = None) -> Target:
 def named(name: str, what: str) -> Any:
     """Returns the attribute that `module:attribute` or `file.py:attribute` names.
 
-    Args:
-        name: The name.
-        what: What it is called in an error.
-
     Raises:
         TargetError: There is no such module, file or attribute, or importing it failed.
     """
     place, colon, attribute = name.rpartition(":")
     if not colon or not place or not attribute:
-        msg = f"{what} is named as module:function or file.py:function, not {name!r}"
+        msg = f"{what} should be named as module:function or file.py:function, but got {name!r}"
         raise TargetError(msg)
-    module = _module(place, what)
-    found: Any = module
+    found: Any = _module(place, what)
     for part in attribute.split("."):
         try:
             found = getattr(found, part)
@@ -173,44 +175,32 @@ def _module(place: str, what: str) -> ModuleType:
         return importlib.import_module(place)
     except TargetError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name and place.split(".")[: error.name.count(".") + 1] == error.name.split("."):
-            msg = f"{what} {place}: there is no module {error.name!r} here; name it as file.py:function"
-            raise TargetError(msg) from None
-        msg = f"{what} {place} cannot be imported: {_line(error)}"
-        raise TargetError(msg) from error
     except (Exception, SystemExit) as error:
-        msg = f"{what} {place} cannot be imported: {_line(error)}"
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{place}.".startswith(f"{missing}."):
+            msg = (
+                f"{what} {place}: there is no module {missing!r} here; name it as file.py:function"
+            )
+            raise TargetError(msg) from None
+        msg = f"{what} {place} cannot be imported: {one_line(error)}"
         raise TargetError(msg) from error
 
 
 def _file(path: Path, what: str) -> ModuleType:
-    """Imports a file under its own name, so that a worker process that is spawned finds it, too."""
+    """Imports a file under its own name, under which a spawned worker process finds it, too."""
     if not path.is_file():
         msg = f"{what} {path}: there is no such file"
         raise TargetError(msg)
-    known = sys.modules.get(path.stem)
-    if known is not None:
-        if Path(getattr(known, "__file__", None) or "").resolve() == path.resolve():
-            return known
+    sys.path.insert(0, str(path.parent.resolve()))
+    module = importlib.import_module(path.stem)
+    if Path(module.__file__ or "").resolve() != path.resolve():
         msg = f"{what} {path}: a module {path.stem!r} is loaded already; rename the file"
         raise TargetError(msg)
-    sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[path.stem]
-        raise
     return module
 
 
 def _made(name: str) -> Any:
-    """Calls a factory, or takes the thing itself where the name is that of one."""
+    """Calls a factory; a loader or a dataset that is named itself is returned."""
     if ":" not in name:
         msg = f"{name!r} is neither a folder nor module:factory nor file.py:factory"
         raise TargetError(msg)
@@ -220,25 +210,20 @@ def _made(name: str) -> Any:
     try:
         return factory()
     except (Exception, SystemExit) as error:
-        msg = f"{name}() failed: {_line(error)}"
+        msg = f"{name}() failed: {one_line(error)}"
         raise TargetError(msg) from error
 
 
 def _loader(made: Any, batch_size: int | None) -> Any:
-    """Returns the loader of what a factory returned.
-
-    Raises:
-        TypeError: It cannot be loaded.
-    """
+    """Returns the loader of what a factory returned."""
     if isinstance(made, DataLoader):
-        changes = {} if batch_size is None else {"batch_size": batch_size}
-        if isinstance(made, Loader) and not changes:
+        if isinstance(made, Loader) and batch_size is None:
             return made
-        return Loader.from_torch(made, **changes)
+        return Loader.from_torch(made, **({} if batch_size is None else {"batch_size": batch_size}))
     if not isinstance(made, Dataset) and not hasattr(made, "__getitem__"):
         msg = f"a Loader, a DataLoader or a dataset is needed, found {_described(made)}"
         raise TypeError(msg)
-    return Loader(made, batch_size or BATCH_SIZE)
+    return Loader(made, batch_size or _BATCH_SIZE)
 
 
 def _images(folder: Path) -> Image:
@@ -252,18 +237,8 @@ def _images(folder: Path) -> Image:
 
 def _described(made: Any) -> str:
     kind = type(made)
-    name = (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     dataset: Any = made.dataset if isinstance(made, DataLoader) else made
     with contextlib.suppress(Exception):
-        return f"{name} of {len(dataset)} samples"
-    return name
-
-
-def _line(error: BaseException) -> str:
-    """Returns an error as one line."""
-    words = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+        return f"{module}{kind.__qualname__} of {len(dataset)} samples"
+    return f"{module}{kind.__qualname__}"

@@ -222,7 +222,7 @@ def test_missing_values(write):
     assert list(Csv(path, "t", missing=["x"])) == ["x", ""]
     assert list(Csv(path, "f")) == ["0.5", "-"]
     message = refusal(lambda: Csv(path, "f", missing=["-"]), ValueError)
-    assert f"in '{path}', column 'f' is null in row 1, and a batch has no place" in message
+    assert f"in '{path}', column 'f' is null in row 1, and a batch cannot hold" in message
     path = write("f\nnan\n0.5\n")
     ours = torch.stack(list(Csv(path, "f", missing=())))
     assert ours.dtype == torch.float64

@@ -127,7 +127,7 @@ def test_whoever_makes_samples_looks_at_them(monkeypatch):
     numbers = {"num_workers": 3, "worker_init_fn": print, "multiprocessing_context": "spawn"}
     samples = [[1]] * len(LENGTHS)
     Loader(samples, max_tokens=12, length="x", **numbers)
-    assert given == [(samples, "x", (3, "spawn", print))]
+    assert given == [(samples, "x", (Loader, 3, "spawn", print))]
 
 
 @pytest.mark.parametrize("make", [TokenBatchSampler, BucketBatchSampler])

@@ -10,7 +10,7 @@ SMALL = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "MIMALLOC_ARENA_RESERV
 
 PRELUDE = """
 import resource, sys, threading
-import numpy as np, pyarrow.csv, torch
+import numpy as np, torch
 import fastload
 from fastload.columns import *
 from fastload import _lib

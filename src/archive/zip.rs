@@ -4,6 +4,9 @@
 //! before the first member or behind the end, members that overlap, names twice, several disks,
 //! encryption. Invariant: a member's bytes lie in the file, before the directory, and no more than
 //! deflate can make of them is announced.
+//!
+//! Written here because rawzip 0.5 ignores, and does not return, the directory's size and the version that
+//! an entry needs: it reads files that `zipfile` refuses.
 
 use std::ops::Range;
 

@@ -23,6 +23,7 @@ class Csv(Table):
     Types are those that `pyarrow.csv.read_csv` finds over the whole column: int64, float64, bool and
     otherwise text. Floats are exact, as Python's `float` reads them. Quoted fields may hold delimiters and
     ends of lines. An empty text is `""`; a number that is missing is refused, as `Arrow` refuses nulls.
+    Where memory runs out while the file is parsed, pyarrow may end the process.
 
     Args:
         path: The file.

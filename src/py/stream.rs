@@ -206,7 +206,7 @@ impl Stream {
         self.program.get().check(py, Some(ready.seq))?;
         let fields = match ready.output {
             Ok(fields) => fields,
-            Err(error) => return self.from_python(py, ready.seq, error),
+            Err(error) => return self.made_in_python(py, ready.seq, error),
         };
         let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -328,7 +328,7 @@ impl Stream {
 
     /// Returns the batch that Python makes, or has made, in place of a native one; or raises the batch's
     /// error.
-    fn from_python<'py>(
+    fn made_in_python<'py>(
         &self,
         py: Python<'py>,
         seq: u64,
@@ -365,7 +365,7 @@ impl Stream {
                 match made {
                     Ok(made) => destinations = made,
                     Err(refused) => {
-                        (indices, python_batch) = (Indices::list([]), Some(Err(refused)))
+                        (indices, python_batch) = (Indices::list([]), Some(Err(refused)));
                     }
                 }
             }

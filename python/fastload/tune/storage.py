@@ -257,8 +257,7 @@ def _reading_s(paths: Sequence[Path], readers: int) -> float:
     """Returns the seconds that it takes to read files whole."""
     began = time.perf_counter()
     with ThreadPoolExecutor(max(1, readers)) as pool:
-        for _ in pool.map(_read, paths):
-            pass
+        list(pool.map(_read, paths))
     return time.perf_counter() - began
 
 

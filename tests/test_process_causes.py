@@ -19,7 +19,7 @@ class Process:
         (-signal.SIGXCPU, "RLIMIT_CPU"),
         (-signal.SIGXFSZ, "RLIMIT_FSIZE"),
         (-signal.SIGBUS, "num_workers=0 under python -X faulthandler"),
-        (-signal.SIGTERM, "somebody sent it that signal"),
+        (-signal.SIGTERM, "another process sent it that signal"),
         (-77, "was killed by signal 77"),
         (3, "sys.exit and os._exit"),
         (None, "os.closerange"),
@@ -36,4 +36,4 @@ def test_memory_that_ran_out(monkeypatch: pytest.MonkeyPatch):
     failures = Failures()
     monkeypatch.setattr("fastload.machine.cgroup.memory_kills", lambda: failures._kills + 2)
     words = failures.sentence([(0, Process(-signal.SIGKILL), {})])
-    assert "had nothing in hand; its control group ran out of memory (2 killed" in words
+    assert "had no batch to make; its control group ran out of memory (2 killed" in words

@@ -71,7 +71,7 @@ class Loader(DataLoader[_T_co]):
             sample draws from torch's, numpy's and Python's generators is then keyed by (`base_seed`,
             epoch, index), and by its position where the sampler may repeat an index, in every lane but
             inline: no sample depends on the number. A number for exactly so many threads or processes,
-            whose generators are torch's workers'; 0 to load in the thread that asks.
+            whose generators are torch's workers'; 0 to load in the training thread.
         collate_fn: Makes a batch of samples: in Python, unless it is one that is recognised.
         pin_memory: Whether batches lie in page-locked memory.
         drop_last: Whether a last batch that is too short is dropped.
@@ -96,7 +96,7 @@ class Loader(DataLoader[_T_co]):
             are one field themselves. Or the lengths, as a list, an array or a tensor.
         lazy_images: Whether what worker processes open with Pillow is decoded when its pixels are needed,
             natively. Samples do not depend on it.
-        tune: Whether workers and depth that nobody chose follow what the training takes, measured
+        tune: Whether workers and depth that the user did not choose follow what the training takes, measured
             while it runs. Samples do not depend on it. A `Profile`, or the path of one: where it starts.
         snapshot_every_n_steps: After so many batches the generators of a chosen number of workers are kept for
             `state_dict`; a run that goes on makes the batches since then again, and drops them. 0 or None:
@@ -383,7 +383,7 @@ class Loader(DataLoader[_T_co]):
         return choice
 
     def _iterated_inline(self, *, marks: bool) -> _BaseDataLoaderIter:
-        """Returns torch's own iterator, in the thread that asks."""
+        """Returns torch's own iterator, in the training thread."""
         kind = marked(InlineIter, wanted=marks)
         iterator: _BaseDataLoaderIter = kind(stand_in(self))
         self._counters = _counters_of(iterator)
@@ -489,7 +489,7 @@ class Loader(DataLoader[_T_co]):
         Where the loader is tuned, the last window of it adds:
 
         - `workers`, `depth`: what is set; `samples_per_s`; `step_s`: the training's own time for a batch,
-          the median; `interpreter_share`: how much of the time somebody held the interpreter for it.
+          the median; `interpreter_share`: fraction of the time in which its Python code held the interpreter.
         - `rss_bytes`, `cgroup_bytes`, `free_bytes`: memory of this process, of its control group, and
           what may still be taken.
         - `memory_stall_share`, `cpu_stall_share`, `throttled_share`: how much of the time everything waited

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import torch
+
 from fastload.draws import sampler
 from fastload.iterators.ahead import ahead
 from fastload.iterators.elastic import is_elastic
@@ -15,7 +18,7 @@ from fastload.lanes.choice import Choice, choose
 from fastload.lowering import Leaf
 from fastload.machine.auto import Auto
 from fastload.registry import name
-from fastload.threads.explained import explained
+from fastload.threads.copies import copied
 
 _DOES = {
     "native": "native threads make the batches; no Python runs in them",
@@ -25,6 +28,9 @@ _DOES = {
     "inline": "the training thread makes the batches",
 }
 
+
+_MOST_SHARED = 8
+"""Shared arrays that are listed."""
 
 _WHERE = {"threads": "worker threads", "consumer": "the training thread"}
 
@@ -57,7 +63,7 @@ def _lines(loader: Any, choice: Choice) -> Iterator[tuple[str, str]]:
         yield "order", _order(loader, batched=choice.batched)
         yield from _ignored(loader)
     if choice.lane == "threads":
-        yield from explained(loader)
+        yield from _shared(loader)
     if choice.lowered is not None:
         for number, (path, leaf) in enumerate(choice.lowered.leaves):
             yield f"dataset{path}", _leaf(number, leaf, choice)
@@ -98,6 +104,24 @@ def _order(loader: Any, *, batched: bool) -> str:
     if order is None:
         return f"{type(loader._index_sampler).__qualname__}, iterated in Python"
     return f"torch's {type(order.sampler).__qualname__}, drawn as torch draws and sliced natively"
+
+
+def _shared(loader: Any) -> Iterator[tuple[str, str]]:
+    """Yields what the worker threads of a loader share, by path."""
+    copies = copied(loader.dataset, loader.collate_fn, loader.worker_init_fn).copies
+    for path, thing in copies.handles:
+        one = isinstance(loader.num_workers, Auto)
+        rest = "so one worker thread uses it" if one else "which the worker threads share"
+        yield path, f"{name(type(thing))}, a position or a native handle, {rest}"
+    for found in copies.shared[:_MOST_SHARED]:
+        thing, kind = found.thing, name(type(found.thing))
+        if isinstance(thing, torch.Tensor | np.ndarray):
+            words = f"{kind} of shape {tuple(thing.shape)}"
+        else:
+            words = f"{kind} of {len(thing)} entries"
+        yield found.path, f"{words}, shared by the worker threads and watched for changes"
+    if more := len(copies.shared[_MOST_SHARED:]):
+        yield "dataset", f"{more} more arrays, tensors or long lists are shared in the same way"
 
 
 def _ignored(loader: Any) -> Iterator[tuple[str, str]]:

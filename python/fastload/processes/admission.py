@@ -58,7 +58,7 @@ class Admission:
         self._send()
 
     def came(self, seq: int, size: int) -> bool:
-        """Counts a batch that waits from now on; returns False of one that nobody waits for."""
+        """Counts a batch that begins to wait; returns False if it is no longer needed."""
         if self._at_work.pop(seq, None) is None:
             return False
         if self._is_first:

@@ -18,7 +18,7 @@ from torch.utils.data import _DatasetKind, get_worker_info
 from fastload import _lib
 from fastload.draws import keyed
 from fastload.iterators.cost import Watch
-from fastload.processes import culprit
+from fastload.processes import unpicklable
 from fastload.processes.changes import Attributes
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
@@ -129,7 +129,7 @@ class Connection:
         self._watch.rest()
 
     def is_set(self) -> bool:
-        """Returns whether nobody waits for batches of this worker any more."""
+        """Returns true if batches of this worker are no longer needed."""
         return self._is_last or self._link.is_over()
 
     def cancel_join_thread(self) -> None:
@@ -145,7 +145,7 @@ class Connection:
             info = (RuntimeError, RuntimeError(words), None)
             return _wrapped(info, f"in DataLoader worker process {self._worker}")
         pickler = WholePickler if self._may_return else None
-        culprit.name(error, data, "batch", functools.partial(dumps, pickler=pickler))
+        unpicklable.name_part(error, data, "batch", functools.partial(dumps, pickler=pickler))
         wrapped = _wrapped(sys.exc_info(), f"in DataLoader worker process {self._worker}")
         wrapped.note = self._note()  # type: ignore[attr-defined]
         if self._may_return:

@@ -46,7 +46,7 @@ class Context:
     Attributes:
         links: The links to the processes.
         tasks: Their queues of tasks.
-        look_s: Seconds between two looks for processes whose end nobody tells; infinite if there are none.
+        look_s: Seconds between two checks of processes whose end is not signalled; infinite if there are none.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Context:
         return self.tasks[place]
 
     def Event(self) -> Any:  # noqa: N802
-        """Returns what tells the workers that nobody waits for them any more."""
+        """Returns the event that tells the workers to stop."""
         return Done(self.links)
 
     def Process(self, target: Any, args: tuple[Any, ...]) -> Any:  # noqa: N802
@@ -277,7 +277,7 @@ class Tasks:
         if isinstance(task, tuple):
             seq, indices, *key = task
             task = (seq, indices, key[0] if key else None)
-            # plain pickling asks nobody how integers are pickled
+            # plain pickling has no hook for integers
             is_plain = type(indices) is list and set(map(type, indices)) <= {int}
             message = pickle.dumps(task, 5) if is_plain else dumps(task)[0]
             send = functools.partial(self._send, seq, indices, message)

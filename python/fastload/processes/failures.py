@@ -1,6 +1,6 @@
-"""What is said of a worker that is gone, or late.
+"""Worker processes that have ended: what is left of them, and the error message.
 
-Owns the words: which worker, how it ended, what it had in hand, and the likely cause. Refuses to end anything.
+Owns the words: which worker, how it ended, which batch it was making, and the likely cause. Ends nothing.
 """
 
 import signal
@@ -9,22 +9,46 @@ from typing import Any
 
 from fastload.machine import cgroup
 
-__all__ = ["Failures", "samples"]
+__all__ = ["EndedProcess", "Failures", "samples"]
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 
 
+class EndedProcess:
+    """Stands in for a process that has ended and is closed.
+
+    Args:
+        process: The process.
+
+    Attributes:
+        pid: Its process number.
+        exitcode: Its exit code.
+    """
+
+    def __init__(self, process: Any) -> None:
+        self.pid: int = process.pid
+        self.exitcode: int = process.exitcode
+        process.close()
+
+    def is_alive(self) -> bool:
+        """Returns False."""
+        return False
+
+    def join(self, timeout: float | None = None) -> None:
+        """Returns at once."""
+
+
 class Failures:
-    """What is known before any worker fails."""
+    """Explains workers that ended; remembers how many processes were killed for memory before."""
 
     def __init__(self) -> None:
         self._kills = cgroup.memory_kills()
 
     def sentence(self, gone: Iterable[tuple[int, Any, dict[int, Any]]]) -> str:
-        """Returns what is said of workers that are gone.
+        """Returns the message about workers that have ended.
 
         Args:
-            gone: Of each its number, its process, and the indices of its batches by their number.
+            gone: For each worker its number, its process, and the indices of its batches by batch number.
         """
         gone = list(gone)
         pids = ", ".join(str(process.pid) for _, process, _ in gone)
@@ -39,7 +63,7 @@ class Failures:
         """Returns the likely cause, and what to do."""
         if code is None:
             return (
-                "somebody closed its descriptors: look for os.closerange in what the dataset calls"
+                "its file descriptors were closed: look for os.closerange in what the dataset calls"
             )
         if code >= 0:
             return (
@@ -53,11 +77,11 @@ class Failures:
             )
         if -code == signal.SIGKILL:
             return (
-                "somebody killed it; the system does when memory runs out (see dmesg): "
+                "another process killed it; the kernel does when memory runs out (see dmesg): "
                 "use fewer workers, a smaller prefetch_factor or smaller batches"
             )
         if -code == signal.SIGXCPU:
-            return "it has used the processor time that RLIMIT_CPU allows"
+            return "it has used the CPU time that RLIMIT_CPU allows"
         if -code == signal.SIGXFSZ:
             return "it has written a file larger than RLIMIT_FSIZE allows"
         if -code in _CRASHES:
@@ -65,7 +89,7 @@ class Failures:
                 "native code that the dataset calls has crashed: "
                 "load with num_workers=0 under python -X faulthandler to see where"
             )
-        return "somebody sent it that signal"
+        return "another process sent it that signal"
 
 
 def _ending(code: int | None) -> str:
@@ -82,11 +106,11 @@ def _ending(code: int | None) -> str:
 def _in_hand(in_hand: dict[int, Any]) -> str:
     for seq, indices in in_hand.items():
         return f"made batch {seq}, {samples(indices)}"
-    return "had nothing in hand"
+    return "had no batch to make"
 
 
 def samples(indices: Any) -> str:
-    """Returns words for what a task asks for."""
+    """Returns the samples of a task in words."""
     if indices is None:
         return "a sample of its stream"
     if not isinstance(indices, list | tuple):

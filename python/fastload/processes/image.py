@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from fastload.processes import culprit
+from fastload.processes import unpicklable
 from fastload.processes.file import File
 from fastload.processes.pickling import SMALL, Pickler, dumps, loads
 
@@ -79,13 +79,13 @@ class Image:
                     try:
                         _tried(value)
                     except Exception:
-                        culprit.name(error, value, name, _tried)
+                        unpicklable.name_part(error, value, name, _tried)
                         break
                 raise
         return self._file.write(pickle.dumps((payload, places)))
 
 
-class _Once(Exception):  # noqa: N818 (nobody sees it)
+class _Once(Exception):  # noqa: N818 (caught here)
     """Something that can be given to one process only."""
 
 

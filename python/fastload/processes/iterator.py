@@ -32,8 +32,7 @@ from fastload.iterators.paced import Paced
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context
-from fastload.processes.ended import Ended
-from fastload.processes.failures import Failures, samples
+from fastload.processes.failures import EndedProcess, Failures, samples
 
 __all__ = ["ProcessIter"]
 
@@ -81,7 +80,7 @@ class ProcessIter(Paced):
         self._pid = self._getpid()
         budget = loader._budget_bytes
         is_asked = loader.memory_budget is not None
-        # a budget that was asked for holds for the first batches, too, whose size nobody knows
+        # a budget of the user's also limits the first batches, whose size is not known yet
         first = budget if is_asked else budget // max(1, int(loader.num_workers))
         self._admission = Admission(budget, first)
         real = loader.multiprocessing_context or torch.multiprocessing
@@ -143,11 +142,11 @@ class ProcessIter(Paced):
         return batch
 
     def _was_set(self) -> None:
-        self._evidence = None  # somebody wants workers
+        self._evidence = None  # the user set a number of workers
         super()._was_set()
 
     def take_over(self) -> None:
-        """Has the consumer make the batches that no worker was asked for yet."""
+        """Lets the consumer make the batches that are not assigned to a worker yet."""
         if self._tuner is not None:
             self._tuner.pause(self)
             self._tuner = self._goal = None
@@ -181,7 +180,7 @@ class ProcessIter(Paced):
             return False
         self._links.release(place)
         self._events = deque(event for event in self._events if event[0] != place)
-        self._workers[place] = Ended(process)
+        self._workers[place] = EndedProcess(process)
         return True
 
     def _ready(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from fastload.iterators.notice import GlobalState
-from fastload.threads import routes, seat
+from fastload.threads import routes, worker_info
 from fastload.threads.worker import Worker
 
 __all__ = ["Crew"]
@@ -36,7 +36,7 @@ class Crew:
     """Worker threads.
 
     Args:
-        stopping: What tells them that nobody wants batches any more.
+        stopping: Set when no more batches are needed.
 
     Attributes:
         workers: The workers, each in the place of one that has ended, if there was one.
@@ -132,7 +132,7 @@ class Crew:
         self._stopping.set()
         for worker in self.workers:
             worker.tasks.put(None)
-        if seat.here() is None:  # not a worker thread that drops an iterator
+        if worker_info.current() is None:  # not a worker thread that drops an iterator
             self._join()
 
     def _join(self) -> None:
@@ -152,7 +152,7 @@ class Crew:
 def _note_threads() -> None:
     """Notes how many threads an operation of torch's uses where there are no workers."""
     global _threads
-    if seat.here() is None:
+    if worker_info.current() is None:
         _threads = torch.get_num_threads()
 
 

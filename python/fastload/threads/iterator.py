@@ -26,7 +26,7 @@ from fastload.machine.interpreter import holds_interpreter
 from fastload.registry import name
 from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
-from fastload.threads.manner import Manner
+from fastload.threads.grad_mode import GradMode
 from fastload.threads.meter import Meter
 from fastload.threads.watch import Watch
 from fastload.threads.worker import Duties, Result, Worker
@@ -108,7 +108,7 @@ class ThreadIter(Paced):
             number=self._num_workers,
             pinned=bool(self._pin_memory),
             device=torch.cuda.current_device() if torch.cuda.is_initialized() else None,  # type: ignore[no-untyped-call]
-            manner=Manner.here(),
+            grad_mode=GradMode.current(),
             results=self._data_queue,
             stopping=self._workers_done_event,
             keeping=self._keeping(loader),
@@ -143,7 +143,7 @@ class ThreadIter(Paced):
         return int(self._data_queue.qsize())
 
     def _free_share(self) -> float:
-        """Returns how much of the time nobody computed: else a worker waits for the interpreter."""
+        """Returns the fraction of the time in which cores were idle; otherwise a worker waits for the interpreter."""
         now_s, busy_s = time.perf_counter(), time.process_time()
         elapsed_s, passed_s = now_s - self._clocks[0], busy_s - self._clocks[1]
         self._clocks = now_s, busy_s

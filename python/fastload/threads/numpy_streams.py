@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.random import mtrand
 
-from fastload.threads import seat
+from fastload.threads import worker_info
 
 __all__ = ["ROUTE", "Lock"]
 
@@ -61,24 +61,24 @@ class Lock:
     @property
     def acquire(self) -> Callable[[], bool]:
         """Takes the lock."""
-        return self.plain.acquire if seat.here() is None else self._lend
+        return self.plain.acquire if worker_info.current() is None else self._lend
 
     @property
     def release(self) -> Callable[[], None]:
         """Gives it back."""
-        return self.plain.release if seat.here() is None else self._take_back
+        return self.plain.release if worker_info.current() is None else self._take_back
 
     @property
     def __enter__(self) -> Callable[[], bool]:
-        return self.plain.__enter__ if seat.here() is None else self._lend
+        return self.plain.__enter__ if worker_info.current() is None else self._lend
 
     @property
     def __exit__(self) -> Callable[..., None]:
-        return self.plain.__exit__ if seat.here() is None else self._take_back
+        return self.plain.__exit__ if worker_info.current() is None else self._take_back
 
 
-def _worker() -> seat.Seat:
-    worker = seat.here()
+def _worker() -> worker_info.ThreadWorker:
+    worker = worker_info.current()
     assert worker is not None
     return worker
 
@@ -97,7 +97,7 @@ class MT19937(np.random.MT19937):
 def _routed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def function(*arguments: Any, **keywords: Any) -> Any:
-        worker = seat.here()
+        worker = worker_info.current()
         if worker is not None:
             return getattr(worker.streams.numpy, method)(*arguments, **keywords)
         if method in _LOCKLESS and ROUTE.lock is not None:
@@ -135,7 +135,7 @@ class _Route:
                 _exchange(hidden, ours)
 
     def uninstall(self) -> None:
-        """Puts back what was there, unless somebody else has replaced it since."""
+        """Restores the original, unless it was replaced again since."""
         for name, (original, routed) in self._functions.items():
             if getattr(np.random, name) is routed:
                 setattr(np.random, name, original)

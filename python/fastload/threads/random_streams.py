@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from fastload.threads import seat
+from fastload.threads import worker_info
 
 __all__ = ["ROUTE"]
 
@@ -22,28 +22,28 @@ class _Below(_random.Random):
     __slots__ = ()
 
     def random(self) -> float:
-        worker = seat.here()
+        worker = worker_info.current()
         return super().random() if worker is None else worker.streams.python.random()
 
     def getrandbits(self, k: int, /) -> int:
-        worker = seat.here()
+        worker = worker_info.current()
         return super().getrandbits(k) if worker is None else worker.streams.python.getrandbits(k)
 
     def seed(self, *seed: Any) -> None:
-        worker = seat.here()
+        worker = worker_info.current()
         if worker is None:
             super().seed(*seed)
         else:
             _random.Random.seed(worker.streams.python, *seed)
 
     def getstate(self) -> Any:
-        worker = seat.here()
+        worker = worker_info.current()
         return (
             super().getstate() if worker is None else _random.Random.getstate(worker.streams.python)
         )
 
     def setstate(self, state: Any, /) -> None:
-        worker = seat.here()
+        worker = worker_info.current()
         if worker is None:
             super().setstate(state)
         else:
@@ -57,13 +57,13 @@ class _Routed(random.Random, _Below):  # the order is the point
 
     @property
     def gauss_next(self) -> float | None:
-        worker = seat.here()
+        worker = worker_info.current()
         kept = self.__dict__ if worker is None else worker.streams.python.__dict__
         return kept["gauss_next"]  # type: ignore[no-any-return]
 
     @gauss_next.setter
     def gauss_next(self, value: float | None) -> None:
-        worker = seat.here()
+        worker = worker_info.current()
         kept = self.__dict__ if worker is None else worker.streams.python.__dict__
         kept["gauss_next"] = value
 
@@ -96,7 +96,7 @@ class _Route:
                     self._replaced.append((names, key, old, new))
 
     def uninstall(self) -> None:
-        """Puts back what was there, unless somebody else has replaced it since."""
+        """Restores the original, unless it was replaced again since."""
         for names, key, old, new in self._replaced:
             if names.get(key) is new:
                 names[key] = old

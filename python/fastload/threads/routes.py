@@ -1,6 +1,6 @@
 """Everything global that worker threads need, installed while there are any.
 
-Owns the count of those who need it. Invariant: at zero, and in a forked child, every function, class
+Owns the count of users. Invariant: at zero, and in a forked child, every function, class
 and generator is again what it was.
 """
 
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from fastload.threads import asked, numpy_streams, random_streams, seat, torch_seeds
+from fastload.threads import numpy_streams, random_streams, torch_seeds, worker_info
 
 __all__ = ["acquire", "release"]
 
@@ -21,7 +21,7 @@ class _Route(Protocol):
 
 
 _ROUTES: tuple[_Route, ...] = (
-    asked.SWAP,
+    worker_info.SWAP,
     *torch_seeds.SWAPS.values(),
     random_streams.ROUTE,
     numpy_streams.ROUTE,
@@ -32,7 +32,7 @@ _users = 0
 
 
 def acquire(modules: Iterable[str]) -> None:
-    """Installs the routes if nobody has.
+    """Installs the routes for their first user.
 
     Args:
         modules: Where users may have imported functions by name that only a module's names can reach.
@@ -51,7 +51,7 @@ def acquire(modules: Iterable[str]) -> None:
 
 
 def release() -> None:
-    """Uninstalls the routes if nobody else needs them."""
+    """Uninstalls the routes after their last user."""
     global _users
     with _lock:
         _users -= 1
@@ -93,9 +93,9 @@ def _give_back(lock: Any) -> None:
 
 
 def _in_child() -> None:
-    """Forgets the worker threads, which are not here."""
+    """Forgets the worker threads, which a forked child does not have."""
     global _users
-    seat.leave()
+    worker_info.clear()
     _after_fork()
     if _users:
         _users = 0

@@ -91,7 +91,7 @@ def _numpys(base_seed: int, worker: int) -> Any:
     """Makes a generator in the state that `numpy.random.seed` leaves the global one in."""
     seed = torch_worker._generate_state(base_seed, worker)  # type: ignore[no-untyped-call]
     kind = type(np.random.mtrand._rand._bit_generator)
-    if not issubclass(kind, np.random.MT19937):  # somebody has set another
+    if not issubclass(kind, np.random.MT19937):  # the user has set another
         return kind(seed)
     bits = np.random.MT19937()
     bits._legacy_seeding(seed)

@@ -9,14 +9,14 @@ import torch
 from torch import random as torch_random
 
 from fastload.pictures.swap import Swap
-from fastload.threads import seat
+from fastload.threads import worker_info
 
 __all__ = ["SWAPS", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
 
 def manual_seed(seed_: Any) -> torch.Generator:
     """Seeds the worker's generators."""
-    worker = seat.here()
+    worker = worker_info.current()
     if worker is None:
         return _original("manual_seed", seed_)  # type: ignore[no-any-return]
     return worker.streams.seed_torch(int(seed_))
@@ -24,7 +24,7 @@ def manual_seed(seed_: Any) -> torch.Generator:
 
 def seed() -> int:
     """Seeds the worker's generators from the system; returns the seed."""
-    worker = seat.here()
+    worker = worker_info.current()
     if worker is None:
         return _original("seed")  # type: ignore[no-any-return]
     drawn = worker.streams.on().seed()
@@ -34,7 +34,7 @@ def seed() -> int:
 
 def initial_seed() -> int:
     """Returns the seed of the worker's generator."""
-    worker = seat.here()
+    worker = worker_info.current()
     if worker is None:
         return _original("initial_seed")  # type: ignore[no-any-return]
     return worker.streams.on().initial_seed()
@@ -42,7 +42,7 @@ def initial_seed() -> int:
 
 def get_rng_state() -> torch.Tensor:
     """Returns the state of the worker's generator."""
-    worker = seat.here()
+    worker = worker_info.current()
     if worker is None:
         return _original("get_rng_state")  # type: ignore[no-any-return]
     return worker.streams.on().get_state()
@@ -50,7 +50,7 @@ def get_rng_state() -> torch.Tensor:
 
 def set_rng_state(new_state: torch.Tensor) -> None:
     """Sets the state of the worker's generator."""
-    worker = seat.here()
+    worker = worker_info.current()
     if worker is None:
         _original("set_rng_state", new_state)
     else:

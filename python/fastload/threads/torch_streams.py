@@ -158,12 +158,12 @@ def _device(args: Any, kwargs: Any) -> torch.device:
 
 @functools.cache
 def _body(function: Any) -> Any:
-    """Returns a function of torch written in Python, which asks nobody whether it is overridden.
+    """Returns a function of torch written in Python, which does not check for overrides.
 
     A mode does not see the functions that are called beneath one that it has seen.
     """
     blind = {
-        name: _nobody for name in function.__globals__ if name.startswith("has_torch_function")
+        name: _no_override for name in function.__globals__ if name.startswith("has_torch_function")
     }
     body = FunctionType(
         function.__code__,
@@ -176,5 +176,5 @@ def _body(function: Any) -> Any:
     return body
 
 
-def _nobody(*_: Any) -> bool:
+def _no_override(*_: Any) -> bool:
     return False

@@ -22,10 +22,9 @@ from torch.utils.data.graph_settings import apply_random_seed
 from fastload.draws.keyed import Key
 from fastload.iterators.cost import Cost, Watch
 from fastload.resume.worker_state import Keeping, Moved, WorkerState
-from fastload.threads import seat
-from fastload.threads.asked import worker_info
+from fastload.threads import worker_info
 from fastload.threads.failure import Failure, named
-from fastload.threads.manner import Manner
+from fastload.threads.grad_mode import GradMode
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
 
@@ -64,10 +63,10 @@ class Duties(NamedTuple):
         number: How many workers there are.
         pinned: Whether batches are page-locked.
         device: The CUDA device of the thread that iterates; None without one.
-        manner: Torch's settings of that thread.
+        grad_mode: Torch's settings of that thread.
         results: Takes what is finished.
-        stopping: Set when nobody wants batches any more.
-        keeping: What is kept of the generators of workers; None where samples are keyed.
+        stopping: Set when no more batches are needed.
+        keeping: The generators of workers that are kept; None where samples are keyed.
         tell: Called with what the worker does against the rules.
     """
 
@@ -79,7 +78,7 @@ class Duties(NamedTuple):
     number: int
     pinned: bool
     device: int | None
-    manner: Manner
+    grad_mode: GradMode
     results: "SimpleQueue[Result]"
     stopping: threading.Event
     keeping: Keeping | None
@@ -87,7 +86,7 @@ class Duties(NamedTuple):
 
 
 class _Left(BaseException):
-    """Ends a batch that nobody wants any more."""
+    """Ends a batch that is no longer needed."""
 
 
 class Worker:
@@ -145,11 +144,11 @@ class Worker:
         keeping = duties.keeping or Keeping(0, 0, {}, {})
         self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
-            with self._duties.manner.assumed(), Routed(streams, self._duties.tell):
+            with self._duties.grad_mode.applied(), Routed(streams, self._duties.tell):
                 self._sit(streams)
                 self._serve(self._initialise())
         finally:
-            seat.leave()
+            worker_info.clear()
             self.initialised.set()
             self._dataset = self._collate_fn = self._init_fn = None
             self._ended()
@@ -158,8 +157,8 @@ class Worker:
         seed, duties = self._duties.base_seed + self.number, self._duties
         if isinstance(self._dataset, IterDataPipe):
             self._seed_pipe(duties.shared_seed)
-        info = worker_info(self.number, duties.number, seed, self._dataset, streams)
-        seat.take(seat.Seat(info, streams))
+        info = worker_info.describe(self.number, duties.number, seed, self._dataset, streams)
+        worker_info.run_as(worker_info.ThreadWorker(info, streams))
 
     def _initialise(self) -> Any:
         """Returns torch's fetcher of batches, or the failure that takes the first batch's place."""
@@ -217,7 +216,7 @@ class Worker:
             return self._failure()
 
     def _made(self, fetcher: Any, indices: Any, key: Key | None = None) -> tuple[Any] | None:
-        """Returns a batch, a failure, or the end of an iterable dataset; None if nobody wants it."""
+        """Returns a batch, a failure, or the end of an iterable dataset; None if it is no longer needed."""
         if isinstance(fetcher, Failure):
             return (fetcher,)
         try:
@@ -254,7 +253,7 @@ class Worker:
         return self._followed(indices, key)
 
     def _followed(self, indices: Any, key: Key | None) -> Iterator[Any]:
-        """Yields the indices of a batch; raises when nobody wants it any more."""
+        """Yields the indices of a batch; raises when it is no longer needed."""
         for place, index in enumerate(indices):
             if self._duties.stopping.is_set():
                 raise _Left

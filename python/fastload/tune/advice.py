@@ -67,7 +67,8 @@ def _settings(findings: Findings, plan: Plan) -> str:
     kind = "process" if plan.lane == "process" else "thread"
     plural = "" if plan.workers == 1 else "es" if plan.lane == "process" else "s"
     lane = f"workers={plan.lane!r}, " if plan.lane not in ("native", findings.lane) else ""
-    return f"{lane}num_workers={plan.workers} ({kind}{plural}), {plan.depth} batches ahead"
+    ahead = f"{plan.depth} batch{'' if plan.depth == 1 else 'es'}"
+    return f"{lane}num_workers={plan.workers} ({kind}{plural}), {ahead} ahead"
 
 
 def _slowdown(findings: Findings, plan: Plan, demand: Demand) -> str:

@@ -5,6 +5,7 @@ by the training's samples per second, its step included: the step gets longer wh
 interpreter or the cores that it needs.
 """
 
+import contextlib
 import itertools
 import pickle
 import threading
@@ -119,7 +120,10 @@ def _make(loader: Any, batch_size: int, seconds: float) -> Making | None:
             continue
         costs.append(watch.lap())
         if len(batch) == batch_size:
-            collate_s += _collation_s(loader.collate_fn, batch)
+            began = time.perf_counter()
+            with contextlib.suppress(Exception):  # counted by the runs
+                loader.collate_fn(batch)
+                collate_s += time.perf_counter() - began
             collated, batch = collated + batch_size, []
     if not costs:
         return None
@@ -155,15 +159,6 @@ def _indices(loader: Any) -> Iterator[Any]:
         for index in order:
             is_empty = False
             yield index
-
-
-def _collation_s(collate: Callable[[Any], Any], batch: list[Any]) -> float:
-    began = time.perf_counter()
-    try:
-        collate(batch)
-    except Exception:  # counted by the runs
-        return 0.0
-    return time.perf_counter() - began
 
 
 def _held_share(next_sample: Callable[[], object], seconds: float) -> float:
@@ -211,10 +206,6 @@ def _delay() -> float:
     return time.perf_counter() - began - _SLEEP_S
 
 
-class _FullError(Exception):
-    """Enough was written."""
-
-
 class _Sink:
     """Counts the bytes that are written, up to a limit."""
 
@@ -224,7 +215,7 @@ class _Sink:
         size = memoryview(data).nbytes
         self.bytes += size
         if self.bytes > _MOST_PICKLED_BYTES:
-            raise _FullError
+            raise OverflowError
         return size
 
 
@@ -234,7 +225,7 @@ def _pickled(*parts: Any) -> tuple[int, str]:
     try:
         for part in parts:
             pickle.Pickler(sink, protocol=pickle.HIGHEST_PROTOCOL).dump(part)
-    except _FullError:
+    except OverflowError:  # enough was written
         pass
     except Exception as error:
         return sink.bytes, one_line(error)

@@ -182,25 +182,6 @@ class LoadingClock:
         return max(0.0, _children_cpu_s() - self._children_s + own_s - self._step_s)
 
 
-class HostLoad:
-    """CPU time of other programs, from when it is made.
-
-    Known only where this process may use all CPUs of the host: otherwise other programs may run on CPUs
-    that this process cannot use.
-    """
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
-        self._before_s = _other_programs_cpu_s()
-
-    def cores(self) -> float:
-        """Returns how many cores other programs kept busy, on average; 0 where that is unknown."""
-        if affinity() != os.cpu_count() or cgroup.cpu_quota() is not None:
-            return 0.0
-        elapsed_s = time.perf_counter() - self._began
-        return max(0.0, _other_programs_cpu_s() - self._before_s) / max(elapsed_s, 1e-9)
-
-
 class Strain(NamedTuple):
     """Memory use and resource pressure; shares are fractions of the elapsed time, 0 to 1."""
 
@@ -269,8 +250,13 @@ def _children_cpu_s() -> float:
     return seconds
 
 
-def _other_programs_cpu_s() -> float:
-    """Returns the CPU seconds of the host without this process and its children."""
+def other_programs_cpu_s() -> float:
+    """Returns the CPU seconds of the host without this process and its children.
+
+    0 where this process may not use all CPUs of the host: other programs may run on the other ones.
+    """
+    if affinity() != os.cpu_count() or cgroup.cpu_quota() is not None:
+        return 0.0
     host = psutil.cpu_times()
     names = ("user", "nice", "system", "irq", "softirq", "steal")
     busy_s = sum(getattr(host, name, 0.0) for name in names)

@@ -261,17 +261,14 @@ class _Consumer:
             self._samples += size_of(batch)
             self._batch_bytes = self._batch_bytes or batch_bytes(batch)
             if self._step is not None:
-                self._train(self._step, batch)
+                cpu_s, began = time.thread_time(), time.perf_counter()
+                self._step(batch)
+                self._steps.append(time.perf_counter() - began)
+                self._clock.exclude(time.thread_time() - cpu_s)
             del batch
             yield
             if clock() >= until:
                 return
-
-    def _train(self, step: Step, batch: Any) -> None:
-        cpu_s, began = time.thread_time(), time.perf_counter()
-        step(batch)
-        self._steps.append(time.perf_counter() - began)
-        self._clock.exclude(time.thread_time() - cpu_s)
 
     def _begin_epoch(self) -> None:
         self._iterator = iter(self._loader)

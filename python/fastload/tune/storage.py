@@ -6,6 +6,7 @@ VLDB 2021). Files are only read; `posix_fadvise` evicts them.
 """
 
 import contextlib
+import copy
 import os
 import sys
 import time
@@ -138,15 +139,9 @@ def _cached(bench: Bench, batch: Any, seconds: float) -> float | None:
     taken = 0
     until = (began := time.perf_counter()) + min(seconds, 0.5)
     while time.perf_counter() < until:
-        tree.tree_map(_copy, batch)
+        tree.tree_map_only((torch.Tensor, np.ndarray), copy.deepcopy, batch)
         taken += samples
     return taken / (time.perf_counter() - began)
-
-
-def _copy(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor):
-        return leaf.clone()
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 def _spread(length: int, wanted: int, size: int) -> list[int]:
@@ -257,8 +252,7 @@ def _reading_s(paths: Sequence[Path], readers: int) -> float:
     """Returns the seconds that it takes to read files whole."""
     began = time.perf_counter()
     with ThreadPoolExecutor(max(1, readers)) as pool:
-        for _ in pool.map(_read, paths):
-            pass
+        list(pool.map(_read, paths))
     return time.perf_counter() - began
 
 

@@ -12,7 +12,7 @@ from fastload.tune.advice import advice
 from fastload.tune.bench import Bench
 from fastload.tune.findings import Demand, Findings
 from fastload.tune.lanes import Making
-from fastload.tune.machine import HostLoad
+from fastload.tune.machine import other_programs_cpu_s
 from fastload.tune.measure import NOTHING_MS, Run
 from fastload.tune.memory import WARN, MemoryPlan, plan_memory
 from fastload.tune.plan import Costs
@@ -33,7 +33,7 @@ class Study:
     accumulate: int = 1  # batches per optimiser step
     # the findings so far, by their names in `Findings`
     known: dict[str, Any] = field(default_factory=dict)
-    _host_load: HostLoad = field(default_factory=HostLoad)
+    _other_cpu_s: float = field(default_factory=other_programs_cpu_s)
 
     def run(self) -> None:
         """Makes all experiments."""
@@ -279,7 +279,7 @@ class Study:
         words, cores = [], found.host.host_cores
         if found.errors:
             words.append(f"{found.errors} batches were errors, the first {found.error}")
-        busy = self._host_load.cores()
+        busy = (other_programs_cpu_s() - self._other_cpu_s) / max(found.seconds, 1e-9)
         if busy > _BUSY * cores:
             words.append(
                 f"other programs kept {busy:.1f} of {cores} cores busy during the measurement: "

@@ -3,6 +3,7 @@
 Owns the words of the tables, which the terminal and the report share. Knows only findings.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -51,11 +52,13 @@ def print_findings(findings: Findings, console: Console, *, memory: bool) -> Non
     if demand is not None:
         rate = number(demand.rate)
         lines.append(f"step {demand.step}: {ms(demand.step_ms)} ms alone, takes {rate} samples/s")
-    _print(console, *lines, "")
+    say = functools.partial(console.print, sep="\n", soft_wrap=True)
+    say(*lines, "")
     short = findings.memory is not None and findings.memory.verdict != "fits"
     for section in sections(findings, memory=memory or short):
         console.print(section.heading, style="bold")
-        _print(console, *filter(None, [section.code]))
+        if section.code:
+            say(section.code)
         table = Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=bool(section.head)
         )
@@ -66,16 +69,12 @@ def print_findings(findings: Findings, console: Console, *, memory: bool) -> Non
         for place, row in enumerate(section.rows):
             table.add_row(*row, style="bold" if place == section.chosen else None)
         console.print(table)
-        _print(console, *section.notes, "")
-    _print(console, *(f"warning: {words}" for words in findings.warnings))
+        say(*section.notes, "")
+    for words in findings.warnings:
+        say(f"warning: {words}")
     if findings.interrupted:
-        _print(console, INTERRUPTED)
-    _print(console, f"advice: {findings.advice}")
-
-
-def _print(console: Console, *lines: str) -> None:
-    for line in lines:
-        console.print(line, soft_wrap=True)
+        say(INTERRUPTED)
+    say(f"advice: {findings.advice}")
 
 
 def sections(findings: Findings, *, memory: bool = True) -> Iterator[Section]:

@@ -7,7 +7,6 @@ cannot be loaded. Every variant is the user's own loader with some arguments cha
 import contextlib
 import importlib
 import itertools
-import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,12 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from fastload import transforms
 from fastload.columns import Image
+from fastload.iterators.notice import GlobalState
 from fastload.lanes import Choice, choose
 from fastload.loader import Loader
 from fastload.threads.copies import copied
@@ -102,14 +101,11 @@ def restored_generators(loader: Any) -> Iterator[None]:
     own = [getattr(loader, "generator", None), getattr(loader.sampler, "generator", None)]
     generators = {id(each): each for each in own if isinstance(each, torch.Generator)}
     states = [(each, each.get_state()) for each in generators.values()]
-    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()
-    python_state = random.getstate()
+    shared = GlobalState()
     try:
         yield
     finally:
-        torch.set_rng_state(torch_state)
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
+        shared.restore()
         for each, state in states:
             each.set_state(state)
 

@@ -1,6 +1,6 @@
-"""Which part of an object does not pickle.
+"""Finds the part of an object that cannot be pickled.
 
-Owns the search: attributes, items and entries, each pickled alone. Refuses to look further than the first.
+Owns the search: attributes, items and entries, each pickled alone. Stops at the first.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -8,20 +8,22 @@ from typing import Any
 
 from fastload.processes.pickling import dumps
 
-__all__ = ["name"]
+__all__ = ["name_part"]
 
 _DEPTH = 20
 _WIDTH = 10_000
 
 
-def name(error: Exception, value: Any, path: str, attempt: Callable[[Any], object] = dumps) -> None:
-    """Has an error of pickling say first which part of `value` it is about.
+def name_part(
+    error: Exception, value: Any, path: str, attempt: Callable[[Any], object] = dumps
+) -> None:
+    """Puts the part of `value` that cannot be pickled in front of the error's message.
 
     Args:
-        error: What pickling `value` raised; of a type that is made of a message.
-        value: What was pickled.
-        path: What it is called.
-        attempt: Pickles a part for nothing.
+        error: The error of pickling `value`; its type takes a message.
+        value: The pickled object.
+        path: Its name.
+        attempt: Pickles a part and discards the result.
     """
     where, words = _find(value, path, error, attempt)
     error.args = (f"{where}: {words}",)
@@ -30,7 +32,7 @@ def name(error: Exception, value: Any, path: str, attempt: Callable[[Any], objec
 def _find(
     value: Any, path: str, error: Exception, attempt: Callable[[Any], object]
 ) -> tuple[str, Exception]:
-    """Returns the path of the innermost part that does not pickle, and its error."""
+    """Returns the path of the innermost part that cannot be pickled, and its error."""
     for _ in range(_DEPTH):
         for step, part in _parts(value):
             try:

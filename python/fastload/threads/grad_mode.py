@@ -1,7 +1,7 @@
-"""`Manner`: what a forked worker process would inherit from the thread that iterates.
+"""`GradMode`: torch's settings of the thread that iterates, which a forked worker process would inherit.
 
-Torch keeps it by thread whether it records gradients. Context variables, such as numpy's handling of
-floating point errors, go with the thread's start.
+Torch keeps them by thread. Context variables, such as NumPy's handling of floating point errors, are
+inherited when the thread starts.
 """
 
 import contextlib
@@ -10,10 +10,10 @@ from typing import NamedTuple, Self
 
 import torch
 
-__all__ = ["Manner"]
+__all__ = ["GradMode"]
 
 
-class Manner(NamedTuple):
+class GradMode(NamedTuple):
     """Torch's settings of a thread.
 
     Attributes:
@@ -25,13 +25,13 @@ class Manner(NamedTuple):
     inference: bool
 
     @classmethod
-    def here(cls) -> Self:
-        """Returns the settings of the thread that asks."""
+    def current(cls) -> Self:
+        """Returns the settings of the calling thread."""
         return cls(torch.is_grad_enabled(), torch.is_inference_mode_enabled())
 
     @contextlib.contextmanager
-    def assumed(self) -> Iterator[None]:
-        """Has the settings apply in this thread."""
+    def applied(self) -> Iterator[None]:
+        """Applies the settings to the calling thread."""
         with contextlib.ExitStack() as stack:
             if self.inference:
                 stack.enter_context(torch.inference_mode())

@@ -41,10 +41,7 @@ def run(rank, world, folder, steps, is_saved):
 def seen(folder, world):
     ranks = [json.loads((folder / f"seen{world}-{rank}").read_text()) for rank in range(world)]
     return [
-        each
-        for step in zip(*ranks, strict=True)
-        for at in zip(*step, strict=True)
-        for each in at
+        each for step in zip(*ranks, strict=True) for at in zip(*step, strict=True) for each in at
     ]
 
 

@@ -21,8 +21,8 @@ from fastload.ahead import ahead
 from fastload.auto import Auto
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
-from fastload.cursor import Resumable
 from fastload.lowering import collators
+from fastload.resume.iterator import Resumable
 from fastload.tune.start import online
 from fastload.tune.tuned import NativeStream
 

@@ -19,9 +19,9 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import keyed
 from fastload.cheap import is_cheap
-from fastload.cursor import Resumable
 from fastload.keyed import Key, Keys
 from fastload.pictures import waited
+from fastload.resume.iterator import Resumable
 from fastload.sampler import is_private
 from fastload.stateful import load_dataset, load_iterator
 

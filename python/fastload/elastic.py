@@ -19,8 +19,8 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 
 from fastload.auto import Auto
 from fastload.consumer import Maker
-from fastload.cursor import Resumable
 from fastload.keyed import Key, Keys
+from fastload.resume.iterator import Resumable
 from fastload.worker_state import Keeping, Moved
 
 __all__ = ["Elastic", "is_elastic"]

@@ -33,12 +33,15 @@ from fastload.collate import PadCollate
 from fastload.consumer import ConsumerIter
 from fastload.convert import arguments_of
 from fastload.cpu import affinity
-from fastload.cursor import Cursor, InlineIter, Restored
 from fastload.learned import Record, record_of, stays_here
 from fastload.lowering import Memo
 from fastload.lowering.seam import Seam
 from fastload.processes import UnpicklableError, iterate
-from fastload.state import restored, state_of
+from fastload.resume.cursor import Cursor
+from fastload.resume.iterator import InlineIter
+from fastload.resume.loading import restored
+from fastload.resume.restored import Restored
+from fastload.resume.saving import state_of
 from fastload.threads import ThreadIter, Told
 from fastload.tune import Online, Profile
 from fastload.tune.start import compare, profile_of

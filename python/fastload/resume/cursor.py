@@ -1,0 +1,97 @@
+"""`Cursor`: where an iterator is in its epoch.
+
+Owns what `Loader.state_dict` tells of an iterator, also after it is gone. It counts batches that were taken, not those that
+were asked for ahead.
+"""
+
+import copy
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from fastload.resume.draws import Draws
+from fastload.resume.restored import Restored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Cursor"]
+
+
+class Cursor:
+    """Where an iterator is.
+
+    Args:
+        draws: What its epoch's order is drawn from.
+        restored: Where it continues; None at the start of an epoch.
+
+    Attributes:
+        draws: The same.
+        base_seed: The iterator's.
+        epoch: How often it was reset.
+        first: Batches before its first.
+        place: Samples before its first.
+        taken: Batches of the epoch that were handed over, or failed, with those before its first.
+        is_finished: Whether it has said that the epoch is over.
+        origin: Batches and samples before the first one that this number of ranks took.
+        draws_from: What samples draw from: "keys", "workers" or "caller".
+        workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
+        datasets: What the datasets of workers said then, pickled.
+        kept_at: The same.
+        next_worker: The worker that makes the first batch.
+        last_worker: The one that made the batch that was taken last; None if none did.
+        said: What a sampler with a state says before the first batch is asked for.
+        pack: Returns the generators of an iterable dataset that this process iterates.
+        fetcher: What makes the samples, if that is done by the process that iterates.
+        pulled: What a sampler with a state said before and after each batch that was asked for, and not taken before `pulled_from`.
+        kept: What `state_dict` need not find out again.
+    """
+
+    def __init__(self, draws: Draws, restored: Restored | None, draws_from: str) -> None:
+        self.draws = draws
+        self.draws_from = draws_from
+        self.base_seed = 0
+        self.epoch = 0
+        self.taken = self.first = 0
+        self.place = 0
+        self.is_finished = False
+        self.origin = (0, 0)
+        self.workers: dict[int, bytes] = {}
+        self.datasets: dict[int, bytes] = {}
+        self.kept_at = self.next_worker = 0
+        self.last_worker: int | None = None
+        self.fetcher: Any = None
+        self.pulled: deque[Any] = deque()
+        self.pulled_from = 0
+        self.said: Any = None
+        self.pack: Callable[[], bytes | None] | None = None
+        self.kept: dict[str, Any] | None = None
+        if restored is not None:
+            draws.put(restored)
+            self.base_seed, self.epoch = restored.base_seed, restored.epoch
+            self.first = self.kept_at = restored.taken
+            self.taken = restored.taken + restored.to_drop
+            self.origin = restored.origin
+            self.workers, self.datasets = dict(restored.workers), dict(restored.datasets)
+            self.next_worker = restored.next_worker
+            self.pulled_from = restored.taken
+            self.said = restored.sampler_state
+            order = draws.order
+            if order is not None:
+                ranks = getattr(order.sampler, "num_replicas", 1)
+                self.place = restored.start.skip // ranks
+
+    def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
+        """Keeps what workers have said up to what was taken."""
+        self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
+
+    def pull(self, state: Any) -> None:
+        """Keeps what a sampler says after a batch was asked for, until further ones are taken."""
+        self.pulled.append(state)
+        while self.pulled_from < self.taken:
+            self.pulled.popleft()
+            self.pulled_from += 1
+
+    def sampler_state(self) -> Any:
+        """Returns what the sampler said after the batch that was taken last; None where it has no state."""
+        said = self.pulled[self.taken - self.pulled_from] if self.pulled else self.said
+        return copy.deepcopy(said)

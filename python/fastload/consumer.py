@@ -22,8 +22,8 @@ from fastload.cheap import is_cheap
 from fastload.keyed import Key, Keys
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
+from fastload.resume.stateful import load_dataset, load_iterator
 from fastload.sampler import is_private
-from fastload.stateful import load_dataset, load_iterator
 
 __all__ = ["ConsumerIter", "Maker"]
 

@@ -21,7 +21,7 @@ from fastload.auto import Auto
 from fastload.consumer import Maker
 from fastload.keyed import Key, Keys
 from fastload.resume.iterator import Resumable
-from fastload.worker_state import Keeping, Moved
+from fastload.resume.worker_state import Keeping, Moved
 
 __all__ = ["Elastic", "is_elastic"]
 

@@ -26,9 +26,9 @@ from fastload.collate.parts import Plan
 from fastload.collate.plan import plan
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, lower
 from fastload.lowering.registry import name
+from fastload.resume.stateful import is_stateful
 from fastload.sampler import picks_batches
 from fastload.shared_state import reason_not_to_fork
-from fastload.stateful import is_stateful
 from fastload.worker_init import only_seeds
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]

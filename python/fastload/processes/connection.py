@@ -20,7 +20,7 @@ from fastload.cost import Watch
 from fastload.processes import culprit
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
-from fastload.worker_state import Keeping, WorkerState
+from fastload.resume.worker_state import Keeping, WorkerState
 
 __all__ = ["Connection"]
 

@@ -20,7 +20,7 @@ from fastload.processes.admission import Admission
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps
 from fastload.processes.snapshot import Snapshot
-from fastload.worker_state import Keeping
+from fastload.resume.worker_state import Keeping
 
 __all__ = ["Context", "UnpicklableError"]
 

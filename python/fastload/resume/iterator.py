@@ -20,7 +20,7 @@ from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, innermost, own_generator
 from fastload.resume.pulls import Pulls
 from fastload.resume.restored import Restored
-from fastload.stateful import load_dataset, load_iterator
+from fastload.resume.stateful import load_dataset, load_iterator
 
 __all__ = ["InlineIter", "Resumable"]
 

@@ -17,8 +17,8 @@ from fastload.keyed import count_of
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
+from fastload.resume.stateful import is_stateful
 from fastload.sampler import Order, draw_seed, picks_batches
-from fastload.stateful import is_stateful
 
 __all__ = ["Pulls"]
 

@@ -14,9 +14,9 @@ from torch.utils.data.dataloader import _DatasetKind
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, epoch_of, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
+from fastload.resume.stateful import state_of_dataset
 from fastload.resume.text import pack, text_of
 from fastload.sampler import draw_seed
-from fastload.stateful import state_of_dataset
 
 __all__ = ["state_of"]
 

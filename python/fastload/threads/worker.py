@@ -21,13 +21,13 @@ from torch.utils.data.graph_settings import apply_random_seed
 
 from fastload.cost import Cost, Watch
 from fastload.keyed import Key
+from fastload.resume.worker_state import Keeping, Moved, WorkerState
 from fastload.threads import seat
 from fastload.threads.asked import worker_info
 from fastload.threads.failure import Failure, named
 from fastload.threads.manner import Manner
 from fastload.threads.streams import Streams
 from fastload.threads.torch_streams import Routed
-from fastload.worker_state import Keeping, Moved, WorkerState
 
 __all__ = ["Duties", "Result", "Worker"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastload.generators import Generators
-from fastload.stateful import load_dataset, load_iterator, state_of_dataset
+from fastload.resume.stateful import load_dataset, load_iterator, state_of_dataset
 
 __all__ = ["Keeping", "Moved", "WorkerState"]
 

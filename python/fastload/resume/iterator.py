@@ -50,6 +50,7 @@ class Resumable(_BaseDataLoaderIter):
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
         self._num_wanted = int(loader.num_workers)
+        self._is_iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._to_drop = 0
         self._restored = restored = loader._restored
         if restored is not None:
@@ -76,6 +77,12 @@ class Resumable(_BaseDataLoaderIter):
 
     def _compare(self, restored: Restored) -> None:
         """Logs that samples will draw other numbers than the run that a state is of."""
+        if restored.to_drop and self._is_iterable:
+            _log.warning(
+                "resuming: %d batches are read again, for neither the dataset nor its iterator has state_dict "
+                "and load_state_dict",
+                restored.to_drop,
+            )
         if restored.taken + restored.to_drop == 0 or restored.draws_from is None:
             return
         if restored.draws_from != self._draws_from:

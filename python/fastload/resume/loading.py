@@ -1,7 +1,6 @@
 """What `Loader.load_state_dict` takes: a state, compared with the loader before anything goes on from it."""
 
 import copy
-import logging
 import pickle
 import sys
 from collections.abc import Mapping
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 __all__ = ["restored"]
-
-_log = logging.getLogger("fastload")
 
 
 def restored(loader: Any, state: Any) -> Restored | None:
@@ -60,13 +57,8 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if number and number == number_of(loader):
         workers, at = unpack(state["workers"])
         taken = min(at, taken)
-    if taken and loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
-        _log.warning(
-            "resuming: %d batches are read again, for neither the dataset nor its iterator has state_dict and "
-            "load_state_dict",
-            taken,
-        )
-        workers, taken = {}, 0
+    if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
+        workers, taken = {}, 0  # which is read again
     dropped = wanted - taken
     start, taken, origin = _place(loader, state, facts, taken)
     return Restored(

@@ -116,8 +116,10 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         base_seed, epoch = draw_seed(ahead), 0
     after = ahead if source is torch.default_generator else torch.default_generator
     draws = Draws(loader._index_sampler, batched=loader._auto_collation)
-    generator = None
-    if draws.generator is not None:
+    seed = generator = None
+    if draws.is_seed:
+        seed = draw_seed(after) if after is ahead else seed_from(after)
+    elif draws.generator is not None:
         generator = draws.generator.get_state()
     elif draws.state() is not None:
         generator = after.get_state()
@@ -127,7 +129,7 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         base_seed=base_seed,
         epoch=epoch,
         sampler_epoch=draws.epoch,
-        sampler_seed=seed_from(after) if draws.is_seed else None,
+        sampler_seed=seed,
         sampler_generator=text_of(generator),
         origin_batches=0,
         origin_samples=0,

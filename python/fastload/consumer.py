@@ -189,7 +189,7 @@ class ConsumerIter(Resumable):
             self._cursor.pack = streams.pack
             if 0 in self._cursor.workers:
                 streams.unpack(self._cursor.workers[0])
-        self._cursor.fetcher = self._maker.fetcher
+        self._cursor.ask(self._dataset, self._maker.fetcher)
         self._pull()
 
     def _pull(self) -> None:

@@ -281,7 +281,7 @@ class Loader(DataLoader[_T_co]):
         finally:
             self._restored = None
         self._loaded = None
-        self._cursor = iterator._cursor  # type: ignore[attr-defined]
+        self._cursor = getattr(iterator, "_cursor", None)  # a subclass may iterate in its own way
         return iterator
 
     def state_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastload.resume.draws import Draws
 from fastload.resume.restored import Restored
+from fastload.resume.stateful import is_stateful
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ class Cursor:
         last_worker: The one that made the batch that was taken last; None if none did.
         said: What a sampler with a state says before the first batch is asked for.
         pack: Returns the generators of an iterable dataset that this process iterates.
-        fetcher: What makes the samples, if that is done by the process that iterates.
+        fetcher: What makes the samples, if this process does, of a dataset that has a state.
         pulled: What a sampler with a state said before and after each batch that was asked for, and not taken before `pulled_from`.
         kept: What `state_dict` need not find out again.
     """
@@ -79,6 +80,11 @@ class Cursor:
             if order is not None:
                 ranks = getattr(order.sampler, "num_replicas", 1)
                 self.place = restored.start.skip // ranks
+
+    def ask(self, dataset: Any, fetcher: Any) -> None:
+        """Has a dataset and its iterator asked for their states, if they have any; no other is kept alive."""
+        if is_stateful(dataset) or is_stateful(getattr(fetcher, "dataset_iter", None)):
+            self.fetcher = fetcher
 
     def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
         """Keeps what workers have said up to what was taken."""

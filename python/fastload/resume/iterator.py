@@ -148,7 +148,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         load_dataset(loader.dataset, saved)
         super().__init__(loader)
         load_iterator(self._dataset_fetcher, saved)
-        self._cursor.fetcher = self._dataset_fetcher
+        self._cursor.ask(self._dataset, self._dataset_fetcher)
         self._num_yielded = self._cursor.taken
 
     def _next_data(self) -> Any:

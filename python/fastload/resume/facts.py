@@ -93,6 +93,6 @@ def _described(sampler: Any) -> str:
 
 
 def checksum(state: Mapping[str, Any]) -> int:
-    """Returns a checksum of what nobody changes in a state."""
+    """Returns the checksum of a state, without the keys that move or that Accelerate changes."""
     covered = sorted(item for item in state.items() if item[0] not in _LATER)
     return zlib.crc32(repr(covered).encode())

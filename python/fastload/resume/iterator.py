@@ -1,7 +1,6 @@
 """`Resumable`: one of torch's iterators, with a cursor.
 
-Owns what all lanes have in common where they go on: the seed, the sampler, and the words about random numbers that will
-be others.
+Owns what all lanes share when they resume: the seed, the sampler, and the warning where random numbers will differ.
 """
 
 import logging
@@ -76,7 +75,7 @@ class Resumable(_BaseDataLoaderIter):
         return None if saved is None else pickle.loads(saved)
 
     def _compare(self, restored: Restored) -> None:
-        """Logs that samples will draw other numbers than the run that a state is of."""
+        """Logs what will differ from the run that the state was saved in."""
         if restored.to_drop and self._is_iterable:
             _log.warning(
                 "resuming: %d batches are read again, for neither the dataset nor its iterator has state_dict "
@@ -87,7 +86,7 @@ class Resumable(_BaseDataLoaderIter):
             return
         if restored.draws_from != self._draws_from:
             _log.warning(
-                "resuming: samples drew from %s, and draw from %s now: random numbers will be others",
+                "resuming: samples drew from %s, and draw from %s now: random numbers will differ",
                 _SOURCES[restored.draws_from],
                 _SOURCES[self._draws_from],
             )
@@ -111,7 +110,7 @@ class Resumable(_BaseDataLoaderIter):
             self._cursor = Cursor(draws, restored, self._draws_from)
             self._cursor.base_seed = self.__dict__.get("_seed", self._cursor.base_seed)
         if self._dataset_kind == _DatasetKind.Iterable:
-            self._pulls = iterator  # which gives nothing, for ever
+            self._pulls = iterator  # torch's endless one, which has no position
             self._cursor.draws.is_noted = True
             return
         self._pulls = Pulls(

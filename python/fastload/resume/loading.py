@@ -86,8 +86,8 @@ def restored(loader: Any, state: Any) -> Restored | None:
 def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
     """Returns whether nothing is left of an epoch for Lightning, which goes on with the next one then.
 
-    It asks for no batch beyond the length, so that its iterators never say that they are at their end. Whoever
-    else loads such a state is given the empty rest of the epoch.
+    It asks for no batch beyond the length, so that its iterators never say that they are at their end. A plain
+    loop is given the empty rest of the epoch.
     """
     frame: FrameType | None = sys._getframe(1)
     names = ("lightning.pytorch.", "pytorch_lightning.")

@@ -126,7 +126,7 @@ def test_an_old_state_does_not_change():
 
 def test_saved_and_loaded_and_saved_it_is_equal():
     made, _ = left(2)
-    state = made.state_dict()
+    state, threads = made.state_dict(), threading.active_count()
     for _ in range(50):
         other = loader()
         other.load_state_dict(state)
@@ -136,6 +136,7 @@ def test_saved_and_loaded_and_saved_it_is_equal():
         del iterator
         state = other.state_dict()
     gc.collect()
+    assert threading.active_count() == threads
 
 
 def test_fifty_resumes_are_one_run():

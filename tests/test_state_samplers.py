@@ -215,6 +215,18 @@ def test_planned_batches(kind, stop):
     assert taken(iter(other), 99) == epochs[2]
 
 
+@pytest.mark.parametrize("stop", [0, 1])
+@pytest.mark.parametrize(
+    "options", [{"num_workers": 2}, {"num_workers": 0}, {"workers": "process"}]
+)
+def test_masks_of_planned_batches(options, stop):
+    def make():
+        sampler = PLANNED["tokens"](num_replicas=4, rank=3, remainder="mask")
+        return Loader(ragged(), batch_sampler=sampler, collate_fn=PadCollate(), **options)
+
+    resumes(make, stop)
+
+
 @pytest.mark.parametrize("kind", PLANNED)
 def test_the_coming_epoch_of_a_planned_sampler(kind):
     def make():

@@ -1,6 +1,8 @@
 """`state_dict` where datasets, their iterators, samplers or theirs have a state of their own, and where none has."""
 
+import gc
 import logging
+import weakref
 
 import pytest
 import torch
@@ -287,3 +289,31 @@ def test_samplers(kind, workers, stop):
     assert taken(iterator, 99) == rest
     taken(iter(first), 2)
     assert len(taken(iter(other), 99)) == 6
+
+
+@pytest.mark.parametrize("workers", [0, AUTO])
+def test_an_iterator_that_was_left_is_let_go_of(workers):
+    """What it holds, as open files, goes with it."""
+
+    class Held:
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return 1
+
+    held = []
+
+    class Holding(IterableDataset):
+        def __iter__(self):
+            iterator = Held()
+            held.append(weakref.ref(iterator))
+            return iterator
+
+    loader = make(Holding, workers)
+    iterator = iter(loader)
+    taken(iterator, 2)
+    del iterator
+    gc.collect()
+    assert loader.state_dict()["_num_yielded"] == 2
+    assert [each() for each in held] == [None] * len(held)

@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from fastload import AUTO, Loader
+from fastload.resume.loading import restored
 
 from ._compare import MANY_WORKERS
 from ._state import COUNT, Drawing, Still, carried, resumes, taken, text
@@ -151,3 +152,28 @@ def test_generators_that_were_changed_are_refused():
     other = loader("process", 1)
     with pytest.raises(ValueError, match="workers"):
         other.load_state_dict(state | {"workers": state["workers"].replace("streams", "strams")})
+
+
+def test_torchs_own_queues_make_again_what_was_made():
+    """Where there are no links of ours, nothing is known of the workers."""
+    from fastload.iterators.native import stand_in
+    from fastload.processes import _QueueIter
+
+    def start(made):
+        made._restored = None if made._loaded is None else restored(made, made._loaded)
+        iterator = _QueueIter(stand_in(made))
+        made._cursor, made._loaded = iterator._cursor, None
+        return iterator
+
+    torch.manual_seed(3)
+    first = loader("process", 2)
+    iterator = start(first)
+    taken(iterator, 3)
+    state = carried(first.state_dict())
+    assert state["_num_yielded"] == 3
+    rest = taken(iterator, 99)
+    other = loader("process", 2)
+    other.load_state_dict(state)
+    iterator = start(other)
+    assert other.state_dict()["_num_yielded"] == 3
+    assert taken(iterator, 99) == rest

@@ -38,8 +38,11 @@ from fastload.machine.auto import AUTO, Auto, resolve
 from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
 from fastload.processes import UnpicklableError, iterate
-from fastload.resume.cursor import Cursor, InlineIter, Restored
-from fastload.resume.state import restored, state_of
+from fastload.resume.cursor import Cursor
+from fastload.resume.iterator import InlineIter
+from fastload.resume.loading import restored
+from fastload.resume.restored import Restored
+from fastload.resume.saving import state_of
 from fastload.threads import ThreadIter, Told
 from fastload.tune.online import Online, start
 from fastload.tune.profile import Data, Profile, profile_of
@@ -278,7 +281,7 @@ class Loader(DataLoader[_T_co]):
         finally:
             self._restored = None
         self._loaded = None
-        self._cursor = iterator._cursor  # type: ignore[attr-defined]
+        self._cursor = getattr(iterator, "_cursor", None)  # a subclass may iterate in its own way
         return iterator
 
     def state_dict(self) -> dict[str, Any]:

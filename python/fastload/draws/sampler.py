@@ -219,7 +219,7 @@ def _with_replacement(
 ) -> Iterator[torch.Tensor]:
     left, skipped = sampler.num_samples, skip - skip % _RUN
     while left >= _RUN:
-        # what is skipped was drawn before: nobody can tell in how many pieces
+        # the run has drawn what is skipped; the size of the pieces does not change it
         most = min(skipped, _RUNS_AHEAD * _RUN) or ahead * _RUN
         count = min(most, left - left % _RUN)
         yield torch.randint(n, (count,), dtype=torch.int64, generator=generator)

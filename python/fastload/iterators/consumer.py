@@ -21,7 +21,7 @@ from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.lowering.cheap import is_cheap
 from fastload.pictures import waited
-from fastload.resume.cursor import Resumable
+from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator
 
 __all__ = ["ConsumerIter", "Maker"]
@@ -184,7 +184,7 @@ class ConsumerIter(Resumable):
             self._cursor.pack = streams.pack
             if 0 in self._cursor.workers:
                 streams.unpack(self._cursor.workers[0])
-        self._cursor.fetcher = self._maker.fetcher
+        self._cursor.ask(self._dataset, self._maker.fetcher)
         self._pull()
 
     def _pull(self) -> None:

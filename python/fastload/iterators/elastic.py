@@ -20,7 +20,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastload.draws.keyed import Key, Keys
 from fastload.iterators.consumer import Maker
 from fastload.machine.auto import Auto
-from fastload.resume.cursor import Resumable
+from fastload.resume.iterator import Resumable
 from fastload.resume.worker_state import Keeping, Moved
 
 __all__ = ["Elastic", "is_elastic"]

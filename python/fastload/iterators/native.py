@@ -25,7 +25,7 @@ from fastload.iterators.ahead import ahead
 from fastload.lowering import collators
 from fastload.machine import pillow
 from fastload.machine.auto import Auto
-from fastload.resume.cursor import Resumable
+from fastload.resume.iterator import Resumable
 
 
 class NativeIter(Resumable):

@@ -14,6 +14,7 @@ from fastload.iterators.marked import marked
 from fastload.iterators.native import stand_in
 from fastload.lowering.seam import Seam
 from fastload.processes.context import UnpicklableError
+from fastload.resume.iterator import Resumable
 
 __all__ = ["UnpicklableError", "iterate"]
 
@@ -39,6 +40,30 @@ def iterate(
 
         iterator = marked(ProcessIter, wanted=marks)(loader, may_return=may_return, **changes)
     else:
-        kind = marked(_MultiProcessingDataLoaderIter, wanted=marks)
-        iterator = kind(stand_in(loader, **changes))
+        iterator = marked(_QueueIter, wanted=marks)(stand_in(loader, **changes))
     return iterator
+
+
+class _QueueIter(Resumable, _MultiProcessingDataLoaderIter):
+    """Torch's own iterator, which says how many batches were taken, and nothing of its workers.
+
+    So they make again what they made, from the start of the epoch.
+    """
+
+    _draws_from = "workers"
+
+    def __init__(self, loader: Any) -> None:
+        self._continue(loader)
+        super().__init__(loader)
+
+    def _next_data(self) -> Any:
+        try:
+            while self._to_drop > 0:
+                self._to_drop -= 1
+                super()._next_data()  # type: ignore[no-untyped-call]
+            batch = super()._next_data()  # type: ignore[no-untyped-call]
+        except StopIteration:
+            self._cursor.is_finished = True
+            raise
+        self._cursor.taken += 1
+        return batch

@@ -1,0 +1,135 @@
+"""`Draws`: what the order of an epoch is drawn from, noted right before the first draw.
+
+Owns which generator a sampler draws from. Invariant: to look at it moves no generator.
+"""
+
+from typing import Any
+
+import torch
+from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data.dataloader import _InfiniteConstantSampler
+
+from fastload.batching import PlannedBatchSampler
+from fastload.draws.sampler import draw_seed, resumable
+from fastload.resume.restored import Restored
+
+__all__ = ["Draws", "epoch_of", "innermost", "own_generator", "seed_from"]
+
+
+class Draws:
+    """What the order of one epoch is drawn from.
+
+    Args:
+        index_sampler: What a loader iterates.
+        batched: Whether it gives lists of indices.
+
+    Attributes:
+        order: The order, if it is that of torch's own samplers.
+        sampler: The sampler that decides on it.
+        generator: The sampler's own generator; None if it has none.
+        epoch: The sampler's epoch when the order began; None if it has none.
+        is_noted: Whether the order has begun.
+    """
+
+    def __init__(self, index_sampler: Any, *, batched: bool) -> None:
+        self.order = resumable(index_sampler, batched=batched)
+        self.sampler = innermost(index_sampler)
+        self.generator = own_generator(self.sampler)
+        self.epoch = epoch_of(self.sampler)
+        self.is_noted = False
+        self._state: torch.Tensor | None = None
+        self._seed: int | None = None
+        self._may_draw = not (
+            isinstance(
+                self.sampler, PlannedBatchSampler | _InfiniteConstantSampler | list | tuple | range
+            )
+            or (
+                self.order is not None
+                and type(self.sampler) in (DistributedSampler, SequentialSampler)
+            )
+        )
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether all that is drawn from a generator of others is one seed."""
+        return self.order is not None and is_seed(self.sampler)
+
+    def note(self) -> None:
+        """Notes what the order is drawn from; called right before the first draw."""
+        self.epoch, self.is_noted = epoch_of(self.sampler), True
+        if self._may_draw and self._state is None and self._seed is None:
+            self._state = (self.generator or torch.default_generator).get_state()
+
+    def settle(self) -> None:
+        """Forgets what was noted of a sampler that did not draw from the global generator."""
+        if self._state is None or self.generator is not None or self.order is not None:
+            return
+        if torch.equal(self._state, torch.default_generator.get_state()):
+            self._state = None
+
+    def put(self, restored: Restored) -> None:
+        """Takes what a state says in place of what would be noted."""
+        self._seed = restored.start.seed
+        if not restored.is_coming:
+            self._may_draw, self.is_noted = False, True
+            self.epoch = restored.sampler_epoch
+        if not restored.is_coming or self.generator is None:
+            self._state = restored.generator
+
+    def seed(self) -> int | None:
+        """Returns the seed that was drawn, if one was."""
+        if self._seed is not None or not self.is_seed:
+            return self._seed
+        if self._state is None:
+            return seed_from(torch.default_generator)
+        self._seed = seed_from(self._state)
+        return self._seed
+
+    def state(self) -> torch.Tensor | None:
+        """Returns the generator's state before the first draw; None where nothing or a seed was drawn."""
+        if self.is_seed:
+            return None
+        if self._state is None and self._may_draw and not self.is_noted:
+            return (self.generator or torch.default_generator).get_state()
+        return self._state
+
+
+def innermost(index_sampler: Any) -> Any:
+    """Returns the sampler that decides on the order: the one in a batch sampler, and in samplers around it."""
+    sampler = index_sampler
+    for _ in range(4):
+        if isinstance(sampler, PlannedBatchSampler):
+            break
+        inner = getattr(sampler, "batch_sampler", None)
+        inner = getattr(sampler, "sampler", None) if inner is None else inner
+        if inner is None:
+            break
+        sampler = inner
+    return sampler
+
+
+def own_generator(sampler: Any) -> torch.Generator | None:
+    """Returns a sampler's own generator."""
+    generator = getattr(sampler, "generator", None)
+    return generator if isinstance(generator, torch.Generator) else None
+
+
+def is_seed(sampler: Any) -> bool:
+    """Returns whether a sampler draws one seed from the global generator, and no more."""
+    return type(sampler) is RandomSampler and sampler.generator is None
+
+
+def epoch_of(sampler: Any) -> int | None:
+    """Returns the epoch that a sampler was told of; None if it takes none."""
+    if not hasattr(sampler, "set_epoch"):
+        return None
+    epoch = getattr(sampler, "epoch", None)
+    return epoch if isinstance(epoch, int) else None
+
+
+def seed_from(source: torch.Generator | torch.Tensor) -> int:
+    """Returns the seed that is drawn next from a generator, or from its state; it is left as it is."""
+    state = source.get_state() if isinstance(source, torch.Generator) else source
+    scratch = torch.Generator()
+    scratch.set_state(state)
+    return draw_seed(scratch)

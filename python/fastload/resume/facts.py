@@ -1,0 +1,98 @@
+"""What a state and a loader have to have in common, and the state's checksum."""
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from torch.utils.data.dataloader import _DatasetKind
+
+from fastload.batching import PlannedBatchSampler
+from fastload.machine.auto import Auto
+from fastload.resume.draws import innermost
+
+__all__ = ["VERSION", "checksum", "facts_of", "number_of"]
+
+VERSION = 1
+_CHANGED = ("_num_yielded", "_sampler_iter_yielded", "_index_sampler_state", "_iterator_finished")
+"""What Accelerate changes."""
+_LATER = (*_CHANGED, "workers", "next_worker", "sampler_state", "dataset_state", "checksum")
+"""What the checksum does not cover."""
+
+
+def number_of(loader: Any) -> int | None:
+    """Returns the number of workers, as far as samples depend on it."""
+    is_any = isinstance(loader.num_workers, Auto) and loader._dataset_kind == _DatasetKind.Map
+    return None if is_any else int(loader.num_workers)
+
+
+def facts_of(loader: Any) -> dict[str, Any]:
+    """Returns what has to be the same where a state is loaded."""
+    index_sampler = loader._index_sampler
+    is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
+    world, rank = _world(innermost(index_sampler))
+    try:
+        length = len(loader.dataset)
+    except TypeError:  # an iterable dataset has none
+        length = None
+    return {
+        "batch_size": index_sampler.batch_size if is_batches else loader.batch_size,
+        "drop_last": bool(index_sampler.drop_last if is_batches else loader.drop_last),
+        "length": length,
+        "sampler": _described(innermost(index_sampler)),
+        "world_size": world,
+        "rank": rank,
+    }
+
+
+def _world(sampler: Any) -> tuple[int, int | None]:
+    """Returns for how many ranks a sampler is, and of which one its order is; None where all have the same."""
+    if isinstance(sampler, DistributedSampler):
+        return int(sampler.num_replicas), None
+    if isinstance(sampler, PlannedBatchSampler):
+        return sampler._world.part().world, None
+    distributed = torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 1, None
+    world = distributed.get_world_size()
+    is_own = world > 1 and isinstance(
+        sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler
+    )
+    return world, distributed.get_rank() if is_own else None
+
+
+def _described(sampler: Any) -> str:
+    """Returns the class of a sampler, with what decides on its order."""
+    options: dict[str, Any] = {}
+    if isinstance(sampler, RandomSampler):
+        options = {"replacement": sampler.replacement, "num_samples": sampler._num_samples}
+    elif isinstance(sampler, DistributedSampler):
+        names = ("shuffle", "seed", "drop_last")
+        options = {name: getattr(sampler, name, None) for name in names}
+    elif isinstance(sampler, WeightedRandomSampler):
+        weights = zlib.crc32(sampler.weights.contiguous().numpy().data)
+        options = {
+            "weights": f"{weights:08x}",
+            "num_samples": sampler.num_samples,
+            "replacement": sampler.replacement,
+        }
+    elif isinstance(sampler, SubsetRandomSampler):
+        options = {"indices": len(sampler.indices)}
+    elif isinstance(sampler, PlannedBatchSampler):
+        plain = {name: value for name, value in vars(sampler).items() if name[0] != "_"}
+        options = {**plain, "drop_last": sampler._drop_last}
+    words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return f"{type(sampler).__qualname__}({words})"
+
+
+def checksum(state: Mapping[str, Any]) -> int:
+    """Returns the checksum of a state, without the keys that move or that Accelerate changes."""
+    covered = sorted(item for item in state.items() if item[0] not in _LATER)
+    return zlib.crc32(repr(covered).encode())

@@ -1,0 +1,166 @@
+"""`Resumable`: one of torch's iterators, with a cursor.
+
+Owns what all lanes share when they resume: the seed, the sampler, and the warning where random numbers will differ.
+"""
+
+import logging
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data.dataloader import (
+    _BaseDataLoaderIter,
+    _DatasetKind,
+    _SingleProcessDataLoaderIter,
+)
+
+from fastload.resume.cursor import Cursor
+from fastload.resume.draws import Draws, innermost, own_generator
+from fastload.resume.pulls import Pulls
+from fastload.resume.restored import Restored
+from fastload.resume.stateful import load_dataset, load_iterator
+
+__all__ = ["InlineIter", "Resumable"]
+
+_log = logging.getLogger("fastload")
+
+_SOURCES = {
+    "keys": "keys of their own (num_workers=AUTO)",
+    "workers": "the generators of their workers",
+    "caller": "the generators of the process that iterates",
+}
+
+
+class Resumable(_BaseDataLoaderIter):
+    """One of torch's iterators, with a cursor.
+
+    Before torch's `__init__`, `_restored` says where its first epoch begins. Torch sets two attributes that are
+    properties here: the iterator of the sampler, where an epoch begins, and the seed, once it is drawn.
+    """
+
+    _restored: Restored | None = None
+    _cursor: Cursor
+    _pulls: Any
+    _generator: tuple[torch.Generator, torch.Tensor] | None = None
+    _is_first = False
+    _draws_from = "keys"
+
+    def _continue(self, loader: Any) -> None:
+        """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
+        self._num_wanted = int(loader.num_workers)
+        self._is_iterable = loader._dataset_kind == _DatasetKind.Iterable
+        self._to_drop = 0
+        self._restored = restored = loader._restored
+        if restored is not None:
+            self._compare(restored)
+            self._to_drop = restored.to_drop
+            generator = loader.generator or torch.default_generator
+            own = own_generator(innermost(loader._index_sampler))
+            if restored.is_coming and restored.generator is not None and own is not None:
+                own.set_state(restored.generator)  # from which `base_seed` may be drawn, too
+            if not restored.is_coming or restored.epoch:  # an iterator that persists draws it once
+                self._generator = generator, generator.get_state()
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        self._is_first = first_iter
+        super()._reset(loader, first_iter)
+        self._is_first = False
+        self._num_yielded = self._cursor.taken
+        self._restored = None
+
+    def _saved_here(self) -> Any:
+        """Returns where a dataset goes on whose samples this process makes."""
+        saved = None if self._restored is None else self._restored.datasets.get(0)
+        return None if saved is None else pickle.loads(saved)
+
+    def _compare(self, restored: Restored) -> None:
+        """Logs what will differ from the run that the state was saved in."""
+        if restored.to_drop and self._is_iterable:
+            _log.warning(
+                "resuming: %d batches are read again, for neither the dataset nor its iterator has state_dict "
+                "and load_state_dict",
+                restored.to_drop,
+            )
+        if restored.taken + restored.to_drop == 0 or restored.draws_from is None:
+            return
+        if restored.draws_from != self._draws_from:
+            _log.warning(
+                "resuming: samples drew from %s, and draw from %s now: random numbers will differ",
+                _SOURCES[restored.draws_from],
+                _SOURCES[self._draws_from],
+            )
+        elif self._draws_from == "workers" and restored.number != self._num_wanted:
+            _log.warning(
+                "resuming: the generators of the workers start anew: %s",
+                f"there were {restored.number} workers, and are {self._num_wanted}"
+                if restored.number
+                else "they were not kept (snapshot_every_n_steps=0)",
+            )
+
+    @property
+    def _sampler_iter(self) -> Any:
+        return self._pulls
+
+    @_sampler_iter.setter
+    def _sampler_iter(self, iterator: Iterator[Any]) -> None:
+        restored = self._restored
+        if not self._is_first:  # torch sets it twice before the first epoch
+            draws = Draws(self._index_sampler, batched=self._auto_collation)
+            self._cursor = Cursor(draws, restored, self._draws_from)
+            self._cursor.base_seed = self.__dict__.get("_seed", self._cursor.base_seed)
+        if self._dataset_kind == _DatasetKind.Iterable:
+            self._pulls = iterator  # torch's endless one, which has no position
+            self._cursor.draws.is_noted = True
+            return
+        self._pulls = Pulls(
+            self._index_sampler, iterator, self._cursor, restored, batched=self._auto_collation
+        )
+
+    @property
+    def _base_seed(self) -> int:
+        return self._seed
+
+    @_base_seed.setter
+    def _base_seed(self, drawn: int) -> None:
+        if self._restored is not None:
+            drawn = self._restored.base_seed
+        if self._generator is not None:
+            generator, state = self._generator
+            generator.set_state(state)
+            self._generator = None
+        self._seed = self._cursor.base_seed = drawn
+
+
+class InlineIter(Resumable, _SingleProcessDataLoaderIter):
+    """Torch's iterator in the thread that asks, with a cursor.
+
+    Args:
+        loader: The loader.
+    """
+
+    _draws_from = "caller"
+
+    def __init__(self, loader: Any) -> None:
+        self._continue(loader)
+        saved = self._saved_here()
+        load_dataset(loader.dataset, saved)
+        super().__init__(loader)
+        load_iterator(self._dataset_fetcher, saved)
+        self._cursor.ask(self._dataset, self._dataset_fetcher)
+        self._num_yielded = self._cursor.taken
+
+    def _next_data(self) -> Any:
+        try:
+            while self._to_drop > 0:
+                self._to_drop -= 1
+                super()._next_data()  # type: ignore[no-untyped-call]
+            batch: Any = super()._next_data()  # type: ignore[no-untyped-call]
+        except StopIteration:
+            self._cursor.is_finished = True
+            raise
+        except Exception:
+            self._cursor.taken += 1  # an error takes the place of its batch
+            raise
+        self._cursor.taken += 1
+        return batch

@@ -1,0 +1,240 @@
+"""What `Loader.load_state_dict` takes: a state, compared with the loader before anything goes on from it."""
+
+import copy
+import pickle
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import DistributedSampler
+from torch.utils.data.dataloader import _DatasetKind
+
+from fastload.draws.sampler import Start, distributed_total
+from fastload.resume.draws import innermost
+from fastload.resume.facts import VERSION, checksum, facts_of, number_of
+from fastload.resume.restored import Restored
+from fastload.resume.text import StateError, generator_of, unpack
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["restored"]
+
+
+def restored(loader: Any, state: Any) -> Restored | None:
+    """Returns where the next iterator begins; None for an epoch as it comes.
+
+    Args:
+        loader: The loader.
+        state: What `state_dict` returned, of this loader or of one that is made alike.
+
+    Raises:
+        TypeError: No mapping.
+        ValueError: A state of another loader, of another version, or one that was changed.
+    """
+    if not isinstance(state, Mapping):
+        msg = f"load_state_dict takes what state_dict returned, found {type(state).__qualname__}"
+        raise TypeError(msg)
+    if not state:
+        return None
+    _check_layout(state)
+    facts = facts_of(loader)
+    _compare(state, facts | {"num_workers": number_of(loader)})
+    if state["checksum"] != checksum(state):
+        msg = "load_state_dict: the state was changed after it was saved; its checksum is another"
+        raise StateError(msg)
+    if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
+        return None
+    if not (loader.in_order or state["is_coming"]):
+        msg = (
+            "load_state_dict: with in_order=False a state says how many batches came, and not which; leave in_order "
+            "at True for runs that are to be resumed, or begin with a new epoch"
+        )
+        raise StateError(msg)
+    wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
+    workers: dict[int, bytes] = {}
+    number = _kept_workers(state)
+    if number and number == number_of(loader):
+        workers, at = unpack(state["workers"])
+        taken = min(at, taken)
+    if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
+        workers, taken = {}, 0  # which is read again
+    dropped = wanted - taken
+    start, taken, origin = _place(loader, state, facts, taken)
+    return Restored(
+        is_coming=state["is_coming"],
+        base_seed=state["base_seed"],
+        epoch=state["epoch"],
+        taken=taken,
+        start=start,
+        origin=origin,
+        sampler_epoch=state["sampler_epoch"],
+        generator=generator_of(state["sampler_generator"]),
+        sampler_state=copy.deepcopy(state["sampler_state"]),
+        workers=workers,
+        datasets={
+            int(worker): pickle.dumps(said)
+            for worker, said in (state["dataset_state"] or {}).items()
+        },
+        next_worker=_first_worker(loader, state, taken),
+        to_drop=dropped,
+        draws_from=state["draws_from"],
+        number=number,
+    )
+
+
+def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
+    """Returns whether nothing is left of an epoch for Lightning, which goes on with the next one then.
+
+    It asks for no batch beyond the length, so that its iterators never say that they are at their end. A plain
+    loop is given the empty rest of the epoch.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    names = ("lightning.pytorch.", "pytorch_lightning.")
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    try:
+        return bool(state["_num_yielded"] >= len(loader))
+    except TypeError:  # it has no length
+        return False
+
+
+def _first_worker(loader: Any, state: Mapping[str, Any], taken: int) -> int:
+    """Returns the worker that makes the next batch."""
+    if loader._dataset_kind == _DatasetKind.Iterable:
+        return int(state["next_worker"]) if taken else 0
+    return taken % max(1, int(loader.num_workers))
+
+
+def _kept_workers(state: Mapping[str, Any]) -> int:
+    """Returns how many workers kept their generators."""
+    return int(state["num_workers"] or 0) if state["snapshot_every_n_steps"] else 0
+
+
+def _check_layout(state: Mapping[str, Any]) -> None:
+    """Refuses what is no state of this version."""
+    version = state.get("version")
+    if version is None and not {"_snapshot", "fetcher_state"}.isdisjoint(state):
+        msg = (
+            "load_state_dict: this is a state of torchdata's StatefulDataLoader, which does not say what the "
+            "order was drawn from; begin with a new epoch"
+        )
+        raise StateError(msg)
+    if type(version) is not int or version != VERSION:
+        msg = (
+            f"load_state_dict: the state has version {version!r}, and this fastload reads version "
+            f"{VERSION}; load it with the version that saved it, and begin with a new epoch here"
+        )
+        raise StateError(msg)
+    missing = sorted(_KEYS.keys() - state.keys())
+    if missing:
+        msg = f"load_state_dict: the state has no {', '.join(map(repr, missing))}"
+        raise StateError(msg)
+    for name, kinds in _KEYS.items():
+        if not isinstance(state[name], kinds) or (type(state[name]) is bool and bool not in kinds):
+            msg = f"load_state_dict: {name}={state[name]!r} is no value that state_dict gives it"
+            raise StateError(msg)
+    if state["_num_yielded"] < 0:
+        msg = f"load_state_dict: _num_yielded={state['_num_yielded']} is less than 0"
+        raise StateError(msg)
+
+
+_NONE = type(None)
+_KEYS: dict[str, tuple[type, ...]] = {
+    "version": (int,),
+    "is_coming": (bool,),
+    "base_seed": (int,),
+    "epoch": (int,),
+    "sampler_epoch": (int, _NONE),
+    "sampler_seed": (int, _NONE),
+    "sampler_generator": (str, _NONE),
+    "origin_batches": (int,),
+    "origin_samples": (int,),
+    "batch_size": (int, _NONE),
+    "drop_last": (bool,),
+    "length": (int, _NONE),
+    "sampler": (str,),
+    "world_size": (int,),
+    "rank": (int, _NONE),
+    "num_workers": (int, _NONE),
+    "snapshot_every_n_steps": (int,),
+    "draws_from": (str, _NONE),
+    "sampler_state": (object,),
+    "dataset_state": (Mapping, _NONE),
+    "workers": (str, _NONE),
+    "next_worker": (int,),
+    "checksum": (int,),
+    "_num_yielded": (int,),
+    "_sampler_iter_yielded": (int,),
+    "_index_sampler_state": (Mapping,),
+    "_iterator_finished": (bool,),
+}
+
+
+def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Refuses a state of a loader that has another order."""
+    advice = {
+        "length": "give the dataset that was saved with it",
+        "sampler": "make the sampler with the same arguments",
+    }
+    for name in ("length", "batch_size", "drop_last", "sampler"):
+        if state[name] != facts[name]:
+            then = advice.get(name, f"make the loader with {name}={state[name]!r}")
+            msg = (
+                f"load_state_dict: the state is of a loader with {name}={state[name]!r}, and this one has "
+                f"{name}={facts[name]!r}; {then}, or begin with a new epoch"
+            )
+            raise StateError(msg)
+    is_own = facts["length"] is None or state["dataset_state"] is not None
+    number = state["num_workers"] or 0
+    if is_own and number != (facts["num_workers"] or 0):
+        msg = (
+            f"load_state_dict: the state was saved with num_workers={number}, each with a part of the dataset's state, "
+            f"and this loader has num_workers={facts['num_workers'] or 0}; use the same number"
+        )
+        raise StateError(msg)
+    if state["is_coming"]:
+        return
+    if state["world_size"] != facts["world_size"] and not _may_change_world(facts["sampler"]):
+        msg = (
+            f"load_state_dict: the state was saved with world_size={state['world_size']}, and there are now "
+            f"world_size={facts['world_size']} ranks; {facts['sampler'].partition('(')[0]} deals its samples out "
+            "anew for each number of ranks: use the same number, or begin with a new epoch"
+        )
+        raise StateError(msg)
+    if state["rank"] != facts["rank"]:
+        msg = (
+            f"load_state_dict: the state is that of rank={state['rank']}, whose order is its own, and this is "
+            f"rank={facts['rank']}; save a state on each rank, or use a DistributedSampler"
+        )
+        raise StateError(msg)
+
+
+def _may_change_world(sampler: str) -> bool:
+    """Returns whether an order does not depend on the number of ranks."""
+    return sampler.startswith(("DistributedSampler(", "SequentialSampler("))
+
+
+def _place(
+    loader: Any, state: Mapping[str, Any], facts: Mapping[str, Any], taken: int
+) -> tuple[Start, int, tuple[int, int]]:
+    """Returns where the order continues, the number of the next batch, and where these ranks began."""
+    seed, epoch = state["sampler_seed"], state["sampler_epoch"]
+    if state["is_coming"]:
+        return Start(0, seed, None), 0, (0, 0)
+    size = facts["batch_size"] or 1
+    sampler = innermost(loader._index_sampler)
+    if not isinstance(sampler, DistributedSampler):
+        return Start(taken * size, seed, epoch), taken, (0, 0)
+    before, first = state["origin_batches"], state["origin_samples"]
+    ranks = state["world_size"]
+    theirs = copy.copy(sampler)
+    theirs.num_replicas = ranks
+    own = (distributed_total(theirs, facts["length"], first) - first) // ranks
+    skip = first + min((taken - before) * size, own) * ranks
+    if ranks == facts["world_size"]:
+        return Start(skip, seed, epoch), taken, (before, first)
+    taken = skip // (size * facts["world_size"])
+    return Start(skip, seed, epoch), taken, (taken, skip)

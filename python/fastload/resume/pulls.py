@@ -1,0 +1,191 @@
+"""`Pulls`: the batches of indices that an iterator asks its sampler for, from where a state says.
+
+Owns how a sampler is continued: torch's at a position of their order, one with a state of its own by that, any other by
+iterating it up to there. Invariant: the global generator is left as it was found.
+"""
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import torch
+
+from fastload.batching import PlannedBatchSampler
+from fastload.draws.keyed import count_of
+from fastload.draws.sampler import Order, draw_seed, picks_batches
+from fastload.resume.cursor import Cursor
+from fastload.resume.draws import epoch_of
+from fastload.resume.restored import Restored
+from fastload.resume.stateful import is_stateful
+
+__all__ = ["Pulls"]
+
+
+class Pulls:
+    """What a loader iterates: the sampler's batches, from where a state says.
+
+    Args:
+        index_sampler: The sampler.
+        iterator: Its iterator.
+        cursor: Where the epoch begins.
+        restored: What a state says; None for an epoch as it comes.
+        batched: Whether there are lists of indices.
+    """
+
+    def __init__(
+        self,
+        index_sampler: Any,
+        iterator: Iterator[Any],
+        cursor: Cursor,
+        restored: Restored | None,
+        *,
+        batched: bool,
+    ) -> None:
+        self._index_sampler = index_sampler
+        self._iterator = iterator
+        self._cursor = cursor
+        self._restored = restored
+        self._batched = batched
+        self._is_begun = False
+        self._stateful: tuple[Any, Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._is_begun:
+            task = next(self._iterator)
+        elif self._restored is not None:
+            self.begin()
+            task = next(self._iterator)
+        else:
+            self._is_begun = True
+            draws = self._cursor.draws
+            if draws.order is None:
+                self._open(None)
+            draws.note()
+            try:
+                task = next(self._iterator)
+            finally:
+                draws.settle()
+        if self._stateful is not None:
+            self._cursor.pull(self._said(self._stateful))
+        return task
+
+    def _open(self, state: Any) -> bool:
+        """Iterates a sampler that is none of torch's, from where its own state says.
+
+        Args:
+            state: What it said; None where it said nothing, and at the start of an epoch.
+
+        Returns:
+            Whether it began there.
+        """
+        sampler: Any = self._index_sampler
+        # torch's own BatchSampler hides the iterator
+        is_cut = self._batched and picks_batches(sampler)
+        source = sampler.sampler if is_cut else sampler
+        if state is not None and state["sampler"] is not None and is_stateful(source):
+            source.load_state_dict(copy.deepcopy(state["sampler"]))
+            self._iterator = iter(source)
+        elif is_cut:
+            self._iterator = iter(source)
+        of_iterator: Any = self._iterator if is_stateful(self._iterator) else None
+        if state is not None and state["iterator"] is not None and of_iterator is not None:
+            of_iterator.load_state_dict(copy.deepcopy(state["iterator"]))
+        of_sampler = source if is_stateful(source) and source is not of_iterator else None
+        if of_sampler is not None or of_iterator is not None:
+            self._stateful = of_sampler, of_iterator
+            self._cursor.pull(self._said(self._stateful))
+        if is_cut:
+            size, drop_last = sampler.batch_size, sampler.drop_last
+            self._iterator = _cut(self._iterator, size, drop_last=drop_last)
+        return self._stateful is not None and state is not None
+
+    def _said(self, stateful: tuple[Any, Any]) -> dict[str, Any]:
+        """Returns what the sampler and its iterator say."""
+        sampler, iterator = stateful
+        return {
+            "sampler": None if sampler is None else copy.deepcopy(sampler.state_dict()),
+            "iterator": None if iterator is None else copy.deepcopy(iterator.state_dict()),
+        }
+
+    def chunks(self, order: Order) -> Iterator[Any]:
+        """Yields the order as arrays and ranges, in place of batches."""
+        self._is_begun = True
+        restored, draws = self._restored, self._cursor.draws
+        if restored is None:
+            draws.note()
+            yield from order.chunks()
+        else:
+            with self._replayed(restored):
+                chunks = order.chunks(restored.start)
+                first = next(chunks, None)
+            if first is not None:
+                yield first
+                yield from chunks
+
+    def begin(self) -> None:
+        """Leaves out what a state says was given out; nothing where no state was loaded."""
+        restored, self._restored, self._is_begun = self._restored, None, True
+        if restored is None:
+            self._is_begun = False
+            return
+        order, sampler = self._cursor.draws.order, self._index_sampler
+        with self._replayed(restored):
+            if order is not None:
+                self._iterator = order.tasks(restored.start)
+            elif isinstance(sampler, PlannedBatchSampler) and not restored.is_coming:
+                assert restored.sampler_epoch is not None
+                self._iterator = sampler.rest(restored.sampler_epoch, restored.taken)
+            elif not self._open(restored.sampler_state):
+                for batch in islice(self._iterator, restored.taken):
+                    self._cursor.place += count_of(batch, batched=self._batched)
+            if self._stateful is not None:  # which draws from what it holds itself
+                return
+            held = list(islice(self._iterator, 1))
+        self._iterator = _after(held, self._iterator)
+
+    @contextlib.contextmanager
+    def _replayed(self, restored: Restored) -> Iterator[None]:
+        """Has the sampler draw what it drew, from what it drew it; the global generator is left as it is."""
+        draws = self._cursor.draws
+        sampler, state = draws.sampler, restored.generator
+        epoch = epoch_of(sampler)
+        is_told = restored.sampler_epoch not in (None, epoch) and draws.order is None
+        is_told = is_told and not restored.is_coming
+        if is_told and not isinstance(sampler, PlannedBatchSampler):
+            sampler.set_epoch(restored.sampler_epoch)
+        shared = None
+        if restored.is_coming:
+            draws.note()
+            if draws.is_seed:
+                draw_seed()  # which would have been drawn; the state says what it would have been
+        if state is not None and draws.generator is not None:
+            if not restored.is_coming:
+                draws.generator.set_state(state)
+        elif state is not None and not torch.equal(state, torch.default_generator.get_state()):
+            shared = torch.default_generator.get_state()
+            torch.default_generator.set_state(state)
+        try:
+            yield
+        finally:
+            if shared is not None:
+                torch.default_generator.set_state(shared)
+            if is_told and not isinstance(sampler, PlannedBatchSampler):
+                sampler.set_epoch(epoch)
+
+
+def _cut(indices: Iterator[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:
+    """Yields batches of indices, as torch's BatchSampler does."""
+    while batch := list(islice(indices, size)):
+        if len(batch) < size and drop_last:
+            return
+        yield batch
+
+
+def _after(held: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
+    yield from held
+    yield from rest

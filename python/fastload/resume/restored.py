@@ -1,0 +1,47 @@
+"""`Restored`: what a loaded state comes to for the iterator that goes on."""
+
+from typing import Any, NamedTuple
+
+import torch
+
+from fastload.draws.sampler import Start
+
+__all__ = ["Restored"]
+
+
+class Restored(NamedTuple):
+    """Where the next iterator begins, as a state says.
+
+    Attributes:
+        is_coming: Whether the epoch has not begun; its draws are then made anew, with the values of the state.
+        base_seed: That of the iterator.
+        epoch: Of the iterator.
+        taken: Batches before.
+        start: Where the order of one of torch's samplers continues.
+        origin: Batches and samples before the first one that this number of ranks took.
+        sampler_epoch: The epoch of the sampler; None if it has none.
+        generator: The state of the generator that the order is drawn from; None if there is none.
+        sampler_state: What the sampler's own `state_dict` gave; None if it has none.
+        workers: The generators of the workers, by their numbers.
+        datasets: What the datasets of workers say, pickled, by the numbers of the workers.
+        next_worker: The one that makes the next batch.
+        to_drop: Batches that are made again and dropped, from where the generators were kept.
+        draws_from: What samples drew from: "keys", "workers" or "caller"; None if none was made.
+        number: Of workers whose generators these are; 0 where they were not kept.
+    """
+
+    is_coming: bool
+    base_seed: int
+    epoch: int
+    taken: int
+    start: Start
+    origin: tuple[int, int]
+    sampler_epoch: int | None
+    generator: torch.Tensor | None
+    sampler_state: Any
+    workers: dict[int, bytes]
+    datasets: dict[int, bytes]
+    next_worker: int
+    to_drop: int
+    draws_from: str | None
+    number: int

@@ -1,0 +1,149 @@
+"""What `Loader.state_dict` returns.
+
+Owns the layout of a state: the same keys, with plain values, on all ranks and at all times. Those that begin with an underscore are the ones that
+Accelerate reads and changes. Invariant: nothing is drawn and nothing is started.
+"""
+
+import copy
+import pickle
+from typing import Any
+
+import torch
+from torch.utils.data.dataloader import _DatasetKind
+
+from fastload.draws.sampler import draw_seed
+from fastload.resume.cursor import Cursor
+from fastload.resume.draws import Draws, epoch_of, seed_from
+from fastload.resume.facts import VERSION, checksum, facts_of, number_of
+from fastload.resume.stateful import state_of_dataset
+from fastload.resume.text import pack, text_of
+
+__all__ = ["state_of"]
+
+
+def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
+    """Returns where a loader is, in plain values.
+
+    Args:
+        loader: The loader.
+        cursor: That of the iterator that was started last; None where there was none.
+    """
+    if cursor is None or cursor.is_finished:
+        known, taken = _coming(loader, cursor), 0 if cursor is None else cursor.taken
+    else:
+        known, taken = cursor.kept or _begun(loader, cursor), cursor.taken
+    size = known["batch_size"]
+    return {
+        **known,
+        "_num_yielded": taken,
+        "_sampler_iter_yielded": taken,
+        "_index_sampler_state": {"samples_yielded": taken * (size or 1)},
+        "_iterator_finished": cursor is not None and cursor.is_finished,
+        "workers": _workers(loader, cursor),
+        "next_worker": _next_worker(loader, cursor),
+        "sampler_state": None if cursor is None or known["is_coming"] else cursor.sampler_state(),
+        "dataset_state": _datasets(loader, cursor, is_coming=known["is_coming"]),
+    }
+
+
+def _workers(loader: Any, cursor: Cursor | None) -> str | None:
+    """Returns where the generators of workers are, as text; None where they have not drawn, or are gone."""
+    if cursor is None or cursor.draws_from != "workers":
+        return None
+    if cursor.pack is not None and not cursor.is_finished:
+        return pack({0: cursor.pack()}, cursor.taken)
+    if not cursor.workers and cursor.kept_at == cursor.taken:
+        return None
+    if cursor.is_finished and (loader._iterator is None or cursor.kept_at != cursor.taken):
+        return None
+    return pack(cursor.workers, cursor.kept_at)
+
+
+def _next_worker(loader: Any, cursor: Cursor | None) -> int:
+    """Returns the worker that makes the next batch of an iterable dataset."""
+    if loader._dataset_kind == _DatasetKind.Map or loader.num_workers == 0:
+        return 0
+    if cursor is None or cursor.is_finished:
+        return 0
+    last = cursor.last_worker
+    return cursor.next_worker if last is None else (last + 1) % int(loader.num_workers)
+
+
+def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[str, Any] | None:
+    """Returns what datasets say of themselves, by the numbers of their workers; None where they say nothing."""
+    fetcher = None if cursor is None else cursor.fetcher
+    if fetcher is not None or (cursor is None and loader.num_workers == 0):
+        state = state_of_dataset(loader.dataset, None if is_coming else fetcher)
+        return None if state is None else {"0": copy.deepcopy(state)}
+    if cursor is None or not cursor.datasets or (is_coming and loader._iterator is None):
+        return None
+    said = {str(each): pickle.loads(state) for each, state in sorted(cursor.datasets.items())}
+    return (
+        {each: {**state, "iterator": None, "ended": False} for each, state in said.items()}
+        if is_coming
+        else said
+    )
+
+
+def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
+    """Returns what a state says of an epoch that has begun, whatever was taken of it."""
+    draws = cursor.draws
+    known = _known(
+        loader,
+        is_coming=False,
+        base_seed=cursor.base_seed,
+        epoch=cursor.epoch,
+        sampler_epoch=draws.epoch if draws.is_noted else epoch_of(draws.sampler),
+        sampler_seed=draws.seed(),
+        sampler_generator=text_of(draws.state()),
+        origin_batches=cursor.origin[0],
+        origin_samples=cursor.origin[1],
+        draws_from=cursor.draws_from,
+    )
+    if draws.is_noted:
+        cursor.kept = known
+    return known
+
+
+def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
+    """Returns what a state says of an epoch that has not begun; its draws are looked at beforehand."""
+    source = loader.generator or torch.default_generator
+    ahead = torch.Generator()
+    ahead.set_state(source.get_state())
+    if cursor is not None and loader._iterator is not None:  # workers that persist keep their seed
+        base_seed, epoch = cursor.base_seed, cursor.epoch + 1
+    else:
+        base_seed, epoch = draw_seed(ahead), 0
+    after = ahead if source is torch.default_generator else torch.default_generator
+    draws = Draws(loader._index_sampler, batched=loader._auto_collation)
+    seed = generator = None
+    if draws.is_seed:
+        seed = draw_seed(after) if after is ahead else seed_from(after)
+    elif draws.generator is not None:
+        generator = draws.generator.get_state()
+    elif draws.state() is not None:
+        generator = after.get_state()
+    return _known(
+        loader,
+        is_coming=True,
+        base_seed=base_seed,
+        epoch=epoch,
+        sampler_epoch=draws.epoch,
+        sampler_seed=seed,
+        sampler_generator=text_of(generator),
+        origin_batches=0,
+        origin_samples=0,
+        draws_from=None,
+    )
+
+
+def _known(loader: Any, **values: Any) -> dict[str, Any]:
+    """Returns all of a state that does not change while an epoch runs, with its checksum."""
+    known = {
+        "version": VERSION,
+        **values,
+        **facts_of(loader),
+        "num_workers": number_of(loader),
+        "snapshot_every_n_steps": int(loader.snapshot_every_n_steps or 0),
+    }
+    return {**known, "checksum": checksum(known)}

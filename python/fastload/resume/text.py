@@ -1,0 +1,59 @@
+"""Generators as text, for files that hold nothing but plain values."""
+
+import base64
+import json
+import sys
+import zlib
+from collections.abc import Mapping
+
+import torch
+
+from fastload.draws.generators import is_packed
+
+__all__ = ["StateError", "generator_of", "pack", "text_of", "unpack"]
+
+
+class StateError(ValueError, AssertionError):
+    """A state that is not of this loader; torchdata raises an AssertionError there."""
+
+
+def text_of(generator: torch.Tensor | None) -> str | None:
+    """Returns the state of a generator as text."""
+    if generator is None:
+        return None
+    return base64.b64encode(zlib.compress(generator.numpy().tobytes(), 1)).decode()
+
+
+def pack(workers: Mapping[int, bytes | None], at: int) -> str:
+    """Returns the generators of workers, kept after `at` batches, as text."""
+    streams = {
+        str(worker): base64.b64encode(saved).decode()
+        for worker, saved in sorted(workers.items())
+        if saved is not None
+    }
+    return json.dumps({"at": at, "streams": streams})
+
+
+def generator_of(text: str | None) -> torch.Tensor | None:
+    """Returns a generator's state from its text."""
+    if text is None:
+        return None
+    return torch.frombuffer(bytearray(zlib.decompress(base64.b64decode(text))), dtype=torch.uint8)
+
+
+def unpack(text: str | None) -> tuple[dict[int, bytes], int]:
+    """Returns the generators of workers, and after how many batches they were kept."""
+    if text is None:
+        return {}, sys.maxsize
+    try:
+        kept = json.loads(text)
+        streams = {int(worker): base64.b64decode(each) for worker, each in kept["streams"].items()}
+        at = int(kept["at"])
+    except (KeyError, TypeError, ValueError):
+        streams, at = {0: b""}, 0
+    if at < 0 or not all(map(is_packed, streams.values())):
+        msg = (
+            "load_state_dict: the state was changed after it was saved: workers says no generators"
+        )
+        raise StateError(msg)
+    return streams, at

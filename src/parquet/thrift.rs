@@ -8,6 +8,7 @@
 /// How deep structs and lists lie in each other at most.
 const DEPTH: usize = 12;
 /// Types of values.
+const BYTE: u8 = 3;
 const SHORT: u8 = 4;
 const INT: u8 = 5;
 const LONG: u8 = 6;
@@ -20,14 +21,11 @@ const STRUCT: u8 = 12;
 /// it, or reads no bytes.
 pub(super) fn footer(field: &[i64]) -> Option<u8> {
     Some(match field {
-        [1] => INT,
-        [3] => LONG,
-        [6] => BINARY,
-        [2 | 4 | 5 | 7] => LIST,
         [2, inner @ ..] => match inner {
+            [] => LIST,
             [4] | [10, 17 | 18, 1] => BINARY,
-            [10] | [10, 1..=15] | [10, 16..=18] | [10, 7 | 8, 2] | [10, 7 | 8, 2, _] => STRUCT,
-            [10, 10 | 16, 1] => 3,
+            [10] | [10, 1..=18] | [10, 7 | 8, 2] | [10, 7 | 8, 2, _] => STRUCT,
+            [10, 10 | 16, 1] => BYTE,
             [1..=9] | [10, 5, 1 | 2] | [10, 18, 2] => INT,
             _ => return None,
         },
@@ -40,12 +38,12 @@ pub(super) fn footer(field: &[i64]) -> Option<u8> {
             [17, 1, 1..=8] => DOUBLE,
             _ => return None,
         },
-        [4, 1 | 4] => LIST,
-        [4, 7] => SHORT,
-        [4, 2 | 3 | 5 | 6] | [4, 1, 2 | 4 | 6] => LONG,
-        [4, 4, 1] | [4, 1, 5 | 7] => INT,
+        [4 | 5 | 7] | [4, 1 | 4] => LIST,
+        [1] | [4, 4, 1] | [4, 1, 5 | 7] => INT,
+        [3] | [4, 2 | 3 | 5 | 6] | [4, 1, 2 | 4 | 6] => LONG,
+        [6] | [5, 1 | 2] | [4, 1, 1 | 9] => BINARY,
         [4, 1, 8] | [7, _] | [7, _, _] => STRUCT,
-        [4, 1, 1 | 9] | [5, 1 | 2] => BINARY,
+        [4, 7] => SHORT,
         _ => return None,
     })
 }
@@ -129,7 +127,7 @@ impl Rest<'_, '_> {
             return None;
         }
         match code {
-            3 => self.byte().map(i64::from),
+            BYTE => self.byte().map(i64::from),
             SHORT => i16::try_from(self.signed()?).ok().map(i64::from),
             INT => i32::try_from(self.signed()?).ok().map(i64::from),
             LONG => self.signed(),

@@ -190,3 +190,47 @@ impl Rest<'_, '_> {
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(bytes: &[u8]) -> Option<Vec<(Vec<i64>, i64)>> {
+        let mut found = Vec::new();
+        walk(bytes, page, &mut |field, number| {
+            found.push((field.to_vec(), number));
+        })?;
+        Some(found)
+    }
+
+    #[test]
+    fn fields_are_told_with_those_that_they_are_in() {
+        let header = [0x15, 4, 0x4c, 0x15, 6, 0, 0, 9];
+        let expected = [(vec![1], 2), (vec![5, 1], 3), (vec![5], 0)];
+        assert_eq!(fields(&header), Some(expected.to_vec()));
+        let rest = walk(&header, page, &mut |_, _| {});
+        assert_eq!(rest, Some(&[9][..]));
+    }
+
+    #[test]
+    fn fields_of_other_types_are_refused() {
+        for first in [&[0x16, 4][..], &[0x18, 1, 4], &[0x11], &[0x1c, 0]] {
+            assert_eq!(fields(&[first, &[0]].concat()), None);
+        }
+        assert_eq!(fields(&[0x15, 0xff, 0xff, 0xff, 0xff, 0x1f, 0]), None);
+        assert_eq!(fields(&[0x05, 0x82, 0x80, 0x08, 4, 0]), None); // field 65537
+    }
+
+    #[test]
+    fn lists_that_claim_more_than_there_is_are_refused() {
+        assert_eq!(fields(&[0xf9, 0x23, 1, 2, 0]), Some(vec![(vec![15], 2)]));
+        for list in [
+            &[0xf9, 0xf3, 0xff, 0x7f, 1][..],
+            &[0xf9, 0x21, 1, 2],
+            &[0xf8, 9, 1],
+        ] {
+            assert_eq!(fields(&[list, &[0]].concat()), None);
+        }
+        assert_eq!(fields(&[0xfc; 99]), None);
+    }
+}

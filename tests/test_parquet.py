@@ -25,7 +25,14 @@ ENCODINGS = {
     "DELTA_BINARY_PACKED": [pa.int8(), pa.int32(), pa.int64(), pa.uint16(), pa.uint64()],
     "DELTA_LENGTH_BYTE_ARRAY": [pa.string(), pa.binary()],
     "DELTA_BYTE_ARRAY": [pa.string(), pa.binary(), pa.binary(3)],
-    "BYTE_STREAM_SPLIT": [pa.float16(), pa.float32(), pa.float64(), pa.int32(), pa.int64()],
+    "BYTE_STREAM_SPLIT": [
+        pa.float16(),
+        pa.float32(),
+        pa.float64(),
+        pa.int32(),
+        pa.int64(),
+        pa.binary(3),
+    ],
     "RLE": [pa.bool_()],
 }
 
@@ -164,6 +171,28 @@ def test_dictionaries_are_what_they_stand_for(tmp_path):
     path = str(tmp_path / "x.parquet")
     array = pa.array(["a", "bc", "a", "", "bc"] * 9).dictionary_encode()
     pq.write_table(pa.table({"a": array}), path, row_group_size=20)
+    check(path)
+
+
+def test_json_is_text_and_uuids_are_bytes(tmp_path):
+    path = str(tmp_path / "x.parquet")
+    texts, ids = ['{"a": 1}', "[]"], [bytes(range(16)), bytes(16)]
+    arrays = {
+        "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(texts)),
+        "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array(ids, pa.binary(16))),
+    }
+    pq.write_table(pa.table(arrays), path)
+    assert list(Parquet(path, "json")) == texts
+    assert list(Parquet(path, "uuid")) == ids
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "RLE_DICTIONARY"])
+def test_few_texts_that_become_many_bytes(tmp_path, encoding):
+    path = str(tmp_path / "x.parquet")
+    texts = ["x" * 100_000 + str(at % 7) for at in range(300)]
+    is_dictionary = encoding == "RLE_DICTIONARY"
+    named = {} if is_dictionary else {"column_encoding": {"a": encoding}}
+    pq.write_table(pa.table({"a": texts}), path, use_dictionary=is_dictionary, **named)
     check(path)
 
 

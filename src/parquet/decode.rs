@@ -24,7 +24,7 @@ use crate::memory::fallible::{expect_room, reserve, reserve_growing, zeroed};
 use crate::memory::{Dtype, View};
 use crate::sync::Arc;
 
-/// Rows that are decoded at once.
+/// Values that are decoded at once, about.
 const BATCH: usize = 1 << 16;
 /// Bytes that texts or bytes may take that are decoded at once, where a few in the file become many.
 const BATCH_BYTES: usize = 1 << 26;
@@ -245,9 +245,11 @@ impl Column<'_> {
     fn batches(&self, size: usize) -> Result<ParquetRecordBatchReader> {
         let page = self.pages.sizes.iter().copied().max();
         let longest = page.filter(|_| self.pages.is_shared).unwrap_or(1);
-        let rows = (BATCH_BYTES / longest.max(size).max(1)).clamp(1, BATCH);
+        let entries = usize::try_from(self.pages.entries).unwrap_or(usize::MAX);
+        let in_row = entries / self.rows.len().max(1); // of a list
+        let rows = (BATCH_BYTES / longest.max(size).max(1)).min(BATCH / in_row.max(1));
         let levels = &self.leaf.levels;
-        ParquetRecordBatchReader::try_new_with_row_groups(levels, self, rows, None)
+        ParquetRecordBatchReader::try_new_with_row_groups(levels, self, rows.max(1), None)
             .map_err(|error| (self.damaged)(error.to_string()))
     }
 
@@ -325,7 +327,14 @@ impl Decoded {
         let bytes = array.len() * self.size;
         reserve_growing(&mut self.values, bytes)?;
         if let Some(booleans) = array.as_boolean_opt() {
-            self.values.extend(booleans.values().iter().map(u8::from));
+            let first = self.values.len();
+            self.values.resize(first + bytes, 0);
+            let bits = booleans.values().sliced();
+            for (values, bits) in self.values[first..].chunks_mut(8).zip(bits.as_slice()) {
+                for (bit, value) in values.iter_mut().enumerate() {
+                    *value = bits >> bit & 1;
+                }
+            }
         } else {
             let data = array.to_data();
             let first = data.offset() * self.size;

@@ -8,6 +8,7 @@
 /// How deep structs and lists lie in each other at most.
 const DEPTH: usize = 12;
 /// Types of values.
+const BYTE: u8 = 3;
 const SHORT: u8 = 4;
 const INT: u8 = 5;
 const LONG: u8 = 6;
@@ -20,14 +21,11 @@ const STRUCT: u8 = 12;
 /// it, or reads no bytes.
 pub(super) fn footer(field: &[i64]) -> Option<u8> {
     Some(match field {
-        [1] => INT,
-        [3] => LONG,
-        [6] => BINARY,
-        [2 | 4 | 5 | 7] => LIST,
         [2, inner @ ..] => match inner {
+            [] => LIST,
             [4] | [10, 17 | 18, 1] => BINARY,
-            [10] | [10, 1..=15] | [10, 16..=18] | [10, 7 | 8, 2] | [10, 7 | 8, 2, _] => STRUCT,
-            [10, 10 | 16, 1] => 3,
+            [10] | [10, 1..=18] | [10, 7 | 8, 2] | [10, 7 | 8, 2, _] => STRUCT,
+            [10, 10 | 16, 1] => BYTE,
             [1..=9] | [10, 5, 1 | 2] | [10, 18, 2] => INT,
             _ => return None,
         },
@@ -40,12 +38,12 @@ pub(super) fn footer(field: &[i64]) -> Option<u8> {
             [17, 1, 1..=8] => DOUBLE,
             _ => return None,
         },
-        [4, 1 | 4] => LIST,
-        [4, 7] => SHORT,
-        [4, 2 | 3 | 5 | 6] | [4, 1, 2 | 4 | 6] => LONG,
-        [4, 4, 1] | [4, 1, 5 | 7] => INT,
+        [4 | 5 | 7] | [4, 1 | 4] => LIST,
+        [1] | [4, 4, 1] | [4, 1, 5 | 7] => INT,
+        [3] | [4, 2 | 3 | 5 | 6] | [4, 1, 2 | 4 | 6] => LONG,
+        [6] | [5, 1 | 2] | [4, 1, 1 | 9] => BINARY,
         [4, 1, 8] | [7, _] | [7, _, _] => STRUCT,
-        [4, 1, 1 | 9] | [5, 1 | 2] => BINARY,
+        [4, 7] => SHORT,
         _ => return None,
     })
 }
@@ -129,7 +127,7 @@ impl Rest<'_, '_> {
             return None;
         }
         match code {
-            3 => self.byte().map(i64::from),
+            BYTE => self.byte().map(i64::from),
             SHORT => i16::try_from(self.signed()?).ok().map(i64::from),
             INT => i32::try_from(self.signed()?).ok().map(i64::from),
             LONG => self.signed(),
@@ -190,5 +188,49 @@ impl Rest<'_, '_> {
     fn signed(&mut self) -> Option<i64> {
         let number = self.unsigned()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(bytes: &[u8]) -> Option<Vec<(Vec<i64>, i64)>> {
+        let mut found = Vec::new();
+        walk(bytes, page, &mut |field, number| {
+            found.push((field.to_vec(), number));
+        })?;
+        Some(found)
+    }
+
+    #[test]
+    fn fields_are_told_with_those_that_they_are_in() {
+        let header = [0x15, 4, 0x4c, 0x15, 6, 0, 0, 9];
+        let expected = [(vec![1], 2), (vec![5, 1], 3), (vec![5], 0)];
+        assert_eq!(fields(&header), Some(expected.to_vec()));
+        let rest = walk(&header, page, &mut |_, _| {});
+        assert_eq!(rest, Some(&[9][..]));
+    }
+
+    #[test]
+    fn fields_of_other_types_are_refused() {
+        for first in [&[0x16, 4][..], &[0x18, 1, 4], &[0x11], &[0x1c, 0]] {
+            assert_eq!(fields(&[first, &[0]].concat()), None);
+        }
+        assert_eq!(fields(&[0x15, 0xff, 0xff, 0xff, 0xff, 0x1f, 0]), None);
+        assert_eq!(fields(&[0x05, 0x82, 0x80, 0x08, 4, 0]), None); // field 65537
+    }
+
+    #[test]
+    fn lists_that_claim_more_than_there_is_are_refused() {
+        assert_eq!(fields(&[0xf9, 0x23, 1, 2, 0]), Some(vec![(vec![15], 2)]));
+        for list in [
+            &[0xf9, 0xf3, 0xff, 0x7f, 1][..],
+            &[0xf9, 0x21, 1, 2],
+            &[0xf8, 9, 1],
+        ] {
+            assert_eq!(fields(&[list, &[0]].concat()), None);
+        }
+        assert_eq!(fields(&[0xfc; 99]), None);
     }
 }

@@ -36,7 +36,7 @@ from fastload.learned import Record, record_of, stays_here
 from fastload.lowering import Memo
 from fastload.lowering.seam import Seam
 from fastload.processes import UnpicklableError, iterate
-from fastload.threads import ThreadIter, Told
+from fastload.threads import Logged, ThreadIter
 from fastload.tune.online import Online, start
 from fastload.tune.profile import Data, Profile, profile_of
 from fastload.worker_init import described, only_seeds
@@ -302,7 +302,7 @@ class Loader(DataLoader[_T_co]):
                 self._counters = _counters_of(iterator)
                 return iterator
         kind = marked(ThreadIter, wanted=marks)
-        threads: ThreadIter = kind(self, seam=choice.seam, told=Told.of(self))
+        threads: ThreadIter = kind(self, seam=choice.seam, told=Logged.of(self))
         self._counters = threads.stats
         return threads
 
@@ -365,7 +365,7 @@ class Loader(DataLoader[_T_co]):
         function = self.worker_init_fn
         if function is None or only_seeds(function):
             return
-        if Told.of(self).first("worker_init_fn"):
+        if Logged.of(self).first("worker_init_fn"):
             _log.warning(
                 "worker_init_fn %s is not called: no Python runs in native workers; "
                 "workers='process' starts workers that call it",

@@ -106,7 +106,7 @@ class ProcessIter(Paced):
 
     @property
     def _pin_memory(self) -> bool:
-        """Whether batches are page-locked; not while torch would start a thread for it."""
+        """True if batches are page-locked; not while torch would start a thread for it."""
         return self._is_started and self._pins
 
     @_pin_memory.setter
@@ -246,7 +246,7 @@ class ProcessIter(Paced):
                 self._fail(place)
 
     def _hear(self, time_s: float) -> bool:
-        """Waits for what happens next; returns whether there was something in time."""
+        """Waits for what happens next; returns true if there was something in time."""
         limit_s = time_s if time_s < math.inf else None
         event = self._heard(lambda: self._links.receive(limit_s))
         if event is None:

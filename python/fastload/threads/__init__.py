@@ -5,6 +5,6 @@ Owns what a thread needs in order to be a worker: its copies, its generators, it
 """
 
 from fastload.threads.iterator import ThreadIter
-from fastload.threads.notice import Told
+from fastload.threads.notice import Logged
 
-__all__ = ["ThreadIter", "Told"]
+__all__ = ["Logged", "ThreadIter"]

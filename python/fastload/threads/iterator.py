@@ -27,7 +27,7 @@ from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.grad_mode import GradMode
 from fastload.threads.meter import Meter
-from fastload.threads.notice import GlobalState, Told
+from fastload.threads.notice import GlobalState, Logged
 from fastload.threads.watch import Watch
 from fastload.threads.worker import Duties, Result, Worker
 
@@ -59,7 +59,7 @@ class ThreadIter(Paced):
     _data_queue: Any
     _workers_done_event: Any
 
-    def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
+    def __init__(self, loader: Any, *, seam: bool = False, told: Logged | None = None) -> None:
         self._loader = weakref.ref(loader)
         loader = stand_in(loader)
         _BaseDataLoaderIter.__init__(self, loader)
@@ -78,7 +78,7 @@ class ThreadIter(Paced):
         self._workers_done_event = threading.Event()
         self._shutdown = False
         self._data_queue = SimpleQueue()
-        self._told = told or Told()
+        self._told = told or Logged()
         self._meter = Meter(self._told)
         self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read

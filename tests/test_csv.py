@@ -221,8 +221,16 @@ def test_missing_values(write):
     path = write("f,t\n0.5,x\n-,\n")
     assert list(Csv(path, "t", missing=["x"])) == ["x", ""]
     assert list(Csv(path, "f")) == ["0.5", "-"]
-    message = refusal(lambda: Csv(path, "f", missing=["-"]), ValueError)
-    assert f"in '{path}', column 'f' is null in row 1, and a batch cannot hold" in message
+    [number, missing] = Csv(path, "f", missing=["-"])
+    assert number == 0.5
+    assert missing.isnan()
+    path = write("i\n7\n-\n")
+    message = refusal(lambda: Csv(path, "i", missing=["-"]), ValueError)
+    assert f"in '{path}', column 'i' is null in row 1, and a batch cannot hold" in message
+    assert_same(
+        torch.stack(list(Csv(path, "i", missing=["-"], dtype=float))),
+        torch.from_numpy(pandas.read_csv(path, na_values=["-"])["i"].to_numpy()),
+    )
     path = write("f\nnan\n0.5\n")
     ours = torch.stack(list(Csv(path, "f", missing=())))
     assert ours.dtype == torch.float64

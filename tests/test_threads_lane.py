@@ -16,7 +16,7 @@ from torch.utils.data import (
 from torchvision import transforms
 
 import fastload
-from fastload.threads import ThreadIter, Told
+from fastload.threads import Logged, ThreadIter
 from fastload.threads.meter import Meter
 
 from ._compare import MANY_WORKERS, assert_same
@@ -110,7 +110,7 @@ def test_counters():
 
 def test_harm_to_the_training_thread_is_said_once(caplog):
     caplog.set_level(logging.INFO, "fastload")
-    meter = Meter(Told())
+    meter = Meter(Logged())
     for _ in range(20):
         meter._take_back(0.004)
     assert meter.read()["interpreter_wait_ms"] == pytest.approx(4.0)

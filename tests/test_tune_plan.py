@@ -29,6 +29,7 @@ def test_the_least_limit_is_first(cpu_s, serial_s, held_s, cores, ranks):
 
 def test_what_is_unknown_is_no_limit():
     assert limits(Costs(0.0, 0.0), 4, 1) == {}
+    assert limits(Costs(1e-9, 1e-9, 1e-9, 1e-9), 4, 1) == {}  # too small to be measured
     assert list(limits(Costs(0.01, 0.01, bytes_per_s=1e9), 4, 1)) == ["processors"]
 
 

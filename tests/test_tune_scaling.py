@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from scipy.optimize import nnls
 
-from fastload.tune.stages import Law, Point, fit
+from fastload.tune.measure import Run
+from fastload.tune.stages import Law, Point, curves, fit
 
 LAWS = st.builds(
     Law,
@@ -54,3 +55,11 @@ def test_one_point_has_no_law():
     assert curve.law is None
     assert curve.knee == 2
     assert fit("all", [], 8).points == ()
+
+
+def test_a_stage_that_takes_nothing_has_no_rate():
+    work_ms = {"read": 0.0, "transform": 2e-8, "collate": 2e-3}
+    runs = [Run("native", n, 2 * n, 1.0, 10, 100 * n, work_ms=work_ms) for n in (1, 2)]
+    assert [curve.name for curve in curves(runs, 4)] == ["all of loading", "collate"]
+    quick = [Run("native", 1, 2, 1.0, 10, 100, work_ms={"transform": 2e-8})]
+    assert [curve.name for curve in curves(quick, 4)] == ["all of loading"]

@@ -1,5 +1,6 @@
 """What can be named as a target of `python -m fastload.tune`, and the one line for what cannot."""
 
+import subprocess
 import sys
 
 import pytest
@@ -88,6 +89,15 @@ def test_a_bad_target_is_no_traceback(folder):
     assert done.stdout == ""
     assert done.stderr == (
         "python -m fastload.tune: targets:broken() failed: RuntimeError: no data here\n"
+    )
+
+
+def test_without_rich_it_says_what_to_install():
+    code = "import runpy, sys; sys.modules['rich'] = None; runpy.run_module('fastload.tune', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "python -m fastload.tune needs the package rich: pip install 'fastload[tune]'\n"
     )
 
 

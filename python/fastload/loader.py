@@ -30,6 +30,7 @@ from fastload.iterators.convert import arguments_of
 from fastload.iterators.learned import Record, record_of, stays_here
 from fastload.iterators.marked import check_order, marked
 from fastload.iterators.native import NativeIter, stand_in
+from fastload.iterators.notice import Logged
 from fastload.iterators.worker_init import described, only_seeds
 from fastload.lowering import Memo
 from fastload.lowering.cheap import is_cheap
@@ -43,7 +44,7 @@ from fastload.resume.iterator import InlineIter
 from fastload.resume.loading import restored
 from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
-from fastload.threads import ThreadIter, Told
+from fastload.threads import ThreadIter
 from fastload.tune.online import Online, start
 from fastload.tune.profile import Data, Profile, profile_of
 
@@ -361,7 +362,7 @@ class Loader(DataLoader[_T_co]):
                 self._counters = _counters_of(iterator)
                 return iterator
         kind = marked(ThreadIter, wanted=marks)
-        threads: ThreadIter = kind(self, seam=choice.seam, told=Told.of(self))
+        threads: ThreadIter = kind(self, seam=choice.seam, told=Logged.of(self))
         self._counters = threads.stats
         return threads
 
@@ -424,7 +425,7 @@ class Loader(DataLoader[_T_co]):
         function = self.worker_init_fn
         if function is None or only_seeds(function):
             return
-        if Told.of(self).first("worker_init_fn"):
+        if Logged.of(self).first("worker_init_fn"):
             _log.warning(
                 "worker_init_fn %s is not called: no Python runs in native workers; "
                 "workers='process' starts workers that call it",

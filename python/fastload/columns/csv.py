@@ -22,7 +22,8 @@ class Csv(Table):
 
     Types are those that `pyarrow.csv.read_csv` finds over the whole column: int64, float64, bool and
     otherwise text. Floats are exact, as Python's `float` reads them. Quoted fields may hold delimiters and
-    ends of lines. An empty text is `""`; a number that is missing is refused, as `Arrow` refuses nulls.
+    ends of lines. A missing number is NaN in a column of floats, and refused
+    in others, as `Arrow` refuses nulls. An empty text is `""`.
     Where memory runs out while the file is parsed, pyarrow may end the process.
 
     Args:
@@ -43,7 +44,7 @@ class Csv(Table):
         ImportError: pyarrow is not installed.
         TypeError: A path or a dtype of another type; or a column that no sample can have, such as dates.
         KeyError: No such column, or several.
-        ValueError: A delimiter or quote that cannot be one, or a missing number; names the file, the column and
+        ValueError: A delimiter or quote that cannot be one, or a missing integer or bool; names the file, the column and
             the first such row, counted from 0.
         OSError: The file cannot be read or decoded, a row has more or fewer fields than the first, or a field is
             not of its column's dtype; names the file, the column, and the row, where the first in the file is 1.
@@ -82,7 +83,7 @@ class Csv(Table):
         self._natives = {}
         for name in table.column_names:
             try:
-                self._natives[name] = arrow_table.column(table.column(name), name)
+                self._natives[name] = arrow_table.column(_with_nan(table.column(name)), name)
             except (TypeError, ValueError) as error:
                 advice = (
                     "dtype=str reads it as text"
@@ -99,6 +100,13 @@ class Csv(Table):
 
     def __repr__(self) -> str:
         return f"Csv({self._names!r} of {len(self)} rows)"
+
+
+def _with_nan(column: Any) -> Any:
+    """Returns a column of an Arrow table; floats with NaN in the place of nulls."""
+    import pyarrow as pa
+
+    return column.fill_null(float("nan")) if pa.types.is_floating(column.type) else column
 
 
 def _check_marks(delimiter: str, quote: str | None) -> None:

@@ -1,7 +1,7 @@
-"""What worker threads do to the training process against the rules: looked for, and said once.
+"""Warnings about worker threads that change the training process, each logged once.
 
-Owns the state of the global generators at two moments. Compares them only between moments at which
-the training thread cannot have drawn.
+Owns the states of the global generators at two moments, between which the training thread cannot have
+drawn.
 """
 
 import logging
@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["GlobalState", "Told"]
+__all__ = ["GlobalState", "Logged"]
 
 _log = logging.getLogger("fastload")
 
 
-class Told:
-    """Says each thing once for a loader, whatever the number of its iterators."""
+class Logged:
+    """Logs each thing once for a loader and all of its iterators."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._things: set[str] = set()
 
     @classmethod
-    def of(cls, loader: Any) -> "Told":
-        """Returns that of a loader."""
-        return _told.setdefault(loader, cls())
+    def of(cls, loader: Any) -> "Logged":
+        """Returns the log of a loader."""
+        return _logged.setdefault(loader, cls())
 
     def first(self, what: str) -> bool:
-        """Returns whether a thing has not been said yet; it counts as said then."""
-        new = what not in self._said
-        self._said.add(what)
+        """Returns true if a thing was not logged before; it counts as logged from now on."""
+        new = what not in self._things
+        self._things.add(what)
         return new
 
     def __call__(self, what: str) -> None:
@@ -40,14 +40,14 @@ class Told:
             _log.warning("%s; workers='process' keeps it in a process of its own", what)
 
 
-_told: "weakref.WeakKeyDictionary[Any, Told]" = weakref.WeakKeyDictionary()
+_logged: "weakref.WeakKeyDictionary[Any, Logged]" = weakref.WeakKeyDictionary()
 
 
 class GlobalState:
-    """The global generators' states.
+    """The states of the global generators.
 
     Args:
-        accelerators: Whether those of accelerators in use are among them.
+        accelerators: Whether the generators of accelerators in use are included.
     """
 
     def __init__(self, *, accelerators: bool = False) -> None:
@@ -57,7 +57,7 @@ class GlobalState:
         self._cuda = torch.cuda.get_rng_state_all() if accelerators and _uses_cuda() else []
 
     def moved(self) -> list[str]:
-        """Returns the names of the generators that are in another state now."""
+        """Returns the names of the generators whose states have changed."""
         now = GlobalState(accelerators=bool(self._cuda))
         names = {
             "torch's global generator": torch.equal(self._torch, now._torch),
@@ -68,7 +68,7 @@ class GlobalState:
         return [name for name, same in names.items() if not same]
 
     def restore(self) -> None:
-        """Puts the states back."""
+        """Restores the states."""
         torch.set_rng_state(self._torch)
         np.random.set_state(self._numpy)
         random.setstate(self._python)

@@ -95,6 +95,6 @@ class Admission:
             send()
 
     def _fits(self) -> bool:
-        """Returns whether one more batch fits, or there is none."""
+        """Returns true if one more batch fits, or there is none."""
         is_alone = not self._at_work and not self._waiting
         return is_alone or self.ahead_bytes + max(self._recent) <= self._budget

@@ -71,7 +71,7 @@ class Arrival:
 
     @property
     def is_copied(self) -> bool:
-        """Whether parts of it are copied, and it should not be opened before it is taken."""
+        """True if parts of it are copied, and it should not be opened before it is taken."""
         return self._copying is not None
 
     def open(self) -> Any:

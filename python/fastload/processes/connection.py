@@ -163,7 +163,7 @@ class Connection:
 
 
 def _takes_lists() -> bool:
-    """Returns whether the dataset makes whole batches."""
+    """Returns true if the dataset makes whole batches."""
     info = get_worker_info()
     return info is None or bool(getattr(info.dataset, "__getitems__", None))
 

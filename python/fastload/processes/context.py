@@ -317,5 +317,5 @@ class Done:
         self._links.finish()
 
     def is_set(self) -> bool:
-        """Returns whether they are told."""
+        """Returns true if the event is set."""
         return self._is_set

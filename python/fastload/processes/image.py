@@ -48,7 +48,7 @@ class Image:
             return None
 
     def is_of(self, values: dict[str, Any]) -> bool:
-        """Returns whether these are the values."""
+        """Returns true if these are the values."""
         return values.keys() == self.values.keys() and all(
             value is self.values[name] for name, value in values.items()
         )

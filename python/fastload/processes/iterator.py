@@ -27,7 +27,7 @@ from fastload.iterators.elastic import is_elastic
 from fastload.iterators.evidence import Evidence
 from fastload.iterators.learned import stays_here
 from fastload.iterators.native import stand_in
-from fastload.iterators.notice import Told
+from fastload.iterators.notice import Logged
 from fastload.iterators.paced import Paced
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
@@ -109,7 +109,7 @@ class ProcessIter(Paced):
 
     @property
     def _pin_memory(self) -> bool:
-        """Whether batches are page-locked; not while torch would start a thread for it."""
+        """True if batches are page-locked; not while torch would start a thread for it."""
         return self._is_started and self._pins
 
     @_pin_memory.setter
@@ -249,7 +249,7 @@ class ProcessIter(Paced):
                 self._fail(place)
 
     def _hear(self, time_s: float) -> bool:
-        """Waits for what happens next; returns whether there was something in time."""
+        """Waits for what happens next; returns true if there was something in time."""
         limit_s = time_s if time_s < math.inf else None
         event = self._heard(lambda: self._links.receive(limit_s))
         if event is None:
@@ -274,7 +274,7 @@ class ProcessIter(Paced):
     def _tell_of_changes(self, names: str) -> None:
         """Logs, once for a loader, that samples change attributes of the dataset."""
         loader = self._loader()
-        if loader is not None and Told.of(loader).first("attributes"):
+        if loader is not None and Logged.of(loader).first("attributes"):
             _log.warning(
                 "samples of %s change its attributes %s: each worker process changes a copy of its own, "
                 "which no other process sees",

@@ -96,7 +96,7 @@ def dumps_small(*values: Any) -> bytes | None:
 
 
 def _are_small(values: Iterable[Any], storages: set[int]) -> bool:
-    """Returns whether values are what `dumps_small` takes; adds the storages of their tensors."""
+    """Returns true if values are what `dumps_small` takes; adds the storages of their tensors."""
     for value in values:
         kind = type(value)
         if kind is torch.Tensor:
@@ -249,7 +249,7 @@ class WholePickler(Pickler):
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Returns whether a tensor is no more than its elements; others are reduced in torch's own way."""
+    """Returns true if a tensor is no more than its elements; others are reduced in torch's own way."""
     return not (
         tensor.layout is not torch.strided
         or tensor.device.type != "cpu"

@@ -4,7 +4,6 @@ Owns what a thread needs in order to be a worker: its copies, its generators, it
 `get_worker_info()`. Invariant: nothing global is changed once the last thread has ended.
 """
 
-from fastload.iterators.notice import Told
 from fastload.threads.iterator import ThreadIter
 
-__all__ = ["ThreadIter", "Told"]
+__all__ = ["ThreadIter"]

@@ -231,7 +231,7 @@ def _shallow(thing: Any) -> Any:
 
 
 def _natively_new(kind: type) -> bool:
-    """Returns whether instances of a class are made by another native class than object."""
+    """Returns true if instances of a class are made by another native class than object."""
     return any(
         isinstance(vars(each).get("__new__"), types.BuiltinFunctionType)
         for each in kind.__mro__[:-1]
@@ -239,12 +239,12 @@ def _natively_new(kind: type) -> bool:
 
 
 def _is_python(thing: Any) -> bool:
-    """Returns whether an object has attributes of a class written in Python."""
+    """Returns true if an object has attributes of a class written in Python."""
     return hasattr(thing, "__dict__") or bool(getattr(copyreg, "_slotnames")(type(thing)))  # noqa: B009
 
 
 def _is_structure(kind: type) -> bool:
-    """Returns whether a type is one of datasets, modules or callables."""
+    """Returns true if a type is one of datasets, modules or callables."""
     if issubclass(kind, type | types.FunctionType | types.BuiltinFunctionType):
         return False
     known = torch.utils.data.Dataset, torch.nn.Module, types.MethodType

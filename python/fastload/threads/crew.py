@@ -118,7 +118,7 @@ class Crew:
             routes.release()
 
     def is_here(self) -> bool:
-        """Returns whether the threads belong to this process, not to the one that it was forked from."""
+        """Returns true if the threads belong to this process, not to the one that it was forked from."""
         return os.getpid() == self._pid
 
     def close(self) -> None:

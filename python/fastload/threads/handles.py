@@ -20,7 +20,7 @@ _unpicklable: "weakref.WeakKeyDictionary[type, bool]" = weakref.WeakKeyDictionar
 
 
 def is_handle(thing: Any) -> bool:
-    """Returns whether an object must stay with one thread."""
+    """Returns true if an object must stay with one thread."""
     if isinstance(thing, _KNOWN):
         return True
     kind = type(thing)
@@ -34,7 +34,7 @@ def is_handle(thing: Any) -> bool:
 
 
 def _is_written_in_python(kind: type) -> bool:
-    """Returns whether a class was made by a `class` statement, or derives from one that was."""
+    """Returns true if a class was made by a `class` statement, or derives from one that was."""
     return any(not _MARKS.isdisjoint(vars(each)) for each in kind.__mro__)
 
 

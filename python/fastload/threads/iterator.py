@@ -17,7 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_in
 
 from fastload.iterators.elastic import is_elastic
 from fastload.iterators.native import stand_in
-from fastload.iterators.notice import GlobalState, Told
+from fastload.iterators.notice import GlobalState, Logged
 from fastload.iterators.paced import Paced, batch_bytes
 from fastload.lowering.memo import Memo
 from fastload.lowering.seam import Seam
@@ -59,7 +59,7 @@ class ThreadIter(Paced):
     _data_queue: Any
     _workers_done_event: Any
 
-    def __init__(self, loader: Any, *, seam: bool = False, told: Told | None = None) -> None:
+    def __init__(self, loader: Any, *, seam: bool = False, told: Logged | None = None) -> None:
         self._loader = weakref.ref(loader)
         loader = stand_in(loader)
         self._continue(loader)
@@ -79,7 +79,7 @@ class ThreadIter(Paced):
         self._workers_done_event = threading.Event()
         self._shutdown = False
         self._data_queue = SimpleQueue()
-        self._told = told or Told()
+        self._told = told or Logged()
         self._meter = Meter(self._told)
         self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read

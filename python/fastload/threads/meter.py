@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from fastload.iterators.notice import Told
+from fastload.iterators.notice import Logged
 
 __all__ = ["Meter"]
 
@@ -27,10 +27,10 @@ class Meter:
     """Counters of one iterator.
 
     Args:
-        told: What was said of its loader.
+        told: The log of its loader.
     """
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: Logged) -> None:
         self._told = told
         self.batches = 0
         self._wait_s = 0.0

@@ -1,8 +1,8 @@
-"""`Watch`: notices when what worker threads share is changed in place.
+"""`Watch`: detects in-place changes of what worker threads share.
 
-In worker processes each would have its own. What it sees: of a tensor every write that torch counts;
-of an array in memory a write to one of 64 numbers spread evenly over it, or to its shape; of a long list another
-length, or another object at one of 64 places; of a long dict or set another length.
+Worker processes would have a copy each. It detects: of a tensor, every write that torch counts;
+of an array in memory, a write to one of 64 numbers spread evenly over it, or to its shape; of a long list, another
+length, or another object at one of 64 places; of a long dict or set, another length.
 """
 
 import itertools
@@ -22,17 +22,17 @@ _AT_ONCE = 16
 
 
 class Watch:
-    """Looks at shared things again and again.
+    """Checks shared objects repeatedly.
 
     Args:
-        shared: The things, and where they hang.
+        shared: The objects and their paths.
     """
 
     def __init__(self, shared: Iterable[Found]) -> None:
         self._seen = deque([path, thing, _mark(thing)] for path, thing in shared)
 
     def changed(self) -> list[str]:
-        """Returns where things hang that have changed since they were last looked at, a few at a time."""
+        """Returns the paths of objects that have changed since their last check; checks a few at a time."""
         paths = []
         for seen in itertools.islice(self._seen, _AT_ONCE):
             path, thing, mark = seen
@@ -44,7 +44,7 @@ class Watch:
 
 
 def _mark(thing: Any) -> Any:
-    """Returns what tells a thing from what it is after most changes."""
+    """Returns a value that most changes of an object change."""
     if isinstance(thing, torch.Tensor):
         return None if thing.is_inference() else thing._version
     if isinstance(thing, np.ndarray):

@@ -6,7 +6,7 @@ if __name__ == "__main__":
     try:
         from fastload.tune.command import main
     except ModuleNotFoundError as error:
-        if error.name != "rich":
+        if not f"{error.name}.".startswith("rich."):
             raise
         sys.stderr.write(
             "python -m fastload.tune needs the package rich: pip install 'fastload[tune]'\n"

@@ -159,7 +159,7 @@ def test_samples_that_differ_in_structure():
         PadCollate(lengths=True)([Pair(torch.zeros(2), 1)])
     with pytest.raises(ValueError, match="no dimension 1"):
         PadCollate({"x": Pad(dim=1)})([one])
-    with pytest.raises(ValueError, match="needs 2 dimensions"):
+    with pytest.raises(ValueError, match="needs at least 2 dimensions"):
         PadCollate(mask=True, mask_rank=1)([one])
     with pytest.raises(IndexError, match="no samples"):
         PadCollate()([])

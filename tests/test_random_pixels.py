@@ -219,8 +219,8 @@ SEVEN = struct.pack("f", 7)
         ([(*ERASE, SEVEN), FLIP], FLOATS, "RandomErasing after all other operations"),
         ([("apply", 0.5, [(*ERASE, SEVEN)])], FLOATS, "RandomErasing after all other"),
         ([(*ERASE, b"\0")], ("bytes", "hwc"), r"\(C, H, W\)"),
-        ([(*ERASE, b"\0" * 6)], FLOATS, "whole elements"),
-        ([(*ERASE, b"")], FLOATS, "whole elements"),
+        ([(*ERASE, b"\0" * 6)], FLOATS, "values of the sample"),
+        ([(*ERASE, b"")], FLOATS, "values of the sample"),
         ([(*ERASE, "random")], ("bytes", "chw"), "random values need float32"),
         ([(*ERASE[:2], (0.3, 0.1), (0.3, 3.3), SEVEN)], FLOATS, "unknown operation"),
         (

@@ -89,7 +89,7 @@ def test_columns_that_differ_are_not_put_together(other):
 
 
 def test_nothing_is_no_column():
-    with pytest.raises(ValueError, match="cannot put nothing"):
+    with pytest.raises(ValueError, match="cannot concatenate nothing"):
         _lib.Concat([])
 
 

@@ -16,7 +16,8 @@ from torch.utils.data import (
 from torchvision import transforms
 
 import fastload
-from fastload.threads import Logged, ThreadIter
+from fastload.iterators.notice import Logged
+from fastload.threads import ThreadIter
 from fastload.threads.meter import Meter
 
 from ._compare import MANY_WORKERS, assert_same

@@ -55,8 +55,8 @@ def _sampler_repeats() -> None:
 
     chunks = sampler._CHUNKS[RandomSampler]
 
-    def repeating(given: Any) -> Any:
-        for chunk in chunks(given):
+    def repeating(*given: Any) -> Any:
+        for chunk in chunks(*given):
             again = chunk.clone()
             again[1:2] = again[:1]
             yield again

@@ -277,5 +277,5 @@ def test_lists_that_cannot_be_are_refused():
     for form in ("text", "bytes", "texts", "number", "cell"):
         with pytest.raises(ValueError, match="needs"):
             _lib.Program([lists], _lib.Leaf(0, form))
-    with pytest.raises(ValueError, match="alike"):
+    with pytest.raises(ValueError, match="number of dimensions"):
         _lib.Concat([lists, _lib.Lists(lists, rows(0, 2))])

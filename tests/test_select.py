@@ -84,7 +84,7 @@ def test_indices_are_whole_numbers():
     "other", [np.zeros((2, 3)), np.zeros((2, 2), np.float32), np.zeros(2)], ids=str
 )
 def test_columns_that_differ_are_not_put_together(other):
-    with pytest.raises(ValueError, match="a column needs samples of one kind and dtype"):
+    with pytest.raises(ValueError, match="samples of a column have one kind, dtype"):
         _lib.Concat([rows(np.zeros((2, 2))), rows(other)])
 
 

@@ -19,7 +19,7 @@ from fastload import _lib
 from fastload.collate.default import default_collate
 from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pad_collate import PadCollate
-from fastload.draws.sampler import picks_batches
+from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.cheap import is_cheap
@@ -179,12 +179,14 @@ def choose(loader: Any) -> Choice:
 
 
 def _is_short(loader: Any) -> bool:
-    """Returns whether cheap code makes the samples, and an epoch has so few batches that no thread pays."""
+    """Returns true if cheap code makes the samples, and an epoch has too few batches for threads to pay."""
     if not isinstance(loader.num_workers, Auto) or not has_own_code(loader.dataset):
         return False
+    if recognise(loader._index_sampler, batched=loader._auto_collation) is None:
+        return False  # a sampler of the user's, whose length may cost or raise anything
     try:
         return len(loader) <= _FEW_BATCHES and _is_cheap(loader, seam=False)
-    except TypeError:  # a sampler without a length
+    except TypeError:  # the dataset has no length
         return False
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from rich.console import Console
 
 from fastload import _lib
-from fastload.tune import sweep
 from fastload.tune.bench import Bench, Deadline, Display
 from fastload.tune.findings import Findings, as_json
 from fastload.tune.machine import Host
@@ -61,8 +60,9 @@ def _tune(asked: argparse.Namespace) -> tuple[int, Findings]:
     for file in (asked.html, asked.output):
         _check(file)
     target = resolve(asked.target, asked.batch_size)
-    if asked.batch_sizes:
-        sweep.check(target)
+    if asked.batch_sizes and target.loader.batch_size is None:
+        msg = f"{target.name} has a batch sampler of its own: --batch-sizes needs a batch_size"
+        raise TargetError(msg)
     step = _step(asked)
     deadline = Deadline(asked.seconds, later=len(set(asked.batch_sizes)))
     display = Display(deadline)
@@ -134,22 +134,12 @@ def _parser() -> argparse.ArgumentParser:
         "DataLoader or a dataset; or a folder of images",
     )
     add("--seconds", type=_positive, default=_SECONDS, help="how long to measure (%(default)g)")
-    steps = parser.add_mutually_exclusive_group()
-    steps.add_argument(
-        "--step-ms", type=_positive, metavar="MS", help="how long a training step takes"
-    )
-    steps.add_argument(
-        "--step", metavar="MODULE:FUNCTION", help="a training step, called with each batch"
-    )
+    steps = parser.add_mutually_exclusive_group().add_argument
+    steps("--step-ms", type=_positive, metavar="MS", help="how long a training step takes")
+    steps("--step", metavar="MODULE:FUNCTION", help="a training step, called with each batch")
     add("--ranks", type=_count, metavar="N", help="training processes that share this host")
     add("--batch-size", type=_count, metavar="N", help="samples per batch, if not the loader's own")
-    add(
-        "--batch-sizes",
-        type=_counts,
-        default=(),
-        metavar="N,N,...",
-        help="batch sizes to compare, with a step",
-    )
+    add("--batch-sizes", type=_counts, default=(), metavar="N,N,...", help="batch sizes to compare")
     add("--accumulate", type=_count, default=1, metavar="N", help="batches per optimiser step")
     add("--memory", action="store_true", help="recommend settings for the memory")
     add("--json", action="store_true", help="print the findings as JSON")

@@ -232,16 +232,13 @@ def _pickled(*parts: Any) -> tuple[int, str]:
     return sink.bytes, ""
 
 
-def compare(bench: Bench, making: Making, runs: int) -> Iterator[Lanes]:
-    """Measures the lanes of a target whose samples are made in Python; yields the comparison after each run.
-
-    The bench has a step. The time has to suffice for so many `runs` of the same length.
-    """
+def compare(bench: Bench, making: Making) -> Iterator[Lanes]:
+    """Measures the lanes of a target whose samples are made in Python; yields the comparison after each run."""
     loader, step = bench.target.loader, bench.step
     assert step is not None
     pickled_bytes, why_not = _pickled(loader.dataset, loader.collate_fn, loader.worker_init_fn)
     made: list[Run] = []
-    for run in _runs(bench, making, runs):
+    for run in _runs(bench, making):
         made.append(run)
         chosen = best_of(made)
         yield Lanes(
@@ -286,8 +283,8 @@ def counts(bench: Bench, lane: str) -> list[int]:
     return [each for each in (1, 2, 4, 8, 16, 32) if each <= max(1, min(room, _MOST))]
 
 
-def _runs(bench: Bench, making: Making, runs: int) -> Iterator[Run]:
-    share = bench.deadline.share(runs)
+def _runs(bench: Bench, making: Making) -> Iterator[Run]:
+    share = bench.deadline.share(runs=14)
     yield bench.run("inline", 0, share, step=bench.step)
     for lane in ("process", "threads"):
         made: dict[int, Run] = {}

@@ -87,7 +87,6 @@ def verified(
     *,
     known: Sequence[Run] = (),  # runs of this lane beside the same step
     start: int | None = None,  # first number to try; `workers` unless given
-    runs: int = 6,  # runs of this length that the time has to suffice for
 ) -> Plan:
     """Measures numbers of workers beside their neighbours and returns the best."""
     tried = {run.workers: run for run in known if run.lane == lane}
@@ -95,7 +94,7 @@ def verified(
     for _ in range(4):  # the best may be further than one step away
         for each in (centre, centre - 1, centre + 1):
             if 1 <= each <= most and each not in tried:
-                share = bench.deadline.share(runs, 4.0)
+                share = bench.deadline.share(runs=8, most_s=4.0)
                 tried[each] = bench.run(lane, each, share, step=bench.step)
         best = _chosen(list(tried.values()), keeps_up=bench.step is not None)
         if best is None or best.workers == centre or bench.deadline.left_s <= 0:
@@ -138,7 +137,7 @@ def _chosen(runs: Sequence[Run], *, keeps_up: bool) -> Run | None:
     return best_of(runs)
 
 
-def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]]:
+def deepened(bench: Bench, plan: Plan) -> tuple[Plan, tuple[Run, ...]]:
     """Returns the settings with the fewest batches in flight that suffice, and the runs that show it.
 
     Without a step, batches are taken as fast as they are made. Native threads take any number of batches
@@ -152,7 +151,7 @@ def deepened(bench: Bench, plan: Plan, runs: int) -> tuple[Plan, tuple[Run, ...]
         depth = each if plan.lane == "native" else each * plan.workers
         if bench.deadline.left_s <= 0 and made:
             break
-        share = bench.deadline.share(runs, 3.0)
+        share = bench.deadline.share(runs=4, most_s=3.0)
         made.append(bench.run(plan.lane, plan.workers, share, step=step, depth=depth))
         is_flat = len(made) > 2 and made[-1].waiting >= made[-2].waiting - _LESS
         if is_flat or (len(made) > 1 and made[-1].keeps_up):

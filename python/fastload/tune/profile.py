@@ -108,7 +108,15 @@ class Profile:
 
     def __post_init__(self) -> None:
         for key, (kind, least) in _SETTINGS.items():
-            _check(key, getattr(self, key), kind, least)
+            value = getattr(self, key)
+            if value is None and key in _OPTIONAL:
+                continue
+            if type(value) is not kind:
+                msg = f"{key} should be {kind.__name__}, but got {value!r}"
+                raise TypeError(msg)
+            if least is not None and isinstance(value, int) and value < least:
+                msg = f"{key} should be at least {least}, but got {value}"
+                raise ValueError(msg)
         if self.lane not in _LANES:
             msg = f"lane should be one of {_LANES}, but got {self.lane!r}"
             raise ValueError(msg)
@@ -221,17 +229,6 @@ def profile_of(tune: Any) -> Profile | None:
         f"but got {type(tune).__name__}"
     )
     raise TypeError(msg)
-
-
-def _check(key: str, value: Any, kind: type, least: int | None) -> None:
-    if value is None and key in _OPTIONAL:
-        return
-    if type(value) is not kind:
-        msg = f"{key} should be {kind.__name__}, but got {value!r}"
-        raise TypeError(msg)
-    if isinstance(value, int) and least is not None and value < least:
-        msg = f"{key} should be at least {least}, but got {value}"
-        raise ValueError(msg)
 
 
 def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class Study:
             workers = min(workers, max(self.known["curves"][0].knee, 1))
         known = [] if bench.step is not None else runs
         most = max(most, min(64, workers + 1))
-        self._settle(plan.verified(bench, "native", workers, allowed, most, known=known, runs=8))
+        self._settle(plan.verified(bench, "native", workers, allowed, most, known=known))
         self._tabulate(stages.native(first), best)
 
     def _tune_python(self) -> None:
@@ -197,7 +197,7 @@ class Study:
         earlier = len(bench.runs)
         if bench.step is None:
             bench.step = lanes.stand_in(bench, making)
-        for found in lanes.compare(bench, making, 14):
+        for found in lanes.compare(bench, making):
             self.known["lanes"] = found
         runs = bench.runs[earlier:]
         if not any(run.batches for run in runs):
@@ -214,16 +214,8 @@ class Study:
         else:
             workers = plan.workers_for(costs, allowed, self._wanted)
             most = lanes.counts(bench, chosen.lane)[-1]
-            settings = plan.verified(
-                bench,
-                chosen.lane,
-                workers,
-                allowed,
-                most,
-                known=known,
-                start=chosen.workers,
-                runs=8,
-            )
+            start, lane = chosen.workers, chosen.lane
+            settings = plan.verified(bench, lane, workers, allowed, most, known=known, start=start)
             self._settle(settings)
         self._tabulate(work_ms, chosen)
 
@@ -241,7 +233,7 @@ class Study:
     def _settle(self, settings: plan.Plan) -> None:
         """Finds how many batches ahead suffice for the workers that were found."""
         self.known["plan"] = settings
-        self.known["plan"], self.known["depths"] = plan.deepened(self.bench, settings, 4)
+        self.known["plan"], self.known["depths"] = plan.deepened(self.bench, settings)
 
     def _tabulate(self, work_ms: dict[str, float], best: Run) -> None:
         """Makes the table of stages, for the run that is nearest to the settings."""

@@ -12,7 +12,7 @@ from fastload.tune.measure import Run
 from fastload.tune.memory import REFUSE, MemoryRefused
 from fastload.tune.plan import Plan
 from fastload.tune.step import OUT_OF_MEMORY
-from fastload.tune.target import Target, TargetError, one_line
+from fastload.tune.target import TargetError, one_line
 
 _COLLAPSED = 0.8  # a rate below this fraction of the best of smaller sizes has collapsed
 _FULL = 0.9  # used fraction of the memory that counts as pressure
@@ -45,13 +45,6 @@ class Try:
     note: str = ""  # why not
     memory_share: float = 0.0  # used fraction of the memory at its end
     out_of_memory: bool = False  # true if memory ended
-
-
-def check(target: Target) -> None:
-    """Raises TargetError for a loader with a batch sampler of its own."""
-    if target.loader.batch_size is None:
-        msg = f"{target.name} has a batch sampler of its own: --batch-sizes needs a batch_size"
-        raise TargetError(msg)
 
 
 def sweep(

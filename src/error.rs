@@ -214,7 +214,9 @@ pub enum Error {
         name: String,
     },
     /// Columns that cannot be concatenated.
-    #[error("cannot concatenate {first} and {other}: samples of a column have one kind, dtype and number of dimensions")]
+    #[error(
+        "cannot concatenate {first} and {other}: samples of a column have one kind, dtype and number of dimensions"
+    )]
     Parts {
         /// The first column, in words.
         first: String,

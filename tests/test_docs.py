@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 
@@ -70,6 +70,22 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_the_design_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.(?:rs|py|pyi))`", page)
+    assert len(named) > 80
+    folders = ROOT, ROOT / "src", ROOT / "python" / "fastload"
+    inner = [
+        path.parent for path in (ROOT / "src").glob("*/mod.rs")
+    ]  # `ragged.rs`, after its folder
+    missing = [
+        path
+        for path in named
+        if "NAME" not in path and not any((f / path).exists() for f in (*folders, *inner))
+    ]
+    assert missing == []
 
 
 def test_the_table_of_lowerings_is_current() -> None:

@@ -11,15 +11,13 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "lowering.md"
 
 HEAD = """# What runs natively
 
-The datasets and transforms that `fastload.Loader` recognises. Each is recognised by its exact class,
-whose methods are the library's own: a subclass, a replaced method or a forward hook makes it Python.
-What is not in the tables is Python, and `loader.explain()` names it. What comes before the first
-Python transform of a chain stays native; the rest runs in torch's worker processes, as does a
-`collate_fn` of your own.
+`fastload.Loader` recognises these datasets, transforms and collate functions by their exact class. A subclass, a replaced
+method or a forward hook makes one Python. Everything else is Python, too, and `loader.explain()` names it. The steps of a
+chain before the first Python transform stay native; the rest runs in workers, as does your own `collate_fn`.
 
-A dataset of your own is native where it has a method `__fastload__(self)`, which returns columns of
-`fastload.columns` in the structure of its samples. It is called at each `iter()`. A subclass that overrides
-`__getitem__`, `__getitems__` or `__len__` is Python until it declares its own columns.
+Your own dataset is native if its [`__getitem__` can be read](own-datasets.md#what-is-read), or if it has a method
+`__fastload__(self)`, which returns columns of `fastload.columns` in the structure of its samples. The loader calls it at each
+`iter()`. A subclass that overrides `__getitem__`, `__getitems__` or `__len__` needs its own `__fastload__`.
 
 This page is generated from the registry: `python tools/lowering.py`.
 """

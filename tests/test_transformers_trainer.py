@@ -8,14 +8,16 @@ import pytest
 import torch
 import transformers
 from torch.utils.data import DataLoader
+from transformers import default_data_collator
+from transformers.trainer_utils import RemoveColumnsCollator
 
 import fastload
 import fastload.accelerate
-from fastload import Loader
-from fastload.columns import Rows
+from fastload import Loader, lanes
+from fastload.columns import Ragged, Rows
 from fastload.transformers import TrainerMixin
 
-from ._compare import MANY_WORKERS, Plain
+from ._compare import MANY_WORKERS, Plain, assert_same
 
 pytestmark = [pytest.mark.slow, MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
 
@@ -114,6 +116,47 @@ def test_loaders_keep_class_options_and_lane(tmp_path):
         assert (type(base), base.memory_budget) == (Loader, "64MiB")
         assert repr(base.num_workers).startswith("AUTO")
         assert not base._depth_is_chosen
+
+
+@pytest.mark.parametrize("names", [(), ("weights",)], ids=["none", "one"])
+def test_columns_that_the_model_does_not_take_are_left_out_natively(names, tmp_path):
+    each = trainer(Training, tmp_path, dataset("columns", *names))
+    loader = each.get_eval_dataloader().base_dataloader
+    assert lanes.choose(loader).lane == "native", loader.explain()
+    assert ("left out" in loader.explain()) == bool(names)
+    want = trainer(transformers.Trainer, tmp_path, dataset("python", *names)).get_eval_dataloader()
+    assert type(loader.collate_fn) is type(want.collate_fn) is RemoveColumnsCollator
+    for ours, theirs in zip(loader, want, strict=True):
+        assert_same(ours, theirs)
+        assert list(ours) == ["inputs", "labels"]
+
+
+def test_a_collate_function_of_the_users_that_loses_columns_stays_python(tmp_path):
+    def collate(samples):
+        return default_data_collator(samples)
+
+    each = trainer(Training, tmp_path, dataset("columns", "weights"))
+    each.data_collator = collate
+    loader = each.get_eval_dataloader().base_dataloader
+    assert lanes.choose(loader).lane != "native"
+    assert "collate" in loader.explain()
+    assert list(next(iter(loader))) == ["inputs", "labels"]
+
+
+@pytest.mark.parametrize("kind", ["columns", "python"])
+def test_samples_of_different_lengths_are_padded_natively(kind, tmp_path):
+    rows = [torch.arange(length) for length in (3, 5, 2, 4)]
+    offsets = torch.tensor([0, 3, 8, 10, 14])
+    data = fastload.Dataset(
+        {"inputs": Ragged(torch.cat(rows), offsets), "weights": Rows(torch.arange(4.0))}
+    )
+    each = trainer(Training, tmp_path, data if kind == "columns" else list(data))
+    each.data_collator = fastload.PadCollate()
+    loader = each.get_eval_dataloader().base_dataloader
+    assert (lanes.choose(loader).lane == "native") == (kind == "columns")
+    want = fastload.PadCollate()([{"inputs": row} for row in rows])
+    (batch,) = loader
+    assert_same(batch, want)
 
 
 def test_an_evaluation_loader_with_workers_that_persist_is_kept(tmp_path):

@@ -14,6 +14,7 @@ from fastload import _lib, registry
 from fastload.collate.pack_collate import IGNORED, PackCollate
 from fastload.collate.pad_collate import PadCollate
 from fastload.lowering import Leaf, Lowered, collators
+from fastload.lowering.leaf import leaves
 from fastload.lowering.pack_plan import documents, pack_plan
 from fastload.lowering.pad_plan import plan
 from fastload.lowering.plan_parts import Parts, Plan
@@ -249,6 +250,10 @@ def _removing(lowered: Lowered, collator: Any) -> Plan:
     if not isinstance(sample, dict):
         return make(lowered, collator.data_collator)
     wanted = collator.signature_columns
+    for name in sample.keys() - set(wanted):
+        if any(leaf.draws or leaf.transforms for _, leaf in leaves(sample[name])):
+            msg = f"field {name!r}, which is removed, may draw random numbers"
+            raise NotNative(msg, _LEAVE_OUT)
     kept = Lowered({name: part for name, part in sample.items() if name in wanted})
     planned = make(kept, collator.data_collator)
     words = {id(leaf): each for (_, leaf), each in zip(kept.leaves, planned.words, strict=True)}

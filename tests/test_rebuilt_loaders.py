@@ -164,7 +164,8 @@ with open(f"{{folder}}/{{run.global_rank}}.json", "w") as file:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("where", "stage"), [("hook", "fit"), ("argument", "predict")])
+@pytest.mark.parametrize("stage", ["fit", "predict"])
+@pytest.mark.parametrize("where", ["hook", "argument"])
 def test_lightnings_processes_share_the_batches(tmp_path, where, stage):
     import json
     import subprocess

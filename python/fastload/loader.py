@@ -255,6 +255,11 @@ class Loader(DataLoader[_T_co]):
         return cls(**arguments_of(dataloader, changes))
 
     @property
+    def _origin(self) -> Self:
+        """The loader itself, for `fastload.accelerate`, which reads it through what is around the loader."""
+        return self
+
+    @property
     def _found_workers(self) -> int | None:
         """The number of workers that a profile names."""
         return None if self._profile is None else self._profile.workers

@@ -48,6 +48,11 @@ class World:
             if self.rank is not None:
                 _check_rank(self.rank, self.num_replicas)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the sampler was given ranks of its own."""
+        return self.rank is not None or self.num_replicas not in (None, 1)
+
     def part(self) -> Part:
         """Returns the part of whoever asks.
 
@@ -57,7 +62,7 @@ class World:
         """
         if (sharder := _accelerate()) is None:
             return self._own()
-        if self.rank is not None or self.num_replicas not in (None, 1):
+        if self.is_told:
             msg = (
                 f"{type(sharder).__name__} of Accelerate shards batches, and this batch sampler "
                 f"was told to do so itself (num_replicas={self.num_replicas}, rank={self.rank}): "
@@ -98,7 +103,7 @@ def _check_rank(rank: int, world: int) -> None:
 
 def _splits(sharder: Any) -> bool:
     """Returns whether each batch is split over the processes; not dealt to one of them."""
-    return bool(sharder.split_batches) or not hasattr(sharder, "num_processes")
+    return not hasattr(sharder, "num_processes") or bool(sharder.split_batches)
 
 
 def _accelerate() -> Any | None:

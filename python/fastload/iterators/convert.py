@@ -29,7 +29,7 @@ _PLAIN = (
     "pin_memory_device",
     "in_order",
 )
-_EXTRA = (
+EXTRA = (
     "workers",
     "memory_budget",
     "max_tokens",
@@ -57,7 +57,7 @@ def arguments_of(dataloader: Any, changes: dict[str, Any]) -> dict[str, Any]:
     """
     _check_kind(dataloader)
     arguments = {name: getattr(dataloader, name) for name in _PLAIN}
-    arguments |= {name: getattr(dataloader, name) for name in _EXTRA if hasattr(dataloader, name)}
+    arguments |= {name: getattr(dataloader, name) for name in EXTRA if hasattr(dataloader, name)}
     arguments["num_workers"] = dataloader.num_workers or AUTO
     if dataloader.collate_fn not in _DEFAULTS or not _is_default_collation(dataloader):
         arguments["collate_fn"] = dataloader.collate_fn

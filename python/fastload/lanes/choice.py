@@ -17,14 +17,11 @@ from torch.utils.data._utils import collate
 
 from fastload import _lib
 from fastload.collate.default import default_collate
-from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pad_collate import PadCollate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.cheap import is_cheap
-from fastload.lowering.pack_plan import pack_plan
-from fastload.lowering.pad_plan import plan
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import Auto
 from fastload.machine.interpreter import holds_interpreter
@@ -51,11 +48,6 @@ _PYTHON = {
 _FEW_BATCHES = 2
 """To start a native epoch takes as long as so many batches of cheap samples do in the consumer."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
-_PLANNERS: dict[type, Callable[[Lowered, Any], Plan]] = {
-    PadCollate: plan,
-    PackCollate: pack_plan,
-}
-"""What plans native batches, by the exact class of `collate_fn`."""
 
 
 class Choice(NamedTuple):
@@ -291,7 +283,7 @@ def _planner(loader: Any) -> Callable[[Lowered, Any], Plan] | None:
     """
     if not loader._auto_collation:
         return None
-    return _PLANNERS.get(type(loader.collate_fn)) or collator_plans.planner(loader.collate_fn)
+    return collator_plans.planner(loader.collate_fn)
 
 
 def _default(loader: Any) -> Any:

@@ -11,9 +11,12 @@ from typing import Any
 import torch
 
 from fastload import _lib, registry
-from fastload.collate.pack_collate import IGNORED
+from fastload.collate.pack_collate import IGNORED, PackCollate
+from fastload.collate.pad_collate import PadCollate
 from fastload.lowering import Leaf, Lowered, collators
-from fastload.lowering.pack_plan import documents
+from fastload.lowering.leaf import leaves
+from fastload.lowering.pack_plan import documents, pack_plan
+from fastload.lowering.pad_plan import plan
 from fastload.lowering.plan_parts import Parts, Plan
 from fastload.lowering.tokenizer_pad import Batch, TokenizerPad
 from fastload.registry import NotNative
@@ -30,7 +33,9 @@ Planner = Callable[[Lowered, Any], Plan]
 
 
 def planner(collate_fn: Any) -> Planner | None:
-    """Returns what plans the native batches of a collate function, or None if it is not transformers'."""
+    """Returns what plans the native batches of a collate function, or None if it is neither ours nor transformers'."""
+    if (own := _OWN.get(type(collate_fn))) is not None:
+        return own
     entry = registry.find("collator", collate_fn)
     return None if entry is None else _PLANS[entry.path.rpartition(".")[2]]
 
@@ -236,12 +241,32 @@ def _flattening(lowered: Lowered, collator: Any) -> Plan:
     return parts.plan(batch, "DataCollatorWithFlattening", asks=True)
 
 
+def _removing(lowered: Lowered, collator: Any) -> Plan:
+    make = planner(collator.data_collator)
+    if make is None:
+        msg = f"collate_fn is {registry.name(collator.data_collator)}, Python code"
+        raise NotNative(msg, "use fastload.PadCollate or fastload.PackCollate")
+    sample = lowered.sample
+    if not isinstance(sample, dict):
+        return make(lowered, collator.data_collator)
+    wanted = collator.signature_columns
+    for name in sample.keys() - set(wanted):
+        if any(leaf.draws or leaf.transforms for _, leaf in leaves(sample[name])):
+            msg = f"field {name!r}, which is removed, may draw random numbers"
+            raise NotNative(msg, _LEAVE_OUT)
+    kept = Lowered({name: part for name, part in sample.items() if name in wanted})
+    planned = make(kept, collator.data_collator)
+    words = {id(leaf): each for (_, leaf), each in zip(kept.leaves, planned.words, strict=True)}
+    return planned._replace(words=[words.get(id(leaf), "left out") for _, leaf in lowered.leaves])
+
+
 def _encoding(parts: Parts, batch: Batch, name: str) -> Plan:
     from transformers import BatchEncoding
 
     return parts.plan(batch, name, wrap=BatchEncoding, asks=True)
 
 
+_OWN: dict[type, Planner] = {PadCollate: plan, PackCollate: pack_plan}
 _PLANS: dict[str, Planner] = {
     "DataCollatorWithPadding": _with_padding,
     "DataCollatorForSeq2Seq": _seq2seq,
@@ -249,4 +274,5 @@ _PLANS: dict[str, Planner] = {
     "default_data_collator": _default,
     "DefaultDataCollator": _default,
     "DataCollatorWithFlattening": _flattening,
+    "RemoveColumnsCollator": _removing,
 }

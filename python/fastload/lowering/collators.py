@@ -204,6 +204,16 @@ def _default(collator: Any) -> Make:
     return make
 
 
+@registry.collator(
+    "transformers.trainer_utils.RemoveColumnsCollator",
+    methods=("__call__", "_remove_columns"),
+    notes="around a function that is recognised",
+)
+def _removing(collator: Any) -> Make:
+    make = lower_collator(collator.data_collator)
+    return lambda samples: make([collator._remove_columns(sample) for sample in samples])
+
+
 @registry.collator(f"{_MODULE}.DataCollatorWithFlattening", methods=_METHODS, notes="")
 def _flattening(collator: Any) -> Make:
     check_torch(collator.return_tensors)

@@ -37,7 +37,10 @@ def facts_of(loader: Any) -> dict[str, Any]:
     """Returns what has to be the same where a state is loaded."""
     index_sampler = loader._index_sampler
     is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
-    world, rank = _world(innermost(index_sampler))
+    sampler = innermost(index_sampler)
+    dealer = _dealer(index_sampler)
+    world, rank = _world(sampler) if dealer is None else (int(dealer.num_processes), None)
+    described = _described(sampler)
     try:
         length = len(loader.dataset)
     except TypeError:  # an iterable dataset has none
@@ -46,10 +49,18 @@ def facts_of(loader: Any) -> dict[str, Any]:
         "batch_size": index_sampler.batch_size if is_batches else loader.batch_size,
         "drop_last": bool(index_sampler.drop_last if is_batches else loader.drop_last),
         "length": length,
-        "sampler": _described(innermost(index_sampler)),
+        "sampler": described if dealer is None else f"{type(dealer).__qualname__}({described})",
         "world_size": world,
         "rank": rank,
     }
+
+
+def _dealer(index_sampler: Any) -> Any | None:
+    """Returns the batch sampler by which Accelerate deals the batches of one order to its processes, if there is one."""
+    sampler = index_sampler
+    while sampler is not None and not hasattr(sampler, "process_index"):
+        sampler = getattr(sampler, "batch_sampler", None)
+    return sampler
 
 
 def _world(sampler: Any) -> tuple[int, int | None]:

@@ -37,7 +37,10 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         **known,
         "_num_yielded": taken,
         "_sampler_iter_yielded": taken,
-        "_index_sampler_state": {"samples_yielded": taken * (size or 1)},
+        # Accelerate multiplies by the batch size where it finds the samples
+        "_index_sampler_state": {}
+        if loader.batch_size is None
+        else {"samples_yielded": taken * (size or 1)},
         "_iterator_finished": cursor is not None and cursor.is_finished,
         "workers": _workers(loader, cursor),
         "next_worker": _next_worker(loader, cursor),

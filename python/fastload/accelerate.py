@@ -1,0 +1,155 @@
+"""Has Accelerate keep a `Loader` where it builds data loaders anew.
+
+Accelerate makes plain DataLoaders of whatever `prepare` and `skip_first_batches` are given, from the attributes that it
+knows. `install` adds one attribute to these, by which a `Loader` is made where there was one, and a DataLoader of torch
+everywhere else. Invariant: loaders of other classes are made, sharded and saved as without it.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import accelerate.data_loader as theirs
+from torch.utils.data import DataLoader, DistributedSampler
+
+from fastload.batching import PlannedBatchSampler
+from fastload.iterators.convert import EXTRA
+from fastload.loader import Loader
+from fastload.resume.draws import innermost
+
+__all__ = ["install", "uninstall"]
+
+_ORIGIN = "_origin"
+_ORDER = {"batch_size", "shuffle", "sampler", "batch_sampler", "drop_last"}
+"""Arguments that follow from the batch sampler, which Accelerate wraps."""
+
+_replaced: list[tuple[Any, str, Any]] = []
+"""What `install` has replaced: objects, names and former values."""
+
+
+def install() -> None:
+    """Has `Accelerator.prepare` and `skip_first_batches` keep the class and the arguments of a `Loader`.
+
+    Prepared loaders have the lane, the state and the epochs of the loader that was given. Each process is dealt its share of
+    the batches by Accelerate. `Accelerator.save_state` saves the position of a prepared loader whose
+    `use_stateful_dataloader` is true: set it on the prepared loader, or in Accelerate's
+    `DataLoaderConfiguration`, which asks for torchdata. Leave `skip_first_batches` out then.
+
+    A second call changes nothing. `prepare` raises a ValueError from then on for a `Loader` that is sharded already, by
+    a `DistributedSampler` or by a batch sampler with ranks of its own, where there are several processes.
+    """
+    if _replaced:
+        return
+    theirs._PYTORCH_DATALOADER_KWARGS[_ORIGIN] = None
+    adapter = theirs.DataLoaderAdapter
+    _replace(theirs, "DataLoader", _made)
+    _replace(adapter, "__init__", _adapting(adapter.__init__))
+    _replace(adapter, "load_state_dict", _loading(adapter.load_state_dict))
+    for kind in (theirs.DataLoaderShard, theirs.DataLoaderDispatcher):
+        _replace(kind, "set_epoch", _setting_epoch(kind.set_epoch))
+
+
+def uninstall() -> None:
+    """Undoes `install`; loaders that are prepared stay as they are."""
+    theirs._PYTORCH_DATALOADER_KWARGS.pop(_ORIGIN, None)
+    while _replaced:
+        setattr(*_replaced.pop())
+
+
+def _replace(owner: Any, name: str, value: Any) -> None:
+    _replaced.append((owner, name, getattr(owner, name)))
+    setattr(owner, name, value)
+
+
+def _made(*args: Any, _origin: Loader[Any] | None = None, **options: Any) -> DataLoader[Any]:
+    """Makes a loader of the class and with the arguments of another one; torch's where there is none."""
+    if _origin is None:
+        return DataLoader(*args, **options)
+    parameters = inspect.signature(type(_origin)).parameters
+    names = set(parameters)
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        names.update(EXTRA)
+    names -= _ORDER | {"dataset"} | options.keys()
+    kept = {name: getattr(_origin, name) for name in names if hasattr(_origin, name)}
+    kind: Any = type(_origin)
+    loader: DataLoader[Any] = kind(*args, **kept, **options)
+    return loader
+
+
+def _adapting(adapt: Callable[..., None]) -> Callable[..., None]:
+    """Returns `DataLoaderAdapter.__init__` for loaders of both kinds."""
+
+    @functools.wraps(adapt)
+    def init(
+        self: Any,
+        dataset: Any,
+        use_stateful_dataloader: bool = False,  # noqa: FBT001 (Accelerate's signature)
+        batch_sampler: Any = None,
+        *,
+        _origin: Loader[Any] | None = None,
+        **options: Any,
+    ) -> None:
+        stateful = use_stateful_dataloader
+        if _origin is not None:
+            order = options.get("sampler") if batch_sampler is None else batch_sampler
+            _refuse_sharded(type(self), order)
+            options[_ORIGIN] = _origin
+            stateful = False  # a Loader is stateful itself
+        adapt(self, dataset, stateful, batch_sampler, **options)
+        self.use_stateful_dataloader = use_stateful_dataloader
+
+    return init
+
+
+def _refuse_sharded(kind: type, batch_sampler: Any) -> None:
+    """Refuses samples that are dealt to ranks before Accelerate deals them."""
+    world = theirs.PartialState().num_processes if kind is theirs.DataLoaderDispatcher else 1
+    sampler = batch_sampler
+    while isinstance(sampler, theirs.BatchSamplerShard | theirs.SkipBatchSampler):
+        world = max(world, getattr(sampler, "num_processes", 1))
+        sampler = sampler.batch_sampler
+    sampler = innermost(sampler)
+    if isinstance(sampler, PlannedBatchSampler):
+        is_sharded = sampler._world.is_told
+    else:
+        is_sharded = isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1
+    if world > 1 and is_sharded:
+        msg = (
+            f"{type(sampler).__name__} deals samples to ranks already, and Accelerate would deal each rank's share to "
+            f"{world} processes once more: leave the DistributedSampler, num_replicas and rank out, or do not prepare "
+            "the loader"
+        )
+        raise ValueError(msg)
+
+
+def _loading(load: Callable[..., None]) -> Callable[..., None]:
+    """Returns `DataLoaderAdapter.load_state_dict`, which also goes on with the epoch of the state."""
+
+    @functools.wraps(load)
+    def load_state_dict(self: Any, state_dict: Mapping[str, Any]) -> None:
+        load(self, state_dict)
+        if not isinstance(self.base_dataloader, Loader):
+            return
+        self.dl_state_dict = self.base_dataloader.state_dict()
+        epoch = state_dict.get("sampler_epoch")
+        if epoch is not None:
+            counts_itself = PlannedBatchSampler | theirs.SeedableRandomSampler
+            is_counted = isinstance(innermost(self.batch_sampler), counts_itself)
+            is_new = state_dict["is_coming"] and is_counted
+            self.iteration = epoch + (state_dict["_iterator_finished"] and not is_new)
+
+    return load_state_dict
+
+
+def _setting_epoch(set_epoch: Callable[..., None]) -> Callable[..., None]:
+    """Returns a `set_epoch` that reaches a planned batch sampler through all that is around it."""
+
+    @functools.wraps(set_epoch)
+    def reaching(self: Any, epoch: int) -> None:
+        set_epoch(self, epoch)
+        sampler = innermost(self.batch_sampler)
+        if isinstance(self.base_dataloader, Loader) and isinstance(sampler, PlannedBatchSampler):
+            sampler.set_epoch(epoch)
+
+    return reaching

@@ -349,9 +349,14 @@ def test_two_processes_share_the_batches(tmp_path):
         )
         for rank in range(2)
     ]
-    for process in processes:
-        _, err = process.communicate(timeout=110)
-        assert process.returncode == 0, err[-3000:]
+    try:
+        for process in processes:
+            _, err = process.communicate(timeout=110)
+            assert process.returncode == 0, err[-3000:]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
     ranks = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
     for rank, found in enumerate(ranks):
         part = {"num_replicas": 2, "rank": rank}

@@ -52,3 +52,19 @@ def test_training(interpolation, images, monkeypatch):
     assert run(1).shape == (10, 3, 32, 32)
     assert torch.equal(run(1), run(1))
     assert not torch.equal(run(1), run(2))
+
+
+def test_a_prefetch_loader_takes_a_loader(images, monkeypatch):
+    monkeypatch.setattr(images, "transform", None)
+    made = [
+        timm.create_loader(
+            images, 32, 4, num_workers=1, persistent_workers=False, device=torch.device("cpu")
+        )
+        for _ in range(2)
+    ]
+    ours, theirs = made
+    ours.loader = Loader.from_torch(ours.loader)
+    assert type(ours) is type(theirs) is timm.loader.PrefetchLoader
+    assert len(ours) == len(theirs)
+    for got, want in zip(ours, theirs, strict=True):
+        assert all(map(torch.equal, got, want))

@@ -20,6 +20,7 @@ pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import lightning
+    from ignite.distributed import auto_dataloader
     from ignite.engine.deterministic import DeterministicEngine
 
 LENGTHS = torch.randint(1, 20, (60,), generator=torch.Generator().manual_seed(1))
@@ -140,6 +141,18 @@ def test_ignite_keeps_batches_of_a_token_budget():
     engine = DeterministicEngine(lambda _, batch: seen.extend(batch["tokens"][:, 0].tolist()))
     engine.run(by_tokens(shuffle=True), max_epochs=1)
     assert sorted(seen) == sorted(OFFSETS[:-1].tolist())
+
+
+def test_a_loader_is_made_of_the_one_that_ignite_makes():
+    data = torch.utils.data.TensorDataset(LENGTHS)
+    torch.manual_seed(3)
+    made = auto_dataloader(data, batch_size=4, shuffle=True, num_workers=1)
+    loader = fastload.Loader.from_torch(made, num_workers=fastload.AUTO)
+    seen = []
+    for each in (made, loader):
+        torch.manual_seed(3)
+        seen.append([batch[0].tolist() for batch in each])
+    assert seen[0] == seen[1] != [batch.tolist() for batch in LENGTHS.split(4)]
 
 
 PROGRAM = """

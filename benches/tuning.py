@@ -137,7 +137,7 @@ def tuned(case: Case) -> dict[str, float]:
 
 
 def is_settled(loader: fastload.Loader[Any]) -> bool:
-    """Returns whether a loader's tuner rests; one that is not tuned never does."""
+    """Returns true if a loader's tuner rests; one that is not tuned never does."""
     history = loader.tuner.history if loader.tuner is not None else []
     return bool(history) and history[-1].reason.startswith("settled")
 

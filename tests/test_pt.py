@@ -69,7 +69,7 @@ def load(path, key=None):
 
 
 def equal(ours, theirs):
-    """Whether two tensors have the same dtype, shape and bits."""
+    """True if two tensors have the same dtype, shape and bits."""
     theirs = theirs.detach().resolve_conj().contiguous()
     return (
         ours.dtype == theirs.dtype

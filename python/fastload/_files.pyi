@@ -147,7 +147,7 @@ class Tar:
     def shard(self, sample: int) -> str | None:
         """Returns the file that holds a sample; None if there is no such sample."""
     def changed(self) -> bool:
-        """Returns whether one of the files is not as it was."""
+        """Returns true if one of the files is not as it was."""
     def members(self, extensions: list[str], samples: list[int]) -> Blobs:
         """Returns the bytes of the first of `extensions` that each of `samples` has.
 

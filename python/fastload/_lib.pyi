@@ -251,11 +251,11 @@ class Program:
             TypeError: A structure that is none.
         """
     def is_random(self) -> bool:
-        """Returns whether samples depend on the seed."""
+        """Returns true if samples depend on the seed."""
     def is_cheap(self, samples: int) -> bool:
-        """Returns whether a batch of so many samples is, by a first guess, sooner made than a thread is woken."""
+        """Returns true if a batch of so many samples is, by a first guess, sooner made than a thread is woken."""
     def moved(self) -> bool:
-        """Returns whether one of the columns has moved, so that a new program is needed."""
+        """Returns true if one of the columns has moved, so that a new program is needed."""
     def layout(self) -> list[tuple[tuple[int, ...] | None, str]]:
         """Returns (shape, dtype name) of one sample's leaves; None for shapes known only later.
 
@@ -390,4 +390,4 @@ class Stream:
         """Cancels what is in flight and frees it; safe to call twice."""
 
 def same_items(one: list[Any], other: list[Any]) -> bool:
-    """Returns whether two lists hold the very same objects, in the same order."""
+    """Returns true if two lists hold the very same objects, in the same order."""

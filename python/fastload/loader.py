@@ -261,7 +261,7 @@ class Loader(DataLoader[_T_co]):
 
     @property
     def _depth_is_chosen(self) -> bool:
-        """Whether the caller set `prefetch_factor`."""
+        """True if the caller set `prefetch_factor`."""
         return not isinstance(self.prefetch_factor, Auto)
 
     @property

@@ -1,4 +1,4 @@
-"""Whether something grows: a slope per batch with bounds that hold 19 times of 20.
+"""Detects growth: a slope per batch with bounds that hold 19 times of 20.
 
 Two ways, for two kinds of series. A `Series` is one long walk through time, whose neighbours resemble each
 other: the Theil-Sen slope of its values, with the bounds of Kendall's statistic, widened by the

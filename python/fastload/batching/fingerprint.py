@@ -80,7 +80,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _of_python(value: Any) -> bool:
-    """Returns whether a function or a class comes with Python itself; its name then says all."""
+    """Returns true if a function or a class comes with Python itself; its name then says all."""
     return (value.__module__ or "").partition(".")[0] in sys.stdlib_module_names
 
 

@@ -17,7 +17,7 @@ NAME = "sample_mask"
 
 
 def tells(batch_sampler: Any) -> bool:
-    """Returns whether batches have a `sample_mask`: those of a sampler with `remainder="mask"`."""
+    """Returns true if batches have a `sample_mask`: those of a sampler with `remainder="mask"`."""
     return isinstance(batch_sampler, PlannedBatchSampler) and batch_sampler.remainder == "mask"
 
 

@@ -70,7 +70,7 @@ class World:
 
     @staticmethod
     def is_dealt_whole_batches() -> bool:
-        """Returns whether it is Accelerate that asks, in order to deal batches to processes."""
+        """Returns true if it is Accelerate that asks, in order to deal batches to processes."""
         sharder = _accelerate()
         return sharder is not None and not _splits(sharder)
 
@@ -97,7 +97,7 @@ def _check_rank(rank: int, world: int) -> None:
 
 
 def _splits(sharder: Any) -> bool:
-    """Returns whether each batch is split over the processes; not dealt to one of them."""
+    """Returns true if each batch is split over the processes; not dealt to one of them."""
     return bool(sharder.split_batches) or not hasattr(sharder, "num_processes")
 
 

@@ -28,7 +28,7 @@ class Column(Dataset[Any]):
 
     @property
     def _heavy(self) -> bool:
-        """Whether making a sample is work that is worth leaving Python for."""
+        """True if making a sample is work that is worth leaving Python for."""
         return False
 
     @property

@@ -58,7 +58,7 @@ class Generators:
 
     @property
     def is_current(self) -> bool:
-        """Whether numpy's generator is over the bits that it was over."""
+        """True if numpy's generator is over the bits that it was over."""
         return self._numpy._bit_generator is self.bits
 
     def save(self) -> Any:
@@ -121,7 +121,7 @@ class Generators:
 
 
 def is_packed(packed: bytes) -> bool:
-    """Returns whether these are states of generators: their sizes, and counts that lie within the words."""
+    """Returns true if these are states of generators: their sizes, and counts that lie within the words."""
     words = 4 * _WORDS
     counts = [packed[begin + words : begin + words + 4] for begin in _ENDS[:2]]
     in_words = all(int.from_bytes(count, "little") <= _WORDS for count in counts)
@@ -147,7 +147,7 @@ def _of_torch(generator: torch.Generator) -> Any:
 
 @functools.cache
 def _knows_torchs_states() -> bool:
-    """Returns whether a state of torch's is what `CPUGeneratorImplStateLegacy` was, with two more words.
+    """Returns true if a state of torch's is what `CPUGeneratorImplStateLegacy` was, with two more words.
 
     Format: aten/src/ATen/CPUGeneratorImpl.cpp of torch.
     """
@@ -205,7 +205,7 @@ def _of_python(generator: object) -> Any:
 
 @functools.cache
 def _knows_pythons_states() -> bool:
-    """Returns whether the count and the words of a `random.Random` are what it begins with."""
+    """Returns true if the count and the words of a `random.Random` are what it begins with."""
     scratch = random.Random(5)
     if type(scratch).__basicsize__ < object.__basicsize__ + 4 * _WORDS + 4:
         return False

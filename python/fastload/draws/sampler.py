@@ -80,7 +80,7 @@ class Order(NamedTuple):
 
     @property
     def repeats(self) -> bool:
-        """Whether an index may come several times in an epoch."""
+        """True if an index may come several times in an epoch."""
         if isinstance(self.sampler, RandomSampler):
             return self.sampler.replacement or self.sampler.num_samples > len(
                 self.sampler.data_source
@@ -99,7 +99,7 @@ class Order(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody can tell when it is drawn, once it has begun: no generator is shared."""
+        """True if nobody can tell when it is drawn, once it has begun: no generator is shared."""
         return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None
 
     def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
@@ -152,7 +152,7 @@ def _order(index_sampler: Any, kinds: Any, *, batched: bool) -> Order | None:
 
 
 def may_repeat(index_sampler: Any, order: Order | None) -> bool:
-    """Returns whether an index may come several times in an epoch.
+    """Returns true if an index may come several times in an epoch.
 
     Args:
         index_sampler: What a loader iterates.
@@ -164,7 +164,7 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
 
 
 def picks_batches(sampler: Any) -> bool:
-    """Returns whether a sampler is torch's own `BatchSampler`, which yields lists of indices."""
+    """Returns true if a sampler is torch's own `BatchSampler`, which yields lists of indices."""
     return type(sampler) is BatchSampler and _untouched(BatchSampler)
 
 

@@ -84,7 +84,7 @@ def carried_out(op: Op, image: torch.Tensor) -> torch.Tensor:
 
 
 def _has_avx2() -> bool:
-    """Returns whether torch runs the routines that it compiled for AVX2."""
+    """Returns true if torch runs the routines that it compiled for AVX2."""
     return platform.machine() in ("x86_64", "AMD64") and (
         torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     )
@@ -92,7 +92,7 @@ def _has_avx2() -> bool:
 
 @functools.cache
 def _is_exact(kernel: tuple[str, str], _capability: str) -> bool:
-    """Returns whether the kernel scales noise to the bytes of the torchvision that is installed."""
+    """Returns true if the kernel scales noise to the bytes of the torchvision that is installed."""
     try:
         from torchvision.transforms import (  # type: ignore[import-untyped]
             InterpolationMode,

@@ -134,7 +134,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
     @abstractmethod
     def _is_here(self) -> bool:
-        """Returns whether the workers are this process's, not of one that it was forked from."""
+        """Returns true if the workers are this process's, not of one that it was forked from."""
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter and is_elastic(loader):
@@ -380,7 +380,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
 
 def is_elastic(loader: Any) -> bool:
-    """Returns whether any of a loader's workers may make any batch."""
+    """Returns true if any of a loader's workers may make any batch."""
     is_map = loader._dataset_kind == _DatasetKind.Map
     return is_map and isinstance(loader.num_workers, Auto)
 

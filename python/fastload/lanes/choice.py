@@ -90,7 +90,7 @@ class Choice(NamedTuple):
 
     @property
     def from_zero(self) -> bool:
-        """Whether native samples are known for ints from 0 to the dataset's length alone."""
+        """True if native samples are known for ints from 0 to the dataset's length alone."""
         assert self.lowered is not None
         return any(leaf.from_zero for _, leaf in self.lowered.leaves)
 
@@ -179,7 +179,7 @@ def choose(loader: Any) -> Choice:
 
 
 def _is_short(loader: Any) -> bool:
-    """Returns whether cheap code makes the samples, and an epoch has so few batches that no thread pays."""
+    """Returns true if cheap code makes the samples, and an epoch has so few batches that no thread pays."""
     if not isinstance(loader.num_workers, Auto) or not has_own_code(loader.dataset):
         return False
     try:
@@ -189,7 +189,7 @@ def _is_short(loader: Any) -> bool:
 
 
 def _is_cheap(loader: Any, *, seam: bool) -> bool:
-    """Returns whether the code of a loader's dataset shows that no worker pays."""
+    """Returns true if the code of a loader's dataset shows that no worker pays."""
     return (
         not seam
         and loader.worker_init_fn is None  # which would not be called
@@ -259,7 +259,7 @@ def _obstacles(
 
 
 def _draws_as_torch(loader: Any, lowered: Lowered | None) -> bool:
-    """Returns whether a class that was read draws, and a number of workers was chosen, whose streams are torch's."""
+    """Returns true if a class that was read draws, and a number of workers was chosen, whose streams are torch's."""
     is_chosen = loader.workers == "auto" and not isinstance(loader.num_workers, Auto)
     return is_chosen and lowered is not None and any(leaf.draws for _, leaf in lowered.leaves)
 
@@ -298,18 +298,18 @@ def _default(loader: Any) -> Any:
 
 
 def _is_default(loader: Any) -> bool:
-    """Returns whether torch's own collation is asked for, by its name or by that of ours."""
+    """Returns true if torch's own collation is asked for, by its name or by that of ours."""
     own = loader._auto_collation and loader.collate_fn is default_collate
     return own or loader.collate_fn is _default(loader)
 
 
 def _pads(loader: Any) -> bool:
-    """Returns whether batches are made by a `PadCollate`."""
+    """Returns true if batches are made by a `PadCollate`."""
     return bool(loader._auto_collation) and type(loader.collate_fn) is PadCollate
 
 
 def _uses_torchs(loader: Any) -> bool:
-    """Returns whether values are collated as torch's `default_collate` does, all or some of them."""
+    """Returns true if values are collated as torch's `default_collate` does, all or some of them."""
     return _is_default(loader) or _pads(loader)
 
 
@@ -326,7 +326,7 @@ def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNati
 
 
 def _listed(loader: Any, lowered: Lowered | None) -> bool:
-    """Returns whether the sampler names batches, which the dataset makes from lists of indices."""
+    """Returns true if the sampler names batches, which the dataset makes from lists of indices."""
     return (
         lowered is not None
         and not loader._auto_collation
@@ -336,7 +336,7 @@ def _listed(loader: Any, lowered: Lowered | None) -> bool:
 
 
 def _worth_it(loader: Any, lowered: Lowered) -> bool:
-    """Returns whether samples that are made natively up to a seam are worth their detour."""
+    """Returns true if samples that are made natively up to a seam are worth their detour."""
     if not loader._auto_collation and (
         picks_batches(loader.sampler) or any(leaf.alone for _, leaf in lowered.leaves)
     ):

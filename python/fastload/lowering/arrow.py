@@ -113,17 +113,17 @@ def strings(column: Any) -> tuple[_lib.Column, int]:
 
 
 def is_text(kind: Any) -> bool:
-    """Returns whether an Arrow type is text, or lists of it."""
+    """Returns true if an Arrow type is text, or lists of it."""
     return _element(kind)[0] in _TEXTS
 
 
 def is_bytes(kind: Any) -> bool:
-    """Returns whether an Arrow type is bytes, or lists of them."""
+    """Returns true if an Arrow type is bytes, or lists of them."""
     return _element(kind)[0] in _BYTES
 
 
 def ends_in_zero(column: Any) -> bool:
-    """Returns whether one of a column's values, which are bytes, ends in a zero byte."""
+    """Returns true if one of a column's values, which are bytes, ends in a zero byte."""
     for chunk in _chunks(column):
         data, offsets = letters(chunk)
         ends = offsets[1:][np.diff(offsets) > 0]
@@ -267,7 +267,7 @@ def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
 
 
 def _has_gaps(array: Any) -> bool:
-    """Returns whether a list that should hold lists is empty."""
+    """Returns true if a list that should hold lists is empty."""
     entries, offsets = _spread(array)
     return _holds_lists(entries.type) and (not np.diff(offsets).all() or _has_gaps(entries))
 

@@ -87,7 +87,7 @@ _OF_STREAMS = {
 
 
 def is_cheap(dataset: Any) -> bool:
-    """Returns whether samples of a dataset are taken from memory, by code that can be read."""
+    """Returns true if samples of a dataset are taken from memory, by code that can be read."""
     kind = type(dataset)
     if kind in (list, tuple, range, dict):
         return _is_memory(dataset)
@@ -187,7 +187,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _is_memory(value: Any, depth: int = 0) -> bool:
-    """Returns whether a value is data in memory, whose rows are small."""
+    """Returns true if a value is data in memory, whose rows are small."""
     kind = type(value)
     if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
         return True
@@ -217,6 +217,6 @@ def _some(entries: list[Any], kinds: int) -> list[Any]:
 
 
 def _is_small(array: Any, size: int) -> bool:
-    """Returns whether a row of an array, or an array without rows, is small."""
+    """Returns true if a row of an array, or an array without rows, is small."""
     rows = array.shape[0] if array.ndim > 1 or size > _ROW_BYTES else 1
     return bool(size <= _ROW_BYTES * max(1, rows))

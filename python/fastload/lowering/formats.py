@@ -121,7 +121,7 @@ def _decoded_format(header: bytes, mode: str) -> str | None:
 
 
 def _has_alpha(header: bytes) -> bool:
-    """Returns whether a WebP says that it has transparent pixels."""
+    """Returns true if a WebP says that it has transparent pixels."""
     kind, payload = header[12:16], header[20:25].ljust(5, b"\0")
     if kind == b"VP8L":
         return bool(payload[4] & 0x10)

@@ -150,12 +150,12 @@ class Memo:
 
 
 def _identical(kept: tuple[Any, ...], things: tuple[Any, ...]) -> bool:
-    """Returns whether two tuples hold the same objects."""
+    """Returns true if two tuples hold the same objects."""
     return all(map(operator.is_, kept, things))
 
 
 def _same(kept: list[Any], items: list[Any]) -> bool:
-    """Returns whether two lists hold the same objects, or at least equal ones.
+    """Returns true if two lists hold the same objects, or at least equal ones.
 
     Python passes over what is the same without asking it, which is quick; objects that are equal and
     not the same are found by looking at each, or at an even choice of many.

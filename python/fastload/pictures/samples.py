@@ -92,7 +92,7 @@ class _Samples:
         return make(index)
 
     def _waits(self) -> bool:
-        """Returns whether pictures wait in the next sample, and has Pillow and torchvision know; that needs Pillow."""
+        """Returns true if pictures wait in the next sample, and has Pillow and torchvision know; that needs Pillow."""
         if self._waiting is None:
             if "PIL.Image" not in sys.modules:
                 return False

@@ -311,7 +311,7 @@ def column_of(array: Any) -> Any:
 
 
 def is_packed(view: Any) -> bool:
-    """Returns whether each row is one block."""
+    """Returns true if each row is one block."""
     if not len(view):
         return True
     row = view[:1]

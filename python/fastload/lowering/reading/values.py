@@ -107,7 +107,7 @@ class Rows(Each):
 
     @property
     def is_torch(self) -> bool:
-        """Whether samples are tensors."""
+        """True if samples are tensors."""
         return isinstance(self.probe, torch.Tensor)
 
     @property
@@ -122,7 +122,7 @@ class Rows(Each):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether samples are NumPy's scalars, or Python's."""
+        """True if samples are NumPy's scalars, or Python's."""
         return not self.is_torch and self.ndim == 0
 
     def reshaped(self, key: Hashable, call: Callable[[Any], Any]) -> "Rows":

@@ -84,14 +84,14 @@ def test_python_samples_are_looked_at(kind, field, dim, expected, workers):
     ("kind", "field", "dim", "error", "words"),
     [
         ("dict", "q", None, KeyError, "no field 'q': sample 0"),
-        ("dict", "t", None, TypeError, "field 't' of sample 0 is a str, no array"),
+        ("dict", "t", None, TypeError, "field 't' of sample 0 is a str, not an array"),
         ("dict", "f", None, TypeError, "field 'f' of sample 0 is a single float"),
         ("dict", None, None, TypeError, "a sample of sample 0 is a dict"),
         ("pair", 7, None, KeyError, "no field 7"),
         ("both", None, None, ValueError, "a sample varies in dimensions 0, 1: choose one by dim"),
         ("ranks", None, None, ValueError, "2 dimensions in sample 3 and 1 in sample 0"),
         ("tensor", None, 2, ValueError, "2 dimensions, and so no dimension 2"),
-        ("dict", lambda sample: -1, None, TypeError, "is -1; a length is a whole number"),
+        ("dict", lambda sample: -1, None, TypeError, "is -1; a length is an integer"),
     ],
 )
 def test_what_has_no_length(kind, field, dim, error, words):

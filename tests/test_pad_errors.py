@@ -147,7 +147,7 @@ def test_samples_that_differ_in_structure():
     with pytest.raises(ValueError, match="no field 'labels'"):
         PadCollate({"labels": Pad()})([one])
     for name in ("mask", "lengths"):
-        with pytest.raises(ValueError, match=f"no padded field 'z', for which {name}"):
+        with pytest.raises(ValueError, match=f"no padded field 'z', but {name}"):
             PadCollate(**{name: {"z": True}})([one])
         with pytest.raises(ValueError, match=f"no padded field, for which {name}='m'"):
             PadCollate(**{name: "m"})([{"x": 1}])

@@ -133,7 +133,7 @@ def test_its_place_in_batches_of_other_kinds(workers):
     ("make", "words"),
     [
         (lambda samples: {"sample_mask": 1}, "already"),
-        (lambda samples: Pair(1, 2), "Pair has no place"),
+        (lambda samples: Pair(1, 2), "Pair cannot hold"),
         (lambda samples: MappingProxyType({"a": 1}), "mappingproxy has no place"),
     ],
 )

@@ -39,8 +39,7 @@ class Fields(Generic[_T]):
                 raise TypeError(msg)
 
     def child(self, path: Path, position: int, name: str) -> Path:
-        """Returns the path of a named tuple's field: with its position if an option names that, else its
-        name."""
+        """Returns the path of a named tuple's field: its position if an option names that, else its name."""
         numbered = (*path, position)
         return numbered if numbered in self._inside else (*path, name)
 

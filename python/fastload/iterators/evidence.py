@@ -10,7 +10,7 @@ __all__ = ["Evidence"]
 _WINDOW = 16
 """Batches of a window; two windows in a row must agree."""
 _MARGIN = 1.25
-"""The consumer takes over if it would need at most this share of the wait."""
+"""The consumer takes over only if its wait is more than this many times the cost of making the batches."""
 _MOST_S = 0.002
 """Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 

@@ -263,7 +263,7 @@ def test_lengths_are_kept_in_a_file(counted, tmp_path, monkeypatch, caplog):
     assert not caplog.records
     with caplog.at_level(logging.WARNING, "fastload"):
         assert lengths(Counted(counted.folder, 3), "x", cache).tolist() == SIZES[:3]
-    assert "of another dataset, by its fingerprint, samples" in caplog.text
+    assert "belongs to another dataset, by its fingerprint, samples" in caplog.text
     assert counted.made() == 3
     monkeypatch.setattr("fastload.batching.stored._known", {})
     assert lengths(Counted(counted.folder, 3), "x", cache).tolist() == SIZES[:3]
@@ -277,7 +277,7 @@ def test_files_that_are_no_cache(counted, tmp_path, caplog):
     other = tmp_path / "thesis.txt"
     for content in (b"Chapter 1\n", b"{}\n", b'{"kind": 3}\n', b"\xff" * 99, b"[1]"):
         other.write_bytes(content)
-        with pytest.raises(ValueError, match=r"thesis\.txt' is no file of lengths"):
+        with pytest.raises(ValueError, match=r"thesis\.txt' is not a file of lengths"):
             lengths(counted, "x", other)
         assert other.read_bytes() == content
     cache = tmp_path / "lengths"

@@ -149,7 +149,7 @@ def test_samples_that_differ_in_structure():
     for name in ("mask", "lengths"):
         with pytest.raises(ValueError, match=f"no padded field 'z', but {name}"):
             PadCollate(**{name: {"z": True}})([one])
-        with pytest.raises(ValueError, match=f"no padded field, for which {name}='m'"):
+        with pytest.raises(ValueError, match=f"no padded field, but {name}='m'"):
             PadCollate(**{name: "m"})([{"x": 1}])
     with pytest.raises(ValueError, match="num_tokens needs a padded field 'z'"):
         PadCollate(num_tokens="z")([one])

@@ -87,7 +87,7 @@ class Audio(Column):
             msg = f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}"
             raise ValueError(msg)
         if mono and name.startswith("int"):
-            msg = f"mono is the mean of channels, which is not an {name}; use dtype="float32""
+            msg = f"mono is the mean of channels, which is not an {name}; use float32"
             raise ValueError(msg)
         if sample_rate is not None and operator.index(sample_rate) <= 0:
             msg = f"sample_rate is frames per second, found {sample_rate}"

@@ -14,8 +14,7 @@ __all__ = ["Tar"]
 
 
 class Tar(Dataset[Any]):
-    """A map-style dataset over tar files in WebDataset's layout: adjacent members with the same key are one
-    sample.
+    """A map-style dataset over tar files in WebDataset's layout: adjacent members of one key are a sample.
 
     The headers of all shards are scanned once, when the dataset is made; samples are then read at random. The
     last part of an extension gives a member's type: images (`jpg`, `png`, `webp`, …) are decoded to RGB and

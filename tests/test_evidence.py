@@ -44,7 +44,7 @@ def test_one_long_call_and_one_odd_window_are_not_enough():
     assert not any(windows(evidence, 2, made_s=1e-4, waited_s=1e-4))
 
 
-def test_want_of_a_processor_is_not_work():
+def test_waiting_for_a_cpu_is_not_work():
     assert any(windows(Evidence(0), 2, made_s=1e-4, waited_s=3e-4, queued_s=1e-3))
 
 

@@ -119,7 +119,7 @@ def test_a_dataset_that_only_python_knows_is_looked_at(length):
         assert row[: len(sample)].tolist() == sample
 
 
-def test_whoever_makes_samples_looks_at_them(monkeypatch):
+def test_the_workers_of_the_loader_look_up_lengths(monkeypatch):
     given = []
     monkeypatch.setattr(
         "fastload.loader.lengths_for", lambda *asked: given.append(asked) or LENGTHS

@@ -202,7 +202,7 @@ class Megatron(Column):
         tokens: The `.bin` file.
         index: The `.idx` file, version 1.
         documents: Whether a sample is all sequences of a document; otherwise it is one sequence.
-        out_dtype: Torch's name for the dtype of samples. None: int64 for whole numbers.
+        out_dtype: Torch's name for the dtype of samples. None: int64 for integers.
 
     Raises:
         OSError: A file cannot be read or is damaged, or a sample does not lie within `tokens`.
@@ -266,7 +266,7 @@ class Tokens(Column):
         offset: Bytes to skip at the beginning of each file.
 
     Raises:
-        OSError: A file cannot be read, or has no whole number of elements.
+        OSError: A file cannot be read, or its size is not a multiple of the dtype's.
         ValueError: Elements cannot be had as `out_dtype`, or `length` or `stride` is 0.
     """
 

@@ -364,7 +364,7 @@ class Stream:
         """Returns what was measured since the last call, or since the stream was opened.
 
         Args:
-            pool_cpu_s: What native threads spent on processors meanwhile, in seconds.
+            pool_cpu_s: CPU time of native threads meanwhile, in seconds.
             memory_share: Part of the memory that is used, 0 to 1.
         """
     def watch(self, seconds: float, batches: int, look: Callable[[], object]) -> None:

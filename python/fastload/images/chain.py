@@ -55,7 +55,7 @@ class Chain:
 
     @property
     def on_pillow(self) -> bool:
-        """True if the image is a Pillow image still."""
+        """True if the image is still a Pillow image."""
         return self.values is None
 
     @property
@@ -155,7 +155,7 @@ class Chain:
     def _image(self) -> Any:
         if self.values is not None:
             return self.values
-        import PIL.Image  # whoever has such a chain has Pillow
+        import PIL.Image  # such a chain exists only with Pillow
 
         pixels = torch.arange(256, dtype=torch.uint8).repeat_interleave(self.channels)
         mode = "RGB" if self.channels == 3 else "L"

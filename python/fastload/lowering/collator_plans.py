@@ -56,7 +56,7 @@ class _Fields:
         self.leaves: dict[str, Leaf] = dict(sample)
 
     def padded(self, name: str, pad: _lib.Pad, **options: Any) -> int:
-        """Adds a field of whole numbers that is padded, as int64; returns its number."""
+        """Adds a padded field of integers, as int64; returns its number."""
         leaf = self.leaves[name]
         if leaf.form not in _ARRAYS:
             msg = f"field {name!r} is no array to pad"

@@ -1,7 +1,7 @@
 """Hugging Face `datasets`: Arrow tables behind a format and an indices mapping.
 
 What each format makes of each type is what `datasets` makes of a list of indices, which is how torch's
-DataLoader asks it: whole numbers become int64; floating point numbers float32 in the formats torch and
+DataLoader asks it: integers become int64; floating point numbers float32 in the formats torch and
 numpy, Python floats in none.
 """
 

@@ -37,7 +37,7 @@ class Leaf:
         heavy: Whether making the value is work that is worth leaving Python for.
         alone: Why single samples are Python: they are other values than those of batches.
         listed: Whether the dataset, indexed with a list of indices, has a batch of the value.
-        is_read: Whether it was read from the code of a class that somebody wrote.
+        is_read: Whether it was read from the code of a user's class.
         draws: Whether it was read, and something is drawn for each sample.
         from_zero: Whether the dataset is known for ints from 0 to its length alone, and for no others.
     """

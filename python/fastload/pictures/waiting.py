@@ -148,7 +148,7 @@ class _Source:
             self.by_pillow([])
 
     def _keeps(self) -> bool:
-        """Returns true if the whole image is decoded and kept: if it is needed again, or most others were."""
+        """Returns true if the whole image is decoded and kept, because it, or most others, are reused."""
         self.runs += 1
         _Source._used += self.runs == 1
         _Source._used_again += self.runs == 2

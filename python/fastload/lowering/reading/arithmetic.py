@@ -39,7 +39,7 @@ __all__ = [
 
 NUMBERS = frozenset({int, float, bool})
 SIMPLE = frozenset({*NUMBERS, str, bytes, type(None)})
-"""Types that are immutable, and whose operators run nobody's code."""
+"""Types that are immutable, and whose operators run no user code."""
 _SEQUENCES = frozenset({list, tuple})
 PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset, range})
@@ -127,7 +127,7 @@ def lifted(
     Args:
         function: One of Python's own.
         arguments: Values, some of which may be an `Each`.
-        may: Whether it runs nobody's code for arguments of these types.
+        may: Whether it runs no user code for arguments of these types.
         doing: What it is, for the words of a refusal.
 
     Raises:

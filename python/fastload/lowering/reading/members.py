@@ -50,7 +50,7 @@ METHODS_OF: dict[type, str] = {
     bytes: "decode",
     **dict.fromkeys(_PATHS, "with_suffix with_name joinpath as_posix"),
 }
-"""Methods that run nobody's code, by the exact type."""
+"""Methods that run no user code, by exact type."""
 
 
 class Method(NamedTuple):
@@ -139,7 +139,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def getter(container: Any) -> types.FunctionType | None:
-    """Returns the `__getitem__` that somebody wrote for the class of a value, or None."""
+    """Returns the `__getitem__` of a user's class, or None."""
     kind = type(container)
     if isinstance(container, Each) or kind.__module__ == "builtins" or is_array(container):
         return None

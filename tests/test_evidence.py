@@ -18,7 +18,7 @@ def windows(evidence, number, *, made_s, waited_s, queued_s=0.0):
 def test_two_windows_in_a_row_decide():
     said = windows(Evidence(0), 3, made_s=1e-4, waited_s=3e-4)
     assert said[:31] == [None] * 31
-    assert said[31] == "a batch takes 100 µs to make, and 300 µs to have from a worker"
+    assert said[31] == "a batch takes 100 µs to make, and 300 µs to get from a worker"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_short_epoch_counts_the_start_of_its_workers():
 
     assert (
         ended(0.006, 0.04, 0.005)
-        == "an epoch takes 12.0 ms to make, and 50.0 ms to have from workers"
+        == "an epoch takes 12.0 ms to make, and 50.0 ms to get from workers"
     )
     assert ended(0.064, 0.04, 0.06) is None
     assert ended(0.064, 0.04, 0.5) is None  # a slow machine would be slow here, too

@@ -134,7 +134,7 @@ def test_what_cannot_be_changed_is_refused(lane: str):
     _lib.park()
     chosen = iter(fastload.Loader(Noisy(), num_workers=2, workers=lane))
     with pytest.raises(
-        ValueError, match=r"needs num_workers=AUTO, but the loader has num_work.*=2"
+        ValueError, match=r"is for num_workers=AUTO, but the loader has num_work.*=2"
     ):
         chosen.set_workers(3)
     with pytest.raises(ValueError, match="set_depth is for num_workers=AUTO"):

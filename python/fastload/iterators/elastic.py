@@ -372,7 +372,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             raise ValueError(msg)
         if self._keys is None:
             number = int(self._num_workers)
-            msg = f"{what} needs num_workers=AUTO, but the loader has num_workers={number}"
+            msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={number}"
             raise ValueError(msg)
         if not self._is_here():
             msg = f"{what}: the workers are in the process that this one was forked from"

@@ -1,8 +1,8 @@
 """Batches of a lowered dataset, made natively as a collate function of transformers makes them.
 
-Owns which leaves each function pads, stacks or packs, to which dtype, and what a batch is then. What shows
-only in the samples of a batch (lengths that do not agree, a field without numbers) is asked of the function
-itself, for that batch. Refuses fields that it cannot make exactly: Python makes the batches then.
+Owns which leaves each function pads, stacks or packs, to which dtype, and what a batch is then. Cases that only
+the samples of a batch show (unequal lengths, a field without numbers) go to the function itself, for that
+batch. Refuses fields that it cannot make exactly: Python makes the batches then.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ Planner = Callable[[Lowered, Any], Plan]
 
 
 def planner(collate_fn: Any) -> Planner | None:
-    """Returns what plans the native batches of a collate function, or None if it is not transformers'."""
+    """Returns the planner of a collate function's native batches, or None if it is not transformers'."""
     entry = registry.find("collator", collate_fn)
     return None if entry is None else _PLANS[entry.path.rpartition(".")[2]]
 
@@ -100,7 +100,7 @@ class _Fields:
 def _tokenized(
     fields: _Fields, pad: TokenizerPad, without: str | None = None, **options: Any
 ) -> tuple[Batch, int]:
-    """Returns what `tokenizer.pad` makes of the fields but one, and the number of the tokens' leaf."""
+    """Returns the results of `tokenizer.pad` for all fields but one, and the number of the tokens' leaf."""
     main = pad.main
     if main not in fields.leaves:
         msg = f"samples have no field {main!r}, which the tokenizer pads"

@@ -29,7 +29,7 @@ DECODE = "decode only, fastload, num_workers=2"
 
 
 def negate(image: torch.Tensor) -> torch.Tensor:
-    """A transform that nobody but its author knows."""
+    """A user's own transform, unknown to fastload."""
     return -image
 
 

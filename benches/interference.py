@@ -8,7 +8,7 @@ load the same photographs without end, in batches of 8.
 Fairness: a loader is to be busy all the time, however fast it is. The training thread therefore
 never waits for a batch and never lets the queue fill up: every 10 ms it takes all batches that are
 ready, and finds out through the public `timeout=` argument (a millisecond: a batch that is not
-there raises). "loader, cores" is the processor time that the loading took per second: 1.0 is a
+there raises). "loader, cores" is the CPU time that the loading took per second: 1.0 is a
 core. The faster loader thus delivers more batches to be taken; it is not given less to do. Rounds
 are interleaved, and each loss is against the undisturbed window of its own round.
 
@@ -126,7 +126,7 @@ class Busy:
             self.samples += len(labels)
 
     def cpu_s(self) -> float:
-        """Returns the processor seconds of all threads but this one, and of the workers."""
+        """Returns the CPU seconds of all threads but this one, and of the workers."""
         workers = (child.cpu_times() for child in psutil.Process().children())
         threads_s = time.process_time() - time.thread_time()
         return threads_s + sum(times.user + times.system for times in workers)

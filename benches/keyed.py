@@ -19,7 +19,7 @@ from torch.utils.data import Dataset
 import fastload
 from fastload.draws import keyed
 
-KEYING, NEXT = "µs of processor time", "µs of processor time for one next"
+KEYING, NEXT = "µs of CPU time", "µs of CPU time for one next"
 CALLS = 640
 SIZE = 32
 BATCHES = 2_000

@@ -213,7 +213,7 @@ def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__, rounds=100)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.unraisablehook = lambda _: None  # the same, where nobody can catch it
+    sys.unraisablehook = lambda _: None  # the same, where no code can catch it
     figures = matrix(bench, "fastload", fastload.Loader, bench.rounds)
     cases = figures.values()
     latest_s = max(max(values[TOLD], default=math.inf) for values in cases) / 1e3

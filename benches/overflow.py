@@ -4,7 +4,7 @@
     CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=false maturin build --release --locked --features abi3 --out without
     python benches/overflow.py with/*.whl without/*.whl
 
-Prints for each case the processor time of 20 epochs of either build and their ratio; `--instructions` counts
+Prints for each case the CPU time of 20 epochs of either build and their ratio; `--instructions` counts
 instructions in place of that, under callgrind, which a busy machine does not disturb.
 """
 
@@ -78,7 +78,7 @@ def dataset(case: str, folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def run(case: str, folder: Path, *, counts: bool) -> None:
-    """Runs a case, and measures all epochs but the first: processor time, or instructions."""
+    """Runs a case, and measures all epochs but the first: CPU time, or instructions."""
     import fastload
 
     data, options = dataset(case, folder)

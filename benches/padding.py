@@ -42,7 +42,7 @@ FEW = {"NumPy": LISTS, "pad_sequence": 40_000, "datasets": 8_000}
 EPOCHS = 6
 """Epochs of a round of ours and of the limit: so each contestant takes some tenths of a second."""
 NEXTS = 400
-OWN = "own processor time, µs"
+OWN = "own CPU time, µs"
 
 
 def token_lists() -> tuple[np.ndarray, np.ndarray]:

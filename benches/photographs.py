@@ -1,4 +1,4 @@
-"""Photographs: samples/s and processor time per sample, beside torch's best and the decoder.
+"""Photographs: samples/s and CPU time per sample, beside torch's best and the decoder.
 
 One epoch over 480 JPEG files (400 to 600 pixels on the longer side, quality 75 to 95, mixed chroma
 subsampling) through Resize(256), CenterCrop(224), ToTensor and Normalize, in batches of 32. Timed

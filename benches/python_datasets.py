@@ -66,7 +66,7 @@ def epochs(bench: Bench, title: str, dataset: Dataset) -> None:
         at_least=True,
     )
     ratio = median(figures, DEFAULTS, CPU) / median(figures, "torch, num_workers=2", CPU)
-    bench.say(f"processor time per sample / torch's with two workers: {ratio:.2f}")
+    bench.say(f"CPU time per sample / torch's with two workers: {ratio:.2f}")
 
 
 def steps(bench: Bench, title: str, dataset: Dataset) -> None:

@@ -6,11 +6,11 @@ was busy (spinning) for 0.5 ms before, so that the batch lay waiting. torch's ba
 fastest that its documentation offers: a BatchSampler as sampler, batch_size=None, and a dataset
 that is indexed by the whole batch.
 
-The split: differences between medians of the consumer's own processor time in the whole next(), in
+The split: differences between medians of the consumer's own CPU time in the whole next(), in
 the native stream alone with its index order (`feed`), in the stream with indices given before
 (`submit`), and with one and with three fields. Python = Loader - stream; sampler = feed -
 submit; a tensor = half of what two more cost; hand-over (a thread woken included) = what remains.
-"off the processor" is the rest of the median wall time: a woken thread that is put on the consumer's
+"off the CPU" is the rest of the median wall time: a woken thread that is put on the consumer's
 own core and runs first.
 """
 
@@ -31,7 +31,7 @@ from fastload import _lib
 
 ROWS, WIDTH = 1_000_000, 32
 BACK_TO_BACK, READY, CPU = "back to back, µs", "when ready, µs", "CPU µs/batch"
-OWN = "when ready, own processor time, µs"
+OWN = "when ready, own CPU time, µs"
 NEXTS = {32: 1_500, 1024: 150}
 BUSY_S = 5e-4
 
@@ -146,7 +146,7 @@ def parts(figures: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, lis
         "hand-over": one - tensor,
         "two tensors made": submitted - one + tensor,
         "Python": whole - fed,
-        "off the processor": usual - whole,
+        "off the CPU": usual - whole,
         "sum: one next(), median": usual,
     }
     return {part: {"µs": [value]} for part, value in split.items()}

@@ -75,7 +75,7 @@ def files(kind: str) -> list[Path]:
 
 
 def per_batch(work: Callable[[], Any], batches: int) -> dict[str, float]:
-    """Returns what work costs for each of so many batches, on processors that the one before has left."""
+    """Returns what work costs for each of so many batches, on CPUs that the one before has left."""
     time.sleep(REST_S)
     faults, began_s = page_faults(), time.perf_counter()
     work()

@@ -134,7 +134,7 @@ def main() -> None:
     bench.claim("tar: samples/s by webdataset's best", ratio, 3, at_least=True)
     growth = median(figures, OURS, SPEED) / median(figures, "fastload, num_workers=1", SPEED)
     cpu = median(figures, OURS, CPU)
-    bench.say(f"two threads / one: {growth:.2f}; {cpu:.2f} ms of processor time per sample")
+    bench.say(f"two threads / one: {growth:.2f}; {cpu:.2f} ms of CPU time per sample")
     bench.show(
         "Memory above the start, MB",
         {who: {"ten batches": [isolated(memory, who)]} for who in (OURS, "webdataset")},

@@ -1,4 +1,4 @@
-"""What a small batch costs on its way through a worker process: processor time of all processes.
+"""What a small batch costs on its way through a worker process: CPU time of all processes.
 
 Datasets whose samples cost nothing: integers, rows of 16 floats, dicts of five numbers; batches of 32. Counted
 from the second batch of an epoch to its end, of this process and its workers together; `num_workers=0` is the
@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 import fastload
 
 WORKER = "fastload, one worker process"
-CPU = "µs of processor time for a batch"
+CPU = "µs of CPU time for a batch"
 SIZE, BATCHES = 32, 1_500
 
 

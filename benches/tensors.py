@@ -1,7 +1,7 @@
 """Tensors that are ready: batches of 64x3x224x224 float32 through two workers, and collation alone.
 
 The dataset returns rows of a tensor; all that a loader does is to collate and to hand over 38.5 MB per
-batch. Every contestant runs in a process of its own; time, page faults and processor time are the slope
+batch. Every contestant runs in a process of its own; time, page faults and CPU time are the slope
 between a short and a long epoch, so that starts cancel out, workers' shares count. A consumer takes
 batches only, or reads all of each. Limit: copying as many bytes in two threads, into memory that was
 used before.

@@ -4,7 +4,7 @@ Photographs behind a step of 0, 20 and 80 ms; a Python dataset of which one samp
 fifty times as long; one that waits 10 ms for each sample; and rows in memory. A step sleeps, as one that
 waits for an accelerator does. The grid is one of AUTO's loaders whose number of workers is set: AUTO seeds
 each sample of a Python dataset, and a given number does not; that one is beside it, too. Its best is the
-setting that takes the fewest processors of those within 2 % of the most samples/s; a machine is not equally
+setting that takes the fewest CPUs of those within 2 % of the most samples/s; a machine is not equally
 fast all the time, so it is measured again in turn with the others, and that counts. AUTO runs until it says
 that it has settled, a minute at most, and is measured then; so are the defaults that it begins with, left
 alone. "change" lets a step become longer and shorter in mid-run, and takes the time until the tuner rests
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 
 class Bursts(Dataset[torch.Tensor]):
-    """Samples that take 0.4 ms of a processor, but for one in a hundred, which takes 20."""
+    """Samples that take 0.4 ms of CPU time, but for one in a hundred, which takes 20."""
 
     def __len__(self) -> int:
         return 100_000
@@ -106,7 +106,7 @@ STEPS_S = (0.02, 0.2, 0.005)
 
 
 def train(batches: Iterator[Any], step_s: float, seconds: float) -> dict[str, float]:
-    """Trains for some seconds; returns the pace of it, and the processors that all of it took."""
+    """Trains for some seconds; returns the pace of it, and the CPUs that all of it took."""
     cpu_before_s, began_s, samples = tree_cpu_s(), time.perf_counter(), 0
     while time.perf_counter() < began_s + seconds:
         samples += len(_first(next(batches)))
@@ -137,7 +137,7 @@ def tuned(case: Case) -> dict[str, float]:
 
 
 def is_settled(loader: fastload.Loader[Any]) -> bool:
-    """Returns whether a loader's tuner rests; one that is not tuned never does."""
+    """Returns true if a loader's tuner rests; one that is not tuned never does."""
     history = loader.tuner.history if loader.tuner is not None else []
     return bool(history) and history[-1].reason.startswith("settled")
 

@@ -37,14 +37,14 @@ def theirs(path, dtype="float32", **named):
 
 
 def identical(ours, expected):
-    """Whether two tensors have the same dtype, shape and bits."""
+    """True if two tensors have the same dtype, shape and bits."""
     if ours.dtype != expected.dtype or ours.shape != expected.shape:
         return False
     return ours.numpy().tobytes() == expected.numpy().tobytes()
 
 
 def within(ours, expected, tolerance=1e-4):
-    """Whether two tensors have the same dtype and shape and nearly the same values."""
+    """True if two tensors have the same dtype and shape and nearly the same values."""
     if ours.dtype != expected.dtype or ours.shape != expected.shape:
         return False
     return ours.numel() == 0 or float((ours - expected).abs().max()) <= tolerance

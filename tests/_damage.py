@@ -15,7 +15,7 @@ FLIPS = (0x01, 0x20, 0x80, 0xFF)
 
 
 def identical(ours: Any, theirs: Any) -> bool:
-    """Whether two structures of samples are the same, bit for bit."""
+    """True if two structures of samples are the same, bit for bit."""
     try:
         assert_same(ours, theirs)
     except AssertionError:

@@ -41,7 +41,7 @@ def mixed(samples: list[Any]) -> Any:
 
 
 def auto(dataset: Any, number: int, **arguments: Any) -> fastload.Loader[Any]:
-    """Returns a loader under AUTO, as on a machine of so many processors, which is not tuned."""
+    """Returns a loader under AUTO, as on a machine of so many CPUs, which is not tuned."""
     loader = fastload.Loader(dataset, **{"batch_size": 4, "tune": False, **arguments})
     loader.num_workers = Auto(number)
     return loader

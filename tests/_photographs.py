@@ -45,7 +45,7 @@ def operations() -> list[object]:
 
 @contextmanager
 def fifo(path: Path) -> Iterator[Path]:
-    """Replaces `path` by a FIFO; on leaving, whoever still waits to read it gets the end of it."""
+    """Replaces `path` by a FIFO; on leaving, pending readers get its end."""
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     try:

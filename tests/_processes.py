@@ -25,7 +25,7 @@ _DATASET = re.compile(rf"/memfd:fastload-dataset |(?<!/dev/shm){_UNLINKED}")
 
 
 def is_of_memfd() -> bool:
-    """Returns whether memory is Linux's own kind; not where the library was built with `posix_shm`."""
+    """Returns true if memory is Linux's own kind; not where the library was built with `posix_shm`."""
     if sys.platform != "linux":
         return False
     descriptor = _lib.make_file("fastload-test")

@@ -13,7 +13,7 @@ COSTLY = torch.zeros(1).expand(6000, 1 << 14)  # eight rows are half a MB
 
 
 class Counting(SequentialSampler):
-    """A sampler whose indices somebody counts."""
+    """A sampler that counts its indices."""
 
     drawn = 0
 

@@ -206,7 +206,7 @@ def test_our_own_refusals(kwargs, error, message):
     ("dataset", "words"),
     [(DATA, "worker processes"), (Dataset(Rows(range(6))), "native worker threads")],
 )
-def test_more_workers_than_processors_are_warned_of(dataset, words):
+def test_more_workers_than_cpus_warn(dataset, words):
     with pytest.warns(UserWarning, match=f"This DataLoader will .* 10000 {words}") as warned:
         Loader(dataset, num_workers=10_000)
     assert len(warned) == 1

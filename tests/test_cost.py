@@ -16,7 +16,7 @@ def spin(seconds):
         pass
 
 
-def test_work_is_on_a_processor_and_sleep_is_not():
+def test_work_takes_cpu_time_and_sleep_does_not():
     watch = Watch()
     watch.run()
     spin(0.02)
@@ -40,7 +40,7 @@ def test_what_passes_at_rest_does_not_count():
     assert spent.wall_s - spent.cpu_s - spent.queued_s < 0.05
 
 
-def test_threads_that_want_one_processor_wait_for_it():
+def test_threads_that_share_a_cpu_wait_for_it():
     allowed = os.sched_getaffinity(0)
     costs = []
 

@@ -302,7 +302,7 @@ def test_words_for_what_is_no_path_column_or_dtype(write):
     for columns in (None, "c"):
         with pytest.raises(KeyError, match="several columns 'c'"):
             Csv(path, columns)
-    with pytest.raises(ValueError, match="without names"):
+    with pytest.raises(ValueError, match="empty list"):
         Csv(path, [])
     for named in ({"delimiter": ";;"}, {"quote": "\n"}, {"delimiter": "é"}):
         with pytest.raises(ValueError, match="one ASCII character"):

@@ -49,11 +49,11 @@ def test_one_column_may_be_several_leaves():
 @pytest.mark.parametrize(
     ("structure", "message"),
     [
-        (torch.arange(3), r"structure of a dataset is a torch.Tensor, no column; wrap data"),
-        ((numbers(), torch.arange(4)), r"dataset\[1\] is a torch.Tensor, no column; wrap data"),
+        (torch.arange(3), r"structure of a dataset is a torch.Tensor, not a column; wrap data"),
+        ((numbers(), torch.arange(4)), r"dataset\[1\] is a torch.Tensor, not a column; wrap data"),
         ({"x": {"y": 3}}, r"dataset\['x'\]\['y'\] is a builtins.int"),
         (Pair(numbers(), "z"), r"dataset.y is a builtins.str"),
-        (collections.OrderedDict(x=numbers()), r"OrderedDict, no column; use an exact tuple"),
+        (collections.OrderedDict(x=numbers()), r"OrderedDict, not a column; use an exact tuple"),
         ([collections.UserList([numbers()])], r"dataset\[0\] is a collections.UserList"),
     ],
 )

@@ -18,7 +18,7 @@ def windows(evidence, number, *, made_s, waited_s, queued_s=0.0):
 def test_two_windows_in_a_row_decide():
     said = windows(Evidence(0), 3, made_s=1e-4, waited_s=3e-4)
     assert said[:31] == [None] * 31
-    assert said[31] == "a batch takes 100 µs to make, and 300 µs to have from a worker"
+    assert said[31] == "a batch takes 100 µs to make, and 300 µs to get from a worker"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_one_long_call_and_one_odd_window_are_not_enough():
     assert not any(windows(evidence, 2, made_s=1e-4, waited_s=1e-4))
 
 
-def test_want_of_a_processor_is_not_work():
+def test_waiting_for_a_cpu_is_not_work():
     assert any(windows(Evidence(0), 2, made_s=1e-4, waited_s=3e-4, queued_s=1e-3))
 
 
@@ -59,7 +59,7 @@ def test_a_short_epoch_counts_the_start_of_its_workers():
 
     assert (
         ended(0.006, 0.04, 0.005)
-        == "an epoch takes 12.0 ms to make, and 50.0 ms to have from workers"
+        == "an epoch takes 12.0 ms to make, and 50.0 ms to get from workers"
     )
     assert ended(0.064, 0.04, 0.06) is None
     assert ended(0.064, 0.04, 0.5) is None  # a slow machine would be slow here, too

@@ -117,7 +117,7 @@ def test_an_obstacle_is_named_once(root):
     words = explained(torchvision.datasets.ImageFolder(root), collate_fn=collation)
     assert words["why"] == (
         f"collate_fn is {__name__}.collation, Python code; "
-        "samples[0] are Pillow images, of which there are no batches"
+        "samples[0] are Pillow images, which cannot be batched"
     )
 
 

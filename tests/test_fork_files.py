@@ -149,7 +149,7 @@ def test_threads_that_begin_and_end_leave_a_child_its_allocator():
 
 
 @pytest.mark.slow
-def test_a_childs_links_say_nothing_and_wait_for_nobody():
+def test_a_childs_links_say_nothing_and_do_not_wait():
     links = _lib.Links()
     links.open()
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""One thread for an operation: torch's, and nobody else's."""
+"""One thread for an operation: torch's, and no other library's."""
 
 import subprocess
 import sys

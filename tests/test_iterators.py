@@ -97,7 +97,7 @@ def test_training_and_validation_in_turn():
 
 
 def test_many_live_iterators_share_the_pool():
-    """None waits for another that nobody takes from, and threads are not multiplied.
+    """None waits for an idle one, and threads are not multiplied.
 
     There are as many as the loader asks for, and one more for each further iterator.
     """

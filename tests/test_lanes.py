@@ -332,7 +332,7 @@ SESSION = """
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["-"], "<stdin> is no file"),
+        (["-"], "<stdin> is not a file"),
         (["-c", textwrap.dedent(SESSION)], "Squares is defined in an interactive session"),
     ],
     ids=["stdin", "command"],

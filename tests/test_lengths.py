@@ -84,14 +84,14 @@ def test_python_samples_are_looked_at(kind, field, dim, expected, workers):
     ("kind", "field", "dim", "error", "words"),
     [
         ("dict", "q", None, KeyError, "no field 'q': sample 0"),
-        ("dict", "t", None, TypeError, "field 't' of sample 0 is a str, no array"),
+        ("dict", "t", None, TypeError, "field 't' of sample 0 is a str, not an array"),
         ("dict", "f", None, TypeError, "field 'f' of sample 0 is a single float"),
         ("dict", None, None, TypeError, "a sample of sample 0 is a dict"),
         ("pair", 7, None, KeyError, "no field 7"),
         ("both", None, None, ValueError, "a sample varies in dimensions 0, 1: choose one by dim"),
         ("ranks", None, None, ValueError, "2 dimensions in sample 3 and 1 in sample 0"),
         ("tensor", None, 2, ValueError, "2 dimensions, and so no dimension 2"),
-        ("dict", lambda sample: -1, None, TypeError, "is -1; a length is a whole number"),
+        ("dict", lambda sample: -1, None, TypeError, "is -1; a length is an integer"),
     ],
 )
 def test_what_has_no_length(kind, field, dim, error, words):
@@ -263,7 +263,7 @@ def test_lengths_are_kept_in_a_file(counted, tmp_path, monkeypatch, caplog):
     assert not caplog.records
     with caplog.at_level(logging.WARNING, "fastload"):
         assert lengths(Counted(counted.folder, 3), "x", cache).tolist() == SIZES[:3]
-    assert "of another dataset, by its fingerprint, samples" in caplog.text
+    assert "belongs to another dataset, by its fingerprint, samples" in caplog.text
     assert counted.made() == 3
     monkeypatch.setattr("fastload.batching.stored._known", {})
     assert lengths(Counted(counted.folder, 3), "x", cache).tolist() == SIZES[:3]
@@ -277,7 +277,7 @@ def test_files_that_are_no_cache(counted, tmp_path, caplog):
     other = tmp_path / "thesis.txt"
     for content in (b"Chapter 1\n", b"{}\n", b'{"kind": 3}\n', b"\xff" * 99, b"[1]"):
         other.write_bytes(content)
-        with pytest.raises(ValueError, match=r"thesis\.txt' is no file of lengths"):
+        with pytest.raises(ValueError, match=r"thesis\.txt' is not a file of lengths"):
             lengths(counted, "x", other)
         assert other.read_bytes() == content
     cache = tmp_path / "lengths"

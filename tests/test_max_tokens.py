@@ -119,7 +119,7 @@ def test_a_dataset_that_only_python_knows_is_looked_at(length):
         assert row[: len(sample)].tolist() == sample
 
 
-def test_whoever_makes_samples_looks_at_them(monkeypatch):
+def test_the_workers_of_the_loader_look_up_lengths(monkeypatch):
     given = []
     monkeypatch.setattr(
         "fastload.loader.lengths_for", lambda *asked: given.append(asked) or LENGTHS
@@ -134,7 +134,7 @@ def test_whoever_makes_samples_looks_at_them(monkeypatch):
 @pytest.mark.parametrize("count", [9, 11])
 def test_a_sampler_of_another_datasets_lengths_is_refused(make, count):
     sampler = make([1] * count, 4)
-    with pytest.raises(ValueError, match=f"{count} samples, and the dataset has 10"):
+    with pytest.raises(ValueError, match=f"{count} samples, but the dataset has 10"):
         Loader(dataset(), batch_sampler=sampler)
 
 

@@ -74,7 +74,7 @@ def test_the_exception_is_torchvisions(root: Path, steps: list[Any]):
     assert wrong
     loader = fastload.Loader(dataset, **SIZES)
     choice = lanes.choose(loader)
-    if choice.lane != "native":  # no processor for torch's order of additions, or an older Pillow
+    if choice.lane != "native":  # no CPU for torch's order of additions, or an older Pillow
         pytest.skip(choice.why)
     got = outcomes(loader)
     for place, each in enumerate(got):

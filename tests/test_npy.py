@@ -39,7 +39,7 @@ def save(folder, arrays, **named):
 
 
 def equal(ours, theirs):
-    """Whether a tensor has exactly the dtype, shape and bits of an array."""
+    """True if a tensor has exactly the dtype, shape and bits of an array."""
     theirs = torch.from_numpy(np.ascontiguousarray(theirs).reshape(theirs.shape))
     return ours.dtype == theirs.dtype and ours.shape == theirs.shape and torch.equal(ours, theirs)
 

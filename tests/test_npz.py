@@ -45,7 +45,7 @@ def load(path, key="x"):
 
 
 def equal(ours, theirs):
-    """Whether two tensors have the same dtype, shape and bits."""
+    """True if two tensors have the same dtype, shape and bits."""
     return (
         ours.dtype == theirs.dtype
         and ours.shape == theirs.shape

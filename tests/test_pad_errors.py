@@ -147,15 +147,15 @@ def test_samples_that_differ_in_structure():
     with pytest.raises(ValueError, match="no field 'labels'"):
         PadCollate({"labels": Pad()})([one])
     for name in ("mask", "lengths"):
-        with pytest.raises(ValueError, match=f"no padded field 'z', for which {name}"):
+        with pytest.raises(ValueError, match=f"no padded field 'z', but {name}"):
             PadCollate(**{name: {"z": True}})([one])
-        with pytest.raises(ValueError, match=f"no padded field, for which {name}='m'"):
+        with pytest.raises(ValueError, match=f"no padded field, but {name}='m'"):
             PadCollate(**{name: "m"})([{"x": 1}])
     with pytest.raises(ValueError, match="num_tokens needs a padded field 'z'"):
         PadCollate(num_tokens="z")([one])
-    with pytest.raises(ValueError, match="has 'x' already"):
+    with pytest.raises(ValueError, match="already has 'x'"):
         PadCollate(mask="x")([one])
-    with pytest.raises(ValueError, match="Pair has no place"):
+    with pytest.raises(ValueError, match="Pair cannot hold"):
         PadCollate(lengths=True)([Pair(torch.zeros(2), 1)])
     with pytest.raises(ValueError, match="no dimension 1"):
         PadCollate({"x": Pad(dim=1)})([one])

@@ -291,7 +291,7 @@ def test_more_memory_than_there_is_is_an_error_of_the_batch():
         (PadCollate({"y": Ragged("flat")}), "dict", "single numbers"),
         (PadCollate(num_tokens="q"), "dict", "num_tokens"),
         (PadCollate(mask="a"), "dict", "already"),
-        (PadCollate(lengths=True), "pair", "no place for lengths"),
+        (PadCollate(lengths=True), "pair", "cannot hold lengths"),
         (PadCollate({"n": Keep()}), "nested", "is for a dict"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Permutations are torch's, whoever draws them."""
+"""Permutations are torch's, drawn by torch or natively."""
 
 import pytest
 import torch

@@ -2,7 +2,7 @@
 
 The memory is torch's own, for only torch's allocator waits for copies in flight before it gives
 memory out again. Without an accelerator, what remains is torch's behaviour, and the way a field
-is written into a tensor that somebody else made.
+is written into a tensor made elsewhere.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""What worker processes make ahead stays within the memory budget, and nobody waits for ever."""
+"""What worker processes make ahead stays within the memory budget, without a deadlock."""
 
 from typing import Any
 

@@ -224,7 +224,7 @@ def test_long_messages_wait_for_room_in_pieces():
     words = os.urandom(3 << 20)
     links.send(number, words)
     links.send(number, b"more")
-    links.send(99, b"to nobody")
+    links.send(99, b"no reader")
     heard: list[Any] = []
     hearing = threading.Thread(target=hear, args=(worker, heard))
     hearing.start()

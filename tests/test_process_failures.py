@@ -273,7 +273,7 @@ def program(method: str, how: str, workers: int, script: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("method", "workers"), [("fork", 3), ("spawn", 1), ("forkserver", 1)])
-def test_a_parent_that_is_killed_leaves_nobody(method: str, workers: int, tmp_path: Path):
+def test_a_killed_parent_leaves_no_process(method: str, workers: int, tmp_path: Path):
     with program(method, "kill", workers, tmp_path / "parent.py") as (parent, pids):
         parent.wait()
         assert gone_in(pids, 10)

@@ -73,7 +73,7 @@ def test_a_worker_that_ends_while_it_sends():
     source = iter(Loader(Called(many, soon), None, num_workers=2, prefetch_factor=1))
     end = time.monotonic() + 20
     while source._workers[1].is_alive() and time.monotonic() < end:
-        time.sleep(0.05)  # it waits for room: nobody reads
+        time.sleep(0.05)  # it waits for room: there is no reader
     assert not source._workers[1].is_alive()
     with pytest.raises(RuntimeError, match=KILLED):
         list(source)
@@ -114,7 +114,7 @@ def nothing(_: int) -> int:
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_a_link_that_somebody_else_holds_open(is_old: bool, monkeypatch: pytest.MonkeyPatch):
+def test_a_link_that_another_process_holds_open(is_old: bool, monkeypatch: pytest.MonkeyPatch):
     if is_old:
         monkeypatch.setattr(os, "pidfd_open", nothing, raising=False)
     source = iter(Loader(Called(lambda i, _: i, orphan), None, num_workers=2))
@@ -133,9 +133,9 @@ def test_letters_come_before_the_end_of_their_worker():
     worker = _lib.WorkerLink(descriptor)
     for _ in range(3):
         worker.send(b"words", [])
-    os.close(end)  # as if it had ended: somebody else holds its link
+    os.close(end)  # as if it had ended: another process holds its link
     assert [links.receive(5) for _ in range(4)] == [(number, (b"words", []))] * 3 + [(number, None)]
-    worker.send(b"nobody listens", [])
+    worker.send(b"no reader", [])
     assert links.receive(0.05) is None
 
 

@@ -157,7 +157,7 @@ def test_copying():
     del sources, targets
     _lib.Copying(abandoned, [torch.ones(20_000_000)])
     before = abandoned[0].sum()
-    assert abandoned[0].sum() == before  # nobody writes to it any more
+    assert abandoned[0].sum() == before  # it is no longer written to
     with pytest.raises(ValueError, match="as many others of the same sizes"):
         _lib.Copying([torch.zeros(3)], [torch.zeros(4)])
     with pytest.raises(TypeError, match="contiguous CPU tensor"):

@@ -121,7 +121,7 @@ def test_a_loader_starts_from_it(path):
     assert ours._budget_bytes == 1 << 20
 
 
-def test_what_somebody_chose_wins_over_it():
+def test_arguments_win_over_it():
     profile = Profile(3, 5, memory_budget=1 << 20)
     ours = fastload.Loader(rows(), num_workers=2, prefetch_factor=2, memory_budget=99, tune=profile)
     assert (ours.num_workers, ours._budget_bytes) == (2, 99)

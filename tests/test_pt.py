@@ -50,7 +50,7 @@ VIEWS = {
 
 
 def values(dtype, shape, seed=0):
-    """Elements of small whole numbers, whatever the dtype."""
+    """Elements of small integers, whatever the dtype."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, 2 if dtype == torch.bool else 100, shape, generator=generator).to(dtype)
 
@@ -69,7 +69,7 @@ def load(path, key=None):
 
 
 def equal(ours, theirs):
-    """Whether two tensors have the same dtype, shape and bits."""
+    """True if two tensors have the same dtype, shape and bits."""
     theirs = theirs.detach().resolve_conj().contiguous()
     return (
         ours.dtype == theirs.dtype

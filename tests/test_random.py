@@ -229,7 +229,7 @@ def test_augmentations_are_torchvisions_to_the_bit(
     transform = (first if version == "v1" else second)(
         *values, interpolation=InterpolationMode.NEAREST
     )
-    size = (331, 224)  # the translations of 331 are whole numbers, but for rounding
+    size = (331, 224)  # the translations of 331 are integers, but for rounding
     values = [getattr(value, "value", value) for value in values]
     mine = column((name, *values, "nearest", None, version)).plans(FEW, *size)
     others = their_plans(monkeypatch, transform, size, 2_000)

@@ -394,7 +394,7 @@ def test_pictures_in_memory(pictures):
     images[3] = 0
     same(dataset)
     dataset.transform = v1.Compose([v1.RandomHorizontalFlip(1.0), v1.ToTensor()])
-    same(dataset, "process")  # whoever chooses a number of workers has their draws
+    same(dataset, "process")  # a set number of workers means their draws
     keyed = Loader(dataset, 4)
     assert lanes.choose(keyed).lane == "native"
     assert_same(list(keyed), list(DataLoader(dataset, 4)))

@@ -133,8 +133,8 @@ def test_its_place_in_batches_of_other_kinds(workers):
     ("make", "words"),
     [
         (lambda samples: {"sample_mask": 1}, "already"),
-        (lambda samples: Pair(1, 2), "Pair has no place"),
-        (lambda samples: MappingProxyType({"a": 1}), "mappingproxy has no place"),
+        (lambda samples: Pair(1, 2), "Pair cannot hold"),
+        (lambda samples: MappingProxyType({"a": 1}), "mappingproxy cannot hold"),
     ],
 )
 def test_batches_without_a_place_for_it(make, words):

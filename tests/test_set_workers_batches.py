@@ -58,7 +58,7 @@ def test_the_next_epoch_begins_with_the_number_of_now(lane: str):
         list(iterator)
         again = iter(loader)
         assert len(again._active) == 3
-        assert int(loader.num_workers) == 1  # of the machine, for whoever makes loaders of this one
+        assert int(loader.num_workers) == 1  # of the machine, for loaders made from this one
         assert len(list(again)) == 11
         del iterator, again
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_changed_is_refused(lane: str):
     _lib.park()
     chosen = iter(fastload.Loader(Noisy(), num_workers=2, workers=lane))
     with pytest.raises(
-        ValueError, match=r"is for num_workers=AUTO, but somebody chose num_work.*=2"
+        ValueError, match=r"is for num_workers=AUTO, but the loader has num_work.*=2"
     ):
         chosen.set_workers(3)
     with pytest.raises(ValueError, match="set_depth is for num_workers=AUTO"):

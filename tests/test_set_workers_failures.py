@@ -31,7 +31,7 @@ def until(condition: Any) -> bool:
 
 
 class Rows(Dataset[Any]):
-    """Rows that lie in slots; some fail, as somebody decides."""
+    """Rows that lie in slots, of which the test makes some fail."""
 
     fails: Any = None
 

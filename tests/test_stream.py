@@ -238,7 +238,7 @@ def test_raised_permits_pass_a_blocked_reader(tmp_path: Path):
 @pytest.mark.own_sizes
 @pytest.mark.parametrize("depth", [1, 3])
 def test_no_more_batches_in_flight_than_the_depth(tmp_path: Path, depth: int):
-    """Leased memory tells how many were made while nobody took one."""
+    """Leased memory counts the batches made while none was taken."""
     values = torch.zeros(64, 1 << 18)
     before = _lib.memory_stats()["leased_bytes"]
     source = stream(program(values), depth=depth, threads=4, fetch=4, compute=4)

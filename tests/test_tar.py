@@ -189,9 +189,7 @@ def test_structures_alternatives_and_dropping(tmp_path):
         Tar([path], ("jpg;png", "cls"))
     with pytest.raises(ValueError, match="several kinds"):
         Tar([path], "jpg;cls", missing="drop")
-    with pytest.raises(
-        ValueError, match=r"no extension is there in all 3 samples; found .*png \(1\)"
-    ):
+    with pytest.raises(ValueError, match=r"no extension is in all 3 samples, found .*png \(1\)"):
         Tar([path])
     with pytest.raises(TypeError, match="members are extensions"):
         Tar([path], (1, 2))

@@ -167,7 +167,7 @@ def _selected(column):
 @pytest.mark.parametrize(
     ("lengths", "error", "words"),
     [
-        ([1.5, 2.0], TypeError, "one whole number per sample"),
+        ([1.5, 2.0], TypeError, "one integer per sample"),
         ([[1, 2]], TypeError, "2 dimensions"),
         ([True, False], TypeError, "bool"),
         (torch.ones(3), TypeError, "float32"),
@@ -334,10 +334,10 @@ def test_random_operations_do_not_depend_on_the_number_of_ranks(world, tmp_path)
 def test_arguments_are_checked():
     for arguments, words in [
         ({"max_tokens": 0}, "max_tokens is a positive"),
-        ({"max_tokens": 1e4}, "max_tokens is a positive whole number, found 10000.0"),
+        ({"max_tokens": 1e4}, "max_tokens is a positive integer, found 10000.0"),
         ({"window": 0}, "window is a positive"),
         ({"cost": "cubic"}, "cost is 'padded', 'sum' or"),
-        ({"cost": "quadratic:0"}, "whole q above 0"),
+        ({"cost": "quadratic:0"}, "integer q above 0"),
         ({"long": "cut"}, "long is 'error', 'truncate', 'alone' or 'drop', found 'cut'"),
         ({"remainder": "pad"}, "remainder is 'drop', 'repeat' or 'mask'"),
         ({"num_replicas": 0}, "num_replicas is a number from 1"),
@@ -346,7 +346,7 @@ def test_arguments_are_checked():
     ]:
         with pytest.raises(ValueError, match=words):
             TokenBatchSampler([1], **({"max_tokens": 5} | arguments))
-    with pytest.raises(ValueError, match="an epoch is 0 or more"):
+    with pytest.raises(ValueError, match="an epoch is at least 0"):
         TokenBatchSampler([1], 5).set_epoch(-1)
 
 

@@ -37,7 +37,7 @@ def findings(*, rate, waiting=0.0, wanted=None, cores=4, lane="native", **change
     return Findings(**{**values, **changes})
 
 
-def test_more_is_wanted_than_there_are_processors_for():
+def test_the_training_needs_more_cpus_than_there_are():
     assert advice(findings(rate=760.0, waiting=0.35, wanted=1200.0)) == (
         "The training can consume 1,200 samples/s. That takes 6.2 cores; this machine has 4. Best setting "
         "found: num_workers=4 (threads), 8 batches ahead, 760 samples/s; the training waits 35% of the time. "

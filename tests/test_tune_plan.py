@@ -62,7 +62,7 @@ def a_run(workers, rate, cpu_cores, lane="native"):
     return Run(lane, workers, 2 * workers, 1.0, 10, rate, cpu_cores=cpu_cores)
 
 
-def test_the_fewest_processors_win_among_equals():
+def test_the_fewest_cpus_win_among_equals():
     cheap, dear = a_run(2, 980, 1.0), a_run(4, 1000, 1.9)
     assert best_of([dear, cheap]) is cheap
     assert best_of([dear, a_run(2, 900, 1.0)]) is dear

@@ -69,7 +69,7 @@ def test_batches_do_not_depend_on_it(quick):
 
 
 @pytest.mark.parametrize("options", [{"num_workers": 3}, {"num_workers": 3, "prefetch_factor": 4}])
-def test_what_somebody_chose_is_obeyed(quick, options):
+def test_numbers_that_the_user_set_are_kept(quick, options):
     ours = loader(**options)
     for _ in ours:
         time.sleep(0.0005)
@@ -78,7 +78,7 @@ def test_what_somebody_chose_is_obeyed(quick, options):
     assert {(c.workers, c.depth) for c in ours.tuner.history} == {(3, depth)}
 
 
-def test_what_somebody_chose_is_commented_once(quick, caplog):
+def test_advice_on_numbers_that_the_user_set_is_logged_once(quick, caplog):
     with caplog.at_level(logging.INFO, "fastload"):
         ours = loader(num_workers=3)
         for _ in range(2):
@@ -131,7 +131,7 @@ def test_a_stream_that_is_made_deeper_pulls_further():
     assert [batch[0].item() for batch in batches] == list(range(0, 600, 8))
 
 
-def test_a_depth_that_somebody_chose_is_obeyed(quick):
+def test_a_depth_that_the_user_set_is_kept(quick):
     ours = loader(prefetch_factor=3)
     for _ in ours:
         time.sleep(0.0005)

@@ -90,7 +90,7 @@ def test_batches_do_not_depend_on_it(quick, lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_a_number_that_somebody_chose_is_left(quick, lane):
+def test_a_number_that_the_user_set_is_kept(quick, lane):
     loader = fastload.Loader(Waiting(0.001, 60), 1, num_workers=1, workers=lane)
     iterator = iter(loader)
     assert len(list(iterator)) == 60
@@ -98,7 +98,7 @@ def test_a_number_that_somebody_chose_is_left(quick, lane):
     assert iterator._num_workers == 1
 
 
-def test_what_somebody_sets_is_where_tuning_goes_on(quick):
+def test_tuning_goes_on_from_numbers_set_meanwhile(quick):
     loader = auto(Noisy(), 1)
     iterator = iter(loader)
     next(iterator)
@@ -164,7 +164,7 @@ def test_worker_processes_are_weighed():
 def test_letters_that_have_come_are_counted():
     iterator = iter(auto(Noisy(), 1, batch_size=1, shuffle=True))
     iterator.set_depth(5)
-    next(iterator)  # until a batch has come, nobody knows how many the budget holds
+    next(iterator)  # the number of batches within the budget is unknown until one has come
     end = time.monotonic() + 10
     while iterator._ready() < 5 and time.monotonic() < end:
         time.sleep(0.01)

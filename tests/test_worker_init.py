@@ -77,7 +77,7 @@ def test_the_warning_of_too_many_workers_has_torchs_words(workers):
         assert words in message
 
 
-def test_nobody_is_warned_of_a_number_that_nobody_chose():
+def test_auto_does_not_warn_of_its_own_number():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(fastload.Loader(ROWS))

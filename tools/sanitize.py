@@ -46,7 +46,7 @@ LEFT_OUT = [
 ]
 
 REFUSED = "WARNING: AddressSanitizer failed to allocate"
-"""What it says of memory that nobody could have, which tests ask for."""
+"""The message on allocations that cannot succeed, which tests request."""
 
 INTERLEAVINGS = re.compile(r"^interleavings: (\d+)$")
 

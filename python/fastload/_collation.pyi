@@ -107,7 +107,7 @@ class Rule:
         boundaries: int = 0,
         flat: bool = False,
     ) -> Rule:
-        """Returns the rule of a leaf that is packed into rows, whose whole numbers become int64.
+        """Returns the rule of a leaf that is packed into rows, whose integers become int64.
 
         Args:
             field: Its name, for errors.

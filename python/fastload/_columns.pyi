@@ -44,7 +44,7 @@ class Rows(Column):
         table: bytes | None = None,
     ) -> Rows: ...
     def moved(self) -> bool:
-        """Returns whether the owner, a tensor, has its memory elsewhere by now, and nothing has said so."""
+        """Returns true if the owner, a tensor, has its memory elsewhere by now, and nothing has said so."""
 
 @final
 class Storage:
@@ -61,7 +61,7 @@ class Storage:
         """
 
     def is_read(self) -> bool:
-        """Returns whether an iterator is at work that may read the memory."""
+        """Returns true if an iterator is at work that may read the memory."""
 
 @final
 class Ragged(Column):

@@ -147,7 +147,7 @@ class Tar:
     def shard(self, sample: int) -> str | None:
         """Returns the file that holds a sample; None if there is no such sample."""
     def changed(self) -> bool:
-        """Returns whether one of the files is not as it was."""
+        """Returns true if one of the files is not as it was."""
     def members(self, extensions: list[str], samples: list[int]) -> Blobs:
         """Returns the bytes of the first of `extensions` that each of `samples` has.
 
@@ -202,7 +202,7 @@ class Megatron(Column):
         tokens: The `.bin` file.
         index: The `.idx` file, version 1.
         documents: Whether a sample is all sequences of a document; otherwise it is one sequence.
-        out_dtype: Torch's name for the dtype of samples. None: int64 for whole numbers.
+        out_dtype: Torch's name for the dtype of samples. None: int64 for integers.
 
     Raises:
         OSError: A file cannot be read or is damaged, or a sample does not lie within `tokens`.
@@ -266,7 +266,7 @@ class Tokens(Column):
         offset: Bytes to skip at the beginning of each file.
 
     Raises:
-        OSError: A file cannot be read, or has no whole number of elements.
+        OSError: A file cannot be read, or its size is not a multiple of the dtype's.
         ValueError: Elements cannot be had as `out_dtype`, or `length` or `stride` is 0.
     """
 

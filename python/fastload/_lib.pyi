@@ -251,11 +251,11 @@ class Program:
             TypeError: A structure that is none.
         """
     def is_random(self) -> bool:
-        """Returns whether samples depend on the seed."""
+        """Returns true if samples depend on the seed."""
     def is_cheap(self, samples: int) -> bool:
-        """Returns whether a batch of so many samples is, by a first guess, sooner made than a thread is woken."""
+        """Returns true if a batch of so many samples is, by a first guess, sooner made than a thread is woken."""
     def moved(self) -> bool:
-        """Returns whether one of the columns has moved, so that a new program is needed."""
+        """Returns true if one of the columns has moved, so that a new program is needed."""
     def layout(self) -> list[tuple[tuple[int, ...] | None, str]]:
         """Returns (shape, dtype name) of one sample's leaves; None for shapes known only later.
 
@@ -364,7 +364,7 @@ class Stream:
         """Returns what was measured since the last call, or since the stream was opened.
 
         Args:
-            pool_cpu_s: What native threads spent on processors meanwhile, in seconds.
+            pool_cpu_s: CPU time of native threads meanwhile, in seconds.
             memory_share: Part of the memory that is used, 0 to 1.
         """
     def watch(self, seconds: float, batches: int, look: Callable[[], object]) -> None:
@@ -390,4 +390,4 @@ class Stream:
         """Cancels what is in flight and frees it; safe to call twice."""
 
 def same_items(one: list[Any], other: list[Any]) -> bool:
-    """Returns whether two lists hold the very same objects, in the same order."""
+    """Returns true if two lists hold the very same objects, in the same order."""

@@ -9,7 +9,7 @@ class Copying:
     """Copies tensors into others on the threads of the pool; the tensors are kept until it is gone.
 
     Args:
-        targets: Contiguous CPU tensors that nobody else uses.
+        targets: Contiguous CPU tensors that no other code uses.
         sources: As many, of the same sizes in bytes.
 
     Raises:

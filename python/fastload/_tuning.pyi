@@ -14,8 +14,8 @@ class Window:
         step_s: The training's own time for a batch: from the return of `next` to the next call; the median.
         wait_s: What the training waited for a batch.
         work_s: What workers spent at a batch, whether computing or waiting for files.
-        cpu_s: The part of it on a processor.
-        queued_s: The part in which no processor was free.
+        cpu_s: CPU time of it.
+        queued_s: Time of it waiting for a free CPU.
         serial_s: The part that only one worker can do at a time.
         read_s: Reading encoded bytes.
         collate_s: Joining samples.
@@ -68,7 +68,7 @@ class Window:
         """What held the loader up, in words."""
     @property
     def interpreter_share(self) -> float:
-        """The part of the time in which somebody held the interpreter for the loader, 0 to 1."""
+        """The share of the time in which the loader's threads held the interpreter, 0 to 1."""
     def joined(self, later: Window) -> Window:
         """Returns this window and one of the same settings after it as one."""
     def beside(
@@ -82,10 +82,10 @@ class Window:
         """Returns this window with what the machine said meanwhile.
 
         Args:
-            queued_s: For how long workers could have run, but no processor was free, in seconds.
+            queued_s: Seconds for which workers could have run but no CPU was free.
             free_bytes: Memory that may still be taken; without end unless given.
-            memory_stall: Part of the time in which everything waited for memory, 0 to 1.
-            throttled: Part of the time in which a quota kept this process from processors, 0 to 1.
+            memory_stall: Share of the time in which all tasks stalled on memory, 0 to 1.
+            throttled: Share of the time in which a quota throttled this process, 0 to 1.
         """
 
 @final
@@ -95,7 +95,7 @@ class Tuner:
     The same windows, in the same order, give the same answers.
 
     Args:
-        cores: Processors that this process may fill.
+        cores: CPUs that this process may fill.
         most_workers: Most workers.
         most_depth: Most batches in flight.
         budget_bytes: Bytes that batches in flight may take.

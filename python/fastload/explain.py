@@ -1,4 +1,4 @@
-"""`python -m fastload.explain module:factory`: what a loader does, in words, without iterating it."""
+"""`python -m fastload.explain module:factory`: explains what a loader does, without iterating it."""
 
 import argparse
 import importlib

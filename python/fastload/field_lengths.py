@@ -1,4 +1,4 @@
-"""`lengths`: how long a field of each sample is, for batch samplers."""
+"""`lengths`: the lengths of a field, for batch samplers."""
 
 import os
 from collections.abc import Callable
@@ -26,31 +26,32 @@ def lengths(
     multiprocessing_context: Any = None,
     worker_init_fn: Callable[[int], None] | None = None,
 ) -> torch.Tensor:
-    """Returns how long a field of each sample is: int64 `(len(dataset),)`, for batch samplers.
+    """Returns the length of a field in each sample, for batch samplers: int64 `(len(dataset),)`.
 
-    Of columns, and of datasets that are recognised, offsets and headers tell. Otherwise each sample is
-    made once: by threads where native code makes it, else by worker processes. Such lengths are kept as
-    long as the process lives, and in a file on demand, under a fingerprint of the dataset: its class and
-    methods, its state as far as it pickles into 64 MiB, the fingerprint of a Hugging Face dataset, size
-    and time of the files of columns. Files that Python code reads are not part of it.
+    Columns and recognised datasets give lengths from offsets and headers. Otherwise each sample is made once:
+    by threads if it is native, else by worker processes. Such lengths are cached as long as the process lives,
+    and optionally in a file, under a fingerprint of the dataset: its class and methods, its state if it pickles
+    into 64 MiB, the fingerprint of a Hugging Face dataset, size and time of the files of columns. Files that
+    Python code reads are not part of the fingerprint.
 
     Args:
         dataset: A map-style dataset.
         field: Its name, its position, or the path to it as a tuple; a function of a sample, which returns
-            an array or the length itself; None for samples that are one field themselves. A field of
-            single whole numbers says the lengths.
-        cache: A file that keeps lengths that had to be looked up. One of another dataset is made anew,
-            with a warning.
-        dim: The dimension that counts, from the end if negative. None: the one that varies; the first if
-            none does, as `PadCollate` has it.
+            an array or the length itself; None for samples that are one field themselves. A field of integers
+            gives the lengths themselves.
+        cache: A file that caches lengths found by making samples. If it belongs to another dataset, it is
+            rewritten with a warning.
+        dim: The dimension that counts, from the end if negative. None: the one that varies, or the first if
+            none does, as in `PadCollate`.
         num_workers: Threads or processes; `AUTO` for the CPU budget; 0 for this thread alone.
-        multiprocessing_context: How processes are started.
+        multiprocessing_context: Start method of processes.
         worker_init_fn: Called in each worker process with its number.
 
     Raises:
         KeyError: Samples have no such field.
-        TypeError: The field is no array, or the dataset has no numbered samples.
-        ValueError: Several dimensions vary, or there is no dimension `dim`; `cache` is another file.
+        TypeError: The field is not an array, or the dataset is not map-style.
+        ValueError: Several dimensions vary, or there is no dimension `dim`; or `cache` is not a file of
+            lengths.
 
     Examples:
         >>> lengths(TensorDataset(torch.zeros(3, 7)), 0)

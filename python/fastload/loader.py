@@ -1,9 +1,8 @@
 """`Loader`: torch's DataLoader, with batches made natively where the dataset allows it.
 
-Owns the arguments and their attributes. Everything that a DataLoader promises is left to
-torch's own code; only the choice of the iterator is made here. Invariant: the public instance
-attributes are torch's and the extra arguments, each under its own name, for frameworks build
-loaders anew from them.
+Owns the arguments and their attributes. Torch's own code does the rest, except the choice of the iterator.
+Invariant: the public instance attributes are torch's and the extra arguments, each under its own name, because
+frameworks rebuild loaders from them.
 """
 
 import copy
@@ -59,62 +58,62 @@ class Loader(DataLoader[_T_co]):
     """Loads batches of a dataset; takes the place of `torch.utils.data.DataLoader`.
 
     The arguments, their order and their meaning are torch's, except that `num_workers` defaults
-    to `AUTO`. A dataset that is recognised, or made of columns, is loaded by native threads where
-    collation is torch's default, a `PadCollate` or `PackCollate`, or recognised as well; any other
-    dataset as torch loads it.
+    to `AUTO`. Native threads load a dataset that is recognised or made of columns, if collation is torch's
+    default, a `PadCollate` or `PackCollate`, or recognised as well; any other dataset is loaded as torch loads
+    it.
 
     Args:
         dataset: Map-style or iterable dataset.
-        batch_size: Samples per batch; None for samples one by one.
+        batch_size: Samples per batch; None for single samples.
         shuffle: Whether the order is drawn anew each epoch.
         sampler: Order of the indices, in place of `shuffle`.
-        batch_sampler: Order of whole batches of indices. Of one with `remainder="mask"`, batches have
-            a `sample_mask`.
-        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while it runs, or for the
-            thread that asks, where samples cost less than handing them over or workers cannot make them; what a
-            sample draws from torch's, numpy's and Python's generators is then keyed by (`base_seed`,
-            epoch, index), and by its position where the sampler may repeat an index, in every lane but
-            inline: no sample depends on the number. A number for exactly so many threads or processes,
-            whose generators are torch's workers'; 0 to load in the training thread.
-        collate_fn: Makes a batch of samples: in Python, unless it is one that is recognised.
+        batch_sampler: Order of batches of indices. With `remainder="mask"`, batches have a `sample_mask`.
+        num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while the loader runs; the
+            training thread makes the batches if samples cost less than handing them over or workers cannot make
+            them. Draws of a sample from torch's, numpy's and Python's generators are then keyed by
+            (`base_seed`, epoch, index), and by the position if the sampler may repeat an index, so no sample
+            depends on the number of workers. A number for exactly that many threads or processes, with the
+            generators of torch's workers; 0 to load in the training thread.
+        collate_fn: Makes a batch of samples, in Python unless it is recognised.
         pin_memory: Whether batches lie in page-locked memory.
-        drop_last: Whether a last batch that is too short is dropped.
+        drop_last: Whether a last batch that is not full is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.
-        worker_init_fn: Called in each worker process, or Python thread, with its number; native threads
-            and the consumer do not call it.
+        worker_init_fn: Called in each worker process, or Python thread, with its number; native threads and the
+            training thread do not call it.
         multiprocessing_context: How worker processes are started.
         generator: Source of `base_seed` and of the order.
-        prefetch_factor: Batches ahead per worker; 2 unless given, or 8 of native ones that take
-            microseconds, where nobody can tell.
+        prefetch_factor: Batches ahead per worker; 2 by default, or 8 for native batches that take microseconds,
+            if the sampler's draws have no visible effect.
         persistent_workers: Whether one iterator, with its workers, serves all epochs.
         pin_memory_device: Ignored, as torch ignores it.
         in_order: Whether batches come in the order of their indices, or as they are finished.
         workers: `"auto"`, or `"native"`, `"process"` or `"threads"` to insist on a lane.
-        memory_budget: Most bytes of batches made ahead, as a number or as `"2GiB"`; None for the
-            smaller of 2 GiB and a tenth of the memory available to this rank. Batches count as what
-            they will take; one that is larger by itself is made alone.
-        max_tokens: Makes batches of samples of similar length, each within this budget with its
-            padding, by a `TokenBatchSampler`, in place of `batch_size`; `collate_fn` is then
-            `PadCollate()` unless given. A `batch_sampler` that is given wins.
-        length: The field whose lengths those are, as `fastload.lengths` takes it; None for samples that
-            are one field themselves. Or the lengths, as a list, an array or a tensor.
-        lazy_images: Whether what worker processes open with Pillow is decoded when its pixels are needed,
-            natively. Samples do not depend on it.
-        tune: Whether workers and depth that the user did not choose follow what the training takes, measured
-            while it runs. Samples do not depend on it. A `Profile`, or the path of one: where it starts.
-        snapshot_every_n_steps: After so many batches the generators of a chosen number of workers are kept for
-            `state_dict`; a run that goes on makes the batches since then again, and drops them. 0 or None:
-            never; they then start anew. Everything else is kept for each batch.
+        memory_budget: Maximum bytes of batches made ahead, as a number or as `"2GiB"`; None for the smaller of
+            2 GiB and a tenth of the memory available to this rank. Batches count with their expected size; a
+            batch larger than the budget is made alone.
+        max_tokens: In place of `batch_size`: token budget of a batch, padding included, for a
+            `TokenBatchSampler`, which batches samples of similar length; `collate_fn` is then `PadCollate()`
+            unless given. Ignored if `batch_sampler` is given.
+        length: The field whose lengths `max_tokens` counts, as `fastload.lengths` takes it; None for samples
+            that are one field themselves. Or the lengths, as a list, an array or a tensor.
+        lazy_images: Whether images that worker processes open with Pillow are decoded natively when their
+            pixels are needed. Samples do not depend on it.
+        tune: Whether number of workers and depth, unless the user set them, follow the training's measured
+            consumption. Samples do not depend on it. A `Profile`, or the path of one, gives the initial values.
+        snapshot_every_n_steps: Interval in batches at which the generators of workers are saved for
+            `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
+            again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
+            each batch.
 
     Attributes:
-        tuner: The loader's tuner, with `history`; None before the first iterator and where nothing is tuned.
+        tuner: The loader's tuner, with `history`; None before the first iterator and if nothing is tuned.
 
     Raises:
         KeyError: Samples have no field `length`.
-        TypeError: The field `length` is no array.
+        TypeError: The field `length` is not an array.
         OSError: The profile cannot be read.
-        ValueError: Arguments that exclude each other, a lane that the loader cannot take, a batch
-            sampler that knows the lengths of another dataset, or a file that is no profile.
+        ValueError: Arguments that exclude each other, a lane that the loader cannot take, a batch sampler with
+            the lengths of another dataset, or a file that is not a profile.
 
     Examples:
         >>> loader = Loader(dataset, batch_size=64, shuffle=True)
@@ -188,14 +187,16 @@ class Loader(DataLoader[_T_co]):
         elif max_tokens is None and length is not None:
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
-        # also where a framework gives the batch sampler
+        # also if a framework passes the batch sampler
         if max_tokens is not None and collate_fn is None:
             collate_fn = PadCollate()
         self._memo = None
         self._record = record_of(dataset)
         self._settled = None
         self._read = ()
-        self.workers = workers  # before torch warns about num_workers in the words of the lane
+        self.workers = (
+            workers  # before torch's check of num_workers, whose warning depends on the lane
+        )
         super().__init__(
             dataset,
             batch_size,
@@ -239,18 +240,18 @@ class Loader(DataLoader[_T_co]):
 
     @classmethod
     def from_torch(cls, dataloader: DataLoader[_T_co], **changes: Any) -> Self:
-        """Returns a loader of the same batches as a torch DataLoader's.
+        """Returns a loader with the same batches as a torch DataLoader.
 
         Samplers, generator and dataset are shared, not copied. Torch's default of
         `num_workers=0` becomes `AUTO`; a number of workers is kept.
 
         Args:
             dataloader: A loader whose iteration is torch's own.
-            **changes: Arguments of `Loader` that take the place of the loader's.
+            **changes: Arguments of `Loader` that replace the DataLoader's.
 
         Raises:
-            TypeError: No DataLoader, or one of a class that iterates in its own way.
-            ValueError: Changes that exclude what the loader has.
+            TypeError: Not a DataLoader, or a class with its own iteration.
+            ValueError: Changes that contradict the DataLoader's arguments.
         """
         return cls(**arguments_of(dataloader, changes))
 
@@ -266,7 +267,7 @@ class Loader(DataLoader[_T_co]):
 
     @property
     def _depth_is_chosen(self) -> bool:
-        """Whether the caller set `prefetch_factor`."""
+        """True if the caller set `prefetch_factor`."""
         return not isinstance(self.prefetch_factor, Auto)
 
     @property
@@ -277,7 +278,7 @@ class Loader(DataLoader[_T_co]):
         return budget_bytes(self.memory_budget)
 
     def __iter__(self) -> _BaseDataLoaderIter:
-        """Returns an iterator; a new one, also of persistent workers, where the dataset reads otherwise."""
+        """Returns an iterator; a new one even with persistent workers if the dataset now reads differently."""
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
         if self._loaded is not None:
@@ -287,36 +288,37 @@ class Loader(DataLoader[_T_co]):
         finally:
             self._restored = None
         self._loaded = None
-        self._cursor = getattr(iterator, "_cursor", None)  # a subclass may iterate in its own way
+        self._cursor = getattr(iterator, "_cursor", None)  # a subclass may return its own iterator
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the iterator is that was started last, from which another loader can go on.
+        """Returns the position of the last iterator, from which another loader can continue.
 
-        Batches count once they are taken, however many are ahead. Nothing is drawn, started or read, and the
+        Only batches that were taken count, not those made ahead. The call draws, starts and reads nothing. The
         keys are always the same, with plain values, so that JSON, pickle, `torch.load(weights_only=True)` and
-        `torch.distributed.checkpoint` carry it: below 1 KB, unless the order is drawn from a generator of the
-        user's (5 KB more) or workers of a chosen number draw. Before the first iterator and after the end
-        of an epoch it is the coming epoch's. After `load_state_dict` it is what was loaded, until an iterator is started.
+        `torch.distributed.checkpoint` can store it: below 1 KB, unless the order is drawn from the user's
+        generator (5 KB more) or the user set `num_workers` and workers draw. Before the first iterator and
+        after the end of an epoch it is the start of the coming epoch. After `load_state_dict` it is the loaded
+        state, until an iterator is started.
         """
         if self._loaded is not None:
             return copy.deepcopy(dict(self._loaded))
         return state_of(self, self._cursor)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Has the next iterator go on where another one was.
+        """Makes the next iterator continue from a state.
 
-        The batches that follow are those of the run that was not interrupted, bit for bit. Nothing that comes before is read.
-        A state from before an epoch has that epoch begin as it would have begun. A state that was taken when the last batch had come, and the end had not
-        been seen, has the next iterator be empty.
+        Its batches are those of an uninterrupted run, bit for bit. Nothing before them is read. A state from
+        before an epoch starts that epoch as it would have started. A state taken after the last batch, before
+        the iterator raised `StopIteration`, makes the next iterator empty.
 
         Args:
-            state_dict: What `state_dict` returned; empty to begin with a new epoch.
+            state_dict: The result of `state_dict`; empty to begin a new epoch.
 
         Raises:
-            TypeError: No mapping.
+            TypeError: Not a mapping.
             ValueError: A state of a loader with another length, batch size, sampler or `drop_last`; of another
-                version; or one that was changed.
+                version; or a corrupted one.
         """
         where = restored(self, state_dict)
         self._iterator = None
@@ -372,7 +374,7 @@ class Loader(DataLoader[_T_co]):
         return threads
 
     def _choice(self) -> lanes.Choice:
-        """Returns the lane; it is not looked for again where the last one costs less than the look."""
+        """Returns the lane; reuses the last one if its epochs cost less than choosing again."""
         order = (self.batch_sampler, self.sampler)
         of = (
             self.workers,
@@ -401,12 +403,12 @@ class Loader(DataLoader[_T_co]):
     def _iterated_here(
         self, choice: lanes.Choice, why: str, *, is_news: bool
     ) -> _BaseDataLoaderIter:
-        """Returns an iterator whose batches are made by the thread that takes them.
+        """Returns an iterator whose batches the calling thread makes.
 
         Args:
             choice: The lane, or that of the workers that could not be started.
-            why: Why.
-            is_news: Whether workers would have been started, had they been possible.
+            why: The reason, for the log.
+            is_news: Whether to log it: workers would have been started if possible.
         """
         if is_news and not self._told:
             self._told = True
@@ -420,13 +422,13 @@ class Loader(DataLoader[_T_co]):
         return iterator
 
     def _tell_of_threads(self, why: str) -> None:
-        """Logs, once, that threads take the place of worker processes."""
+        """Logs once that threads replace worker processes."""
         if not self._told:
             self._told = True
             _log.warning("loading without worker processes: %s", why)
 
     def _tell_of_worker_init(self) -> None:
-        """Logs, once, that native workers do not call a function that may do more than seed."""
+        """Logs once that native workers do not call a `worker_init_fn` that may do more than seed."""
         function = self.worker_init_fn
         if function is None or only_seeds(function):
             return
@@ -441,7 +443,7 @@ class Loader(DataLoader[_T_co]):
         """Warns, as torch does, of more workers than this process has CPUs.
 
         Args:
-            lane: The loader's, where it is chosen already.
+            lane: The loader's lane, if it is chosen already.
         """
         cpus = affinity()
         if self.num_workers <= cpus:
@@ -451,76 +453,76 @@ class Loader(DataLoader[_T_co]):
             super().check_worker_number_rationality()
         elif lane not in ("inline", "consumer"):
             kind = "native" if lane == "native" else "Python"
-            msg = (  # with torch's words at both ends, for which filters and tests look
+            msg = (  # begins and ends as torch's message, which filters and tests match
                 f"This DataLoader will create {int(self.num_workers)} {kind} worker threads in total, "
                 f"more than the {cpus} CPUs that this process may run on. Please be aware that "
                 "excessive worker creation might get DataLoader running slow or even freeze, lower the "
                 "worker number unless they mostly wait for storage."
             )
-            warnings.warn(msg, stacklevel=4)  # who makes or iterates the loader
+            warnings.warn(msg, stacklevel=4)  # the caller that makes or iterates the loader
 
     def stats(self) -> dict[str, Any]:
-        """Returns counters of the iterator that was started last, units in the names.
+        """Returns counters of the iterator started last, with units in their names.
 
-        All values are numbers but that of `bottleneck`, which is words: what the training waits for,
-        `"reading"`, `"decoding"`, `"collation"`, `"the interpreter"` or `"memory"`, or `"the training
-        itself"` where it hardly waits.
+        All values are numbers except `bottleneck`, which names what the training waits for: `"reading"`,
+        `"decoding"`, `"collation"`, `"the interpreter"` or `"memory"`, or `"the training itself"` if it hardly
+        waits.
 
         The native lane counts, also after the iterator is gone:
 
         - `read_s`, `decode_s`, `transform_s`, `collate_s`: seconds in each stage, summed over
           the threads.
-        - `busy_s`, `idle_s`: thread-seconds at work, and permitted but unused for want of work.
-        - `wait_s`: seconds that the consumer waited for batches; `wait_p50_s`, `wait_p99_s`: for one.
-        - `batch_p50_s`, `batch_p99_s`: seconds that a batch is in the making; `sample_p50_s`,
-          `sample_p99_s`: that one of its samples is computed.
+        - `busy_s`, `idle_s`: thread-seconds at work, and permitted but unused for lack of work.
+        - `wait_s`: seconds that the training waited for batches; `wait_p50_s`, `wait_p99_s`: for one batch.
+        - `batch_p50_s`, `batch_p99_s`: seconds to make a batch; `sample_p50_s`, `sample_p99_s`: seconds to
+          compute a sample.
         - `batches`: handed over; `samples`: finished.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
-        - `oversize_batches`: planned to take more than `memory_budget` by themselves; each was made alone.
-        - `asked_pillow`: files that native code does not decode exactly, so that Pillow did, or
-          raised its error, in a Python thread; `asked_pillow_s`: the seconds it took;
-          `asked_pillow_gif` and so on: how many by the format that their first bytes tell,
-          `asked_pillow_jpeg` those that are damaged, too large or of rare kinds.
-        - `asked_torchvision` and so on: likewise, where torchvision's `decode_image` is the loader.
+        - `oversize_batches`: larger than `memory_budget`; each was made alone.
+        - `asked_pillow`: files that native code does not decode exactly, which Pillow decoded, or refused with
+          its error, in a Python thread; `asked_pillow_s`: its seconds; `asked_pillow_gif` and so on: counts by
+          format, judged by the first bytes; `asked_pillow_jpeg`: those that are damaged, too large or of rare
+          kinds.
+        - `asked_torchvision` and so on: the same, if torchvision's `decode_image` is the loader.
 
-        The threads lane counts `batches`, `wait_s` and, in milliseconds on average, what the consumer
-        waits for the interpreter when it takes it back: `interpreter_wait_ms`, which each operation of
-        a training step that gives it up waits, too.
+        The threads lane counts `batches`, `wait_s` and `interpreter_wait_ms`: the consumer's average wait, in
+        milliseconds, to reacquire the interpreter lock. Each operation of a training step that releases the
+        lock waits as long.
 
-        The process, consumer and inline lanes count `batches`, as long as their iterator lives; the first two also
-        `consumer_batches`, those that the thread made which takes them. On Linux and
-        macOS the process lane has `arenas`, the mappings that its workers have made, their `arena_bytes` of address space, and
-        `worker_bytes`: slots of them that are written now, wait, or are tensors of the user's; `ahead_bytes`
-        of batches at work, estimated, or waiting, `held_tasks` that `memory_budget` keeps from the workers,
-        and `oversize_batches` larger than it. Empty
-        before the first iterator, and in a forked child until it starts one of its own.
+        The process, consumer and inline lanes count `batches`, as long as their iterator lives; the first two
+        also `consumer_batches`, made by the training thread. On Linux and macOS the process lane has `arenas`,
+        the memory mappings of its workers; `arena_bytes`, their address space; `worker_bytes`, slots being
+        written, waiting, or in use as the user's tensors; `ahead_bytes`, of batches in the making (estimated)
+        or waiting; `held_tasks`, which `memory_budget` keeps back; and `oversize_batches`, larger than it.
+        Empty before the first iterator, and in a forked child until it starts its own.
 
-        Where the loader is tuned, the last window of it adds:
+        If the loader is tuned, the tuner's last window adds:
 
-        - `workers`, `depth`: what is set; `samples_per_s`; `step_s`: the training's own time for a batch,
+        - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a
+        batch,
           the median; `interpreter_share`: fraction of the time in which its Python code held the interpreter.
         - `rss_bytes`, `cgroup_bytes`, `free_bytes`: memory of this process, of its control group, and
           what may still be taken.
-        - `memory_stall_share`, `cpu_stall_share`, `throttled_share`: how much of the time everything waited
-          for memory, something for a processor, and a quota kept the process from processors.
+        - `memory_stall_share`, `cpu_stall_share`, `throttled_share`: share of the time in which all tasks
+          stalled on memory, at least one stalled on the CPU, and a quota throttled the process.
         """
         if self._counters is None:
             return {}
         try:
             counters = dict(self._counters())
-        except RuntimeError:  # a stream of the parent process, whose threads are not here
+        except RuntimeError:  # a stream of the parent process, whose threads do not exist here
             return {}
         return counters if self._tuner is None else {**counters, **self._tuner.stats()}
 
     @property
     def tuner(self) -> Online | None:
-        """The loader's tuner; None before its first iterator, and where nothing is tuned."""
+        """The loader's tuner; None before its first iterator, and if nothing is tuned."""
         return self._tuner
 
     def _start_tuner(self, **first: Any) -> Online | None:
-        """Returns the tuner of all iterators of this loader, or None where it is not tuned.
+        """Returns the tuner of all iterators of this loader, or None if it is not tuned.
 
-        The only place where loading starts something of `fastload.tune`.
+        The only place where loading starts a part of `fastload.tune`.
 
         Args:
             **first: Arguments of `fastload.tune.online.start`, from the first iterator.
@@ -539,11 +541,11 @@ class Loader(DataLoader[_T_co]):
         return self._tuner
 
     def explain(self) -> str:
-        """Returns, in words, which lane the loader takes, why, and what would make it native."""
+        """Explains which lane the loader takes, why, and what would make it native."""
         return lanes.explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes; iterators, counters and what is kept for the next one stay behind."""
+        """Returns the attributes without iterators, counters and caches."""
         return {
             **self.__dict__,
             "_iterator": None,
@@ -558,7 +560,7 @@ class Loader(DataLoader[_T_co]):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes the attributes; AUTO takes the number of this machine."""
+        """Sets the attributes; AUTO becomes the number of this machine."""
         self.__dict__.update(state)
         self._record = record_of(self.dataset)
         if isinstance(self.num_workers, Auto):
@@ -566,7 +568,7 @@ class Loader(DataLoader[_T_co]):
 
 
 def _steps(number: int | None) -> int:
-    """Returns after how many batches something is done; 0 for never."""
+    """Returns the interval of snapshots in batches; 0 for never."""
     steps = operator.index(number or 0)
     if steps < 0:
         msg = f"snapshot_every_n_steps should be 0 or more, but got {number}"
@@ -575,7 +577,7 @@ def _steps(number: int | None) -> int:
 
 
 def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, float]]:
-    """Returns what reads a torch iterator's counters, without keeping it alive."""
+    """Returns a function that reads a torch iterator's counters without keeping it alive."""
     alive = weakref.ref(iterator)
 
     def counters() -> Mapping[str, float]:

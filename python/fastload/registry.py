@@ -1,8 +1,8 @@
-"""What is recognised: classes of other libraries, each with the function that lowers it.
+"""The registry of recognised classes of other libraries, each with the function that lowers it.
 
-Owns the table, and the rule of what counts as recognised: the exact class that the library
-defines, whose decisive methods are the library's own. Libraries are never imported here: an entry
-is a name, and is resolved once somebody else has imported the library.
+Owns the table and the rule of recognition: the exact class that the library defines, with the library's own
+methods. Libraries are never imported here: an entry is a name, resolved once the library has been imported
+elsewhere.
 """
 
 import sys
@@ -32,11 +32,11 @@ _Lower = TypeVar("_Lower", bound=Callable[..., Any])
 
 
 class NotNative(Exception):  # noqa: N818 (an answer, not a failure)
-    """Something that no native code does exactly.
+    """The reason why native code cannot do something exactly.
 
     Attributes:
-        why: What it is, a clause: `"MyDataset overrides __getitem__"`.
-        change: The one change that would make it native, a clause; empty where nothing would.
+        why: The reason, a clause: `"MyDataset overrides __getitem__"`.
+        change: The one change that would make it native, a clause; empty if nothing would.
     """
 
     def __init__(self, why: str, change: str = "") -> None:
@@ -45,12 +45,12 @@ class NotNative(Exception):  # noqa: N818 (an answer, not a failure)
         self.change = change
 
     def again(self) -> "NotNative":
-        """Returns the same reason without the frames that it came through, to be kept."""
+        """Returns the same reason without its traceback, to be stored."""
         return NotNative(self.why, self.change)
 
     @staticmethod
     def joined(several: "Sequence[NotNative]") -> "NotNative":
-        """Returns one reason of several, in which each is told once."""
+        """Joins several reasons, without duplicates."""
         whys = dict.fromkeys(each.why for each in several)
         changes = dict.fromkeys(each.change for each in several if each.change)
         return NotNative("; ".join(whys), ", and ".join(changes))
@@ -61,16 +61,16 @@ class NotNative(Exception):  # noqa: N818 (an answer, not a failure)
 
 @dataclass(frozen=True)
 class Entry:
-    """One class (or function) that is recognised.
+    """A recognised class or function.
 
     Attributes:
-        family: What it is.
+        family: Dataset, transform or collate function.
         path: Its full name, `"torch.utils.data.dataset.Subset"`: the module that defines it.
-        methods: Those that decide what it does; a replaced one makes the class unrecognised.
-        notes: What of it is native, and what is not: for the table in the documentation.
+        methods: The methods that determine its behaviour; the class is not recognised if one is replaced.
+        notes: What is native and what is not, for the table in the documentation.
         lower: For a dataset `lower(dataset, memo)`, which returns a structure of `Leaf`s; for a
             transform `lower(transform, chain)`, which extends the chain; for a collate function
-            `lower(collate_fn)`, which returns what makes the same batches. Raises `NotNative`.
+            `lower(collate_fn)`, which returns the plan of the same batches. Raises `NotNative`.
     """
 
     family: Family
@@ -80,7 +80,7 @@ class Entry:
     lower: Callable[..., Any]
 
 
-# What decides the samples of a dataset, and the result of a transform, where a class has it.
+# The methods that determine the samples of a dataset and the result of a transform, if a class has them.
 _INDEXED = ("__getitem__", "__getitems__", "__len__")
 _CALLED = (
     "__call__",
@@ -117,26 +117,26 @@ def collator(*paths: str, methods: Iterable[str], notes: str) -> Callable[[_Lowe
 
 
 def others(lower: _Lower) -> _Lower:
-    """Registers the function that lowers datasets of classes that are in no library."""
+    """Registers the function that lowers datasets of users' classes."""
     _OTHERS.append(lower)
     return lower
 
 
 def reader() -> Callable[..., Any]:
-    """Returns the function that lowers datasets of classes that are in no library."""
+    """Returns the function that lowers datasets of users' classes."""
     return _OTHERS[-1]
 
 
 def entries(family: Family) -> Iterator[Entry]:
-    """Yields the entries of a family, in the order of their registration."""
+    """Yields the entries of a family in order of registration."""
     return (entry for entry in _ENTRIES.values() if entry.family == family)
 
 
 def find(family: Family, thing: Any) -> Entry | None:
-    """Returns the entry of a thing's exact class, or of the function that it is.
+    """Returns the entry of an object's exact class, or of a function.
 
     Raises:
-        NotNative: Its class is known, but its methods are not the library's own by now.
+        NotNative: Its class is known, but a method was replaced.
     """
     kind = thing if hasattr(thing, "__code__") else type(thing)
     entry = _ENTRIES.get((family, f"{kind.__module__}.{kind.__qualname__}"))
@@ -155,7 +155,7 @@ def find(family: Family, thing: Any) -> Entry | None:
 
 
 def name(thing: Any) -> str:
-    """Returns what a function or a type is called, or else the type of a thing."""
+    """Returns the full name of a function or a type, or of an object's type."""
     named = thing if hasattr(thing, "__qualname__") else type(thing)
     module = getattr(named, "__module__", None)
     return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"
@@ -175,13 +175,13 @@ def _register(
 
 
 def _resolve(path: str) -> Any:
-    """Returns what a full name means now, without importing anything."""
+    """Returns the object of a full name, without importing anything."""
     module, _, attribute = path.rpartition(".")
     return getattr(sys.modules.get(module), attribute, None)
 
 
 def _check_original(kind: type, method: str) -> None:
-    """Refuses a method that was replaced: a library's own one has the globals of a module of its."""
+    """Refuses a replaced method: an original one has the globals of a module of its library."""
     owner = next((each for each in kind.__mro__ if method in vars(each)), None)
     if owner is None or owner.__module__ == "builtins":
         return
@@ -195,7 +195,7 @@ def _check_original(kind: type, method: str) -> None:
 
 
 def _check_module(module: torch.nn.Module) -> None:
-    """Refuses a module that calls other code than its class's `forward`."""
+    """Refuses a module with hooks, which run besides its class's `forward`."""
     hooks = module._forward_hooks or module._forward_pre_hooks or _has_any_global_hook()  # type: ignore[no-untyped-call]
     if hooks:
         msg = f"{name(type(module))} has a forward hook, Python code"

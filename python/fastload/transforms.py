@@ -36,7 +36,7 @@ class Resize:
             `"lanczos"`; or the `torchvision.transforms.InterpolationMode` of that name.
 
     Raises:
-        TypeError: A size of something else than integers.
+        TypeError: A size that is not of integers.
         ValueError: A size below 1, or an unknown interpolation.
     """
 
@@ -66,13 +66,13 @@ class Resize:
 @final
 @dataclass(frozen=True, init=False, repr=False, slots=True)
 class CenterCrop:
-    """Cuts the middle out of an image; what lies outside of the image is black.
+    """Crops the center of an image; pixels outside of the image are black.
 
     Args:
         size: Pixels of both sides, or `(height, width)`.
 
     Raises:
-        TypeError: A size of something else than integers.
+        TypeError: A size that is not of integers.
         ValueError: A size below 1.
     """
 
@@ -96,7 +96,7 @@ class CenterCrop:
 @final
 @dataclass(frozen=True, slots=True)
 class ToTensor:
-    """Makes uint8 `(H, W, 3)` float32 `(3, H, W)`, divided by 255."""
+    """Converts uint8 `(H, W, 3)` to float32 `(3, H, W)`, divided by 255."""
 
     def _apply(self, values: torch.Tensor) -> torch.Tensor:
         return values.to(torch.float32).div(255)
@@ -108,11 +108,11 @@ class Normalize:
     """Subtracts a mean from each channel of a tensor, then divides by a standard deviation.
 
     Args:
-        mean: A number for red, green and blue each; or one for all.
+        mean: One number each for red, green and blue; or one for all.
         std: The same; none is zero.
 
     Raises:
-        TypeError: Something else than sequences of numbers.
+        TypeError: Not sequences of numbers.
         ValueError: Neither one number nor three; not finite; or a deviation of zero.
     """
 
@@ -145,10 +145,10 @@ Transform = CenterCrop | Normalize | Resize | ToTensor
 
 
 def chain(transforms: Sequence[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
-    """Returns the operations and the output of `_lib.Image` that transforms stand for.
+    """Returns the operations and the output of `_lib.Image` for transforms.
 
     Raises:
-        ValueError: Transforms in an order that means nothing.
+        ValueError: Transforms in an order that makes no sense.
     """
     ops: list[tuple[Any, ...]] = []
     values: torch.Tensor | None = None  # of the 256 bytes, per channel
@@ -174,7 +174,7 @@ def chain(transforms: Sequence[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, 
 
 
 def table(values: torch.Tensor) -> tuple[Any, ...]:
-    """Returns the output of `_lib.Image` that writes `(C, H, W)` of an element for each byte.
+    """Returns the output of `_lib.Image` that writes `(C, H, W)`, looking each byte up in a table.
 
     Args:
         values: The elements, of shape `(C, 256)`.

@@ -10,7 +10,7 @@ import torch
 from tools.soak.sources import SAMPLES, Source
 
 LANES = ("native", "auto", "chosen", "threads", "inline")
-"""Native threads; Python workers under AUTO; so many processes, or threads, as somebody chose; none."""
+"""Native threads; Python workers under AUTO; a chosen number of processes or threads; none."""
 
 _WEIGHTS = (5, 3, 2, 2, 1)
 
@@ -132,7 +132,7 @@ def _draw(rng: random.Random, sources: Mapping[str, Source], lane: str | None = 
         workers=workers,
         other_workers=rng.choice((1, 2, 3)),
         persistent=persistent,
-        # where workers live on, what they drew ahead of the batches that nobody took stays drawn
+        # where workers live on, draws for batches made ahead but never taken stay drawn
         leave=rng.randrange(6)
         if rng.random() < 0.3 and not (persistent and source.random)
         else None,

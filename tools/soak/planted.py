@@ -34,7 +34,7 @@ BUGS = {
     "shard_off_by_one": Bug("the second shard begins one sample late", "differs"),
     "slot_reused": Bug("a worker writes to a slot that is still read", "differs|while it was held"),
     "wrong_byte": Bug("one byte of one batch in 5,000", "differs: .* 1 of"),
-    "deadlock_at_depth_one": Bug("nobody works where the depth is 1", "nothing came for"),
+    "deadlock_at_depth_one": Bug("no thread works at depth 1", "nothing came for"),
     "order_swap": Bug("of two batches the later comes first", "another order"),
     "sampler_repeats": Bug("a sampler gives one index twice", "differs"),
     "descriptor_per_epoch": Bug(

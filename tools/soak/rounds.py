@@ -242,7 +242,7 @@ class _Between:
 
 
 def _is_keyed(settings: Round, source: Source) -> bool:
-    """Returns whether draws are ours, so that torch has others."""
+    """Returns true if draws are ours, so that torch has others."""
     if source.iterable:
         return False
     return source.random and (settings.lane == "auto" or settings.lane == "native")

@@ -1,10 +1,10 @@
-"""Whether something grows: a slope per batch with bounds that hold 19 times of 20.
+"""Detects growth: a slope per batch with bounds that hold 19 times of 20.
 
 Two ways, for two kinds of series. A `Series` is one long walk through time, whose neighbours resemble each
 other: the Theil-Sen slope of its values, with the bounds of Kendall's statistic, widened by the
 autocorrelation of what the slope leaves over. `Stretches` are separate runs that each begin anew: each
 gives one slope, these are independent, and the median of them has the bounds of the sign test, which
-assume nothing about their distribution. Minima are taken beforehand, by whoever measures. Warm-up is left out
+assume nothing about their distribution. The measurement takes minima beforehand. Warm-up is left out
 there, too: a first stretch, a first part of each.
 
 Many figures are looked at many times while a soak runs, so one is called a failure in the midst of it only by

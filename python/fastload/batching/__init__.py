@@ -1,7 +1,7 @@
-"""Batch samplers that know how long samples are.
+"""Batch samplers that plan by the lengths of samples.
 
-Each plans whole epochs natively, as a function of seed, epoch and lengths: the same on every
-rank, with nothing to agree on.
+Each plans whole epochs natively, as a function of seed, epoch and lengths, so all ranks make the same plan
+without communicating.
 """
 
 from fastload.batching.buckets import BucketBatchSampler

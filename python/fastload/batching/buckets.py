@@ -1,4 +1,4 @@
-"""`BucketBatchSampler`: a fixed number of samples of similar length."""
+"""`BucketBatchSampler`: batches of a fixed number of samples of similar length."""
 
 from typing import Any
 
@@ -15,32 +15,29 @@ __all__ = ["BucketBatchSampler"]
 class BucketBatchSampler(PlannedBatchSampler):
     """Batches of a fixed number of samples of similar length.
 
-    Samples are put in a random order, of which stretches of `window` are sorted by length and cut
-    into batches; steps then come in a random order. At each step all ranks have samples of about
-    the same length. Only batches of the last step may be short.
+    Samples are shuffled, sorted by length within windows of `window` samples and cut into batches; the steps
+    are then shuffled. At each step all ranks have samples of about the same length. Only batches of the last
+    step may be short.
 
     Args:
-        lengths: How long each sample is: whole numbers as a sequence, an array or a tensor; or a
-            `columns.Ragged`.
-        batch_size: Samples of a batch.
-        window: Samples per rank that are sorted together; 1 leaves the order as it is. None for
-            as many as make 50 batches, 2048 at least.
+        lengths: The length of each sample: integers as a sequence, an array or a tensor; or a `columns.Ragged`.
+        batch_size: Samples per batch.
+        window: Samples per rank that are sorted together; 1 keeps the order. None for 50 batches' worth, at
+            least 2048.
         shuffle: Whether the order is drawn anew each epoch.
-        seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
-        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
-        longest_first: Whether an epoch begins with the longest sample, to run out of memory early
-            if at all.
+        seed: Seed of the orders, combined with the epoch; 0 by default. Must be the same on all ranks.
+        generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
+        longest_first: Whether an epoch begins with the longest sample, so that a lack of memory shows at once.
         drop_last: Whether a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens where fewer samples are left than there are ranks: they are left
-            out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
-            `Filler` (`"mask"`).
-        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
-            ranks, or a `SequentialSampler`, for no shuffling.
+        remainder: What happens if fewer samples are left than there are ranks: `"drop"` leaves them out,
+            `"repeat"` gives ranks without one a copy of another's, `"mask"` gives them the copy as a `Filler`.
+        sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
+            `SequentialSampler` turns shuffling off.
 
     Raises:
-        TypeError: Lengths that are no whole numbers.
+        TypeError: Lengths are not integers.
         ValueError: Arguments out of range.
 
     Examples:
@@ -84,7 +81,7 @@ class BucketBatchSampler(PlannedBatchSampler):
     def batch_size(self) -> int | None:  # type: ignore[override]
         """Samples of a batch.
 
-        None for Accelerate when it deals batches: it would leave out those that are short.
+        None for Accelerate when it distributes batches: it would drop short ones.
         """
         return None if self._world.is_dealt_whole_batches() else self._size
 

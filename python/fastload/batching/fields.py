@@ -1,4 +1,4 @@
-"""Lengths of one field of a dataset's samples: from its storage, or from one look at each sample."""
+"""Lengths of one field of a dataset: from its storage, or by making each sample once."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ def field_lengths(
     cache: str | os.PathLike[str] | None = None,
     dim: int | None = None,
 ) -> _lib.Lengths:
-    """Returns how long a field of each sample is, for samplers: what `fastload.lengths` returns as a tensor."""
+    """Returns the lengths of a field, one per sample; `fastload.lengths` returns them as a tensor."""
     leaf = _leaf(dataset, field)
     if leaf is not None and (told := _told(leaf, field, dim)) is not None:
         return told
@@ -38,28 +38,30 @@ def field_lengths(
         return lengths_of(along(found, dim, field))
 
     if type(dataset) in (list, tuple) or not hasattr(dataset, "__len__"):
-        return look()  # as soon done as a fingerprint
+        return look()  # as fast as a fingerprint
     kind = f"{type(dataset).__module__}.{type(dataset).__qualname__}"
     name = fingerprint(dataset, field, dim)
     if name is None and cache is not None:
-        _log.info("no fingerprint of %s: cache %s is taken for that of any as long", kind, cache)
+        _log.info(
+            "no fingerprint of %s: cache %s is used for any dataset of the same length", kind, cache
+        )
     key = {"fingerprint": name, "class": kind, "field": words(field), "dim": dim}
     return lengths_by({**key, "samples": len(dataset)}, cache, look)
 
 
 def lengths_for(dataset: Any, length: Any, workers: Workers) -> _lib.Lengths:
-    """Returns lengths that are given, as a list, an array or a tensor; else those of a field."""
+    """Returns the lengths given as a list, an array or a tensor; else those of a field."""
     if isinstance(length, list | np.ndarray | torch.Tensor):
         return lengths_of(length)
     return field_lengths(dataset, length, workers)
 
 
 def _leaf(dataset: Any, field: Field) -> Leaf | None:
-    """Returns what native code makes of a field; None if Python has a hand in it.
+    """Returns the native leaf of a field; None if Python code makes it.
 
     Raises:
         KeyError: Samples have no such field.
-        TypeError: It is several fields, or no array.
+        TypeError: It is several fields, or not an array.
     """
     if callable(field):
         return None
@@ -73,13 +75,13 @@ def _leaf(dataset: Any, field: Field) -> Leaf | None:
     if part.tail:
         return None
     if part.form in ("text", "bytes"):
-        msg = f"{words(field)}, {part.column}, has no lengths: its samples are no arrays"
+        msg = f"{words(field)}, {part.column}, has no lengths: its samples are not arrays"
         raise TypeError(msg)
     return part
 
 
 def _told(leaf: Leaf, field: Field, dim: int | None) -> _lib.Lengths | None:
-    """Returns the lengths that storage tells; None if it does not."""
+    """Returns the lengths known from storage; None if they are unknown."""
     if (known := _lib.shapes(leaf.native)) is None:
         return None
     data, dimensions = known

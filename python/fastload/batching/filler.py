@@ -1,4 +1,4 @@
-"""Indices that only keep ranks in step."""
+"""`Filler`: an index that only keeps ranks in step."""
 
 from typing import final
 
@@ -7,7 +7,7 @@ __all__ = ["Filler"]
 
 @final
 class Filler(int):
-    """The index of a sample that another rank has, too, and that does not count here."""
+    """The index of a sample that another rank loads, too, and that does not count on this rank."""
 
     def __repr__(self) -> str:
         return f"Filler({int(self)})"

@@ -1,8 +1,8 @@
-"""What tells one dataset from another without making its samples.
+"""Fingerprints of datasets, computed without making samples.
 
-Owns which parts of an object count: its state, the code of its functions and methods, the fingerprints of
-Hugging Face datasets, and size and time of the files of columns. Files that Python code reads are not
-seen. Invariant: equal fingerprints are of equal objects; equal objects may have different ones.
+Covers an object's state, the code of its functions and methods, the fingerprints of Hugging Face datasets, and
+size and time of the files of columns, but not files that Python code reads. Invariant: objects with equal
+fingerprints are equal; equal objects may have different ones.
 """
 
 import contextlib
@@ -19,29 +19,29 @@ from fastload.columns import Column
 __all__ = ["fingerprint"]
 
 _MOST_BYTES = 64 << 20
-"""State of a dataset that is not worth reading for a fingerprint."""
+"""Bytes of state above which no fingerprint is computed."""
 
 
 class _TooLargeError(Exception):
-    """The state of an object is larger than that."""
+    """The state of an object is too large."""
 
 
 def fingerprint(*parts: Any) -> str | None:
-    """Returns what objects have in common only with equal ones; None if their state cannot be read.
+    """Returns the fingerprint of objects; None if their state cannot be read or is too large.
 
     Args:
-        *parts: What counts: datasets, fields, options.
+        *parts: Datasets, fields, options.
     """
     sink = _Sink()
     try:
         _Pickler(sink).dump(parts)
-    except Exception:  # whatever reduces objects to their state, in code of others
+    except Exception:  # from users' code that reduces objects to their state
         return None
     return sink.digest.hexdigest()
 
 
 class _Sink(io.RawIOBase):
-    """Digests what is written."""
+    """Hashes what is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,13 +58,13 @@ class _Sink(io.RawIOBase):
 
 
 class _Pickler(pickle.Pickler):
-    """Writes objects as pickle does, but for those whose names or state tell too little, or too much."""
+    """Pickles objects, with replacements for those whose names or state say too little or too much."""
 
     def __init__(self, sink: _Sink) -> None:
         super().__init__(sink, protocol=5)
 
     def reducer_override(self, value: Any) -> Any:
-        # what may lead back to the value itself is its state: that is written once it is known
+        # cycles go through the state, which is written after the object is memoized
         if isinstance(value, FunctionType | type) and _of_python(value):
             return NotImplemented
         if isinstance(value, FunctionType):
@@ -80,7 +80,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _of_python(value: Any) -> bool:
-    """Returns whether a function or a class comes with Python itself; its name then says all."""
+    """Returns true if a function or a class belongs to Python itself, so that its name identifies it."""
     return (value.__module__ or "").partition(".")[0] in sys.stdlib_module_names
 
 
@@ -96,13 +96,13 @@ def _function(attribute: Any) -> FunctionType | None:
 
 
 def _behaviour(function: FunctionType) -> tuple[Any, ...]:
-    """Returns what decides on what a function does."""
+    """Returns what determines a function's behaviour."""
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
     return _code(function.__code__), function.__defaults__, function.__kwdefaults__, closure
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    """Returns what of code decides on what it does; not where it stands."""
+    """Returns what determines the behaviour of code, without its location."""
     constants = [
         _code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts
     ]

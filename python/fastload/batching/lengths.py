@@ -1,4 +1,4 @@
-"""Lengths of samples, from whatever has them."""
+"""Lengths of samples, from sequences, arrays, tensors and columns."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ LONGEST = (1 << 32) - 1
 
 
 def lengths_of(source: Any) -> _lib.Lengths:
-    """Returns how long each sample is.
+    """Returns the length of each sample.
 
     Args:
-        source: One whole number per sample, as a sequence, an array, a tensor or `Rows`; or a
-            `Ragged` column, whose samples are as long as its offsets say.
+        source: One integer per sample, as a sequence, an array, a tensor or `Rows`; or a `Ragged` column, whose
+            offsets give the lengths.
 
     Raises:
-        TypeError: Not whole numbers, or more than one per sample.
+        TypeError: Not integers, or more than one per sample.
         ValueError: A length that is negative or above 4294967295.
     """
     if isinstance(source, _lib.Lengths):
@@ -52,7 +52,7 @@ def lengths_of(source: Any) -> _lib.Lengths:
 def _check(whole: bool, dimensions: int, dtype: Any) -> None:  # noqa: FBT001
     if not whole or dimensions != 1:
         msg = (
-            "lengths are one whole number per sample, found "
+            "lengths are one integer per sample, found "
             f"{dimensions} dimension{'' if dimensions == 1 else 's'} of {dtype}"
         )
         raise TypeError(msg)
@@ -60,5 +60,5 @@ def _check(whole: bool, dimensions: int, dtype: Any) -> None:  # noqa: FBT001
 
 def _check_large(length: int) -> None:
     if length > LONGEST:
-        msg = f"a sample has length {length}; a length is a whole number from 0 to {LONGEST}"
+        msg = f"a sample has length {length}; a length is an integer from 0 to {LONGEST}"
         raise ValueError(msg)

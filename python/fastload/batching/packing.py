@@ -1,4 +1,4 @@
-"""`PackBatchSampler`: documents that fill rows of a fixed length together."""
+"""`PackBatchSampler`: batches of documents that fill rows of a fixed length."""
 
 from typing import Any, Literal, cast
 
@@ -15,38 +15,35 @@ __all__ = ["PackBatchSampler"]
 class PackBatchSampler(PlannedBatchSampler):
     """Batches of documents that are packed into rows of `max_length` tokens.
 
-    A batch lists the documents of its rows, row after row; `PackCollate` of the same `max_length`
-    and `strategy` packs them again and needs no more rows than were planned. All pieces of a
-    document are in one batch. Rows, and so batches, come in a random order.
+    A batch lists the documents of its rows, row after row; `PackCollate` with the same `max_length` and
+    `strategy` packs them into at most as many rows as were planned. All pieces of a document are in one batch.
+    Rows, and so batches, are shuffled.
 
     Args:
-        lengths: How long each document is: whole numbers as a sequence, an array or a tensor; or a
+        lengths: The length of each document: integers as a sequence, an array or a tensor; or a
             `columns.Ragged`.
-        max_length: Tokens of a row.
-        strategy: `"best_fit"`: from the longest document down, each into the row that it fills
-            most; `"first_fit"`: in their order, each into the first row with room;
-            `"concat_split"`: one after the other, cut where a row is full, but not where a batch
-            is.
-        overlong: What becomes of a document that is longer than a row: counted as `max_length`,
-            which is for the collate function to cut (`"truncate"`); cut into pieces (`"split"`);
-            left out (`"drop"`); an `"error"`. With `"concat_split"` any document may be cut, and
-            none is overlong.
-        rows: Rows of a batch. A document that needs more makes a larger batch.
+        max_length: Tokens per row.
+        strategy: `"best_fit"`: longest documents first, each into the fullest row with room; `"first_fit"`: in
+            order, each into the first row with room; `"concat_split"`: one after the other, cut at the end of a
+            row but not at the end of a batch.
+        overlong: Treatment of a document longer than a row: `"truncate"`: it counts as `max_length` tokens, and
+            the collate function must cut it; `"split"`: it is cut into pieces; `"drop"`: it is left out;
+            `"error"`. With `"concat_split"` any document may be cut, and none is overlong.
+        rows: Rows per batch. A document that needs more makes a larger batch.
         window: Documents that are packed together; None for all.
         shuffle: Whether the order is drawn anew each epoch.
-        seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
-        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
+        seed: Seed of the orders, combined with the epoch; 0 by default. Must be the same on all ranks.
+        generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
         drop_last: Whether a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens where fewer documents are left than there are ranks: they are left
-            out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
-            `Filler` (`"mask"`).
-        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
-            ranks, or a `SequentialSampler`, for no shuffling.
+        remainder: What happens if fewer documents are left than there are ranks: `"drop"` leaves them out,
+            `"repeat"` gives ranks without one a copy of another's, `"mask"` gives them the copy as a `Filler`.
+        sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
+            `SequentialSampler` turns shuffling off.
 
     Raises:
-        TypeError: Lengths that are no whole numbers.
+        TypeError: Lengths are not integers.
         ValueError: An overlong document, with `overlong="error"`; or arguments out of range.
 
     Examples:

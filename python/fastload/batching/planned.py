@@ -1,4 +1,4 @@
-"""What the batch samplers have in common: epochs that are planned before they begin."""
+"""The base class of batch samplers that plan an epoch before it begins."""
 
 import abc
 import operator
@@ -19,13 +19,13 @@ Remainder = Literal["drop", "repeat", "mask"]
 
 
 class EpochSampler(DistributedSampler[int]):
-    """The samples of a batch sampler's batches, one by one.
+    """The indices of a batch sampler's batches, one by one.
 
-    A `DistributedSampler` by its type: the sign, for Lightning, Ray and Composer, that a loader's batches
-    are those of one rank already.
+    A `DistributedSampler` by type, by which Lightning, Ray and Composer recognise that batches are divided
+    among ranks already.
 
     Args:
-        batches: The batch sampler; its epoch is this one's, too.
+        batches: The batch sampler; both have the same epoch.
     """
 
     def __init__(self, batches: "PlannedBatchSampler") -> None:
@@ -50,28 +50,28 @@ class EpochSampler(DistributedSampler[int]):
             yield from batch
 
     def __len__(self) -> int:
-        """Returns how many samples the coming epoch has on this rank."""
+        """Returns the number of samples of the coming epoch on this rank."""
         return self._batches._samples()
 
 
 class PlannedBatchSampler(BatchSampler, abc.ABC):
     """Batches of indices that are planned natively, an epoch at a time.
 
-    A plan depends on the seed, the epoch and the lengths: it is the same on all ranks, which take
-    one batch each at every step. A new epoch begins with each iteration: 0, 1, 2 and so on, or what
-    `set_epoch` chose and those that follow it.
+    A plan depends on the seed, the epoch and the lengths: it is the same on all ranks, which take one batch
+    each at every step. Each iteration begins a new epoch: 0, 1, 2 and so on, or the one set by `set_epoch` and
+    those that follow it.
 
     Args:
-        lengths: How long each sample is.
+        lengths: The length of each sample.
         shuffle: Whether the order is drawn anew each epoch.
-        seed: What orders are drawn from, with the epoch; the same number on all ranks.
-        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
+        seed: Seed of the orders, combined with the epoch. Must be the same on all ranks.
+        generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
         drop_last: Whether a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens where fewer samples are left than there are ranks.
-        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
-            ranks, or a `SequentialSampler`, for no shuffling.
+        remainder: What happens if fewer samples are left than there are ranks.
+        sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
+            `SequentialSampler` turns shuffling off.
     """
 
     batch_size: int | None  # type: ignore[assignment]
@@ -102,7 +102,7 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         self._lengths = lengths_of(lengths)
         self.shuffle = bool(shuffle) and not isinstance(sampler, SequentialSampler)
         self.seed = operator.index(seed or 0)
-        # private: Lightning takes what has `batch_size` and `drop_last` for torch's BatchSampler
+        # private: Lightning takes any class with `batch_size` and `drop_last` for torch's BatchSampler
         self._drop_last = drop_last
         self.remainder = remainder
         self._world = _world(sampler, num_replicas, rank)
@@ -111,11 +111,11 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
 
     @abc.abstractmethod
     def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
-        """Plans an epoch for so many ranks; `shuffle` is seed and epoch."""
+        """Plans an epoch for `world` ranks; `shuffle` is (seed, epoch)."""
 
     @property
     def sampler(self) -> EpochSampler:  # type: ignore[override]
-        """The samples of the batches, one by one; frameworks look for its `set_epoch`."""
+        """The indices of the batches, one by one; frameworks look for its `set_epoch`."""
         return EpochSampler(self)
 
     @property
@@ -124,27 +124,27 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         return self._coming
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the coming epoch; the one after it follows by itself.
+        """Chooses the coming epoch; later ones count on from it.
 
         Raises:
             ValueError: A negative number.
         """
         epoch = operator.index(epoch)
         if epoch < 0:
-            msg = f"an epoch is 0 or more, found {epoch}"
+            msg = f"an epoch is at least 0, found {epoch}"
             raise ValueError(msg)
         self._coming = epoch
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yields this rank's batches of the coming epoch, which begins with the first of them."""
+        """Yields this rank's batches of the coming epoch, which begins when the first one is taken."""
         return self.rest(None, 0)
 
     def rest(self, coming: int | None, skip: int) -> Iterator[list[int]]:
-        """Yields this rank's batches of an epoch but the first ones; it begins with the first that is yielded.
+        """Yields this rank's batches of an epoch without the first ones; it begins when the first one is taken.
 
         Args:
             coming: The epoch; None for the coming one.
-            skip: How many batches are left out.
+            skip: Number of batches to skip.
         """
         if coming is not None:
             self._coming = coming
@@ -157,20 +157,20 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
             yield [Filler(index) for index in batch] if fills else batch
 
     def __len__(self) -> int:
-        """Returns how many batches the coming epoch has on this rank."""
+        """Returns the number of batches of the coming epoch on this rank."""
         part = self._world.part()
         return len(self._epoch(part)) * len(part.ranks)
 
     def plan_stats(self) -> dict[str, float]:
-        """Returns what the coming epoch comes to, over all ranks.
+        """Returns figures of the coming epoch over all ranks.
 
         - `steps`: batches of each rank; `batches`: of all ranks.
-        - `samples`: in a batch; `dropped`: in none; `repeated`: in a second; `fillers`: filling the
-          batch of a rank that has no sample left; `truncated`: longer than a batch may be, and
-          planned as if cut to `max_length`, which is for the collate function to do.
-        - `waste`: part of all tokens that are padding, or of samples that do not count: 0 to 1.
-        - `tokens_p50`, `tokens_p99`, `tokens_max`: tokens of a batch, with padding, that half of the
-          batches, 99 of 100, and all do not exceed; `samples_max`: most samples of a batch.
+        - `samples`: in a batch; `dropped`: in none; `repeated`: in a second one; `fillers`: copies for ranks
+          without a sample left; `truncated`: too long, and counted as `max_length` tokens; the collate function
+          must cut them.
+        - `waste`: share of all tokens that are padding or belong to fillers, 0 to 1.
+        - `tokens_p50`, `tokens_p99`, `tokens_max`: median, 99th percentile and maximum of the tokens per batch,
+          padding included; `samples_max`: samples of the largest batch.
         """
         stats = self._epoch(self._world.part()).stats()
         return stats | {"truncated": self._truncated()}
@@ -194,15 +194,15 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         return self._planned[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes; plans are made again."""
+        """Returns the attributes without plans, which are made again."""
         return {**self.__dict__, "_planned": None}
 
 
 def _world(sampler: Any, num_replicas: int | None, rank: int | None) -> World:
-    """Returns the ranks of a batch sampler: its own, unless a framework has chosen a sampler.
+    """Returns the ranks of a batch sampler: its own, unless a framework passed a sampler.
 
     Raises:
-        TypeError: A sampler that does not say what it means here.
+        TypeError: A sampler of another class.
     """
     if isinstance(sampler, EpochSampler):
         return sampler._batches._world
@@ -221,22 +221,22 @@ def check_fits(batch_sampler: PlannedBatchSampler, dataset: Any) -> None:
     """Refuses a batch sampler that was planned for another dataset.
 
     Raises:
-        ValueError: It knows the lengths of more samples, or fewer, than there are.
+        ValueError: It has lengths of more or fewer samples than the dataset.
     """
     try:
         count = len(dataset)
-    except TypeError:  # nobody knows
+    except TypeError:  # a dataset without a length
         return
     if count != len(batch_sampler._lengths):
         msg = (
             f"{type(batch_sampler).__name__} knows the lengths of {len(batch_sampler._lengths)} "
-            f"samples, and the dataset has {count}: make it of the lengths of this dataset"
+            f"samples, but the dataset has {count}: make it with the lengths of this dataset"
         )
         raise ValueError(msg)
 
 
 def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuses a word that is none of those known."""
+    """Refuses an unknown option."""
     if value not in known:
         words = ", ".join(map(repr, known[:-1])) + f" or {known[-1]!r}"
         msg = f"{name} is {words}, found {value!r}"
@@ -244,18 +244,18 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def positive(name: str, value: int | None, most: int = (1 << 63) - 1) -> int:
-    """Returns a number that is at least 1; None is as many as there can be."""
+    """Returns an integer of at least 1; `most` for None."""
     if value is None:
         return most
     number = operator.index(value) if hasattr(value, "__index__") else 0
     if number < 1 or isinstance(value, bool):
-        msg = f"{name} is a positive whole number, found {value!r}"
+        msg = f"{name} is a positive integer, found {value!r}"
         raise ValueError(msg)
     return min(number, most)
 
 
 def sorted_together(window: int | None, batch: int) -> int:
-    """Returns how many samples are sorted together where batches have about `batch`."""
+    """Returns the size of a window of samples for batches of about `batch`."""
     if window is None:
         return min(max(2048, 50 * batch), LONGEST)
     return positive("window", window)

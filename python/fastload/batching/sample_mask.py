@@ -1,6 +1,6 @@
-"""`sample_mask`: which samples of a batch count, where some only keep ranks in step.
+"""`sample_mask`: marks the samples of a batch that count; the others only keep ranks in step.
 
-Owns where it stands in a batch. Refuses batches that have no place for it.
+Owns its place in a batch. Refuses batches that cannot hold it.
 """
 
 from collections.abc import Iterable, MutableMapping
@@ -17,7 +17,7 @@ NAME = "sample_mask"
 
 
 def tells(batch_sampler: Any) -> bool:
-    """Returns whether batches have a `sample_mask`: those of a sampler with `remainder="mask"`."""
+    """Returns true if batches have a `sample_mask`: those of a sampler with `remainder="mask"`."""
     return isinstance(batch_sampler, PlannedBatchSampler) and batch_sampler.remainder == "mask"
 
 
@@ -29,7 +29,7 @@ def marks_of(indices: Iterable[Any]) -> bytes:
 def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
     """Returns a batch with its mask: bool `(B,)`, False for fillers.
 
-    A mapping has it as `sample_mask`, a tuple or a list as its last part; any other batch becomes a pair.
+    A mapping gets it as `sample_mask`, a tuple or a list as its last element; any other batch becomes a pair.
 
     Args:
         batch: The batch.
@@ -37,7 +37,7 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
         pinned: Whether the mask lies in page-locked memory.
 
     Raises:
-        ValueError: A mapping that has such a key, or cannot take one; or a named tuple.
+        ValueError: A mapping that has the key already or takes no new keys; or a named tuple.
     """
     mask = torch.frombuffer(bytearray(marks), dtype=torch.bool)
     if pinned:
@@ -56,8 +56,8 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
         return (*batch, mask)
     if isinstance(batch, tuple) or hasattr(batch, "keys"):
         msg = (
-            f"{type(batch).__name__} has no place for {NAME!r}, which remainder='mask' adds; have "
-            "batches that are dicts or tuples"
+            f"{type(batch).__name__} cannot hold {NAME!r}, which remainder='mask' adds; return "
+            "dicts or tuples from collate_fn"
         )
         raise ValueError(msg)
     return batch, mask

@@ -1,4 +1,4 @@
-"""Shapes of samples that storage does not tell: each sample is made, once, and looked at."""
+"""Shapes of samples that storage does not give: makes each sample once."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,22 +19,22 @@ from fastload.machine.auto import AUTO, resolve
 __all__ = ["Workers", "scan", "scan_leaf"]
 
 _CHUNK = 256
-"""Samples that are looked at in one go."""
+"""Samples per task."""
 
 _HELD = 32
-"""Samples that are held at a time where a dataset makes several at once."""
+"""Samples requested at a time from a dataset with `__getitems__`."""
 
 Found = Shape | Misfit | None
 """The shape of a sample's field; None if it has no such field."""
 
 
 class Workers(NamedTuple):
-    """Who makes the samples.
+    """The workers that make the samples.
 
     Attributes:
-        load: Makes the loader that has them made: `Loader`, which itself plans batches by lengths.
-        processes: Worker processes, or threads for what native code makes; 0 for this thread alone.
-        context: How processes are started, as torch's `multiprocessing_context`.
+        load: Makes the loader: `Loader`, which is passed in because it imports this package.
+        processes: Number of worker processes, or of threads for native samples; 0 for this thread alone.
+        context: Start method of processes, as torch's `multiprocessing_context`.
         init: Called in each process with its number, as torch's `worker_init_fn`.
     """
 
@@ -47,21 +47,21 @@ class Workers(NamedTuple):
 def scan(dataset: Any, field: Field, workers: Workers) -> npt.NDArray[np.int64]:
     """Returns the shape of a field of each sample, `(samples, dimensions)`.
 
-    The samples are made as a `Loader` makes them; the caller's generators of torch are left alone.
+    The samples are made by a `Loader`; the caller's generators of torch stay as they are.
 
     Args:
         dataset: A map-style dataset.
-        field: Which field.
-        workers: Who makes them.
+        field: The field.
+        workers: The workers that make them.
 
     Raises:
         KeyError: A sample has no such field.
-        TypeError: The field is no array, or nobody knows how many samples there are.
+        TypeError: The field is not an array, or the dataset has no length.
         Exception: What the dataset raises, with a note that says where.
     """
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__"):
         msg = (
-            f"the lengths of {type(dataset).__name__} cannot be looked up: it has no numbered samples; "
+            f"the lengths of {type(dataset).__name__} cannot be looked up: its samples have no indices; "
             "use a map-style dataset"
         )
         raise TypeError(msg)
@@ -78,24 +78,24 @@ def scan_leaf(leaf: Leaf, field: Field, workers: Workers) -> npt.NDArray[np.int6
     program = _lib.Program([leaf.native], _lib.Leaf(0, leaf.form))
     options: dict[str, Any] = {"foreign": foreign.decoder(), **pillow.switches()}
 
-    def look(chunk: range) -> list[Found]:
+    def shapes_of(chunk: range) -> list[Found]:
         return [shape_of(program.sample(index, **options)) for index in chunk]
 
     total = len(program)
     chunks = [range(start, min(start + _CHUNK, total)) for start in range(0, total, _CHUNK)]
     pool = ThreadPoolExecutor(max(1, resolve(workers.processes, None)), "fastload-lengths")
     try:
-        return _table(pool.map(look, chunks), total, field)
+        return _table(pool.map(shapes_of, chunks), total, field)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 class _Shapes(torch.utils.data.Dataset[Found]):
-    """The shapes of a dataset's samples, which are made one after the other.
+    """The shapes of a dataset's samples, made one after the other.
 
     Args:
         dataset: The dataset.
-        field: Of which field of a sample.
+        field: The field of a sample.
     """
 
     def __init__(self, dataset: Any, field: Field) -> None:
@@ -125,7 +125,7 @@ class _Shapes(torch.utils.data.Dataset[Found]):
 
 
 class _Init:
-    """Shows a worker process the user's own dataset, and lets them prepare it."""
+    """Runs the user's `worker_init_fn` with the user's own dataset in `get_worker_info()`."""
 
     def __init__(self, init: Callable[[int], None] | None) -> None:
         self._init = init
@@ -138,7 +138,7 @@ class _Init:
 
 
 def _by_loader(shapes: _Shapes, workers: Workers) -> Iterator[list[Found]]:
-    """Yields the shapes of stretches of a dataset, in order."""
+    """Yields the shapes of a dataset's samples in chunks, in order."""
     count = min(resolve(workers.processes, shapes.dataset), -(-len(shapes) // _CHUNK))
     loader = workers.load(
         shapes,
@@ -154,7 +154,7 @@ def _by_loader(shapes: _Shapes, workers: Workers) -> Iterator[list[Found]]:
 
 
 def _table(chunks: Iterable[list[Found]], total: int, field: Field) -> npt.NDArray[np.int64]:
-    """Gathers shapes, filled up with `ABSENT`.
+    """Returns shapes as a table, filled up with `ABSENT`.
 
     Raises:
         KeyError: A sample has no such field.
@@ -181,7 +181,7 @@ def _table(chunks: Iterable[list[Found]], total: int, field: Field) -> npt.NDArr
 
 
 def _noted(chunks: Iterable[list[Found]]) -> Iterator[list[Found]]:
-    """Yields from `chunks`; its errors say which samples were looked at."""
+    """Yields from `chunks`; adds a note to errors that names the samples."""
     iterator, done = iter(chunks), 0
     while True:
         try:

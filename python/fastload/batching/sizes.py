@@ -1,4 +1,4 @@
-"""What the length of a value is: its size along one dimension."""
+"""The length of a value: its size along one dimension."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
@@ -48,29 +48,29 @@ def part_of(sample: Any, field: Field) -> Any:
 
 
 def shape_of(value: Any) -> Shape | Misfit:
-    """Returns the sizes of a value; a whole number says the length itself, as if it had that size."""
+    """Returns the sizes of a value; an integer counts as a value of that length."""
     kind = type(value)
     if isinstance(value, torch.Tensor | np.ndarray | np.generic):
         return tuple(value.shape) or _number(value.item(), f"{kind.__name__} of {value.dtype}")
     if isinstance(value, int | float | complex):
         return _number(value, kind.__name__)
     if isinstance(value, str | bytes | Mapping):
-        return Misfit(f"is a {kind.__name__}, no array")
+        return Misfit(f"is a {kind.__name__}, not an array")
     if kind.__module__.startswith("PIL.") and hasattr(value, "size"):
         width, height = value.size
-        return (height, width)  # as arrays have it
+        return (height, width)  # in the order of arrays
     if hasattr(value, "shape"):
         return tuple(map(int, value.shape))
     if isinstance(value, Sequence):
         return (len(value),)
-    return Misfit(f"is a {kind.__name__}, no array")
+    return Misfit(f"is a {kind.__name__}, not an array")
 
 
 def _number(value: Any, kind: str) -> Shape | Misfit:
     if not isinstance(value, int) or isinstance(value, bool):
-        return Misfit(f"is a single {kind}; a length is a whole number")
+        return Misfit(f"is a single {kind}; a length is an integer")
     if value < 0:
-        return Misfit(f"is {value}; a length is a whole number from 0 on")
+        return Misfit(f"is {value}; a length is an integer of at least 0")
     return (value,)
 
 
@@ -80,10 +80,10 @@ def along(shapes: npt.NDArray[np.int64], dim: int | None, field: Field) -> npt.N
     Args:
         shapes: Those of all samples, filled up with `ABSENT`.
         dim: The dimension, from the end if negative; None for the one that varies, or else the first.
-        field: What they are the shapes of, for errors.
+        field: The field, for errors.
 
     Raises:
-        ValueError: There is no such dimension, or not one but several vary.
+        ValueError: There is no such dimension, or several vary.
     """
     if not len(shapes):
         return np.zeros(0, np.int64)
@@ -111,7 +111,7 @@ def along(shapes: npt.NDArray[np.int64], dim: int | None, field: Field) -> npt.N
 
 
 def words(field: Field) -> str:
-    """Returns what a field is called in errors."""
+    """Returns a field's name for errors."""
     if field is None:
         return "a sample"
     if callable(field):

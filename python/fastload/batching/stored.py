@@ -1,6 +1,6 @@
-"""Lengths that were looked up before, in this process or in a file.
+"""A cache of lengths, in memory and in files.
 
-A file has one line of JSON, which says whose lengths they are, and four bytes per sample, little-endian.
+A file has one line of JSON, which identifies the dataset, and four bytes per sample, little-endian.
 """
 
 import json
@@ -15,7 +15,7 @@ from fastload import _lib
 __all__ = ["Key", "lengths_by"]
 
 Key = dict[str, Any]
-"""What JSON can say of whose lengths they are; `fingerprint` is None where nobody knows."""
+"""The identity of a dataset in JSON; `fingerprint` is None if it is unknown."""
 
 _KIND = "lengths of samples"
 _LONGEST_HEADER = 1 << 16
@@ -27,17 +27,17 @@ _known: dict[str, _lib.Lengths] = {}
 def lengths_by(
     key: Key, path: str | os.PathLike[str] | None, look: Callable[[], _lib.Lengths]
 ) -> _lib.Lengths:
-    """Returns lengths that are known already; else looks them up, and keeps them.
+    """Returns cached lengths; else looks them up and caches them.
 
-    In memory they are kept under their fingerprint, for as long as the process lives.
+    In memory they stay under their fingerprint as long as the process lives.
 
     Args:
-        key: Whose lengths they are.
-        path: The file, made anew if it is of another dataset; None for none.
+        key: The identity of the dataset.
+        path: The file, rewritten if it belongs to another dataset; None for none.
         look: Looks them up.
 
     Raises:
-        ValueError: `path` is a file of something else.
+        ValueError: `path` is not a file of lengths.
         OSError: The file cannot be read or written.
     """
     name = key["fingerprint"]
@@ -51,7 +51,7 @@ def lengths_by(
 
 
 def _read(path: Path, key: Key) -> _lib.Lengths | None:
-    """Returns the lengths in a file; None if there are none, or those of another dataset."""
+    """Returns the lengths in a file; None if there are none or they belong to another dataset."""
     try:
         with path.open("rb") as file:
             header, data = file.readline(_LONGEST_HEADER), file.read()
@@ -65,7 +65,7 @@ def _read(path: Path, key: Key) -> _lib.Lengths | None:
     except (KeyError, ValueError):
         said = None
     if said is None:
-        msg = f"cache {str(path)!r} is no file of lengths, and is left as it is; name another, or remove it"
+        msg = f"cache {str(path)!r} is not a file of lengths and is left as it is; pass another path, or remove it"
         raise ValueError(msg)
     if len(data) != 4 * key["samples"] and said == key:
         _log.warning("cache %s is damaged: lengths are looked up and stored anew", path)
@@ -73,7 +73,7 @@ def _read(path: Path, key: Key) -> _lib.Lengths | None:
     if said != key:
         different = ", ".join(sorted(name for name in key if said.get(name) != key[name]))
         _log.warning(
-            "cache %s is of another dataset, by its %s: lengths are looked up and stored anew",
+            "cache %s belongs to another dataset, by its %s: lengths are looked up and stored anew",
             path,
             different,
         )
@@ -82,6 +82,6 @@ def _read(path: Path, key: Key) -> _lib.Lengths | None:
 
 
 def _write(path: Path, key: Key, lengths: _lib.Lengths) -> None:
-    """Writes a file, whole or not at all."""
+    """Writes a file atomically."""
     header = json.dumps({"kind": _KIND, **key}) + "\n"
     _lib.write_file(path, header.encode() + lengths.to_bytes())

@@ -1,4 +1,4 @@
-"""`TokenBatchSampler`: as many samples of similar length as a budget of tokens allows."""
+"""`TokenBatchSampler`: batches of samples of similar length within a token budget."""
 
 import math
 import re
@@ -25,43 +25,38 @@ _QUADRATIC = re.compile(r"quadratic:([0-9]+)")
 
 
 class TokenBatchSampler(PlannedBatchSampler):
-    """Batches of samples of similar length, each within a budget of tokens.
+    """Batches of samples of similar length, each within a token budget.
 
-    Samples are put in a random order, of which stretches of `window` are sorted by length and cut
-    into batches; steps then come in a random order. At each step all ranks have samples of about
-    the same length.
+    Samples are shuffled, sorted by length within windows of `window` samples and cut into batches; the steps
+    are then shuffled. At each step all ranks have samples of about the same length.
 
     Args:
-        lengths: How long each sample is: whole numbers as a sequence, an array or a tensor; or a
-            `columns.Ragged`.
+        lengths: The length of each sample: integers as a sequence, an array or a tensor; or a `columns.Ragged`.
         max_tokens: The budget of a batch; a sample of length 0 counts as one of length 1.
-        max_batch_size: Most samples of a batch.
-        cost: How the tokens of a batch are counted. `"padded"`: samples times the longest;
-            `"sum"`: all lengths; `"quadratic:<q>"`: as padded, with `L + L * L / q` for a length L.
-        window: Samples per rank that are sorted together; 1 leaves the order as it is. None for
-            as many as make 50 batches, 2048 at least: of fewer, long and short ones end up in one
-            batch.
+        max_batch_size: Maximum number of samples per batch.
+        cost: How the tokens of a batch are counted. `"padded"`: number of samples times the longest; `"sum"`:
+            the sum of the lengths; `"quadratic:<q>"`: as padded, with `L + L * L / q` for a length L.
+        window: Samples per rank that are sorted together; 1 keeps the order. None for 50 batches' worth, at
+            least 2048; a smaller window mixes long and short samples in a batch.
         shuffle: Whether the order is drawn anew each epoch.
-        seed: What orders are drawn from, with the epoch; 0 unless given. The same on all ranks.
-        generator: Draws the seed, once, when the sampler is made; seed it alike on all ranks.
-        batch_multiple: Sizes of batches are multiples of this, but for those of long samples, of
-            which the budget allows fewer, and in the last step.
-        long: What becomes of a sample that is over the budget by itself: an `"error"`; counted as
-            long as the budget allows, `max_length`, which is for the collate function to cut
-            (`"truncate"`); a batch of its own, over the budget (`"alone"`); left out (`"drop"`).
-        longest_first: Whether an epoch begins with the longest sample, to run out of memory early
-            if at all.
+        seed: Seed of the orders, combined with the epoch; 0 by default. Must be the same on all ranks.
+        generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
+        batch_multiple: Batch sizes are multiples of this, except where the budget allows fewer long samples,
+            and in the last step.
+        long: Treatment of a sample that exceeds the budget by itself: `"error"`; `"truncate"`: it counts as
+            `max_length` tokens, and the collate function must cut it; `"alone"`: a batch of its own, over the
+            budget; `"drop"`: it is left out.
+        longest_first: Whether an epoch begins with the longest sample, so that a lack of memory shows at once.
         drop_last: Whether a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens where fewer samples are left than there are ranks: they are left
-            out (`"drop"`), ranks without one repeat another's (`"repeat"`), or repeat it as a
-            `Filler` (`"mask"`).
-        sampler: What a framework has chosen that makes batch samplers anew: a `DistributedSampler`, for its
-            ranks, or a `SequentialSampler`, for no shuffling.
+        remainder: What happens if fewer samples are left than there are ranks: `"drop"` leaves them out,
+            `"repeat"` gives ranks without one a copy of another's, `"mask"` gives them the copy as a `Filler`.
+        sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
+            `SequentialSampler` turns shuffling off.
 
     Raises:
-        TypeError: Lengths that are no whole numbers.
+        TypeError: Lengths are not integers.
         ValueError: A sample over the budget, with `long="error"`; or arguments out of range.
 
     Examples:
@@ -123,7 +118,7 @@ class TokenBatchSampler(PlannedBatchSampler):
 
     @property
     def max_length(self) -> int:
-        """The longest sample that is within the budget."""
+        """The length of the longest sample within the budget."""
         if self._kind != "quadratic":
             return min(self.max_tokens, LONGEST)
         # L + L * L / q <= max_tokens
@@ -131,7 +126,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         return min((root - self._q) // 2, LONGEST)
 
     def _expected_batch(self) -> int:
-        """Returns about how many samples a batch has."""
+        """Returns an estimate of the samples per batch."""
         by_tokens = self.max_tokens * len(self._lengths) // max(1, self._lengths.total())
         return min(self._most, by_tokens)
 
@@ -167,11 +162,11 @@ class TokenBatchSampler(PlannedBatchSampler):
 
 
 def _cost(cost: str) -> tuple[_Kind, int]:
-    """Returns the kind of a cost, and its q."""
+    """Returns the kind of a cost and its q."""
     if (plain := _PLAIN.get(cost)) is not None:
         return plain, 1
     match = _QUADRATIC.fullmatch(cost)
     if match and 0 < int(match[1]) <= LONGEST:
         return "quadratic", int(match[1])
-    msg = f"cost is 'padded', 'sum' or 'quadratic:<q>' with a whole q above 0, found {cost!r}"
+    msg = f"cost is 'padded', 'sum' or 'quadratic:<q>' with an integer q above 0, found {cost!r}"
     raise ValueError(msg)

@@ -1,7 +1,7 @@
-"""Which part of a plan this process loads.
+"""The share of a plan that this process loads.
 
-Owns the rules of sharing: explicit numbers, else those of `torch.distributed`. Where Accelerate
-shards batches itself, it is given those of all its processes.
+Ranks are explicit numbers, else those of `torch.distributed`. Where Accelerate shards batches itself, it gets
+those of all its processes.
 """
 
 import operator
@@ -16,11 +16,11 @@ _MOST_RANKS = 1 << 20
 
 
 class Part(NamedTuple):
-    """What of a plan is iterated.
+    """The ranks of a plan whose batches are iterated.
 
     Attributes:
-        world: Ranks that the plan is for.
-        ranks: Those whose batches are given out, one after the other at each step.
+        world: Number of ranks in the plan.
+        ranks: The ranks whose batches are yielded, one after the other at each step.
     """
 
     world: int
@@ -31,11 +31,11 @@ class World:
     """The ranks that share a sampler's batches.
 
     Args:
-        num_replicas: How many there are; None for torch.distributed's number.
-        rank: This process's own; None for torch.distributed's.
+        num_replicas: Number of ranks; None for torch.distributed's.
+        rank: Rank of this process; None for torch.distributed's.
 
     Raises:
-        ValueError: Numbers that no rank can have.
+        ValueError: A number out of range.
     """
 
     def __init__(self, num_replicas: int | None, rank: int | None) -> None:
@@ -54,10 +54,10 @@ class World:
         return self.rank is not None or self.num_replicas not in (None, 1)
 
     def part(self) -> Part:
-        """Returns the part of whoever asks.
+        """Returns the part for the caller: this rank, or Accelerate's sharding.
 
         Raises:
-            RuntimeError: Accelerate would shard once more what is sharded already.
+            RuntimeError: Accelerate would shard batches that are sharded already.
             ValueError: A rank that is not below the number of ranks, or unknown.
         """
         if (sharder := _accelerate()) is None:
@@ -69,13 +69,13 @@ class World:
                 "leave num_replicas and rank out, or do not prepare the loader"
             )
             raise RuntimeError(msg)
-        # Whoever splits batches by itself is given whole ones.
+        # A sharder that splits batches itself gets whole ones.
         world = 1 if _splits(sharder) else int(sharder.num_processes)
         return Part(world, range(world))
 
     @staticmethod
     def is_dealt_whole_batches() -> bool:
-        """Returns whether it is Accelerate that asks, in order to deal batches to processes."""
+        """Returns true if Accelerate is calling, in order to distribute batches to processes."""
         sharder = _accelerate()
         return sharder is not None and not _splits(sharder)
 
@@ -88,7 +88,7 @@ class World:
         world = 1 if world is None else world
         if rank is None:
             if world > 1:
-                msg = f"which of the {world} ranks is this? pass rank, or start torch.distributed"
+                msg = f"the rank of this process among {world} is unknown: pass rank, or start torch.distributed"
                 raise ValueError(msg)
             rank = 0
         _check_rank(rank, world)
@@ -102,14 +102,14 @@ def _check_rank(rank: int, world: int) -> None:
 
 
 def _splits(sharder: Any) -> bool:
-    """Returns whether each batch is split over the processes; not dealt to one of them."""
+    """Returns true if each batch is split over the processes, rather than sent to one of them."""
     return not hasattr(sharder, "num_processes") or bool(sharder.split_batches)
 
 
 def _accelerate() -> Any | None:
-    """Returns the object of Accelerate that asks for batches in order to shard them, if one does.
+    """Returns the object of Accelerate that is sharding batches, or None.
 
-    It tells samplers nothing of itself; but it is further up the stack.
+    Accelerate passes samplers nothing, so it is found in the call stack.
     """
     module = sys.modules.get("accelerate.data_loader")
     if module is None:

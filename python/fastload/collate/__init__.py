@@ -3,7 +3,7 @@
 A rule says what becomes of one field: `Pad`, `Ragged`, `Keep`. `PadCollate` applies rules to samples of
 any structure, `PackCollate` puts documents side by side. Both are plain callables from a list of samples
 to a batch, for the `collate_fn` of torch's DataLoader as well as ours; their bytes are written natively.
-So is `default_collate`, torch's to the dtype, but for its speed.
+So is `default_collate`, which returns what torch's returns, dtypes included, only faster.
 """
 
 from fastload.collate.default import default_collate

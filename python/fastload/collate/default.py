@@ -1,8 +1,8 @@
 """torch's `default_collate`, faster for what datasets mostly return.
 
-Owns shortcuts for exact types: tensors and arrays that are copied natively into memory that was used before,
-lists of Python's numbers, and containers of those. Refuses everything else, which torch's own function
-collates: whatever it returns or raises is returned or raised here, to the dtype and the word.
+Owns shortcuts for exact types: tensors and arrays, copied natively into reused memory,
+lists of Python's numbers, and containers of those. Leaves everything else to torch's own function, with the
+same results and errors.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ __all__ = ["default_collate"]
 _torchs: Callable[[Any], Any] = _default_collate
 
 _LARGE = 1 << 16
-"""From so many bytes on, a batch is worth memory that was used before."""
+"""Bytes from which a batch is written to reused memory."""
 
 _NUMBERS = {float: (_lib.floats, torch.float64), int: (_lib.ints, torch.int64)}
 
@@ -48,11 +48,11 @@ def default_collate(batch: Sequence[Any]) -> Any:
         batch: Samples: tensors, arrays, numbers, text, and mappings and sequences of those.
 
     Raises:
-        RuntimeError: torch's own, of samples of different shapes.
-        TypeError: torch's own, of samples that it has no batches of.
+        RuntimeError: Samples differ in shape; torch's own error.
+        TypeError: torch cannot collate samples of this type; torch's own error.
     """
     if collate.default_collate_fn_map != _FNS:
-        return _torchs(batch)  # somebody has taught torch something
+        return _torchs(batch)  # the user has registered a collate function with torch
     return _collated(batch)
 
 
@@ -64,7 +64,7 @@ def _collated(batch: Sequence[Any]) -> Any:
     if kind is torch.Tensor:
         return _stacked(batch)
     if kind is np.ndarray:
-        # as torch does, which refuses arrays of text and objects in its own words
+        # arrays of text and objects get torch's own error
         is_numeric = all(type(each) is np.ndarray and each.dtype.kind in "biufc" for each in batch)
         return _stacked([torch.as_tensor(each) for each in batch]) if is_numeric else _torchs(batch)
     if kind is dict:
@@ -77,7 +77,7 @@ def _collated(batch: Sequence[Any]) -> Any:
 
 
 def _numbers(batch: Sequence[Any], kind: type) -> Any:
-    """Returns the tensor of Python's numbers."""
+    """Returns a tensor of Python numbers."""
     read, dtype = _NUMBERS[kind]
     numbers = read(batch if type(batch) is list else list(batch))
     if numbers is None:
@@ -86,7 +86,7 @@ def _numbers(batch: Sequence[Any], kind: type) -> Any:
 
 
 def _stacked(batch: Sequence[torch.Tensor]) -> Any:
-    """Returns the tensor of tensors."""
+    """Returns the tensors of a batch, stacked."""
     first = batch[0]
     if first.layout is not torch.strided or first.nbytes * len(batch) < _LARGE:
         return _torchs(batch)

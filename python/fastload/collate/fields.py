@@ -1,4 +1,4 @@
-"""Where fields are in a sample, what they are called, and which rule was given for each.
+"""The fields of a sample: their paths, their names in messages, and the options given for them.
 
 A path is a tuple of keys and positions, from the sample down to a field; `()` is the sample itself.
 """
@@ -14,11 +14,11 @@ _T = TypeVar("_T")
 
 
 class Fields(Generic[_T]):
-    """What was given for fields, by their paths.
+    """Options of fields, by path.
 
     Args:
         given: Keyed by name, position, or path; mappings nest.
-        leaf: Returns whether a value is what is given for one field.
+        leaf: Returns true if a value is the option of one field.
     """
 
     def __init__(self, given: Mapping[Any, Any], leaf: Callable[[Any], bool]) -> None:
@@ -39,18 +39,18 @@ class Fields(Generic[_T]):
                 raise TypeError(msg)
 
     def child(self, path: Path, position: int, name: str) -> Path:
-        """Returns the path of a named tuple's field: by its position if that was used for it."""
+        """Returns the path of a named tuple's field: its position if an option names that, else its name."""
         numbered = (*path, position)
         return numbered if numbered in self._inside else (*path, name)
 
 
 class Option:
-    """Which fields get something beside them, as their lengths or a mask, and under which name.
+    """Fields that get an entry beside them (lengths or a mask), and the names of these entries.
 
     Args:
         given: None, True, False, one name, or names by field.
-        suffix: Of default names: `"lengths"`.
-        first: The field that a single name is for; None: the first that is padded.
+        suffix: Suffix of default names, as `"lengths"`.
+        first: The field that a single name belongs to; None for the first padded one.
     """
 
     def __init__(self, given: Any, suffix: str, first: Path | None) -> None:
@@ -62,11 +62,11 @@ class Option:
         )
 
     def name(self, path: Path, taken: set[str], *, keyed: bool) -> str | None:
-        """Returns what a field's addition is called, or None if it gets none.
+        """Returns the name of the entry beside a field, or None if there is none.
 
         Args:
             path: The field.
-            taken: The options whose single name was used in this batch.
+            taken: Options whose single name is used in this batch already.
             keyed: Whether the field is a value of a mapping.
         """
         given: Any = self.fields.by_path.get(path, False) if self.fields.by_path else self.given

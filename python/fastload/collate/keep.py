@@ -1,4 +1,4 @@
-"""`Keep`: a field whose values are passed on as they are."""
+"""`Keep`: passes on the values of a field as they are."""
 
 from dataclasses import dataclass
 from typing import final

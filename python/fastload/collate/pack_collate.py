@@ -12,7 +12,7 @@ _STRATEGIES = ("best_fit", "first_fit", "concat_split")
 _OVERLONG = ("truncate", "split", "drop", "error")
 _STYLES = ("hf", "flash", "segment_ids")
 IGNORED = -100
-"""The label of what nothing is learnt from."""
+"""The label that torch's cross entropy ignores."""
 
 
 @final
@@ -20,20 +20,19 @@ class PackCollate:
     """Packs the documents of a batch into rows.
 
     A sample is a mapping with `input_ids` and perhaps `labels`, or the tokens alone: tensors, arrays or
-    lists of one dimension; whole numbers become int64. Without `labels`, the tokens are. The label of
-    each document's first token is -100: nothing before it predicts it. Documents without tokens are left
-    out, and so are other fields, unless `fields` names them. Documents of a row are in the order of the
-    batch.
+    lists of one dimension; integers become int64. Without `labels`, the tokens serve as labels. The first label
+    of each document is -100: no token before it predicts it. Documents without tokens are left out, and so are
+    other fields, unless `fields` names them. Documents of a row are in the order of the batch.
 
-    Attention must keep the documents of a row apart: by the boundaries or segments of the batch, never by
-    an attention mask, which there is none of.
+    Attention must keep the documents of a row apart: by the boundaries or segments of the batch, the batch has
+    no attention mask.
 
     Args:
-        max_length: Most tokens in a row.
+        max_length: Maximum number of tokens in a row.
         strategy: How rows are filled. `"best_fit"`: longest documents first, each into the fullest row
             that has room; `"first_fit"`: into the first one; `"concat_split"`: one after the other in
             order, cut where a row ends.
-        overlong: What becomes of a document of more than `max_length` tokens: `"truncate"` keeps its
+        overlong: Treatment of documents with more than `max_length` tokens: `"truncate"` keeps its
             beginning; `"split"` makes several documents of it; `"drop"` leaves it out; `"error"`. With
             `"concat_split"` any document may be cut, and none is overlong.
         style: What the batch is.
@@ -45,12 +44,12 @@ class PackCollate:
             `"segment_ids"`: `input_ids`, `labels`, `positions` and `segment_ids`, each `(rows, T)`: in
             each row 1 for its first document, then 2, and 0 for padding.
         pad_rows: Whether T is `max_length`; otherwise rows are as long as the fullest. None: for
-            `"segment_ids"`, whose shapes are static. The padding at the end of a row is a document of its
-            own for `cu_seq_lens` and `cu_seqlens`.
-        rows: How many rows, some of them perhaps empty; None: as many as are needed.
+            `"segment_ids"`, whose shapes are static. The padding at the end of a row is a document of its own
+            in `cu_seq_lens` and `cu_seqlens`.
+        rows: Number of rows, of which some may be empty; None for as many as are needed.
         pad: Token of the padding; its labels are -100.
-        fields: Other fields with a value for each token, and their padding: `{"loss_mask": 0}`.
-        num_tokens: Whether the batch has `num_tokens`, an int: those of the documents.
+        fields: Other fields with one value per token, and their padding values: `{"loss_mask": 0}`.
+        num_tokens: Whether the batch gets `num_tokens`: the number of tokens of its documents, an int.
 
     Raises:
         ValueError: An unknown option, or sizes below 1.
@@ -113,8 +112,8 @@ class PackCollate:
 
         Raises:
             IndexError: There are no samples.
-            ValueError: Fields that do not have a value for each token, or documents that do not fit.
-            TypeError: A field that is no array of numbers.
+            ValueError: A field without one value per token, or documents that do not fit.
+            TypeError: A field is not an array of numbers.
         """
         samples = list(samples)
         if not samples:
@@ -168,10 +167,10 @@ def _rebuild(arguments: dict[str, Any]) -> PackCollate:
 
 
 def _values(samples: list[Any], name: str) -> list[Any]:
-    """Returns a field of all samples.
+    """Returns one field of all samples.
 
     Raises:
-        ValueError: A sample does not have it.
+        ValueError: A sample does not have the field.
     """
     try:
         return [sample[name] for sample in samples]

@@ -1,4 +1,4 @@
-"""`Pad`: a field whose samples are brought to one shape."""
+"""`Pad`: pads the samples of a field to one shape."""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -17,26 +17,26 @@ __all__ = ["Pad", "ladder"]
 class Pad:
     """A field padded to one shape.
 
-    The size of a padded dimension is that of the longest sample, at most `max_length` where samples may
-    be cut; then the next rung of `shapes`, then the next multiple of `to_multiple_of`. `to` decides
-    alone.
+    The size of a padded dimension is that of the longest sample, capped at `max_length` if samples may be
+    truncated, then rounded up to a size of `shapes`, then to a multiple of `to_multiple_of`. `to` overrides all
+    of these.
 
     Args:
-        fill: Value of the padding; the field's dtype must have it.
-        dim: The dimension of a sample that is padded, or several; negative ones count from the end. The
-            others must be equal. None: every dimension that varies in the batch, and where none does
-            the first. Name it where the shape of a batch, or of its lengths, must not depend on that.
-            `()` pads nothing: samples must have one shape, and get no lengths.
-        side: Where the padding is.
-        to: The size, whatever the samples have; one for each of `dim`, or one for all.
+        fill: Value of the padding; the field's dtype must be able to represent it.
+        dim: The padded dimension of a sample, or several; negative ones count from the end. The others must be
+            equal. None: every dimension that varies in the batch, or the first if none does. Set it if the
+            shape of a batch, or of its lengths, must not depend on the samples. `()` pads nothing: samples must
+            have one shape, and get no lengths.
+        side: Side of the padding.
+        to: Fixed size, whatever the samples have; one for each of `dim`, or one for all.
         to_multiple_of: Sizes become multiples of this.
-        max_length: Most that a sample may have in a padded dimension. The padded size may be above it,
-            by the rounding to a rung or a multiple.
-        truncate: Whether longer samples are cut at their end; otherwise they are an error.
-        shapes: A ladder of sizes; above the last rung, its multiples. None: that of the `PadCollate`.
+        max_length: Maximum size of a sample in a padded dimension. The padded size may exceed it after rounding
+            up.
+        truncate: Whether longer samples are truncated at their end; otherwise they are an error.
+        shapes: Allowed sizes; above the largest, its multiples. None: those of the `PadCollate`.
 
     Raises:
-        TypeError: A fill value that is no number, or a size that is no whole number.
+        TypeError: The fill value is not a number, or a size is not an integer.
         ValueError: Sizes out of range, or options that exclude each other.
 
     Examples:
@@ -82,11 +82,11 @@ class Pad:
         self.native()
 
     def native(self, shapes: Iterable[int] = (), *, named: bool = True) -> _lib.Pad:
-        """Returns what carries the rule out.
+        """Returns the native form of the rule.
 
         Args:
-            shapes: The ladder, unless the rule has its own.
-            named: Whether the rule was given for this very field.
+            shapes: The allowed sizes, unless the rule has its own.
+            named: Whether the user gave the rule for this very field.
         """
         return _lib.Pad(
             self.fill,
@@ -102,20 +102,20 @@ class Pad:
 
 
 def ladder(shapes: Iterable[int]) -> list[int]:
-    """Returns the rungs of a ladder in order.
+    """Returns allowed sizes in ascending order.
 
     Raises:
-        ValueError: A rung below 1.
+        ValueError: A size below 1.
     """
     rungs = sorted(map(operator.index, shapes))
     if rungs and rungs[0] < 1:
-        msg = f"shapes are sizes of 1 and more, but got {rungs[0]}"
+        msg = f"shapes should be sizes of at least 1, but got {rungs[0]}"
         raise ValueError(msg)
     return rungs
 
 
 def _several(value: Any) -> list[int]:
-    """Returns one number, or several, or none, as a list."""
+    """Returns None, a number or several numbers as a list."""
     if value is None:
         return []
     numbers = value if isinstance(value, Iterable) else (value,)

@@ -1,4 +1,4 @@
-"""`PadCollate`: batches of samples of any structure, each field by its rule."""
+"""`PadCollate`: collates samples of any structure, each field by its rule."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, final
@@ -18,40 +18,41 @@ _RULES = (Pad, Ragged, Keep)
 
 @final
 class PadCollate:
-    """Makes a batch of samples whose fields may differ in size.
+    """Collates samples whose fields may differ in size.
 
-    Tuples, named tuples, lists, dicts and what nests of them keep their structure. Of their fields,
+    Tuples, named tuples, lists and dicts, nested ones too, keep their structure. Of their fields,
 
-    - tensors, NumPy arrays and lists of numbers are padded, by their rule or as by `Pad()`; lists of
+    - tensors, NumPy arrays and lists of numbers are padded, by their rule or by `Pad()`; lists of
       ints become int64, of floats float64, of bools bool;
     - single numbers and tensors without dimensions are stacked as by torch's `default_collate`;
     - everything else (text, bytes, None, objects) is passed on as a list.
 
-    Beside a padded field of a mapping stand its lengths: int64 on the CPU, `(B,)` for one padded
-    dimension, `(B, k)` for several. Every padded field has them, also where its samples happen to be of
-    one length, so that the keys of a batch do not depend on its samples. A sequence has no names: what is
-    asked for explicitly is appended to it, after the fields; named tuples have no place for it.
+    Each padded field of a mapping gets an entry with its lengths: int64 on the CPU, `(B,)` for one padded
+    dimension, `(B, k)` for several. It is there even if all samples have the same length, so the keys of a
+    batch do not depend on its samples. Sequences have no names: lengths and masks that are requested explicitly
+    are appended after the fields; named tuples cannot hold any.
 
     Args:
-        fields: Rules by field: by name, position, or path as a tuple; mappings nest. One rule alone is
-            for every field that can be padded. Fields without a rule are padded as by `Pad()`.
-        mask: True where a value is a sample's, False where it is padding. One name: the mask of the
-            first field with a rule `Pad`, or else of the first that is padded. Names by field, or True
-            for `<key>_mask`, for several. None: no masks.
+        fields: Rules by name, position, or path as a tuple; mappings nest. A single rule applies to every field
+            that can be padded. Fields without a rule are padded by `Pad()`.
+        mask: Masks, true at values and false at padding. A name: one mask, of the first field with a `Pad`
+            rule, or else of the first padded field. Names by field, or True for `<key>_mask`, for several.
+            None: no masks.
         mask_dtype: `torch.bool` or `torch.int64`.
-        mask_rank: Dimensions of a mask with that of the batch; None for `(B, ...)` with the padded ones
-            alone. A mask of more has ones where the field has its other dimensions, the last of them
-            first, then in front: `(B, 1, T)` for a field `(B, C, T)`. One number, or numbers by field.
+        mask_rank: Number of dimensions of a mask, the batch dimension included; None for `(B, ...)` with the
+            padded ones alone. Extra dimensions have size 1 and take the places of the field's other dimensions,
+            the last ones first, then go in front: `(B, 1, T)` for a field `(B, C, T)`. One number, or numbers
+            by field.
         lengths: As `mask`: one name, names by field, or True for `<key>_lengths`. None: True in
             mappings, nothing in sequences. False: nothing.
-        shapes: A ladder of sizes for padded dimensions, so that there are few shapes to compile for:
-            each becomes the next rung, above the last one a multiple of it. Of a field without a rule
-            these are the dimensions that vary, and the only one.
-        num_tokens: Whether the batch has `num_tokens`, an int: the sum of the lengths of the field that
-            a single mask would be for; or the name of another field.
+        shapes: Allowed sizes of padded dimensions, so that there are few shapes to compile for: each size is
+            rounded up to the next allowed one, above the largest to a multiple of it. In a field without a rule
+            this applies to the dimensions that vary, or to its only one.
+        num_tokens: Whether the batch gets `num_tokens`, an int: the sum of the lengths of the field that a
+            single mask would belong to; or the name of another field.
 
     Raises:
-        TypeError: A rule that is none, or a number that is none.
+        TypeError: `fields` holds something other than rules, or an option has the wrong type.
         ValueError: Options that exclude each other.
 
     Examples:
@@ -88,7 +89,7 @@ class PadCollate:
             "num_tokens": num_tokens,
         }
         if not (fields is None or isinstance(fields, (Mapping, *_RULES))):
-            msg = f"fields are rules by name, or one rule, not {fields!r}"
+            msg = f"fields should be one rule or map fields to rules, but got {fields!r}"
             raise TypeError(msg)
         self._program = _program(**self._arguments)
 
@@ -97,9 +98,9 @@ class PadCollate:
 
         Raises:
             IndexError: There are no samples.
-            ValueError: Samples that do not fit together, or what exceeds a limit; names the field, the
+            ValueError: Samples that do not fit together or exceed a limit; the message names the field, the
                 position of the sample and the shapes.
-            TypeError: A field that cannot be what its rule asks for.
+            TypeError: A field's type does not suit its rule.
         """
         samples = list(samples)
         if not samples:
@@ -161,7 +162,7 @@ def _program(
     for given_by_field in (program.mask.fields, program.lengths.fields, program.ranks):
         for path in given_by_field.by_path:
             if not isinstance(rules.by_path.get(path, others), Pad):
-                msg = f"field {title(path)} is not padded, and has no lengths and no mask"
+                msg = f"field {title(path)} is not padded: leave out its lengths and mask"
                 raise ValueError(msg)
     return program
 

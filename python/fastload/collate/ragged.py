@@ -1,4 +1,4 @@
-"""`Ragged`: a field whose samples keep their own lengths."""
+"""`Ragged`: keeps the samples of a field at their own lengths."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, final
@@ -13,7 +13,7 @@ _LAYOUTS = ("list", "jagged", "flat")
 
 
 class Flat(NamedTuple):
-    """Samples one after the other.
+    """Samples, concatenated.
 
     Attributes:
         values: `(sum of lengths, ...)`.
@@ -30,30 +30,29 @@ class Ragged:
     """A field without padding.
 
     Args:
-        layout: `"list"`: a list of tensors, of any shapes; those of the dataset as they are.
-            `"jagged"`: one nested tensor of torch's layout `torch.jagged`, whose shortest and longest
-            length are set, so that nothing has to ask a device for them.
-            `"flat"`: a `Flat`, of values and offsets.
-            Of the latter two, samples differ in their first dimension alone.
+        layout: `"list"`: a list of tensors of any shapes, passed on as they are.
+            `"jagged"`: one nested tensor of layout `torch.jagged`, with its minimum and maximum lengths set,
+            which saves a device synchronization. `"flat"`: a `Flat` of values and offsets. For the latter two,
+            samples may differ in their first dimension only.
 
     Raises:
-        ValueError: Another layout.
+        ValueError: An unknown layout.
     """
 
     layout: Literal["list", "jagged", "flat"] = "list"
 
     def __post_init__(self) -> None:
         if self.layout not in _LAYOUTS:
-            msg = f"Ragged takes one of {_LAYOUTS}, but got {self.layout!r}"
+            msg = f"layout should be one of {_LAYOUTS}, but got {self.layout!r}"
             raise ValueError(msg)
 
 
 def collate(rule: Ragged, values: list[Any], field: str, allocate: Any) -> Any:
-    """Returns the batch of a field.
+    """Returns the collated values of a field.
 
     Raises:
         ValueError: Samples that do not fit together.
-        TypeError: A sample that is no array.
+        TypeError: A sample is not an array.
     """
     if rule.layout == "list":
         return [

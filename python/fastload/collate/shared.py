@@ -1,7 +1,7 @@
-"""Memory of batches that are made in worker processes of torch's.
+"""Shared memory for batches made in worker processes.
 
-A worker hands a batch over in shared memory. Made there in the first place, as torch's `default_collate`
-does, it need not be copied again.
+A worker hands a batch over in shared memory. A batch that is collated there directly, as by torch's
+`default_collate`, needs no second copy.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["allocator"]
 
 
 def allocator() -> Callable[[tuple[int, ...], str], torch.Tensor] | None:
-    """Returns what makes tensors in shared memory, or None outside of worker processes."""
+    """Returns the allocator of tensors in shared memory, or None outside of worker processes."""
     return None if get_worker_info() is None else _shared
 
 

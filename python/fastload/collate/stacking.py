@@ -1,4 +1,4 @@
-"""torch's default collation, whose error on samples of different shapes says what to write instead."""
+"""torch's default collation, with a note on errors about shapes that says what to write instead."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +13,11 @@ __all__ = ["advice", "default_collate"]
 
 
 def default_collate(samples: list[Any]) -> Any:
-    """Returns what torch's `default_collate` returns; its errors about sizes get a note.
+    """Returns what torch's `default_collate` returns; errors about sizes get a note.
 
     Raises:
-        RuntimeError: torch's own, of samples of different shapes.
-        TypeError: torch's own, of samples that it has no batches of.
+        RuntimeError: Samples differ in shape; torch's own error.
+        TypeError: torch cannot collate samples of this type; torch's own error.
     """
     try:
         return _default_collate(samples)
@@ -28,12 +28,12 @@ def default_collate(samples: list[Any]) -> Any:
 
 
 def advice(path: Path, first: object, other: object) -> str:
-    """Returns what to write where two samples of a field cannot be stacked."""
+    """Returns advice for a field whose samples cannot be stacked."""
     field = f"field {title(path)}" if path else "a sample"
     rule = f"{{{(path[0] if len(path) == 1 else path)!r}: Ragged()}}" if path else "Ragged()"
     return (
         f"{field} has shape {first} in one sample and {other} in another: pass "
-        f"collate_fn=fastload.PadCollate() to pad it, or PadCollate({rule}) to keep its samples apart"
+        f"collate_fn=fastload.PadCollate() to pad it, or PadCollate({rule}) to keep its samples separate"
     )
 
 

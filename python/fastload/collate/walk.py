@@ -1,4 +1,4 @@
-"""The making of one batch: a walk over the structure of its samples, each field by its rule."""
+"""Collates one batch: walks the structure of its samples and applies each field's rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,20 +27,20 @@ _KINDS = "biufc"
 
 @dataclass(frozen=True)
 class Program:
-    """What is done with each field.
+    """The rules and options of all fields.
 
     Attributes:
-        rules: Rules that were given for fields.
-        others: The rule of the fields without one.
-        native: What carries out the rules that pad, by field; those of `others` are at `()`, for samples
-            that are a field themselves, and at None.
-        mask: Which fields get one.
+        rules: Rules by field.
+        others: The rule of fields without their own.
+        native: Native forms of the padding rules, by field; that of `others` is at `()`, for samples that are a
+            field themselves, and at None.
+        mask: Fields that get a mask.
         is_wide: Whether masks are int64.
-        rank: Of masks, where `ranks` says nothing.
-        ranks: Of masks, by field.
-        lengths: Which fields get them.
-        counts: Whether tokens are counted.
-        counted: The field whose lengths those are; None: the first that is padded.
+        rank: Number of dimensions of masks that are not in `ranks`.
+        ranks: Number of dimensions of masks, by field.
+        lengths: Fields that get lengths.
+        counts: Whether the batch gets `num_tokens`.
+        counted: The field whose lengths are summed; None for the first padded one.
     """
 
     rules: Fields[Rule]
@@ -56,7 +56,7 @@ class Program:
 
 
 class Walk:
-    """One batch in the making."""
+    """The collation of one batch."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -67,7 +67,7 @@ class Walk:
         self._tokens: Any = None
 
     def batch(self, samples: list[Any]) -> Any:
-        """Returns the batch of samples, one at least."""
+        """Returns the batch of at least one sample."""
         batch, extras = self._field(samples, (), keyed=False)
         self._check_all_used()
         if extras:
@@ -93,16 +93,20 @@ class Walk:
         for option in (program.mask, program.lengths):
             for path in option.fields.by_path:
                 if path not in self._padded:
-                    msg = f"samples have no padded field {title(path)}, for which {option.suffix} was asked"
+                    msg = (
+                        f"samples have no padded field {title(path)}, but {option.suffix} names it"
+                    )
                     raise ValueError(msg)
             if isinstance(option.given, str) and option.suffix not in self._taken:
-                msg = f"samples have no padded field, for which {option.suffix}={option.given!r} was asked"
+                msg = (
+                    f"samples have no padded field, but {option.suffix}={option.given!r} needs one"
+                )
                 raise ValueError(msg)
 
     def _field(
         self, values: list[Any], path: Path, *, keyed: bool
     ) -> tuple[Any, list[tuple[str, Any]]]:
-        """Returns the batch of a field, and what is to stand beside it, by name."""
+        """Returns a field collated, and its lengths and mask by name."""
         rule = self._program.rules.by_path.get(path)
         if rule is not None:
             self._used.add(path)
@@ -175,7 +179,7 @@ class Walk:
         lengths: bool,
         mask: tuple[int | None, bool] | None,
     ) -> tuple[Any, Any, Any]:
-        """Returns the batch of a field, its lengths and its mask; None for what is not asked for."""
+        """Returns a field padded, its lengths and its mask; None for what was not requested."""
         return pad.collate(
             values,
             title(path),
@@ -186,7 +190,7 @@ class Walk:
         )
 
     def _count(self, values: list[Any], sizes: Any) -> Any:  # noqa: ARG002 (for a plan of batches)
-        """Returns how many tokens there are, from lengths."""
+        """Returns the number of tokens, from lengths."""
         return int((sizes if sizes.dim() == 1 else sizes.prod(1)).sum())
 
     def _is_single(self, value: Any) -> bool:
@@ -220,7 +224,7 @@ class Walk:
             return batch
         try:
             return type(first)(batch)
-        except TypeError:  # as torch: a mapping that is made in another way
+        except TypeError:  # as torch does: the mapping's class takes other arguments
             return batch
 
     def _sequence(self, samples: list[Any], path: Path) -> Any:
@@ -247,13 +251,13 @@ class Walk:
             parts += [value for _, value in beside]
             return parts if isinstance(first, list) else tuple(parts)
         if beside:
-            msg = f"{kind.__name__} has no place for lengths and masks; have samples that are dicts or tuples"
+            msg = f"{kind.__name__} cannot hold lengths and masks; return dicts or tuples from the dataset"
             raise ValueError(msg)
         return kind(*parts)
 
 
 def _is_single(value: Any) -> bool:
-    """Returns whether a value has no dimensions."""
+    """Returns true if a value has no dimensions."""
     if isinstance(value, torch.Tensor):
         return value.dim() == 0
     if isinstance(value, np.ndarray):
@@ -262,7 +266,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _is_numeric(value: Any) -> bool:
-    """Returns whether a list looks like one of numbers: its first number, however deep, tells."""
+    """Returns true if a list holds numbers, judged by its first innermost element."""
     if not isinstance(value, list):
         return False
     for part in value:
@@ -275,10 +279,10 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _with(batch: dict[Any, Any], extras: list[tuple[str, Any]]) -> dict[Any, Any]:
-    """Returns a batch with more in it.
+    """Returns a batch with extra entries.
 
     Raises:
-        ValueError: Something is there already.
+        ValueError: The batch has an entry of that name.
     """
     _check_new([name for name, _ in extras], batch)
     return batch | dict(extras)
@@ -286,5 +290,5 @@ def _with(batch: dict[Any, Any], extras: list[tuple[str, Any]]) -> dict[Any, Any
 
 def _check_new(names: list[str], others: Mapping[Any, Any]) -> None:
     if taken := [name for name in names if name in others]:
-        msg = f"the batch has {taken[0]!r} already; choose other names for lengths and masks"
+        msg = f"the batch already has {taken[0]!r}; choose other names for lengths and masks"
         raise ValueError(msg)

@@ -1,8 +1,8 @@
 """Columns: the leaves of a native dataset.
 
 A column is a map-style dataset of its own: `column[i]` is one sample, made by the same native
-code that makes batches. Columns hold no samples; they say where samples are and how each is
-made. They never change once made, and pickle as what they were made from.
+code that makes batches. Columns hold no samples, only their location and how to make each. They are immutable
+and pickle as their arguments.
 """
 
 from fastload.columns.arrow import Arrow

@@ -15,17 +15,16 @@ class Arrow(Column):
     """A column of an Arrow table, over the table's own memory.
 
     Numbers, booleans and lists of them come as tensors of the column's own dtype, lists with a dimension of
-    their length; text as `str`; binary as `bytes`. Dictionaries come as what they stand for. Lists of one
-    length are stacked in a batch, as torch's `default_collate` stacks them; different lengths are the
-    error that it raises.
+    their length; text as `str`; binary as `bytes`. Dictionary-encoded values come decoded. Lists of one length
+    are stacked in a batch, as by torch's `default_collate`; different lengths raise its error.
 
     Args:
         source: A `pyarrow.Table` or `RecordBatch`, a `ChunkedArray` or `Array`, anything with Arrow's stream
             interface (a data frame of polars or pandas), or the path of an IPC file or stream (`.arrow`,
             `.feather`).
         column: The column's name; None for an array.
-        memory_map: Whether a file is mapped in place of read. Memory is then what batches touch, but the
-            process ends (SIGBUS) if the file is cut while it is in use.
+        memory_map: Whether a file is mapped rather than read. Only pages that batches touch take memory, but
+            the process gets SIGBUS if the file is truncated while in use.
 
     Raises:
         ImportError: pyarrow is not installed.

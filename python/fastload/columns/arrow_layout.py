@@ -1,4 +1,4 @@
-"""How Arrow lays values out, and native columns over that memory: what all readers of tables share."""
+"""Arrow's memory layout, and native columns over it, for all readers of tables."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from fastload.memory import layout
 __all__ = ["chunks", "joined", "letters", "rows"]
 
 _JOINED_BYTES = 64 << 20
-"""Largest column whose chunks are joined: one array is faster to read than many."""
+"""Bytes of the largest column whose chunks are joined: one array is faster to read than many."""
 
 
 def chunks(array: Any) -> list[Any]:
-    """Returns the chunks of a chunked array that have values, at least one; those of a small one joined."""
+    """Returns the non-empty chunks of a chunked array, at least one; those of a small array joined."""
     if array.num_chunks > 1 and array.nbytes <= _JOINED_BYTES:
         whole = array.combine_chunks()
         return list(getattr(whole, "chunks", [whole]))
@@ -22,7 +22,7 @@ def chunks(array: Any) -> list[Any]:
 
 
 def letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Returns the bytes of text or binary values, which Arrow lays out alike, and their offsets."""
+    """Returns the bytes and offsets of text or binary values, which have the same layout."""
     width = np.int64 if str(chunk.type).startswith("large_") else np.int32
     _, places, values = chunk.buffers()
     offsets = np.zeros(1, width)

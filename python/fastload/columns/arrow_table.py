@@ -1,7 +1,7 @@
-"""Arrow's memory as native columns: where tables come from, and what of them samples can be.
+"""Arrow's memory as native columns: sources of tables, and the types that samples can have.
 
-Owns how a column of a table or of an IPC file is found and laid over its own memory. Values keep their
-type. Refuses nulls, naming the first, and every type that a tensor, a str or bytes cannot be.
+Finds a column of a table or of an IPC file and reads it in place. Values keep their type. Refuses nulls, naming
+the first, and every type that does not map to a tensor, a str or bytes.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def import_pyarrow() -> Any:
     """Returns pyarrow.
 
     Raises:
-        ImportError: It is not installed; says how to install it.
+        ImportError: It is not installed; the message says how to install it.
     """
     try:
         import pyarrow as pa
@@ -32,11 +32,11 @@ def import_pyarrow() -> Any:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Has pyarrow's errors name the file that is read.
+    """Makes pyarrow's errors name the file.
 
     Raises:
         MemoryError: pyarrow's.
-        OSError: The system's, as it is; and all others of pyarrow's.
+        OSError: The system's errors unchanged, and all other errors of pyarrow.
     """
     pa = import_pyarrow()
     try:
@@ -112,7 +112,7 @@ def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
         array = array.cast(pa.large_binary())
     if array.null_count:
         raise _null(name, array.is_null().index(pa.scalar(True)).as_py())
-    if pa.types.is_null(array.type):  # of no rows
+    if pa.types.is_null(array.type):  # a column without rows
         array = array.cast(pa.string())
     kind = array.type
     parts = chunks(array)
@@ -148,7 +148,7 @@ def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:
 
 
 def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[Any, Any]:
-    """Returns numbers, or lists of a fixed size of them; `per_row` of which are in a row, or 0: unknown."""
+    """Returns numbers, or fixed-size lists of them, `per_row` to a row; 0 if that is unknown."""
     import pyarrow as pa
 
     kind = array.type
@@ -165,7 +165,7 @@ def _rectangle(array: Any, name: str, first: int, per_row: int) -> np.ndarray[An
 
 
 def place(schema: Any, name: str, where: str) -> int:
-    """Returns the number of the column of a name, of a table that `where` names.
+    """Returns the position of a column in the table that `where` names.
 
     Raises:
         KeyError: No such column, or several.
@@ -189,7 +189,7 @@ def _null(name: str, row: int | None) -> ValueError:
 
 def _unfit(name: str, kind: Any) -> TypeError:
     msg = (
-        f"column {name!r} is of Arrow type {kind}, which is no tensor, text or bytes; cast it to a "
+        f"column {name!r} is of Arrow type {kind}, which is not a tensor, text or bytes; cast it to a "
         "number or text first, or flatten() structs"
     )
     return TypeError(msg)

@@ -1,4 +1,4 @@
-"""`Audio`: recordings, one file each."""
+"""`Audio`: recordings in files."""
 
 import math
 import operator
@@ -26,31 +26,31 @@ class Audio(Column):
 
     A sample is `(channels, frames)`, as `torchaudio.load` returns it; values are those of
     `soundfile.read(path, dtype=...)`: the same numbers for WAV and FLAC, the same length and within 1e-4
-    for MP3 and Vorbis. The format is told by a file's bytes, not by its name.
+    for MP3 and Vorbis. The format is recognised by a file's bytes, not by its name.
 
-    The headers of all files are read when the column is made, so that lengths are known; of an MP3
-    without a Xing tag, and of a FLAC without a length, that takes the whole file. A batch of recordings of
-    one shape is stacked; different shapes are the error that `default_collate` raises.
+    The headers of all files are read when the column is made, for the lengths; an MP3 without a Xing tag, or a
+    FLAC without a length, is read as a whole. A batch of recordings of one shape is stacked; different shapes
+    raise the error of `default_collate`.
 
     Args:
         paths: Files, or a pattern such as `"speech/**/*.flac"`, whose matches are sorted.
-        offset: Where samples begin, in seconds; one number, or one for each file. Frames are counted as
-            librosa counts them, `int(offset * rate)`.
-        duration: How long they are, in seconds; one number, or one for each file.
-        start: Where samples begin, in frames, instead of `offset`; negative ones count from the end.
-        frames: How many frames they have, instead of `duration`. A sample ends where its recording ends.
+        offset: Start of samples, in seconds; one number, or one per file. The first frame is `int(offset *
+            rate)`, as in librosa.
+        duration: Length of samples, in seconds; one number, or one per file.
+        start: Start of samples, in frames, instead of `offset`; negative numbers count from the end.
+        frames: Length of samples, in frames, instead of `duration`. A sample ends at the end of its recording.
         mono: Whether a sample is the mean of its channels, of shape `(frames,)`: their sum in the order of
             the channels, divided by their number, as `numpy.mean(samples, axis=0)` computes it.
-        dtype: `"float32"` or `"float64"`, where full scale is 1; or `"int16"` or `"int32"`, where it is
-            that of the type, for WAV of integers and FLAC. A torch dtype of that name is as good.
-        sample_rate: Refuses recordings of another rate; None: takes any. Nothing is resampled.
+        dtype: `"float32"` or `"float64"`, with full scale 1; or `"int16"` or `"int32"`, with the full scale of
+            the type, for integer WAV and FLAC. Torch's dtypes of these names work, too.
+        sample_rate: Refuses recordings of another rate; None accepts any. Nothing is resampled.
 
     Raises:
-        TypeError: Paths that are neither text nor path objects, or frames that are no whole numbers.
-        ValueError: A pattern without matches, arguments that contradict each other, or not as many
-            numbers as files.
-        OSError: Not one of the files can be read. What is wrong with some of them is raised when their
-            samples are wanted: damage, another sample rate, floating point numbers as integers.
+        TypeError: Paths that are neither text nor path objects, or frames that are not integers.
+        ValueError: A pattern without matches, arguments that contradict each other, or numbers that do not
+            match the number of files.
+        OSError: None of the files can be read. Errors of single files are raised when their samples are read:
+            damage, another sample rate, float samples read as integers.
 
     Examples:
         >>> speech = Audio("speech/*.flac", duration=2.0, mono=True, sample_rate=16000)
@@ -87,7 +87,7 @@ class Audio(Column):
             msg = f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}"
             raise ValueError(msg)
         if mono and name.startswith("int"):
-            msg = f"mono is the mean of channels, which is no {name}; take float32"
+            msg = f"mono is the mean of channels, which is not an {name}; use float32"
             raise ValueError(msg)
         if sample_rate is not None and operator.index(sample_rate) <= 0:
             msg = f"sample_rate is frames per second, found {sample_rate}"
@@ -97,11 +97,11 @@ class Audio(Column):
             self._native = _lib.Audio(self._paths, spans, name, bool(mono), sample_rate, tell)
 
     def sample_rate(self, index: int) -> int:
-        """Returns the frames in a second of a recording, as its header has them.
+        """Returns the sample rate of a recording's header, in frames per second.
 
         Raises:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
-            OSError: The file cannot be used; what is wrong with it is said as for its sample.
+            OSError: The file cannot be used; the error is that of its sample.
         """
         number = operator.index(index)
         if not -len(self) <= number < len(self):
@@ -133,7 +133,7 @@ def _spans(
     start: int | Sequence[int] | None,
     frames: int | Sequence[int] | None,
 ) -> list[tuple[float, float | None]] | list[tuple[int, int | None]]:
-    """Returns where samples begin and how long they are: one pair, or one for each file."""
+    """Returns start and length of samples: one pair, or one per file."""
     in_time = offset is not None or duration is not None
     if in_time and (start is not None or frames is not None):
         msg = "give offset and duration, in seconds, or start and frames; not some of both"
@@ -155,7 +155,7 @@ def _spans(
 
 
 def _several(name: str, value: Any, files: int, default: Any) -> list[Any]:
-    """Returns one value, or one for each file."""
+    """Returns one value, or one per file."""
     if value is None:
         return [default]
     try:
@@ -169,7 +169,7 @@ def _several(name: str, value: Any, files: int, default: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> int:
-    """Returns a number of frames; one that no recording has stays so."""
+    """Returns a number of frames, clamped to what native code takes."""
     return max(-LONGEST, min(operator.index(value), LONGEST))
 
 
@@ -182,7 +182,7 @@ def _seconds(name: str, value: Any) -> float:
 
 
 def _pairs(first: list[Any], second: list[Any]) -> list[tuple[Any, Any]]:
-    """Returns both, paired; one value stands beside each of the other."""
+    """Returns pairs of both; a single value is repeated."""
     if len(first) == 1:
         first = first * len(second)
     if len(second) == 1:

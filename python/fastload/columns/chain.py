@@ -1,4 +1,4 @@
-"""The `transform` of a column: one or several, of ours or of torchvision's."""
+"""The `transform` of a column: one transform or several, from `fastload.transforms` or torchvision."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["chain", "listed"]
 
 
 def listed(transform: Any) -> list[Any]:
-    """Returns a transform, several or none as a list."""
+    """Returns None, one transform or several as a list."""
     if transform is None:
         return []
     return list(transform) if isinstance(transform, list | tuple) else [transform]

@@ -1,4 +1,4 @@
-"""What all columns are: map-style datasets of one value each."""
+"""The base class of columns: a map-style dataset of single values."""
 
 import operator
 from typing import Any, Literal
@@ -23,12 +23,12 @@ class Column(Dataset[Any]):
 
     @property
     def _form(self) -> Form:
-        """What `_lib.Leaf` calls the values."""
+        """The form of the values, as `_lib.Leaf` names it."""
         return "tensor"
 
     @property
     def _heavy(self) -> bool:
-        """Whether making a sample is work that is worth leaving Python for."""
+        """True if a sample takes long enough to release the interpreter for it."""
         return False
 
     @property
@@ -37,11 +37,11 @@ class Column(Dataset[Any]):
 
     @property
     def _parts(self) -> "dict[str, Column] | None":
-        """The columns that samples are dicts of; None where a sample is one value."""
+        """The columns by name if samples are dicts; None if a sample is one value."""
         return None
 
     def __len__(self) -> int:
-        """Returns how many samples there are."""
+        """Returns the number of samples."""
         return len(self._core)
 
     def __getitem__(self, index: int) -> Any:

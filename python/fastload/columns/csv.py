@@ -1,4 +1,4 @@
-"""`Csv`: columns of a table that is text."""
+"""`Csv`: columns of CSV files."""
 
 import os
 import re
@@ -13,38 +13,37 @@ from fastload.columns.table import Table, dtype_name
 __all__ = ["Csv"]
 
 _LONGEST_ROW = 16 << 20
-"""Bytes. Without a limit, a quoted field that does not end could be the whole rest of a file."""
+"""Bytes. Without a limit, an unterminated quoted field would extend to the end of the file."""
 
 
 @final
 class Csv(Table):
     """One column of a CSV file, or several: pyarrow parses the file once, into memory.
 
-    Types are those that `pyarrow.csv.read_csv` finds over the whole column: int64, float64, bool and
-    otherwise text. Floats are exact, as Python's `float` reads them. Quoted fields may hold delimiters and
-    ends of lines. A missing number is NaN in a column of floats, and refused
-    in others, as `Arrow` refuses nulls. An empty text is `""`.
-    Where memory runs out while the file is parsed, pyarrow may end the process.
+    Types are those that `pyarrow.csv.read_csv` infers from the whole column: int64, float64, bool or else text.
+    Floats are exact, as Python's `float` reads them. Quoted fields may hold delimiters and line breaks. A
+    missing number is NaN in a column of floats, and refused in others, as `Arrow` refuses nulls. An empty text
+    is `""`. If memory runs out while the file is parsed, pyarrow may abort the process.
 
     Args:
         path: The file.
-        columns: The name of a column; or a list of names, which makes samples that are dicts of them.
+        columns: The name of a column; or a list of names, for samples that are dicts of them.
             None: all columns.
-        delimiter: What is between fields: one ASCII character.
-        header: True: the first row has the names of columns. False: there is no such row, and columns are
+        delimiter: The separator of fields: one ASCII character.
+        header: True: the first row has the column names. False: there is no such row, and columns are named
             `"f0"`, `"f1"`, …; a list of names: the same, with these names.
         dtype: One of torch's dtypes, int, float, bool, str, or a type of pyarrow, for all columns; or a dict
-            by name. None: the types that pyarrow finds.
-        quote: What is around fields that have delimiters or ends of lines in them. None: nothing is.
-        missing: The fields that stand for no value where values are not text. None: those of pyarrow, such as
-            `""`, `"NA"` and `"nan"`; without `"nan"` among them it is the float NaN.
+            by name. None: the types that pyarrow infers.
+        quote: The quotation mark around fields with delimiters or line breaks. None: fields are never quoted.
+        missing: The fields that mean a missing value, in columns that are not text. None: those of pyarrow,
+            such as `""`, `"NA"` and `"nan"`; without `"nan"` among them it is the float NaN.
         encoding: The file's encoding, by Python's name.
 
     Raises:
         ImportError: pyarrow is not installed.
-        TypeError: A path or a dtype of another type; or a column that no sample can have, such as dates.
+        TypeError: A path or a dtype of another type; or a column of an unsupported type, such as dates.
         KeyError: No such column, or several.
-        ValueError: A delimiter or quote that cannot be one, or a missing integer or bool; names the file, the column and
+        ValueError: An invalid delimiter or quote, or a missing integer or bool; names the file, the column and
             the first such row, counted from 0.
         OSError: The file cannot be read or decoded, a row has more or fewer fields than the first, or a field is
             not of its column's dtype; names the file, the column, and the row, where the first in the file is 1.
@@ -72,7 +71,7 @@ class Csv(Table):
             raise TypeError(msg)
         [self._path] = expand([path])
         if columns is not None and not columns and not isinstance(columns, str):
-            msg = "columns is a list without names; give at least one"
+            msg = "columns is an empty list; give at least one name"
             raise ValueError(msg)
         _check_marks(delimiter, quote)
         self._columns = columns
@@ -113,7 +112,7 @@ def _check_marks(delimiter: str, quote: str | None) -> None:
     for mark in (delimiter, quote):
         if mark is not None and not (len(mark) == 1 and mark.isascii() and mark not in "\r\n"):
             msg = (
-                "delimiter and quote are one ASCII character each, and no end of a line; "
+                "delimiter and quote are one ASCII character each, and not line breaks; "
                 f"found {mark!r}"
             )
             raise ValueError(msg)
@@ -133,7 +132,7 @@ def _read(
     missing: Sequence[str] | None,
     encoding: str,
 ) -> Any:
-    """Returns columns of a file as an Arrow table, each in one piece if pyarrow can hold it so."""
+    """Returns columns of a file as an Arrow table, each in one chunk if pyarrow can hold it so."""
     pa = arrow_table.import_pyarrow()
     from pyarrow import csv
 
@@ -171,7 +170,7 @@ def _parse(
             arrow_table.place(schema, name, repr(path))
         convert.include_columns, convert.column_types = wanted, types
         table = csv.read_csv(path, read, parse, convert)
-        # What is not in the encoding becomes binary; where text is asked for, it is an error with its row.
+        # Invalid bytes make a column binary; if its dtype is text, they are an error that names the row.
         others = {each.name for each in table.schema if pa.types.is_binary(each.type)} - set(types)
         if others:
             convert.column_types = types | dict.fromkeys(others, pa.string())
@@ -187,7 +186,7 @@ def _parse(
 
 
 def _types(dtype: Any, names: list[str]) -> dict[str, Any]:
-    """Returns Arrow's types of columns, by name, as far as they are said."""
+    """Returns the Arrow types that `dtype` gives, by column."""
     if dtype is None:
         return {}
     if not isinstance(dtype, Mapping):

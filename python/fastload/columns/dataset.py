@@ -1,8 +1,8 @@
 """`Dataset`: a structure of columns.
 
-Owns what a sample looks like: the structure is the sample's own, with a column where the
-sample has a value. Refuses structures that torch's collation would change in ways that depend
-on the sample (mappings and sequences of other types), and columns of different lengths.
+The structure is that of a sample, with a column in place of each value. Refuses structures that torch's
+collation would change in ways that depend on the sample (mappings and sequences of other types), and columns of
+different lengths.
 """
 
 import operator
@@ -25,7 +25,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         structure: A column, or an exact tuple, list, dict or named tuple of structures.
 
     Raises:
-        TypeError: A leaf that is no column, or a container of another type.
+        TypeError: A leaf that is not a column, or a container of another type.
         ValueError: Columns of different lengths, or none at all.
 
     Examples:
@@ -42,7 +42,9 @@ class Dataset(torch.utils.data.Dataset[Any]):
             msg = "a dataset needs at least one column, found none in its structure"
             raise ValueError(msg)
         _check_lengths(leaves)
-        self._structure = _fill(structure, (column for _, column in leaves))  # not the caller's
+        self._structure = _fill(
+            structure, (column for _, column in leaves)
+        )  # a copy, which the caller cannot change
         self._leaves = leaves
         self._containers = frozenset(_container_types(structure))
         self._numbered = _fill(
@@ -60,7 +62,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return self._made
 
     def __len__(self) -> int:
-        """Returns how many samples there are."""
+        """Returns the number of samples."""
         return len(self._program)
 
     def __getitem__(self, index: int) -> Any:
@@ -83,14 +85,14 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
 
 def _restore(kind: type[Dataset], structure: Any) -> Dataset:
-    """Makes a dataset without a subclass's own constructor."""
+    """Makes a dataset without calling a subclass's constructor."""
     dataset = kind.__new__(kind)
     Dataset.__init__(dataset, structure)
     return dataset
 
 
 def _expanded(structure: Any) -> Any:
-    """Returns a structure with a dict of columns in place of each column that has several."""
+    """Returns a structure with each column of several fields replaced by a dict of columns."""
     if isinstance(structure, Column):
         return structure if structure._parts is None else structure._parts
     if type(structure) is dict:
@@ -112,7 +114,7 @@ def _container_types(structure: Any) -> set[type]:
 
 
 def _leaves(structure: Any, path: str) -> Iterator[tuple[str, Column]]:
-    """Yields each column with its path, in the order in which samples show them."""
+    """Yields each column with its path, in the order of the sample's values."""
     if isinstance(structure, Column):
         yield path, structure
     elif type(structure) in (tuple, list, dict) or _is_named_tuple(structure):
@@ -126,12 +128,12 @@ def _leaves(structure: Any, path: str) -> Iterator[tuple[str, Column]]:
             if not isinstance(structure, tuple | list | dict)
             else "use an exact tuple, list, dict or named tuple"
         )
-        msg = f"{place} a {kind.__module__}.{kind.__qualname__}, no column; {hint}"
+        msg = f"{place} a {kind.__module__}.{kind.__qualname__}, not a column; {hint}"
         raise TypeError(msg)
 
 
 def _parts(structure: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the parts of a container, each with the step that leads to it."""
+    """Yields the elements of a container, each with the step of its path."""
     if isinstance(structure, dict):
         yield from ((f"[{key!r}]", part) for key, part in structure.items())
     elif _is_named_tuple(structure):

@@ -1,4 +1,4 @@
-"""`Image`: encoded images, decoded and transformed."""
+"""`Image`: images in files, decoded and transformed."""
 
 import os
 from collections.abc import Iterable
@@ -19,9 +19,9 @@ class Image(Column):
     Args:
         paths: Files, or a pattern such as `"photos/**/*.jpg"`, whose matches are sorted.
         transform: One of torchvision's transforms that run natively, or of `fastload.transforms`; or
-            a sequence of either. None leaves `(height, width, 3)` bytes.
-        layout: How a sample is written: `(C, H, W)`, `(H, W, C)`, or `(C, H, W)` in torch's memory
-            format `channels_last`. None: as the transforms have it.
+            a sequence of either. None: uint8 `(H, W, 3)`.
+        layout: Layout of a sample: `"CHW"`, `"HWC"`, or `"channels_last"` for `(C, H, W)` in torch's memory
+            format of that name. None: that of the transforms' result.
 
     Raises:
         TypeError: Paths that are neither text nor path objects, or a transform that is Python code.

@@ -13,36 +13,35 @@ from fastload.columns.table import Table, dtype_name
 __all__ = ["Jsonl"]
 
 Field = str | tuple[str, ...]
-"""The key of a field; of one in an object of the line, all keys: `"meta.lang"` or `("meta", "lang")`."""
+"""The key of a field, or the keys of a nested one: `"meta.lang"` or `("meta", "lang")`."""
 
 
 @final
 class Jsonl(Table):
-    """One field of JSON lines, or several: a line is parsed once for all of them, but for lists.
+    """One field of JSON lines, or several: a line is parsed once for all fields that are not lists.
 
-    A line is a sample; empty lines are none. Values are those of `json.loads`: whole numbers become
-    int64, others float64, booleans bool, and strings text. A list of numbers is a tensor `(n,)`: a batch
-    of lists of one length is `(B, n)`, where torch would make n tensors of them, and different lengths
-    are the error that `torch.stack` raises.
+    Each line that is not empty is a sample. Values are those of `json.loads`: integers become int64, floats
+    float64, booleans bool, and strings text. A list of numbers is a tensor `(n,)`: a batch of lists of one
+    length is `(B, n)`, where torch would make n tensors of them; different lengths raise the error of
+    `torch.stack`.
 
     Args:
         paths: Files, one path, or a pattern such as `"shards/*.jsonl"`, whose matches are sorted.
-        field: A key; keys joined by dots lead into objects, and so does a tuple of keys, which may have
-            dots themselves. The empty tuple is the line's whole value. A list of fields makes samples
-            that are dicts of them, with these names; lines are parsed once for all but lists.
+        field: A key; keys joined by dots, or a tuple of keys (which may contain dots), for a field of nested
+            objects. The empty tuple is the line's whole value. A list of fields, for samples that are dicts
+            with these names; lines are parsed once for all fields that are not lists.
         dtype: One of torch's dtypes, or int, float, bool or str; of a list of fields, a dict by name.
-            None: as the first 100 lines have it, where whole numbers among others are float64.
-        index: Whether to keep where lines begin beside each file, as `data.jsonl.index`; or the path of
-            that file, for a single one. It is used as long as size and time of the file are those that it
-            was made of, and made anew otherwise. None: nothing is written, and each column looks for the
-            lines itself.
+            None: inferred from the first 100 lines; integers mixed with floats are float64.
+        index: Whether to store the offsets of lines beside each file, as `data.jsonl.index`; or the path of the
+            index of a single file. An index is used as long as the file's size and time match, and rewritten
+            otherwise. None: no index is written; each column scans for the lines.
 
     Raises:
         TypeError: Paths, fields or dtypes of other types.
         ValueError: A pattern without matches, or one path of an index for several files.
-        OSError: A file cannot be read, its index not be written, or the first lines do not tell what a
-            field is. A line that is no JSON, or whose value is missing or of another type, is an error of
-            its own sample, which names file, line and field.
+        OSError: A file cannot be read, its index cannot be written, or the first lines do not determine the
+            type of a field. A line that is not JSON, or whose value is missing or of another type, raises an
+            error when its sample is read, which names file, line and field.
 
     Examples:
         >>> text = Jsonl("train.jsonl", "text")
@@ -67,10 +66,10 @@ class Jsonl(Table):
         fields = [_keys(each) for each in (field if isinstance(field, list) else [field])]
         named = [".".join(keys) for keys in fields]
         if not fields:
-            msg = "field is a list without fields; give at least one"
+            msg = "field is an empty list; give at least one field"
             raise ValueError(msg)
         if len(set(named)) < len(named):
-            msg = f"field has a name twice, which keys of a dict cannot be: {named}"
+            msg = f"field has a name twice, but samples are dicts of them: {named}"
             raise ValueError(msg)
         dtypes = (
             _dtypes(dtype, named) if several else [None if dtype is None else dtype_name(dtype)]
@@ -82,7 +81,7 @@ class Jsonl(Table):
         self._names = named if several else named[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments; the lines are looked for again, or their index is read."""
+        """Pickles the arguments; files are scanned again, or their index is read."""
         return _jsonl, (self._paths, self._fields, self._dtype, self._index)
 
     def __repr__(self) -> str:
@@ -94,7 +93,7 @@ def _jsonl(paths: list[str], field: Any, dtype: Any, index: Any) -> Jsonl:
 
 
 def _files(paths: Paths | os.PathLike[str]) -> list[str]:
-    """Returns paths; one may come alone, and then it need be no pattern."""
+    """Returns paths; a single path is no pattern if the file exists."""
     if isinstance(paths, os.PathLike) or (isinstance(paths, str) and Path(paths).exists()):
         found = expand([paths])
     else:
@@ -127,7 +126,7 @@ def _dtypes(dtype: Any, names: list[str]) -> list[str | None]:
 
 
 def _stored(paths: list[str], *, index: bool | str | os.PathLike[str] | None) -> list[str]:
-    """Returns the file of the index of each file; none if none are kept."""
+    """Returns the path of the index of each file; empty without indexes."""
     if index is None or index is False:
         return []
     if index is True:

@@ -1,4 +1,4 @@
-"""`Megatron`: documents of tokens, as Megatron-LM keeps them."""
+"""`Megatron`: documents of tokens in Megatron-LM's format."""
 
 import os
 from typing import Any, Literal, final
@@ -15,18 +15,18 @@ __all__ = ["Megatron"]
 class Megatron(Column):
     """Documents of tokens in a pair of files `x.bin` and `x.idx`, as Megatron-LM's preprocessing writes them.
 
-    Samples are of different lengths. A batch of samples of one length is stacked, as torch's
-    `default_collate` stacks them; different lengths are the error that it raises.
+    Samples vary in length. A batch of samples of one length is stacked, as by torch's `default_collate`;
+    different lengths raise its error.
 
     Args:
         prefix: The path without `.bin` and `.idx`, or with one of them.
-        unit: What a sample is: a `"sequence"`, as in Megatron's `IndexedDataset`, or a `"document"`, all of
-            its sequences joined. They differ where preprocessing split sentences.
-        out_dtype: What samples are. None: int64 for whole numbers, the stored dtype for others.
+        unit: What a sample is: a `"sequence"`, as in Megatron's `IndexedDataset`, or a `"document"`, all of its
+            sequences joined. They differ if preprocessing split sentences.
+        out_dtype: Dtype of samples. None: int64 for integers, the stored dtype for floats.
 
     Raises:
         TypeError: A prefix that is neither text nor a path object.
-        ValueError: An unknown unit, or numbers that `out_dtype` does not hold.
+        ValueError: An unknown unit, or a conversion to `out_dtype` that would lose values.
         OSError: A file cannot be read, the index is damaged or of another version than 1, or a sample does
             not lie within `x.bin`.
 

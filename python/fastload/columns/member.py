@@ -1,4 +1,4 @@
-"""A member of tar shards as a column: its extension says what it is."""
+"""A member of tar shards as a column, of a type that follows from its extension."""
 
 import weakref
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from fastload.columns.rows import Rows
 __all__ = ["KEY", "Chosen", "Member", "Shards", "extensions", "shards"]
 
 KEY = "__key__"
-"""What stands for a sample's name."""
+"""The member that is a sample's name."""
 
 _KINDS = {
     "image": "jpg jpeg png webp ppm pgm pbm pnm bmp gif tif tiff",
@@ -29,7 +29,7 @@ _KIND_OF = {extension: kind for kind, several in _KINDS.items() for extension in
 
 
 class Shards:
-    """Tar files and their index, which all columns over the same files share while it is in use."""
+    """Tar files and their index, shared by all columns over the same files."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
@@ -45,7 +45,7 @@ _known: weakref.WeakValueDictionary[tuple[str, ...], Shards] = weakref.WeakValue
 
 
 def shards(paths: list[str]) -> Shards:
-    """Returns the index of tar files; one that is in use already, unless a file has changed since."""
+    """Returns the index of tar files; reuses the one in use unless a file has changed."""
     known = _known.get(tuple(paths))
     if known is None or known.index.changed():
         _known[tuple(paths)] = known = Shards(paths)
@@ -53,10 +53,10 @@ def shards(paths: list[str]) -> Shards:
 
 
 class Chosen:
-    """The samples of shards that have all members that are wanted.
+    """The samples of shards that have all wanted members.
 
     Raises:
-        ValueError: One lacks a member, and it is not to be dropped.
+        ValueError: A sample lacks a member, and `missing` is "error".
     """
 
     def __init__(self, shards: Shards, wanted: list[str], missing: str) -> None:
@@ -79,7 +79,7 @@ class Chosen:
         self.samples = [sample for sample in range(count) if sample not in lacking]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what is wanted, not what was found."""
+        """Pickles the arguments, not the samples found."""
         return Chosen, (self.shards, self._wanted, self._missing)
 
 
@@ -109,7 +109,7 @@ class Member(Column):
         return self._kind == "image"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths and what is wanted."""
+        """Pickles the paths and the arguments."""
         return Member, (self._chosen, self._member, self._transform)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""`Npy`: arrays in NumPy's own files."""
+"""`Npy`: arrays in NumPy's files."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -15,22 +15,21 @@ __all__ = ["Npy", "ranges"]
 class Npy(Column):
     """Arrays in `.npy` files, one each.
 
-    The headers of all files are read when the column is made, so that shapes and dtype are known;
-    elements are read when they are wanted. Samples come in C order and native byte order, whatever the
-    files have. A batch of arrays of one shape is stacked; different shapes are the error that
-    `default_collate` raises.
+    The headers of all files are read when the column is made, for shapes and dtype; elements are read with
+    their samples. Samples have C order and native byte order, whatever the files have. A batch of arrays of one
+    shape is stacked; different shapes raise the error of `default_collate`.
 
     Args:
         paths: Files, or a pattern such as `"features/**/*.npy"`, whose matches are sorted.
-        rows: Which rows of an array are the sample: a slice of step 1, or one for each file. Files in C
-            order are read only there. None: all.
+        rows: The rows of an array that are the sample: a slice of step 1, or one per file. Of files in C order
+            only these are read. None: all.
 
     Raises:
         TypeError: Paths that are neither text nor path objects.
-        ValueError: A pattern without matches, a slice with a step, or not as many slices as files.
-        OSError: Not one of the files can be read. What is wrong with some of them is raised when their
-            samples are wanted: a damaged header, elements that a tensor cannot hold, another dtype than
-            the first file's.
+        ValueError: A pattern without matches, a slice with a step, or slices that do not match the number of
+            files.
+        OSError: None of the files can be read. Errors of single files are raised when their samples are read: a
+            damaged header, elements that a tensor cannot hold, another dtype than the first file's.
 
     Examples:
         >>> features = Npy("features/*.npy", rows=slice(0, 100))
@@ -57,7 +56,7 @@ def _npy(paths: list[str], rows: slice | Sequence[slice] | None) -> Npy:
 
 
 def ranges(rows: slice | Sequence[slice] | None, files: int) -> list[tuple[int | None, int | None]]:
-    """Returns the bounds of slices: none, those of one slice, or one pair for each file."""
+    """Returns the bounds of slices: none, one pair, or one pair per file."""
     if rows is None:
         return []
     several = [rows] if isinstance(rows, slice) else list(rows)

@@ -22,15 +22,16 @@ class Npz(Column):
     Args:
         paths: Files, or a pattern such as `"features/**/*.npz"`, whose matches are sorted.
         key: Name of the array.
-        rows: Which rows of an array are the sample: a slice of step 1, or one for each file. Arrays that
-            are not compressed and in C order are read only there, without their checksum. None: all.
+        rows: The rows of an array that are the sample: a slice of step 1, or one per file. Of uncompressed
+            arrays in C order only these are read, without verifying the checksum. None: all.
 
     Raises:
-        TypeError: Paths that are neither text nor path objects, a key that is no text.
-        ValueError: A pattern without matches, a slice with a step, or not as many slices as files.
-        OSError: Not one of the files can be read. What is wrong with some of them is raised when their
-            samples are wanted: no such array, a wrong checksum, elements that a tensor cannot hold,
-            another dtype than the first file's.
+        TypeError: Paths that are neither text nor path objects, a key that is not text.
+        ValueError: A pattern without matches, a slice with a step, or slices that do not match the number of
+            files.
+        OSError: None of the files can be read. Errors of single files are raised when their samples are read:
+            no such array, a wrong checksum, elements that a tensor cannot hold, another dtype than the first
+            file's.
 
     Examples:
         >>> fastload.Dataset((Npz("clips/*.npz", "features"), Npz("clips/*.npz", "label")))

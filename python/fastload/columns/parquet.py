@@ -19,22 +19,22 @@ _Key = tuple[tuple[str, ...], int, tuple[tuple[int, int], ...]]
 
 @final
 class Parquet(Column):
-    """A column of Parquet files, decoded by native threads when its rows are wanted.
+    """A column of Parquet files, decoded by native threads as its rows are read.
 
     Numbers, booleans and lists of them come as tensors of the column's own dtype, lists with a dimension of
-    their length; text as `str`; binary as `bytes`. Lists of one length are stacked in a batch, as torch's
-    `default_collate` stacks them; different lengths are the error that it raises.
+    their length; text as `str`; binary as `bytes`. Lists of one length are stacked in a batch, as by torch's
+    `default_collate`; different lengths raise its error.
 
-    Files are decoded by row groups. A column that fits the cache is decoded once; of a larger one the row
-    groups that were used last are kept, so that rows in random order decode row groups again and again:
-    shuffle such files when they are written, or raise `cache`. Columns of the same files with the same
-    `cache` share the open files and the cache.
+    Files are decoded by row groups. A column that fits the cache is decoded once; of a larger one the most
+    recently used row groups stay cached, so rows in random order decode row groups again and again: shuffle
+    such files when they are written, or raise `cache`. Columns of the same files with the same `cache` share
+    the open files and the cache.
 
     Args:
         paths: A file, several of them with the same columns, or a pattern such as `"part-*.parquet"`, whose
             matches are sorted.
         column: The column's name; a field of a struct is `"struct.field"`.
-        cache: Decoded values that are kept: bytes, or a number with a unit. Each thread that decodes needs
+        cache: Size of the cache of decoded values: bytes, or a number with a unit. Each decoding thread needs
             one row group more.
 
     Raises:
@@ -42,9 +42,9 @@ class Parquet(Column):
         TypeError: Paths that are neither text nor path objects, or values of another type, such as
             timestamps, decimals or structs.
         ValueError: A pattern without matches, or nulls; the message names the first.
-        OSError: A file cannot be read, or its footer is damaged. Damaged values are errors of the samples of
-            their row group, as are files that change later; damage that keeps to the format, in a page
-            without a checksum, is read as other values.
+        OSError: A file cannot be read, or its footer is damaged. Damaged values, and files that change later,
+            raise errors when samples of their row group are read. Damage that leaves the format valid, in a
+            page without a checksum, goes unnoticed.
 
     Examples:
         >>> price = Parquet("trades-*.parquet", "price")
@@ -88,7 +88,7 @@ _LOCK = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """Gives a forked child a lock of its own: a thread of the parent may have held it."""
+    """Gives a forked child a new lock: a thread of the parent may have held the old one."""
     global _LOCK
     _LOCK = threading.Lock()
 
@@ -98,7 +98,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _shared(paths: list[str], cache: int) -> _lib.ParquetFiles:
-    """Returns open files; the same again while some column uses them and they have not changed."""
+    """Returns open files; reuses those in use unless they have changed."""
     stats = [Path(path).stat() for path in paths]
     key = tuple(paths), cache, tuple((each.st_size, each.st_mtime_ns) for each in stats)
     with _LOCK:

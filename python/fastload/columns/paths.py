@@ -1,4 +1,4 @@
-"""The files that a column is told to read: patterns, lists, and what is neither."""
+"""The `paths` of columns: patterns and lists."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ def expand(paths: Paths) -> list[str]:
     """Returns the paths of a list, or the sorted matches of a pattern such as `"shards/*.tar"`.
 
     Raises:
-        TypeError: One path object, or a list of something else.
+        TypeError: A single path object, or a list of other things.
         ValueError: A pattern without matches, or a URL.
     """
     if isinstance(paths, str):
@@ -31,7 +31,7 @@ def expand(paths: Paths) -> list[str]:
 
 
 def one_or_more(paths: Paths | os.PathLike[str]) -> list[str]:
-    """Returns the path of one file, which need not exist, or those of a list or of a pattern.
+    """Returns the path of one file, which need not exist, or the paths of a list or a pattern.
 
     Raises:
         TypeError: A list of something else.

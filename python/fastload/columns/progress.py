@@ -1,4 +1,4 @@
-"""A progress display while many files are looked at, where somebody sees it."""
+"""A progress bar for reading many files, shown on terminals."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,9 +10,9 @@ __all__ = ["progress"]
 
 @contextmanager
 def progress(what: str, unit: str = " files") -> Iterator[Callable[[int, int], None] | None]:
-    """Yields what is to be told (done, total) now and then; None where there is no terminal.
+    """Yields a function to call with (done, total) now and then; None without a terminal.
 
-    The bar is tqdm's; it appears with the first call and is cleared in the end. Without tqdm there is none.
+    The bar is tqdm's; it appears at the first call and is cleared at the end. Without tqdm there is none.
     """
     if not (sys.stderr is not None and sys.stderr.isatty()):
         yield None

@@ -12,25 +12,23 @@ __all__ = ["Pt"]
 
 @final
 class Pt(Column):
-    """Tensors that `torch.save` wrote, one of each file.
+    """Tensors in files that `torch.save` wrote, one tensor per file.
 
-    A file holds a tensor, or a dict of them by name, in the zip format of torch 1.6 and later. No code of
-    a file is run: what is neither a tensor nor a plain value beside it is refused by its name. Pickles are
-    read when the column is made, so that shapes and dtype are known, and of a sample only the bytes
-    between its first and its last element. Samples are on the CPU, contiguous and without gradients, with
-    the values that `torch.load(path, weights_only=True)` returns; a parameter is its values. As torch, it
-    checks no checksums.
+    A file holds a tensor, or a dict of them by name, in the zip format of torch 1.6 and later. No code of a
+    file is run: anything but tensors and plain values is refused by name. Pickles are read when the column is
+    made, for shapes and dtype; of a sample, only the bytes between its first and its last element are read.
+    Samples are on the CPU, contiguous and without gradients, with the values that `torch.load(path,
+    weights_only=True)` returns; a parameter becomes a plain tensor. Like torch, it verifies no checksums.
 
     Args:
         paths: Files, or a pattern such as `"latents/**/*.pt"`, whose matches are sorted.
-        key: Which tensor of a dict is the sample; None where files hold a tensor.
+        key: Name of the tensor in a dict; None if files hold a tensor.
 
     Raises:
-        TypeError: Paths that are neither text nor path objects, a key that is no text.
+        TypeError: Paths that are neither text nor path objects, a key that is not text.
         ValueError: A pattern without matches.
-        OSError: Not one of the files can be read. What is wrong with some of them is raised when their
-            samples are wanted: a damaged file, something else than tensors, another dtype than the first
-            file's.
+        OSError: None of the files can be read. Errors of single files are raised when their samples are read: a
+            damaged file, something other than tensors, another dtype than the first file's.
 
     Examples:
         >>> latents = Pt("latents/*.pt", key="mean")

@@ -1,4 +1,4 @@
-"""`Ragged`: samples of different lengths, one after the other in one array."""
+"""`Ragged`: samples of different lengths, concatenated in one array."""
 
 from typing import Any, final
 
@@ -11,14 +11,14 @@ __all__ = ["Ragged"]
 
 @final
 class Ragged(Column):
-    """Samples of different lengths, one after the other in one array, shared without a copy.
+    """Samples of different lengths, concatenated in one array, shared without a copy.
 
-    Sample i is `values[offsets[i] : offsets[i + 1]]`. A batch of samples of one length is stacked, as
-    torch's `default_collate` stacks them; samples of different lengths are the error that it raises.
+    Sample i is `values[offsets[i] : offsets[i + 1]]`. A batch of samples of one length is stacked, as by
+    torch's `default_collate`; different lengths raise its error.
 
     Args:
         values: All samples; a `Rows`, or what `Rows` takes.
-        offsets: One whole number more than there are samples; a `Rows`, or what `Rows` takes.
+        offsets: Integers, one more than there are samples; a `Rows`, or what `Rows` takes.
 
     Raises:
         TypeError: Not dense numbers or booleans in main memory.
@@ -40,13 +40,13 @@ class Ragged(Column):
     @property
     def _core(self) -> _lib.Column:
         sources = self._values._core, self._offsets._core
-        if sources != self._sources:  # a tensor was moved
+        if sources != self._sources:  # a tensor's memory has moved
             self._sources = sources
             self._native = _lib.Ragged(*sources)
         return self._native
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the values and the offsets, each as `Rows` do."""
+        """Pickles the values and the offsets, each like `Rows`."""
         return Ragged, (self._values, self._offsets)
 
     def __repr__(self) -> str:

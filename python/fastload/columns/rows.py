@@ -16,8 +16,8 @@ __all__ = ["Rows"]
 class Rows(Column):
     """Fixed-size rows of one array, shared without a copy.
 
-    As long as the column has the array, NumPy and torch refuse to resize it; a tensor that is shared with
-    another process moves, and is followed.
+    As long as the column holds the array, NumPy and torch refuse to resize it. If a tensor's memory moves
+    because it is shared with another process, the column follows.
 
     Args:
         data: A tensor on the CPU; a NumPy array, also read-only or memory-mapped; or what

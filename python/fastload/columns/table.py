@@ -1,4 +1,4 @@
-"""What columns of one source share: it is read once, and a sample is one value or a dict of several."""
+"""`Table`: the base class of sources with named columns, read once for all of them."""
 
 from typing import Any, final
 
@@ -21,7 +21,7 @@ class Table(Column):
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The columns by name, each to be put anywhere in a structure; they share what was read."""
+        """The columns by name, for use anywhere in a structure; they share the data."""
         names = [self._names] if isinstance(self._names, str) else self._names
         return {name: Part(self, name) for name in names}
 
@@ -56,7 +56,7 @@ class Part(Column):
         return self._kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the table and the name; columns of one table stay that."""
+        """Pickles the table and the name; columns of one table still share it afterwards."""
         return Part, (self._table, self._name)
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class Part(Column):
 
 
 def dtype_name(dtype: Any) -> str:
-    """Returns what `_lib` calls a dtype: of torch, or int, float, bool or str.
+    """Returns the name in `_lib` of a torch dtype, int, float, bool or str.
 
     Raises:
         TypeError: Something else.

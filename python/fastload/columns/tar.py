@@ -14,26 +14,25 @@ __all__ = ["Tar"]
 
 
 class Tar(Dataset[Any]):
-    """A map-style dataset over tar files in WebDataset's layout: neighbours of one key are one sample.
+    """A map-style dataset over tar files in WebDataset's layout: adjacent members of one key are a sample.
 
-    All shards are indexed by one scan of their headers when the dataset is made; samples are then read at
-    random. The last part of an extension says what a member is: images (`jpg`, `png`, `webp`, …) are
-    decoded to RGB and transformed, whole numbers (`cls`, `id`, …) become int64, `txt` becomes text, `npy`
-    an array, `pt` a tensor, recordings (`wav`, `flac`, `mp3`, `ogg`) float32 of shape (channels, frames);
-    anything else stays bytes.
+    The headers of all shards are scanned once, when the dataset is made; samples are then read at random. The
+    last part of an extension gives a member's type: images (`jpg`, `png`, `webp`, …) are decoded to RGB and
+    transformed, integers (`cls`, `id`, …) become int64, `txt` becomes text, `npy` an array, `pt` a tensor,
+    recordings (`wav`, `flac`, `mp3`, `ogg`) float32 of shape (channels, frames); anything else stays bytes.
 
     Args:
         paths: Tar files, or a pattern such as `"train-*.tar"`, whose matches are sorted.
         members: The structure of a sample: extensions in a tuple, list or dict, or one of them;
-            `"jpg;png"` is the first that a sample has; `"__key__"` is its name. None: a dict of
+            `"jpg;png"` is the first one that a sample has; `"__key__"` is its name. None: a dict of
             `"__key__"` and of every extension that all samples have.
-        transform: For images, as that of `Image`.
-        missing: Whether a sample that lacks a member is an error, or dropped.
+        transform: Transform of images, as for `Image`.
+        missing: `"error"` or `"drop"`: treatment of samples that lack a member.
 
     Raises:
         OSError: A shard cannot be read, or is damaged, compressed or sparse.
         ValueError: No shard matches, or a sample lacks a member.
-        TypeError: A structure of something else, or a transform that is Python code.
+        TypeError: A structure of other things, or a transform that is Python code.
 
     Examples:
         >>> dataset = Tar("train-*.tar", ("jpg;png", "cls"), transform=ToTensor())
@@ -73,16 +72,16 @@ class Tar(Dataset[Any]):
 
     @property
     def keys(self) -> list[str]:
-        """The name of each sample."""
+        """The names of the samples."""
         keys = self._shards.index.keys()
         return [keys[sample] for sample in self._chosen.samples]
 
     def __fastload__(self) -> Any:
-        """Returns the structure of columns that samples are made from."""
+        """Returns the structure of columns."""
         return self._structure
 
     def __len__(self) -> int:
-        """Returns how many samples there are."""
+        """Returns the number of samples."""
         return len(self._chosen.samples)
 
     def __getitem__(self, index: int) -> Any:
@@ -90,14 +89,14 @@ class Tar(Dataset[Any]):
 
         Raises:
             IndexError: `index` is outside of `-len(self) .. len(self)`.
-            OSError: A shard cannot be read, or a member be decoded.
+            OSError: A shard cannot be read, or a member cannot be decoded.
         """
         if self._dataset is None:
             self._dataset = Columns(self._structure)
         return self._dataset[index]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths and what is wanted; the shards are indexed again."""
+        """Pickles the arguments; the shards are indexed again."""
         return _tar, (self._shards.paths, self._members, self._transform, self._missing)
 
     def __repr__(self) -> str:
@@ -109,18 +108,18 @@ def _tar(paths: list[str], members: Any, transform: Any, missing: Any) -> Tar:
 
 
 def _everything(tar: Shards) -> dict[str, str]:
-    """Returns the key, and the extensions that all samples have."""
+    """Returns the key and the extensions that all samples have."""
     counts = tar.index.extensions()
     common = [name for name, count in counts.items() if count == len(tar.index)]
     if counts and not common:
         found = ", ".join(f"{name} ({count})" for name, count in counts.items())
-        msg = f"no extension is there in all {len(tar.index)} samples; found {found}: say which"
+        msg = f"no extension is in all {len(tar.index)} samples, found {found}: name the members"
         raise ValueError(msg)
     return {KEY: KEY, **{name: name for name in common}}
 
 
 def _strings(members: Any) -> Iterator[str]:
-    """Yields the members that a structure names."""
+    """Yields the members in a structure."""
     if isinstance(members, str):
         yield members
     elif type(members) in (tuple, list):

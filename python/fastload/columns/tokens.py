@@ -1,4 +1,4 @@
-"""`Tokens`: windows of flat files of tokens."""
+"""`Tokens`: windows of flat token files."""
 
 import operator
 import os
@@ -14,26 +14,26 @@ __all__ = ["Tokens"]
 
 @final
 class Tokens(Column):
-    """Windows of flat files of tokens, as `numpy.memmap` would read them.
+    """Windows of flat token files, as `numpy.memmap` would read them.
 
-    Sample i is `tokens[i * stride : i * stride + length]`. Of several files each is cut by itself, so that no
-    window reaches from one into the next; what is left at the end of a file is no sample.
+    Sample i is `tokens[i * stride : i * stride + length]`. Several files are cut separately: no window spans
+    two files, and a remainder at the end of a file is dropped.
 
     Args:
         paths: A file, several of them, or a pattern such as `"train_*.bin"`, whose matches are sorted.
-        length: Tokens in a sample. Inputs and targets that are shifted by one: 1025, with a stride of 1024.
-        dtype: What the files hold: a dtype of NumPy or of torch, or its name.
-        stride: Tokens from the beginning of one sample to that of the next. None: `length`.
+        length: Tokens per sample. For inputs and targets shifted by one: 1025, with a stride of 1024.
+        dtype: Dtype of the files: of NumPy or torch, or its name.
+        stride: Tokens between the starts of two samples. None: `length`.
         offset: Bytes to skip at the beginning of each file, such as a header.
-        out_dtype: What samples are. None: int64 for whole numbers, as torch's embeddings and losses take
-            them, and `dtype` for others.
+        out_dtype: Dtype of samples. None: int64 for integers, as torch's embeddings and losses take them, and
+            `dtype` for floats.
 
     Raises:
         TypeError: Paths that are neither text nor path objects, or elements that no tensor can have.
-        ValueError: A pattern without matches, a length or a stride below 1, or numbers that `out_dtype` does
-            not hold.
-        OSError: A file cannot be read, or has no whole number of elements. One that changes later is an
-            error of the samples in it.
+        ValueError: A pattern without matches, a length or a stride below 1, or a conversion to `out_dtype` that
+            would lose values.
+        OSError: A file cannot be read, or its size is not a multiple of the dtype's. A file that changes later
+            raises an error when its samples are read.
 
     Examples:
         >>> tokens = Tokens("train.bin", 1025, stride=1024)
@@ -83,7 +83,7 @@ def _tokens(
 
 
 def _wide(dtype: str) -> str:
-    """Returns what elements become where nothing else is said."""
+    """Returns the default `out_dtype`."""
     whole = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
     return "int64" if dtype in whole else dtype
 

@@ -58,11 +58,11 @@ class Generators:
 
     @property
     def is_current(self) -> bool:
-        """Whether numpy's generator is over the bits that it was over."""
+        """True if numpy's generator still has the same bit generator."""
         return self._numpy._bit_generator is self.bits
 
     def save(self) -> Any:
-        """Returns what the generators give next."""
+        """Returns the states of the generators."""
         others = [
             self._numpy.get_state(legacy=False) if "numpy" in self._seeded else None,
             self._python.getstate() if "python" in self._seeded else self._python.gauss_next,  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ class Generators:
         return self._torch.get_state(), saved, others
 
     def restore(self, saved: Any) -> None:
-        """Has the generators give what they gave when they were saved."""
+        """Restores saved states."""
         torchs, rest, (numpys, pythons) = saved
         self._torch.set_state(torchs)
         with self.bits.lock:
@@ -85,7 +85,7 @@ class Generators:
             self._python.gauss_next = pythons  # type: ignore[attr-defined]
 
     def pack(self) -> bytes | None:
-        """Returns what the generators give next, for another process; None where their states were not found."""
+        """Returns the states for another process; None if they were not found."""
         if self._seeded:
             return None
         torchs, rest, (_, spare) = self.save()
@@ -95,7 +95,7 @@ class Generators:
         )
 
     def unpack(self, packed: bytes) -> None:
-        """Has the generators give what they gave when they were packed.
+        """Restores packed states.
 
         Raises:
             ValueError: Bytes that are no such states.
@@ -121,7 +121,7 @@ class Generators:
 
 
 def is_packed(packed: bytes) -> bool:
-    """Returns whether these are states of generators: their sizes, and counts that lie within the words."""
+    """Returns true if these are states of generators: their sizes, and counts that lie within the words."""
     words = 4 * _WORDS
     counts = [packed[begin + words : begin + words + 4] for begin in _ENDS[:2]]
     in_words = all(int.from_bytes(count, "little") <= _WORDS for count in counts)
@@ -147,7 +147,7 @@ def _of_torch(generator: torch.Generator) -> Any:
 
 @functools.cache
 def _knows_torchs_states() -> bool:
-    """Returns whether a state of torch's is what `CPUGeneratorImplStateLegacy` was, with two more words.
+    """Returns true if a state of torch's is what `CPUGeneratorImplStateLegacy` was, with two more words.
 
     Format: aten/src/ATen/CPUGeneratorImpl.cpp of torch.
     """
@@ -205,7 +205,7 @@ def _of_python(generator: object) -> Any:
 
 @functools.cache
 def _knows_pythons_states() -> bool:
-    """Returns whether the count and the words of a `random.Random` are what it begins with."""
+    """Returns true if the count and the words of a `random.Random` are what it begins with."""
     scratch = random.Random(5)
     if type(scratch).__basicsize__ < object.__basicsize__ + 4 * _WORDS + 4:
         return False

@@ -1,11 +1,11 @@
-"""Random numbers that belong to samples, and not to the workers that make them.
+"""Random numbers keyed by sample, not by the worker that makes it.
 
-Under AUTO the number of workers is nobody's choice, so samples must not depend on it. Owns the keys: of a
+Under AUTO the loader chooses the number of workers, so samples must not depend on it. Owns the keys: of a
 sample (base_seed, epoch, index, draw), where draw is its position in the epoch if the sampler may repeat an
 index, and else 0; of a batch (base_seed, epoch, its number). The seeds of a worker's three generators are
-drawn with them from the generator of the native lane (Philox4x32-10). Refuses generators that the
-dataset holds itself, which nobody can find. Invariant: what a sample draws from the generators of torch,
-numpy and random is the same in every worker, in both lanes, and whatever was made before.
+drawn with them from the generator of the native lane (Philox4x32-10). Does not cover generators that the
+dataset holds itself, which cannot be found. Invariant: what a sample draws from the generators of torch, numpy
+and random is the same in every worker, in both lanes, and whatever was made before.
 """
 
 import random
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Key(NamedTuple):
-    """What the samples of one batch are keyed by; goes to the worker with their indices.
+    """The key of one batch's samples; sent to the worker with their indices.
 
     Attributes:
         base_seed: The iterator's.
@@ -56,7 +56,7 @@ class Key(NamedTuple):
 
 
 class Keys:
-    """The keys of an iterator's batches, in the order in which they are asked for.
+    """The keys of an iterator's batches, in the order of their requests.
 
     Args:
         base_seed: The iterator's.
@@ -79,7 +79,7 @@ class Keys:
             cursor: Where the epoch begins.
 
         Returns:
-            Whether nobody can tell when indices are taken from the sampler.
+            Whether taking indices early from the sampler has no visible effect.
         """
         order = sampler.recognise(index_sampler, batched=self._batched)
         repeats = sampler.may_repeat(index_sampler, order)
@@ -92,7 +92,7 @@ class Keys:
         return order.is_private if order is not None else not repeats
 
     def next(self, indices: Any) -> Key:
-        """Returns the key of the batch that is asked for next."""
+        """Returns the key of the next batch requested."""
         assert self._epoch is not None
         if self._first is not None and self._batch == self._cursor.first:
             self._first = self._cursor.place  # known once the first indices are taken
@@ -104,7 +104,7 @@ class Keys:
 
 
 def count_of(indices: Any, *, batched: bool) -> int:
-    """Returns how many samples are asked for; 1 for a batch that does not tell, as a generator."""
+    """Returns the number of samples requested; 1 if it is unknown, as of a generator."""
     try:
         return len(indices) if batched else 1
     except Exception:  # whatever a user's class raises: making the batch will tell
@@ -145,7 +145,7 @@ def begin_batch(key: Key) -> None:
 
 
 class borrowed:  # noqa: N801 (a context manager)
-    """Lets samples be made in the training process, whose generators are afterwards as they were.
+    """Restores the training process's generators after making samples in it.
 
     Those of accelerators are left alone. Other threads that draw meanwhile draw what is keyed.
     """

@@ -37,7 +37,7 @@ def pieces(n: int, seed: int) -> Iterator[torch.Tensor]:
 
 @functools.cache
 def _is_torchs() -> bool:
-    """Returns whether this version of torch draws as our permutation does."""
+    """Returns true if this version of torch draws as our permutation does."""
     generator = torch.Generator().manual_seed(1)
     theirs = torch.randperm(_LOOKED_AT, generator=generator, device="cpu")
     return torch.equal(_lib.Permutation(_LOOKED_AT, 1).draw(_LOOKED_AT), theirs)

@@ -27,7 +27,7 @@ from fastload.machine.intra_op import one_thread
 Chunk = torch.Tensor | range
 
 # torch draws with replacement in runs of 32; a generator of its own may be drawn from further
-# ahead, because nobody else can see it.
+# ahead, because no other code can see it.
 _RUN = 32
 _RUNS_AHEAD = 1024
 
@@ -49,7 +49,7 @@ _TORCH_ITER = {
 
 
 class Start(NamedTuple):
-    """Where an order begins that is continued.
+    """The start of an order that is resumed.
 
     Attributes:
         skip: Indices that were given out before: by this rank, or by all ranks of a `DistributedSampler`.
@@ -80,7 +80,7 @@ class Order(NamedTuple):
 
     @property
     def repeats(self) -> bool:
-        """Whether an index may come several times in an epoch."""
+        """True if an index may repeat within an epoch."""
         if isinstance(self.sampler, RandomSampler):
             return self.sampler.replacement or self.sampler.num_samples > len(
                 self.sampler.data_source
@@ -93,13 +93,13 @@ class Order(NamedTuple):
 
     @property
     def below(self) -> int:
-        """The number that its indices are below."""
+        """The exclusive upper bound of its indices."""
         is_distributed = isinstance(self.sampler, DistributedSampler)
         return len(self.sampler.dataset if is_distributed else self.sampler.data_source)
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody can tell when it is drawn, once it has begun: no generator is shared."""
+        """True if draws after the first have no visible effect: no generator is shared."""
         return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None
 
     def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
@@ -152,7 +152,7 @@ def _order(index_sampler: Any, kinds: Any, *, batched: bool) -> Order | None:
 
 
 def may_repeat(index_sampler: Any, order: Order | None) -> bool:
-    """Returns whether an index may come several times in an epoch.
+    """Returns true if an index may repeat within an epoch.
 
     Args:
         index_sampler: What a loader iterates.
@@ -164,7 +164,7 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
 
 
 def picks_batches(sampler: Any) -> bool:
-    """Returns whether a sampler is torch's own `BatchSampler`, which yields lists of indices."""
+    """Returns true if a sampler is torch's own `BatchSampler`, which yields lists of indices."""
     return type(sampler) is BatchSampler and _untouched(BatchSampler)
 
 

@@ -55,12 +55,12 @@ class Chain:
 
     @property
     def on_pillow(self) -> bool:
-        """Whether the image is a Pillow image still."""
+        """True if the image is still a Pillow image."""
         return self.values is None
 
     @property
     def on_bytes(self) -> bool:
-        """Whether the image is a tensor of its own bytes."""
+        """True if the image is a tensor of its own bytes."""
         return self.values is not None and _equal(self.values, _bytes(self.channels))
 
     def add(self, *ops: Op, least: tuple[int, int] | None = None) -> None:
@@ -155,7 +155,7 @@ class Chain:
     def _image(self) -> Any:
         if self.values is not None:
             return self.values
-        import PIL.Image  # whoever has such a chain has Pillow
+        import PIL.Image  # such a chain exists only with Pillow
 
         pixels = torch.arange(256, dtype=torch.uint8).repeat_interleave(self.channels)
         mode = "RGB" if self.channels == 3 else "L"
@@ -268,7 +268,7 @@ def _short(transform: Any) -> str:
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether two tensors have the same elements, of one dtype."""
+    """Returns true if two tensors have the same elements, of one dtype."""
     plain = torch.Tensor
     return one.dtype == other.dtype and torch.equal(
         one.as_subclass(plain), other.as_subclass(plain)

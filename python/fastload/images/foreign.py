@@ -1,6 +1,6 @@
-"""Who decodes what native code refuses: the library whose pixels are wanted, in a thread of its own.
+"""Decodes images that native code refuses, with Pillow or torchvision, in a thread of its own.
 
-Owns the thread that answers for an iterator, and which library is asked. Refuses to decode anything.
+Owns the thread that serves an iterator and the choice of the library.
 """
 
 import functools
@@ -47,10 +47,10 @@ def _library(mode: str) -> Callable[[str | bytes, str], Pixels]:
 
 
 def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
-    """Returns what starts the thread that decodes for an iterator; None where nobody can.
+    """Returns the function that starts an iterator's decoding thread; None without Pillow.
 
-    The thread keeps neither the iterator nor the loader alive. It is a daemon, for nobody can be made
-    to wait for a file of any size when the interpreter exits.
+    The thread keeps neither the iterator nor the loader alive. It is a daemon, so that the interpreter's exit
+    does not wait for a file of any size.
     """
     return functools.partial(_start, weakref.ref(loader)) if decoder() else None
 

@@ -1,6 +1,6 @@
 """Which native kernel makes the pixels that torch and torchvision make here.
 
-Owns what must hold for torch's own arithmetic on tensors of bytes, which depends on the processor and on
+Owns what must hold for torch's own arithmetic on tensors of bytes, which depends on the CPU and on
 `ATEN_CPU_CAPABILITY`. Refuses by returning None: then the original code is to be asked.
 """
 
@@ -34,9 +34,9 @@ def torch_kernel(interpolation: str, *, antialias: bool = True) -> tuple[str, st
     Returns:
         None where torch goes another way: without AVX2 through single precision (bilinear), or
         through a routine that is wrong for results one pixel wide; on other architectures than x86-64,
-        where nobody has compared the results; for modes that torchvision has for Pillow alone; and
+        where the results are unverified; for modes that torchvision has for Pillow alone; and
         where this torchvision scales noise to other bytes than the kernel (before 0.22, for one, it
-        went through single precision on processors with AVX512).
+        went through single precision on CPUs with AVX512).
     """
     if interpolation != "nearest" and not _has_avx2():
         return None
@@ -84,7 +84,7 @@ def carried_out(op: Op, image: torch.Tensor) -> torch.Tensor:
 
 
 def _has_avx2() -> bool:
-    """Returns whether torch runs the routines that it compiled for AVX2."""
+    """Returns true if torch runs the routines that it compiled for AVX2."""
     return platform.machine() in ("x86_64", "AMD64") and (
         torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     )
@@ -92,7 +92,7 @@ def _has_avx2() -> bool:
 
 @functools.cache
 def _is_exact(kernel: tuple[str, str], _capability: str) -> bool:
-    """Returns whether the kernel scales noise to the bytes of the torchvision that is installed."""
+    """Returns true if the kernel scales noise to the bytes of the torchvision that is installed."""
     try:
         from torchvision.transforms import (  # type: ignore[import-untyped]
             InterpolationMode,

@@ -96,7 +96,7 @@ def _check(image: torch.Tensor, mode: str) -> None:
 
 
 def _is_sound(encoded: bytes) -> bool:
-    """Returns whether libpng finds no error in a PNG's pixels, but for their end."""
+    """Returns true if libpng finds no error in a PNG's pixels, but for their end."""
     rows = _rows(encoded)
     if not rows:
         return True  # an error of the header, which torchvision survives

@@ -1,1 +1,1 @@
-"""One epoch: what hands over its batches in each lane, and how far ahead they are made."""
+"""The iterators of all lanes: each hands over the batches of an epoch."""

@@ -8,15 +8,15 @@ from fastload.draws.sampler import Order
 __all__ = ["Ahead", "ahead"]
 
 _DEEPER = 4
-"""How much deeper than `prefetch_factor * num_workers` native batches may be in flight."""
+"""Factor by which native batches in flight may exceed `prefetch_factor * num_workers`."""
 
 
 class Ahead(NamedTuple):
-    """How many batches may be in flight.
+    """Limits of the batches in flight.
 
     Attributes:
-        first: At first.
-        most: Later, where they are tuned.
+        first: The initial limit.
+        most: The maximum while tuning.
     """
 
     first: int
@@ -26,9 +26,9 @@ class Ahead(NamedTuple):
 def ahead(loader: Any, program: _lib.Program, order: Order | None) -> Ahead:
     """Returns how far ahead batches are made: as far as torch asks its workers to.
 
-    Further where nobody can tell from the sampler how far ahead it is asked: at once where nobody chose
-    `prefetch_factor` and a batch is sooner made than a thread is woken, for one that finds nothing to do
-    sleeps for several such batches.
+    Further if asking the sampler early has no visible effect: at once if the user did not set `prefetch_factor`
+    and making a batch takes less time than waking a thread, because a thread that runs out of work sleeps for
+    several such batches.
 
     Args:
         loader: The loader.

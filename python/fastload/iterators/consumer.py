@@ -1,8 +1,8 @@
-"""`ConsumerIter`: batches made in the thread that asks for them, from the dataset itself.
+"""`ConsumerIter`: batches made by the training thread, from the dataset itself.
 
-Under AUTO, where that costs less than handing batches over, or where workers cannot. Owns the making of one batch:
-its draws are those that a worker would make, and the generators of the process are afterwards what they were.
-Takes indices from the sampler when the process lane would, so that no order depends on where samples are made.
+Used under AUTO if that costs less than handing batches over, or if workers cannot make them. Draws as a worker
+would, and restores the process's generators afterwards. Takes indices from the sampler when the process lane
+would, so that no order depends on where samples are made.
 """
 
 import random
@@ -140,7 +140,7 @@ class _Streams:
 
 
 class ConsumerIter(Resumable):
-    """Batches made when they are asked for, of keyed samples.
+    """Batches of keyed samples, made on demand.
 
     Args:
         loader: The loader.
@@ -224,7 +224,7 @@ class ConsumerIter(Resumable):
         self._is_exhausted = True
 
     def consumer_batches(self) -> int:
-        """Returns how many batches the thread that asks has made."""
+        """Returns how many batches the training thread has made."""
         return self._maker.batches
 
     def __next__(self) -> Any:

@@ -1,4 +1,4 @@
-"""`Cost`: what a worker spends at a batch, and the watch that it is read from."""
+"""`Cost`: the time that a worker spends on a batch, and the stopwatch that measures it."""
 
 import contextlib
 import os
@@ -15,9 +15,9 @@ class Cost(NamedTuple):
     """Seconds.
 
     Attributes:
-        wall_s: In which there was something to do.
-        cpu_s: Of them, those on a processor.
-        queued_s: And those in which no processor was free (Linux; elsewhere 0).
+        wall_s: Time with work to do.
+        cpu_s: CPU time of it.
+        queued_s: Time of it waiting for a free CPU (Linux; elsewhere 0).
     """
 
     wall_s: float = 0.0
@@ -25,12 +25,12 @@ class Cost(NamedTuple):
     queued_s: float = 0.0
 
     def since(self, earlier: "Cost") -> "Cost":
-        """Returns what was spent from `earlier` to this."""
+        """Returns the difference from `earlier`."""
         return Cost(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 
 class Watch:
-    """The watch of the thread that makes it: runs from when there is something to do to when there is nothing."""
+    """A stopwatch of the thread that creates it; runs while the thread has work."""
 
     _file: int | None = None
 
@@ -53,7 +53,7 @@ class Watch:
         self._before = self.lap()
 
     def lap(self) -> Cost:
-        """Returns what was spent since the last time, and goes on from there."""
+        """Returns the cost since the last lap and starts the next."""
         now = self._now()
         spent = [
             earlier + new for earlier, new in zip(self._before, now.since(self._since), strict=True)

@@ -1,10 +1,10 @@
 """`Elastic`: torch's iteration with workers, whose number may change while an epoch runs.
 
-Under AUTO, and for map-style datasets, samples are keyed: any worker may make any batch. Owns who is asked
-for which batch, and when: the worker that has fewest of them in hand. How workers are started and ended
-is their lane's. Everywhere else torch's own code decides, and nothing here does anything. Invariants: what
-was asked for is handed over once, by the worker that was asked; and of a sampler whose order can depend on
-when it is asked, indices are taken on torch's schedule, however many workers there are.
+Under AUTO, and for map-style datasets, samples are keyed: any worker may make any batch. Each batch goes to the
+worker with the fewest unfinished ones. The lane starts and ends workers. In all other cases torch's own code
+decides. Invariants: each requested batch is handed over once, by the worker it was requested from; and if a
+sampler's order can depend on when it is asked, indices are taken on torch's schedule, whatever the number of
+workers.
 """
 
 import operator
@@ -27,10 +27,10 @@ __all__ = ["Elastic", "is_elastic"]
 
 
 class Elastic(Resumable, _MultiProcessingDataLoaderIter):
-    """Torch's iteration; with keyed samples where nobody chose a number of workers.
+    """Torch's iteration, with keyed samples if the user set no number of workers.
 
     Attributes:
-        most_workers: More are not started; None without a limit.
+        most_workers: Maximum number of workers; None without a limit.
     """
 
     most_workers: int | None = None
@@ -42,18 +42,18 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _index_queues: list[Any]
 
     def set_workers(self, number: int) -> None:
-        """Has so many workers make batches from now on, and `prefetch_factor` batches ahead for each.
+        """Sets the number of workers, each `prefetch_factor` batches ahead.
 
-        Batches come as they would have come, none twice. A worker that is not wanted any more hands over
-        what it has in hand, and ends; the next epoch begins with the number of now. Does nothing where the
-        consumer has taken over: its dataset is not forked again.
+        Batches and their order stay the same. A worker that is no longer needed finishes its batches and ends;
+        the next epoch begins with the new number. Does nothing after the consumer has taken over: its dataset
+        is not forked again.
 
         Args:
-            number: How many, at least one.
+            number: The number, at least 1.
 
         Raises:
             OSError: The system refuses another worker; there are as many as could be started.
-            ValueError: A number that somebody chose, an iterable dataset, or a number that cannot be.
+            ValueError: The user set `num_workers`, the dataset is iterable, or the number is out of range.
         """
         self._check("set_workers")
         number = _at_least_one("set_workers", number)
@@ -65,15 +65,15 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._was_set()
 
     def set_depth(self, number: int) -> None:
-        """Asks for so many batches ahead from now on, all workers together.
+        """Sets the number of batches ahead, of all workers together.
 
-        Of a sampler that may repeat an index, or is none of torch's, never for more than at the start.
+        With a sampler that may repeat an index, or is not torch's, it never exceeds the initial number.
 
         Args:
-            number: How many, at least one.
+            number: The number, at least 1.
 
         Raises:
-            ValueError: A number of workers that somebody chose, an iterable dataset, or less than one.
+            ValueError: The user set `num_workers`, the dataset is iterable, or the number is below 1.
         """
         self._check("set_depth")
         number = _at_least_one("set_depth", number)
@@ -100,9 +100,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._fill()
 
     def take_over(self) -> None:
-        """Has the consumer make the batches that no worker was asked for yet.
+        """Makes the consumer take over the batches that are not requested from workers yet.
 
-        The workers hand over what they have in hand, and end.
+        The workers finish their batches and end.
         """
         if self._maker is not None:
             return
@@ -130,11 +130,11 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
     @abstractmethod
     def _bury(self, place: int) -> bool:
-        """Forgets a worker that was told to end, and frees its place; returns whether it has ended."""
+        """Frees the place of a worker that was told to end; returns true if it has ended."""
 
     @abstractmethod
     def _is_here(self) -> bool:
-        """Returns whether the workers are this process's, not of one that it was forked from."""
+        """Returns true if the workers are this process's, not of one that it was forked from."""
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter and is_elastic(loader):
@@ -176,10 +176,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._fill()
 
     def _was_set(self) -> None:
-        """Called when somebody has set one of the numbers."""
+        """Called after a caller set the workers or the depth."""
 
     def _first_depth(self) -> int:
-        """Returns how many batches the first epoch has on their way."""
+        """Returns the depth of the first epoch."""
         return int(self._prefetch_factor * self._num_workers)
 
     def _resume(self) -> None:
@@ -229,7 +229,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return batch
 
     def _keep_states(self) -> None:
-        """Keeps what workers have said, at the batches where that is asked for."""
+        """Keeps the workers' states at the batches where snapshots are due."""
         if self._every and self._cursor.taken % self._every == 0:
             self._cursor.keep(self._generators, self._datasets)
 
@@ -283,7 +283,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._datasets[worker] = moved.dataset
 
     def _fill(self) -> None:
-        """Asks for batches until as many are on their way as shall be."""
+        """Requests batches up to the depth."""
         assert self._keys is not None
         self._keep_schedule()
         if self._maker is not None:
@@ -317,7 +317,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                 self._is_exhausted = True
 
     def _indices(self) -> Any:
-        """Returns the indices of the batch that is asked for next.
+        """Returns the indices of the next batch to request.
 
         Raises:
             StopIteration: There is none.
@@ -333,12 +333,12 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return [task[0] for task in self._task_info.values() if len(task) == 1]
 
     def _idlest(self) -> int:
-        """Returns the place of the worker that has fewest batches in hand."""
+        """Returns the place of the worker with the fewest unfinished batches."""
         in_hand = self._in_hand()
         return min(self._active, key=in_hand.count)
 
     def _resize(self, number: int) -> None:
-        """Starts workers, or has some leave."""
+        """Starts workers, or marks some to end."""
         while len(self._active) > number:
             self._leaving.append(self._active.pop())
         self._dismiss_idle()
@@ -356,7 +356,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._active.append(place)
 
     def _dismiss_idle(self) -> None:
-        """Ends workers that shall leave and have nothing in hand; forgets those that have ended."""
+        """Ends marked workers that have no unfinished batches; forgets those that have ended."""
         in_hand = self._in_hand()
         for place in [each for each in self._leaving if each not in in_hand]:
             self._leaving.remove(place)
@@ -366,13 +366,13 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._ending = [place for place in self._ending if not self._bury(place)]
 
     def _check(self, what: str) -> None:
-        """Refuses to change numbers that somebody chose, or that decide what the samples are."""
+        """Refuses to change a number that the user set, or that samples depend on."""
         if self._dataset_kind != _DatasetKind.Map:
             msg = f"{what} is for map-style datasets: samples of an iterable one depend on its workers"
             raise ValueError(msg)
         if self._keys is None:
             number = int(self._num_workers)
-            msg = f"{what} is for num_workers=AUTO, but somebody chose num_workers={number}"
+            msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={number}"
             raise ValueError(msg)
         if not self._is_here():
             msg = f"{what}: the workers are in the process that this one was forked from"
@@ -380,7 +380,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
 
 def is_elastic(loader: Any) -> bool:
-    """Returns whether any of a loader's workers may make any batch."""
+    """Returns true if any of a loader's workers may make any batch."""
     is_map = loader._dataset_kind == _DatasetKind.Map
     return is_map and isinstance(loader.num_workers, Auto)
 

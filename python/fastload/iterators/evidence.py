@@ -1,6 +1,6 @@
-"""Whether worker processes pay: what batches take to make, beside what the consumer waits for them.
+"""`Evidence`: compares the cost of making batches with the consumer's wait, to decide if workers pay.
 
-Owns the sums of one iterator. Samples do not depend on what is found, only who makes them.
+Owns the sums of one iterator. Its verdict decides who makes samples; samples do not depend on it.
 """
 
 from fastload.iterators.cost import Cost
@@ -8,18 +8,18 @@ from fastload.iterators.cost import Cost
 __all__ = ["Evidence"]
 
 _WINDOW = 16
-"""Batches of a window; two windows in a row have to say the same."""
+"""Batches of a window; two windows in a row must agree."""
 _MARGIN = 1.25
-"""How much sooner the consumer itself has to be done."""
+"""The consumer takes over only if its wait is more than this many times the cost of making the batches."""
 _MOST_S = 0.002
-"""A batch that takes longer is never cheaper than handing it over, whatever a window says."""
+"""Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 
 
 class Evidence:
-    """What the batches of an epoch took.
+    """The measurements of an epoch.
 
     Args:
-        skipped: How many of the first batches tell nothing, for they were asked for while workers started.
+        skipped: How many first batches to ignore, because they were requested while workers started.
     """
 
     def __init__(self, skipped: int) -> None:
@@ -32,12 +32,12 @@ class Evidence:
         self._in_favour = 0
 
     def started(self, seconds: float) -> None:
-        """Counts the time that starting the workers took."""
+        """Adds the time that starting the workers took."""
         self._start_s += seconds
         self._spent_s += seconds
 
     def made(self, cost: Cost) -> None:
-        """Counts a batch that a worker has made; for want of a processor it did not have to wait."""
+        """Adds the cost of a batch that a worker made, less the time in which no CPU was free."""
         seconds = max(0.0, cost.wall_s - cost.queued_s)
         self._made += 1
         self._made_s += seconds
@@ -45,7 +45,7 @@ class Evidence:
         self._window_made_s += seconds
 
     def taken(self, seconds: float) -> str | None:
-        """Counts a call of `next` that gave a batch; returns why workers do not pay, once they do not."""
+        """Adds the wait of a call of `next`; returns why workers do not pay, or None as long as they may."""
         self._taken += 1
         self._spent_s += seconds
         if self._taken <= self._skipped:
@@ -54,7 +54,7 @@ class Evidence:
         self._window.append(seconds)
         if len(self._window) < _WINDOW:
             return None
-        # one call may have met whatever else the machine does
+        # one call may have been delayed by other processes
         waited_s = (sum(self._window) - max(self._window)) / (_WINDOW - 1)
         made_s = self._window_made_s / max(1, self._window_made)
         is_cheap = bool(self._window_made) and made_s <= _MOST_S and _MARGIN * made_s < waited_s
@@ -65,14 +65,14 @@ class Evidence:
             return None
         return (
             f"a batch takes {1e6 * made_s:.0f} µs to make, "
-            f"and {1e6 * waited_s:.0f} µs to have from a worker"
+            f"and {1e6 * waited_s:.0f} µs to get from a worker"
         )
 
     def ended(self) -> str | None:
-        """Returns why workers did not pay in a whole epoch, with their start; None if they may have paid.
+        """Returns why workers did not pay in a whole epoch, their start included; None if they may have.
 
-        Workers that share the batches save no more than it takes to make them: if their start took longer,
-        they cannot have paid.
+        Workers save at most the time that making the batches takes: if their start took longer, they cannot
+        have paid.
         """
         if not self._made or not self._taken:
             return None
@@ -83,5 +83,5 @@ class Evidence:
             return None
         return (
             f"an epoch takes {1e3 * made_s:.1f} ms to make, "
-            f"and {1e3 * self._spent_s:.1f} ms to have from workers"
+            f"and {1e3 * self._spent_s:.1f} ms to get from workers"
         )

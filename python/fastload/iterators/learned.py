@@ -1,4 +1,4 @@
-"""What is known of a dataset, for all loaders over it: why its samples are made in this process, if they are.
+"""Records of datasets, shared by all loaders: the reason why samples are made in this process, if they are.
 
 Owns one record for each dataset, found by its identity, without calling anything of the user's. Invariant: once
 samples of a dataset were made in this process, the record says so for good, also of the datasets that it holds:
@@ -17,10 +17,10 @@ _DEPTH = 8
 
 
 class Record:
-    """What is known of one dataset.
+    """The record of one dataset.
 
     Attributes:
-        why_here: Why its samples are made in the process that asks for them; None as long as they are not.
+        why_here: Why its samples are made in this process; None as long as they are not.
     """
 
     why_here: str | None = None

@@ -33,7 +33,7 @@ class NativeIter(Resumable):
 
     Args:
         loader: The loader.
-        program: What makes its samples.
+        program: The program that makes its samples.
         batched: Whether its sampler gives batches of indices.
         from_zero: Whether only ints from 0 to the program's length are indices of its own.
     """
@@ -132,7 +132,7 @@ class NativeIter(Resumable):
         return order if is_native else None
 
     def _fetch(self) -> Callable[[Any], Any]:
-        """Returns what makes a batch in Python, as torch does inline; it does not hold the iterator."""
+        """Returns a function that makes a batch in Python, as torch does inline, without holding the iterator."""
         fetch = _fetcher(self).fetch
         if not self._pin_memory:
             return fetch  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ class NativeIter(Resumable):
         self._start(loader, first_iter=first_iter)
 
     def _shutdown_workers(self) -> None:
-        """Cancels what is in flight; the iterator is at its end then."""
+        """Cancels batches in flight; the iterator is exhausted then."""
         self._closing()
 
     def _next_data(self) -> Any:

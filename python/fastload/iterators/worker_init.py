@@ -1,4 +1,4 @@
-"""What is known of a `worker_init_fn`, which the native lane does not call."""
+"""Recognises `worker_init_fn`s that the native lane need not call."""
 
 import functools
 from typing import Any

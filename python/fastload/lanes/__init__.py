@@ -1,4 +1,4 @@
-"""The lanes: which of them a loader takes, and the words that explain it."""
+"""The choice of a loader's lane, and its explanation."""
 
 from fastload.lanes.choice import WORKERS, Choice, Lane, check_workers, choose
 from fastload.lanes.words import explain

@@ -1,7 +1,7 @@
-"""The lanes, and which of them a loader takes.
+"""The choice of a loader's lane.
 
-Owns the choice and the words that explain it; runs nothing. The choice depends on what the loader is, where it
-runs, and on what was learned of the cost of its samples. No sample depends on it.
+Chooses and gives the reason; runs nothing. The choice depends on the loader, the machine, and the measured cost
+of its samples. No sample depends on it.
 """
 
 import multiprocessing
@@ -44,26 +44,25 @@ _PYTHON = {
     "bytes": (bytes,),
     "texts": (list, str, bytes),
 }
-"""The types of leaves that are not tensors, by their form."""
+"""Types in samples that are not tensors, by the form of their leaf."""
 _FEW_BATCHES = 2
-"""To start a native epoch takes as long as so many batches of cheap samples do in the consumer."""
+"""Batches of cheap samples that the consumer makes in the time that starting a native epoch takes."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
 
 
 class Choice(NamedTuple):
-    """A lane, and why.
+    """A lane and the reason for it.
 
     Attributes:
         lane: The lane taken.
         why: The reason, a clause.
-        change: The one change that would make the loader native; empty where nothing would or
-            where it is.
+        change: The one change that would make the loader native; empty if nothing would or it is native.
         fallback: Whether the lane stands in for worker processes that cannot be started.
-        lowered: What native code makes of the dataset; None if nothing.
+        lowered: The native form of the dataset; None if there is none.
         seam: Whether workers finish in Python what they begin natively.
         batched: Whether a task of the native lane is a batch.
-        plan: How its batches are made where they are not stacked.
-        draws: Whether making them may draw random numbers.
+        plan: The plan of its batches if they are not stacked.
+        draws: Whether making batches may draw random numbers.
         may_return: Whether the consumer may take over from worker processes.
         here: Why the consumer makes the batches under AUTO; empty in other lanes.
     """
@@ -82,26 +81,26 @@ class Choice(NamedTuple):
 
     @property
     def from_zero(self) -> bool:
-        """Whether native samples are known for ints from 0 to the dataset's length alone."""
+        """True if native samples exist only for ints from 0 to the dataset's length."""
         assert self.lowered is not None
         return any(leaf.from_zero for _, leaf in self.lowered.leaves)
 
     @property
     def read(self) -> tuple[Any, ...]:
-        """The native columns that were read from the code of a class; none of other lanes."""
+        """The native columns that were read from the code of a class; empty in other lanes."""
         if self.lane != "native" or self.lowered is None:
             return ()
         return tuple(leaf.native for _, leaf in self.lowered.leaves if leaf.is_read)
 
     @property
     def program(self) -> _lib.Program:
-        """What makes the batches of the native lane."""
+        """The program of the native lane's batches."""
         assert self.lowered is not None
         return self.lowered.program if self.plan is None else self.plan.program
 
 
 def check_workers(workers: Any) -> None:
-    """Refuses what `workers` cannot be.
+    """Refuses an unknown `workers`.
 
     Raises:
         ValueError: Not the name of a lane, nor "auto".
@@ -120,7 +119,7 @@ def choose(loader: Any) -> Choice:
     workers = loader.workers
     check_workers(workers)
     if workers == "auto" and _is_short(loader):
-        why = "its epochs are short, and its samples cost less than handing them over, as its code shows"
+        why = "its epochs are short, and its code shows that its samples cost less than handing them over"
         return Choice("consumer", why, draws=False, here=why)
     lowered, refusal = _lowered(loader)
     batched = loader._auto_collation or _listed(loader, lowered)
@@ -152,11 +151,11 @@ def choose(loader: Any) -> Choice:
     if named == "threads":
         return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
     if workers == "auto" and named != "process" and not holds_interpreter():
-        why = f"{obstacle.why}, and this interpreter has no lock for which threads wait"
+        why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
     is_auto = workers == "auto" and isinstance(loader.num_workers, Auto)
     if is_auto and named != "process" and _is_cheap(loader, seam=seam):
-        here = "its samples cost less than handing them over, as its code shows"
+        here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
     if is_auto and (known := _no_workers(loader)) is not None:
         here, is_news = known
@@ -183,10 +182,10 @@ def _is_short(loader: Any) -> bool:
 
 
 def _is_cheap(loader: Any, *, seam: bool) -> bool:
-    """Returns whether the code of a loader's dataset shows that no worker pays."""
+    """Returns true if the dataset's code shows that its samples are too cheap for workers."""
     return (
         not seam
-        and loader.worker_init_fn is None  # which would not be called
+        and loader.worker_init_fn is None  # the consumer would not call it
         and (_is_default(loader) or _planner(loader) is not None)
         and is_cheap(loader.dataset)
     )
@@ -195,7 +194,7 @@ def _is_cheap(loader: Any, *, seam: bool) -> bool:
 def _no_workers(loader: Any) -> tuple[str, bool] | None:
     """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
     if not isinstance(loader.dataset, IterableDataset) and is_stateful(loader.dataset):
-        return "the dataset has a state of its own, which one process has to keep", False
+        return "the dataset has its own state, which must stay in one process", False
     if loader._record.why_here is not None:
         return loader._record.why_here, False
     if (hindrance := _no_processes(loader)) is not None:
@@ -208,7 +207,7 @@ def _no_workers(loader: Any) -> tuple[str, bool] | None:
 
 
 def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
-    """Returns what native code makes of a loader's dataset, or else why nothing."""
+    """Returns the native form of a loader's dataset, or the reason why there is none."""
     dataset = loader.dataset
     if isinstance(dataset, IterableDataset):
         msg = f"{name(type(dataset))} is an iterable dataset, Python code"
@@ -224,7 +223,7 @@ def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
 def _obstacles(
     loader: Any, lowered: Lowered | None, unplanned: NotNative | None, *, batched: bool
 ) -> Iterator[NotNative]:
-    """Yields what keeps a loader from being native, besides that its dataset was not lowered."""
+    """Yields the obstacles to the native lane, other than a dataset that was not lowered."""
     leaves = lowered.leaves if lowered is not None else []
     yield from (leaf.stop for _, leaf in leaves if leaf.stop is not None)
     if unplanned is not None:
@@ -232,7 +231,7 @@ def _obstacles(
     if lowered is None:
         return
     if loader._auto_collation and type(loader.sampler) is BatchSampler:
-        msg = "its sampler yields lists of indices, which would be batched again"
+        msg = "its sampler yields lists of indices, which the loader would batch again"
         yield NotNative(msg, "give the BatchSampler as batch_sampler")
     if not loader._auto_collation and not batched and type(loader.sampler) is BatchSampler:
         msg = "the dataset returns no batch when it is indexed with a list"
@@ -242,30 +241,30 @@ def _obstacles(
         msg = "worker_init_fn may change the dataset, whose code is read before it runs"
         yield NotNative(msg, "leave worker_init_fn out")
     if _draws_as_torch(loader, lowered):
-        msg = f"num_workers={loader.num_workers} means the random streams of torch's workers"
+        msg = f"num_workers={loader.num_workers} requires the random streams of torch's workers"
         yield NotNative(msg, "leave num_workers at AUTO, which has a random stream for each sample")
     for path, leaf in leaves:
         if leaf.stop is None:
             yield from _leaf_obstacles(path, leaf, batched=batched)
     if batched and _uses_torchs(loader) and (kind := _recollated(lowered)):
-        msg = f"torch's default_collate_fn_map has an entry of its own for {kind}"
+        msg = f"torch's default_collate_fn_map has a custom entry for {kind}"
         yield NotNative(msg, "remove that entry")
 
 
 def _draws_as_torch(loader: Any, lowered: Lowered | None) -> bool:
-    """Returns whether a class that was read draws, and a number of workers was chosen, whose streams are torch's."""
+    """Returns true if a class that was read draws and the user set a number of workers."""
     is_chosen = loader.workers == "auto" and not isinstance(loader.num_workers, Auto)
     return is_chosen and lowered is not None and any(leaf.draws for _, leaf in lowered.leaves)
 
 
 def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNative | None]:
-    """Returns how batches are made that are not stacked, or else why `collate_fn` is Python."""
+    """Returns the plan of batches that are not stacked, or the reason why `collate_fn` runs in Python."""
     default = _default(loader)
     if _is_default(loader):
         return None, None
     try:
         make = _planner(loader)
-        if make is not None:  # that nothing was lowered is said already
+        if make is not None:  # otherwise the reason is given already
             return None if lowered is None else make(lowered, loader.collate_fn), None
     except NotNative as reason:
         return None, reason.again()
@@ -276,10 +275,10 @@ def _planned(loader: Any, lowered: Lowered | None) -> tuple[Plan | None, NotNati
 
 
 def _planner(loader: Any) -> Callable[[Lowered, Any], Plan] | None:
-    """Returns what plans native batches of a loader's `collate_fn`, or None for Python code.
+    """Returns the planner of a loader's `collate_fn`, or None for Python code.
 
     Raises:
-        NotNative: A function of a known class, whose methods were replaced.
+        NotNative: A known class whose methods were replaced.
     """
     if not loader._auto_collation:
         return None
@@ -287,30 +286,30 @@ def _planner(loader: Any) -> Callable[[Lowered, Any], Plan] | None:
 
 
 def _default(loader: Any) -> Any:
-    """Returns what torch collates or converts with unless it is told otherwise."""
+    """Returns torch's default `collate_fn` for the loader."""
     return _DEFAULT_COLLATE if loader._auto_collation else _DEFAULT_CONVERT
 
 
 def _is_default(loader: Any) -> bool:
-    """Returns whether torch's own collation is asked for, by its name or by that of ours."""
+    """Returns true if `collate_fn` is torch's default, or ours, which does the same."""
     own = loader._auto_collation and loader.collate_fn is default_collate
     return own or loader.collate_fn is _default(loader)
 
 
 def _pads(loader: Any) -> bool:
-    """Returns whether batches are made by a `PadCollate`."""
+    """Returns true if a `PadCollate` makes the batches."""
     return bool(loader._auto_collation) and type(loader.collate_fn) is PadCollate
 
 
 def _uses_torchs(loader: Any) -> bool:
-    """Returns whether values are collated as torch's `default_collate` does, all or some of them."""
+    """Returns true if torch's default collation makes some or all values of a batch."""
     return _is_default(loader) or _pads(loader)
 
 
 def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNative]:
-    """Yields what keeps a value, made natively, out of batches or from being a sample alone."""
+    """Yields the obstacles to a native value in a batch, or as a sample by itself."""
     if leaf.form == "pillow":
-        msg = f"samples{path} are Pillow images, of which there are no batches"
+        msg = f"samples{path} are Pillow images, which cannot be batched"
         yield NotNative(msg, "end the transforms with one that makes a tensor")
     if leaf.alone is not None and not batched:
         yield leaf.alone
@@ -320,7 +319,7 @@ def _leaf_obstacles(path: str, leaf: Leaf, *, batched: bool) -> Iterator[NotNati
 
 
 def _listed(loader: Any, lowered: Lowered | None) -> bool:
-    """Returns whether the sampler names batches, which the dataset makes from lists of indices."""
+    """Returns true if the sampler yields lists of indices, of which the dataset makes batches."""
     return (
         lowered is not None
         and not loader._auto_collation
@@ -330,7 +329,7 @@ def _listed(loader: Any, lowered: Lowered | None) -> bool:
 
 
 def _worth_it(loader: Any, lowered: Lowered) -> bool:
-    """Returns whether samples that are made natively up to a seam are worth their detour."""
+    """Returns true if a seam pays: enough of a sample's work is native."""
     if not loader._auto_collation and (
         picks_batches(loader.sampler) or any(leaf.alone for _, leaf in lowered.leaves)
     ):
@@ -339,7 +338,7 @@ def _worth_it(loader: Any, lowered: Lowered) -> bool:
 
 
 def _recollated(lowered: Lowered) -> str | None:
-    """Returns which of a dataset's types somebody taught torch to collate otherwise."""
+    """Returns a type of the samples for which torch's collation has a custom entry, or None."""
     fns = collate.default_collate_fn_map
     own = [kind for kind, fn in fns.items() if fn is not _COLLATIONS.get(kind)]
     gone = [kind for kind in _COLLATIONS if kind not in fns]
@@ -352,7 +351,7 @@ def _recollated(lowered: Lowered) -> str | None:
 
 
 def _start_method(loader: Any) -> str:
-    """Returns how a loader's worker processes are started."""
+    """Returns the start method of a loader's worker processes."""
     context = loader.multiprocessing_context or multiprocessing
     method = context.get_start_method(allow_none=True)
     return str(method or multiprocessing.get_all_start_methods()[0])
@@ -369,12 +368,12 @@ def _no_processes(loader: Any) -> str | None:
     if getattr(main, "__spec__", None) is not None or (file and Path(file).exists()):
         return None
     if file:
-        return f"a new process imports the main module, and {file} is no file"
+        return f"a new process imports the main module, but {file} is not a file"
     return _not_importable(loader)
 
 
 def _not_importable(loader: Any) -> str | None:
-    """Returns what of a loader is defined in an interactive session, or None."""
+    """Returns why a new process cannot import a part of the loader, or None if it can."""
     for part in (loader.dataset, loader.collate_fn, loader.worker_init_fn):
         for each in (part, *getattr(part, "__dict__", {}).values()):
             if getattr(each, "__module__", None) == "__main__":

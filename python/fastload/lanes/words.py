@@ -1,4 +1,4 @@
-"""What a loader does, in words.
+"""The explanation of what a loader does.
 
 Reads the loader and the choice of its lane; decides nothing.
 """
@@ -30,13 +30,13 @@ _DOES = {
 
 
 _MOST_SHARED = 8
-"""Shared arrays that are listed."""
+"""Maximum number of shared arrays listed."""
 
 _WHERE = {"threads": "worker threads", "consumer": "the training thread"}
 
 
 def explain(loader: Any) -> str:
-    """Returns lines of `topic: words`: a loader's lane, why it takes it, and what would make it native.
+    """Returns lines of `topic: text`: a loader's lane, the reason, and the change that would make it native.
 
     Raises:
         ValueError: `loader.workers` asks for a lane that the loader cannot take.
@@ -70,7 +70,7 @@ def _lines(loader: Any, choice: Choice) -> Iterator[tuple[str, str]]:
 
 
 def _seam(loader: Any, choice: Choice) -> str:
-    """Returns where a sample passes from native code to Python."""
+    """Returns a description of where a sample passes from native code to Python."""
     assert choice.lowered is not None
     where = _WHERE.get(choice.lane, "worker processes")
     for path, leaf in choice.lowered.leaves:
@@ -107,7 +107,7 @@ def _order(loader: Any, *, batched: bool) -> str:
 
 
 def _shared(loader: Any) -> Iterator[tuple[str, str]]:
-    """Yields what the worker threads of a loader share, by path."""
+    """Yields the objects that the worker threads of a loader share, by path."""
     copies = copied(loader.dataset, loader.collate_fn, loader.worker_init_fn).copies
     for path, thing in copies.handles:
         one = isinstance(loader.num_workers, Auto)
@@ -131,7 +131,7 @@ def _ignored(loader: Any) -> Iterator[tuple[str, str]]:
 
 
 def _leaf(number: int, leaf: Leaf, choice: Choice) -> str:
-    """Returns how a value is stored, decoded, transformed and batched."""
+    """Describes how a value is stored, decoded, transformed and batched."""
     words = [leaf.column]
     if leaf.decode:
         words.append(f"decoded from {leaf.decode}")

@@ -1,8 +1,9 @@
-"""Lowering: datasets that people already have, as columns of the native core.
+"""Lowering: translates existing datasets to columns of the native core.
 
-`lower` reads a dataset of a recognised class and returns the program that makes its samples, bit for
-bit, with what no native code does left as Python calls at the end. Each library has a file with one
-small function per class; `registry` finds them, `structure` follows datasets that hold others. Nothing here changes a dataset or imports a library.
+`lower` reads a dataset of a recognised class and returns the program that makes its samples, bit for bit; steps
+without native code remain as Python calls at the end. Each library has a file with one small function per
+class; `registry` finds them, `structure` follows datasets that hold others. Nothing here changes a dataset or
+imports a library.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +33,7 @@ __all__ = ["Leaf", "Lowered", "Memo", "NotNative", "has_own_code", "lower", "str
 
 @dataclass(frozen=True)
 class Lowered:
-    """A dataset, as native code makes its samples.
+    """The native form of a dataset.
 
     Attributes:
         sample: The structure of a sample, with a `Leaf` for each value.
@@ -52,7 +53,7 @@ class Lowered:
 
     @cached_property
     def program(self) -> _lib.Program:
-        """What makes the samples, up to the Python calls at the end of leaves.
+        """The program that makes the samples, up to the Python calls at the end of leaves.
 
         Raises:
             NotNative: Columns of different lengths, or a structure that has other containers.
@@ -66,14 +67,14 @@ class Lowered:
 
 
 def lower(dataset: Any, memo: Memo | None = None) -> Lowered:
-    """Returns what native code makes of a dataset.
+    """Returns the native form of a dataset.
 
     Args:
         dataset: Anything.
-        memo: What was kept from the last time; forgets what is not needed any more.
+        memo: The cache of earlier calls; drops entries that are no longer used.
 
     Raises:
-        NotNative: Python makes its samples, and why.
+        NotNative: Python makes its samples; carries the reason.
     """
     memo = memo or Memo()
     lowered = Lowered(structure(dataset, memo))
@@ -83,5 +84,5 @@ def lower(dataset: Any, memo: Memo | None = None) -> Lowered:
 
 
 def _places(forms: Iterable[str]) -> Iterator[Any]:
-    """Returns what stands for each leaf in the template of a program."""
+    """Returns the placeholder of each leaf in the template of a program."""
     return (_lib.Leaf(place, form) for place, form in enumerate(forms))

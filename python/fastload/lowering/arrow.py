@@ -1,6 +1,6 @@
 """Columns of Arrow tables, as native columns over the same memory.
 
-Owns what is read of Arrow's layout: numbers, bools, text, bytes, and lists of numbers or text, of any
+Reads Arrow's layout: numbers, bools, text, bytes, and lists of numbers or text, of any
 lengths and in any number of chunks. Arrow's memory is shared, but for bools, which Arrow packs into bits, and for small columns of
 several chunks, which are joined. Refuses nulls, and every other type.
 """
@@ -41,7 +41,7 @@ _NUMBERS = {
     "double": "float",
     "bool": "bool",
 }
-"""The kinds of numbers, by the names of Arrow's types; an unsigned long has no like in torch."""
+"""Dtypes by the names of Arrow's types; torch has no equivalent of uint64."""
 
 _TEXTS = ("string", "large_string")
 _BYTES = ("binary", "large_binary")
@@ -53,8 +53,8 @@ class Stored:
 
     Attributes:
         native: The column of `fastload._lib`.
-        dims: How many dimensions a sample has.
-        source: What Arrow calls the type of a number.
+        dims: Number of dimensions of a sample.
+        source: Arrow's name of the numbers' type.
         is_even: Whether all lists are of one length.
         is_array: Whether each sample, by itself, is an array.
     """
@@ -71,7 +71,7 @@ def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
 
     Args:
         column: A chunked array.
-        floats: The type that floating point numbers are converted to; whole ones become int64.
+        floats: The type that floats are converted to; integers become int64.
         keep_empty: Whether a list without lists is one, in place of an array without rows.
 
     Raises:
@@ -113,17 +113,17 @@ def strings(column: Any) -> tuple[_lib.Column, int]:
 
 
 def is_text(kind: Any) -> bool:
-    """Returns whether an Arrow type is text, or lists of it."""
+    """Returns true if an Arrow type is text, or lists of it."""
     return _element(kind)[0] in _TEXTS
 
 
 def is_bytes(kind: Any) -> bool:
-    """Returns whether an Arrow type is bytes, or lists of them."""
+    """Returns true if an Arrow type is bytes, or lists of them."""
     return _element(kind)[0] in _BYTES
 
 
 def ends_in_zero(column: Any) -> bool:
-    """Returns whether one of a column's values, which are bytes, ends in a zero byte."""
+    """Returns true if one of a column's values, which are bytes, ends in a zero byte."""
     for chunk in _chunks(column):
         data, offsets = letters(chunk)
         ends = offsets[1:][np.diff(offsets) > 0]
@@ -186,7 +186,7 @@ def _chunks(column: Any) -> list[Any]:
 
 
 def _element(kind: Any) -> tuple[str, int]:
-    """Returns what the values in an Arrow type are called, and how deep in lists they are."""
+    """Returns the name of the value type in an Arrow type, and its depth of lists."""
     dims = 0
     kind = _stored(kind)
     while _holds_lists(kind):
@@ -195,7 +195,7 @@ def _element(kind: Any) -> tuple[str, int]:
 
 
 def _stored(kind: Any) -> Any:
-    """Returns the type that values are stored as: `datasets` has types of its own for arrays."""
+    """Returns the storage type: `datasets` has extension types for arrays."""
     return getattr(kind, "storage_type", kind)
 
 
@@ -267,7 +267,7 @@ def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
 
 
 def _has_gaps(array: Any) -> bool:
-    """Returns whether a list that should hold lists is empty."""
+    """Returns true if a list that should hold lists is empty."""
     entries, offsets = _spread(array)
     return _holds_lists(entries.type) and (not np.diff(offsets).all() or _has_gaps(entries))
 

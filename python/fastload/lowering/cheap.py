@@ -1,9 +1,9 @@
-"""Code whose samples surely cost less than handing them over: it only takes what lies in memory.
+"""Recognises code whose samples cost less than handing them over: it only reads memory.
 
 Reads the compiled code of `__getitem__`, or of the `__iter__` of an iterable dataset, and runs nothing of the
-user's. Such code has data in memory behind its names, calls nothing but known quick functions, and has no loop
-but the one that yields. So it draws nothing, opens nothing and keeps nothing. Refuses whatever it does not know:
-then a worker measures the cost.
+user's. The names of such code refer to data in memory, it calls only known fast functions, and has no loop but
+the one that yields. So it draws, opens and stores nothing. Refuses everything unknown: then a worker measures
+the cost.
 """
 
 import builtins
@@ -22,12 +22,12 @@ from fastload.lowering.reading.attributes import is_plain, of_class
 __all__ = ["is_cheap"]
 
 _ROW_BYTES = 1 << 17
-"""A sample that takes more is left to be measured: one pass over it takes tens of microseconds."""
+"""Bytes. The cost of larger samples is measured: one pass over them takes tens of microseconds."""
 _ROW_ENTRIES = 1_000
-"""The same for entries of a list, which are objects."""
+"""The same limit for entries of a list, which are objects."""
 _DEPTH = 4
 _ALL = 100_000
-"""Every entry of a list up to this length is looked at; in longer ones some are."""
+"""Length up to which all entries of a list are examined; of longer lists, a selection is."""
 
 _NUMBERS = {int, float, complex, bool, str, bytes, type(None), range, slice, torch.dtype}
 _FUNCTIONS = {
@@ -87,7 +87,7 @@ _OF_STREAMS = {
 
 
 def is_cheap(dataset: Any) -> bool:
-    """Returns whether samples of a dataset are taken from memory, by code that can be read."""
+    """Returns true if a dataset's code is readable and takes samples from memory."""
     kind = type(dataset)
     if kind in (list, tuple, range, dict):
         return _is_memory(dataset)
@@ -128,7 +128,7 @@ class _Names(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _names(code: types.CodeType, *, is_stream: bool) -> _Names | None:
-    """Returns the names in code; None if an instruction may keep, open, or go on for long."""
+    """Returns the names in code; None if an instruction may store, open a file, or loop."""
     if any(type(constant) is types.CodeType for constant in code.co_consts):
         return None
     loops = 0
@@ -155,7 +155,7 @@ def _names(code: types.CodeType, *, is_stream: bool) -> _Names | None:
 def _meanings(
     names: _Names, method: types.FunctionType, kind: type, attributes: dict[str, Any]
 ) -> Iterator[Any]:
-    """Yields everything that the names of a method may stand for."""
+    """Yields every value that the names of a method may refer to."""
     for cell in method.__closure__ or ():
         yield cell.cell_contents if _is_filled(cell) else _NOTHING
     for name in names.of_module:
@@ -171,7 +171,7 @@ def _meanings(
 
 
 _NOTHING = object()
-"""Stands for what nothing is known of."""
+"""An unknown value."""
 
 
 def _is_filled(cell: types.CellType) -> bool:
@@ -187,7 +187,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _is_memory(value: Any, depth: int = 0) -> bool:
-    """Returns whether a value is data in memory, whose rows are small."""
+    """Returns true if a value is data in memory, whose rows are small."""
     kind = type(value)
     if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
         return True
@@ -211,12 +211,12 @@ def _is_memory(value: Any, depth: int = 0) -> bool:
 
 
 def _some(entries: list[Any], kinds: int) -> list[Any]:
-    """Returns entries that stand for all: if they are of one kind a few, else all."""
+    """Returns representative entries: a few if all have one type, else all."""
     few = 64
     return entries if kinds > 1 or len(entries) <= few else entries[:: len(entries) // few]
 
 
 def _is_small(array: Any, size: int) -> bool:
-    """Returns whether a row of an array, or an array without rows, is small."""
+    """Returns true if a row of an array, or an array without rows, is small."""
     rows = array.shape[0] if array.ndim > 1 or size > _ROW_BYTES else 1
     return bool(size <= _ROW_BYTES * max(1, rows))

@@ -1,8 +1,8 @@
 """Batches of a lowered dataset, made natively as a collate function of transformers makes them.
 
-Owns which leaves each function pads, stacks or packs, to which dtype, and what a batch is then. What shows
-only in the samples of a batch (lengths that do not agree, a field without numbers) is asked of the function
-itself, for that batch. Refuses fields that it cannot make exactly: Python makes the batches then.
+Owns which leaves each function pads, stacks or packs, to which dtype, and what a batch is then. Cases that only
+the samples of a batch show (unequal lengths, a field without numbers) go to the function itself, for that
+batch. Refuses fields that it cannot make exactly: Python makes the batches then.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ Planner = Callable[[Lowered, Any], Plan]
 
 
 def planner(collate_fn: Any) -> Planner | None:
-    """Returns what plans the native batches of a collate function, or None if it is neither ours nor transformers'."""
+    """Returns the planner of a collate function's native batches, or None if it is neither ours nor transformers'."""
     if (own := _OWN.get(type(collate_fn))) is not None:
         return own
     entry = registry.find("collator", collate_fn)
@@ -61,7 +61,7 @@ class _Fields:
         self.leaves: dict[str, Leaf] = dict(sample)
 
     def padded(self, name: str, pad: _lib.Pad, **options: Any) -> int:
-        """Adds a field of whole numbers that is padded, as int64; returns its number."""
+        """Adds a padded field of integers, as int64; returns its number."""
         leaf = self.leaves[name]
         if leaf.form not in _ARRAYS:
             msg = f"field {name!r} is no array to pad"
@@ -105,7 +105,7 @@ class _Fields:
 def _tokenized(
     fields: _Fields, pad: TokenizerPad, without: str | None = None, **options: Any
 ) -> tuple[Batch, int]:
-    """Returns what `tokenizer.pad` makes of the fields but one, and the number of the tokens' leaf."""
+    """Returns the results of `tokenizer.pad` for all fields but one, and the number of the tokens' leaf."""
     main = pad.main
     if main not in fields.leaves:
         msg = f"samples have no field {main!r}, which the tokenizer pads"

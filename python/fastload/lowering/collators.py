@@ -1,8 +1,8 @@
 """Collate functions of transformers, with their batches padded and packed natively.
 
-Owns what each makes of a batch, to the dtype and the order of the keys, for the samples that are common:
-mappings of lists of numbers, tensors and arrays. Whatever else it is given, and whatever does not fit,
-goes to the original, whose result or error it is then. A batch is of the type that the original makes.
+Reproduces each function's batch, dtypes and order of keys included, for common samples: mappings of lists of
+numbers, tensors and arrays. All other samples go to the original function, with its result or error. A batch is
+of the type that the original makes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,10 +41,10 @@ Make = Callable[[list[Any]], Any]
 
 
 class Collator:
-    """A collate function that makes most batches natively, and asks the original for the others.
+    """A collate function that makes most batches natively, and the others with the original.
 
     Args:
-        original: What it stands for.
+        original: The function that it replaces.
     """
 
     def __init__(self, original: Any) -> None:
@@ -64,7 +64,7 @@ class Collator:
 
 
 def native(collate_fn: Any) -> Collator | None:
-    """Returns what makes the same batches natively.
+    """Returns a function that makes the same batches natively.
 
     Args:
         collate_fn: An object or function of transformers', of the exact class.
@@ -79,7 +79,7 @@ def native(collate_fn: Any) -> Collator | None:
 
 
 def lower_collator(collate_fn: Any) -> Make:
-    """Returns what makes the same batches of Python's samples natively.
+    """Returns a function that makes the same batches natively from Python samples.
 
     Raises:
         NotNative: An unknown collate function, or settings that are not known.

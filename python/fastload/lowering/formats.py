@@ -1,7 +1,7 @@
-"""Which image formats are decoded natively, and how a folder of images is looked at for others.
+"""Formats of image files: which ones native code decodes, and whether a dataset has too many others.
 
-Owns the judgement of whole datasets: the format of one file is found anew when it is decoded, and what
-is not decoded natively goes to Pillow, or to torchvision.
+Judges whole datasets. When a single file is decoded, its format is checked again; files that native code
+refuses go to Pillow or torchvision.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,10 +33,10 @@ _FOREIGN = {
 
 
 def check_files(paths: Sequence[str], *, unchanged: bool = False) -> NotNative | None:
-    """Returns why files are better left to Python workers: more than one per cent are foreign.
+    """Returns why Python workers suit files better: native code does not decode more than 1 % of them.
 
-    Looks at the headers of at most 200 files, spread evenly. Files that cannot be read are none's:
-    their errors are raised when they are loaded.
+    Looks at the headers of at most 200 files, spread evenly. Unreadable files do not count: their errors are
+    raised when they are loaded.
 
     Args:
         paths: The files.
@@ -48,7 +48,7 @@ def check_files(paths: Sequence[str], *, unchanged: bool = False) -> NotNative |
 
 
 def check_decoded(paths: Sequence[str], mode: str) -> NotNative | None:
-    """Does as `check_files` for torchvision's `decode_image`, which keeps bits and channels.
+    """Same as `check_files` for torchvision's `decode_image`, which keeps bits and channels.
 
     Args:
         paths: The files.
@@ -60,7 +60,7 @@ def check_decoded(paths: Sequence[str], mode: str) -> NotNative | None:
 
 
 def check_images(images: Sequence[Any], *, unchanged: bool = False) -> NotNative | None:
-    """Does as `check_files` with files in memory: a sequence of what `memoryview` takes."""
+    """Same as `check_files` for files in memory: a sequence of what `memoryview` takes."""
     headers = (bytes(memoryview(image)[:_HEADER]) for image in _some(images))
     formats = (_format(header, unchanged=unchanged) for header in headers)
     return _check(formats, "Pillow", " of RGB" * unchanged)
@@ -121,7 +121,7 @@ def _decoded_format(header: bytes, mode: str) -> str | None:
 
 
 def _has_alpha(header: bytes) -> bool:
-    """Returns whether a WebP says that it has transparent pixels."""
+    """Returns true if a WebP says that it has transparent pixels."""
     kind, payload = header[12:16], header[20:25].ljust(5, b"\0")
     if kind == b"VP8L":
         return bool(payload[4] & 0x10)

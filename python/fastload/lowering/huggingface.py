@@ -1,8 +1,7 @@
 """Hugging Face `datasets`: Arrow tables behind a format and an indices mapping.
 
-What each format makes of each type is what `datasets` makes of a list of indices, which is how torch's
-DataLoader asks it: whole numbers become int64; floating point numbers float32 in the formats torch and
-numpy, Python floats in none.
+Each format converts each type as `datasets` does for a list of indices, which is how torch's DataLoader reads
+it: integers become int64; floats become float32 in the formats torch and numpy, Python floats without a format.
 """
 
 from collections.abc import Callable
@@ -69,7 +68,7 @@ def _column(dataset: Any, table: Any, name: str, kind: str | None, memo: Memo) -
     """Returns the structure of one column's samples.
 
     Raises:
-        NotNative: Python makes them, and why.
+        NotNative: Python makes them; carries the reason.
     """
     feature = dataset._info.features[name]
     try:
@@ -85,7 +84,7 @@ def _column(dataset: Any, table: Any, name: str, kind: str | None, memo: Memo) -
 
 
 def _maker(feature: Any, kind: str | None) -> Callable[[Any], Any]:
-    """Returns what makes the structure of a column from its Arrow array.
+    """Returns the function that makes the structure of a column from its Arrow array.
 
     Raises:
         NotNative: No native code makes values of this feature.
@@ -120,12 +119,12 @@ def _structure(column: Any, feature: Any, kind: str | None, *, inside: bool = Fa
 
     Args:
         column: A chunked array.
-        feature: What `datasets` says of it.
+        feature: Its feature in `datasets`.
         kind: The dataset's format.
         inside: Whether it is a field of a struct, where numbers and text are Python's at first.
 
     Raises:
-        NotNative: Python makes them, and why.
+        NotNative: Python makes them; carries the reason.
     """
     if str(column.type).startswith("struct<"):
         names = [field.name for field in column.type]

@@ -25,7 +25,7 @@ _MODES = {None: "upright", "RGB": "upright RGB", "L": "upright L"}
 _LAYOUTS = {"torch": "chw", "numpy": "array"}
 
 _SCHEME = re.compile("[a-zA-Z][a-zA-Z0-9+.-]*:")
-"""How paths begin that `datasets` takes for URLs."""
+"""Prefixes of paths that `datasets` takes for URLs."""
 
 
 def images(column: Any, feature: Any, kind: str | None) -> Leaf:
@@ -60,7 +60,7 @@ def images(column: Any, feature: Any, kind: str | None) -> Leaf:
 
 
 def _sources(column: Any, *, unchanged: bool) -> tuple[Sequence[Any], str]:
-    """Returns what native images are made from, and what that is in words.
+    """Returns the source of native images, and its description.
 
     Raises:
         NotNative: Some are in memory and some in files, or what native code does not decode.
@@ -98,7 +98,7 @@ def _files(column: Any) -> list[str]:
 
 
 class _Buffers(Sequence[Any]):
-    """The values of an Arrow column of bytes, none of which is copied."""
+    """The values of an Arrow column of bytes, without a copy."""
 
     def __init__(self, column: Any) -> None:
         self._column = column

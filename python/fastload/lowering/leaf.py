@@ -1,8 +1,7 @@
 """The leaves of a lowered dataset, and the structures that hold them.
 
-Owns what is known of one value of a sample: the native column that makes it, the Python calls that
-remain to be made on it, and the words that say so. A structure is an exact tuple, list, dict or named
-tuple of structures, or a leaf.
+A leaf describes one value of a sample: the native column that makes it, the remaining Python calls, and their
+explanation. A structure is an exact tuple, list, dict or named tuple of structures, or a leaf.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,20 +25,20 @@ class Leaf:
 
     Attributes:
         native: The column of `fastload._lib` that makes it.
-        column: What is stored, in words: `"1000 files"`.
+        column: Description of the stored data: `"1000 files"`.
         form: What the value is in one sample, as `fastload._lib.Leaf` says.
-        decode: How stored bytes become pixels, in words; empty where nothing is decoded.
+        decode: Description of the decoding; empty if nothing is decoded.
         transforms: The names of the operations that are made natively.
-        exact: What the result is equal to, in words.
+        exact: Description of the reference that the result equals.
         wrap: The subclass of `torch.Tensor` that a single sample is of, or None.
         tail: Python calls that remain to be made on the value, in order.
         stop: Why the first of `tail` is Python.
-        heavy: Whether making the value is work that is worth leaving Python for.
-        alone: Why single samples are Python: they are other values than those of batches.
+        heavy: Whether a value takes long enough to release the interpreter for it.
+        alone: Why Python makes single samples: their values differ from those in batches.
         listed: Whether the dataset, indexed with a list of indices, has a batch of the value.
-        is_read: Whether it was read from the code of a class that somebody wrote.
-        draws: Whether it was read, and something is drawn for each sample.
-        from_zero: Whether the dataset is known for ints from 0 to its length alone, and for no others.
+        is_read: Whether it was read from the code of a user's class.
+        draws: Whether it was read, and draws random numbers for each sample.
+        from_zero: Whether only ints from 0 to the dataset's length are known to be valid indices.
     """
 
     native: Any
@@ -64,7 +63,7 @@ class Leaf:
 
 
 def leaves(structure: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Yields each leaf with its path, in the order in which samples show them."""
+    """Yields each leaf with its path, in the order of the sample's values."""
     if isinstance(structure, Leaf):
         yield path, structure
     elif isinstance(structure, dict):

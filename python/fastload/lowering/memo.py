@@ -1,9 +1,9 @@
-"""What lowering keeps from one `iter()` to the next.
+"""The cache of lowering, from one `iter()` to the next.
 
-A dataset is lowered anew at each `iter()`, so every change to it takes effect; only what grows with
-its length is kept: columns made of long lists, arrays of indices and columns. Invariant: what is kept
-is used only while that which it was made from is the same: a list holds the same items, an array the
-same numbers. Items that can change in themselves are looked at anew.
+A dataset is lowered anew at each `iter()`, so every change to it takes effect; only results whose cost grows
+with its length are cached: columns made of long lists, arrays of indices and columns. Invariant: a result is
+used only while its source is the same: a list holds the same items, an array the same numbers. Mutable items
+are examined anew.
 """
 
 import operator
@@ -20,7 +20,7 @@ __all__ = ["Memo"]
 _T = TypeVar("_T")
 
 _LOOKED_AT = 10_000
-"""How many items of a list are looked at one by one."""
+"""Number of items of a list that are compared one by one."""
 
 
 class _Kept(NamedTuple):
@@ -30,10 +30,10 @@ class _Kept(NamedTuple):
 
 
 class Memo:
-    """The columns that were made of lists, by the list and what it is used for.
+    """Cached columns, by their source and its use.
 
     Attributes:
-        refusal: Why a dataset was not read: the identities of what it is made of, those things, the reason.
+        refusal: Why a dataset was not read: the identities of its parts, the parts, the reason.
     """
 
     refusal: tuple[tuple[int, ...], tuple[Any, ...], NotNative] | None
@@ -46,7 +46,7 @@ class Memo:
     def of_list(
         self, use: str, items: list[Any], make: Callable[[], _T], settings: Any = None
     ) -> _T:
-        """Returns what `make` makes of a list, or made of it when last asked.
+        """Returns the result of `make` for a list, cached since the last call.
 
         Costs some milliseconds at most if nothing has changed. Of more than ten thousand items, one
         that gives way to an equal one of another type (1 to True) may go unnoticed.
@@ -55,7 +55,7 @@ class Memo:
             use: What it is used for.
             items: The list. Its items are immutable, or the settings tell what may change in them.
             make: Called if the list or the settings have changed.
-            settings: What else the result depends on, compared by `==`.
+            settings: Everything else that the result depends on, compared by `==`.
         """
         return self.of_values((use, id(items)), items, make, settings)
 
@@ -66,13 +66,13 @@ class Memo:
         make: Callable[[np.ndarray[Any, Any]], _T],
         settings: Any = None,
     ) -> _T:
-        """Returns what `make` makes of a copy of an array, or made of it when last asked.
+        """Returns the result of `make` for a copy of an array, cached since the last call.
 
         Args:
             use: What it is used for.
             items: An array of numbers, which may have been written to since.
             make: Called with a copy if the array or the settings have changed.
-            settings: What else the result depends on, compared by `==`.
+            settings: Everything else that the result depends on, compared by `==`.
         """
         memory = items.__array_interface__
         place = use, memory["data"], memory["strides"]
@@ -82,13 +82,13 @@ class Memo:
     def of_objects(
         self, use: Hashable, things: tuple[Any, ...], make: Callable[[], _T], settings: Any = None
     ) -> _T:
-        """Returns what `make` makes of things, or made of them when last asked.
+        """Returns the result of `make` for objects, cached since the last call.
 
         Args:
             use: What they are used for.
             things: The very objects; immutable, or the settings tell what may change in them.
             make: Called if they are others, or the settings have changed.
-            settings: What else the result depends on, compared by `==`.
+            settings: Everything else that the result depends on, compared by `==`.
         """
         place = use, *map(id, things)
         return self._recall(place, things, _identical, tuple, lambda _: make(), settings)
@@ -96,7 +96,7 @@ class Memo:
     def of_values(
         self, use: Hashable, values: list[Any], make: Callable[[], _T], settings: Any = None
     ) -> _T:
-        """Returns what `make` makes of values, or made of equal ones when last asked.
+        """Returns the result of `make` for values, cached since the last call with equal ones.
 
         As `of_list`, of a list that is made anew each time, for a use of its own.
 
@@ -104,7 +104,7 @@ class Memo:
             use: What they are used for; no other values are.
             values: Immutable objects.
             make: Called if the values or the settings have changed.
-            settings: What else the result depends on, compared by `==`.
+            settings: Everything else that the result depends on, compared by `==`.
         """
         return self._recall(use, values, _same, list, lambda _: make(), settings)
 
@@ -115,13 +115,13 @@ class Memo:
         make: Callable[[], _T],
         settings: Any = None,
     ) -> _T:
-        """Returns what `make` makes of an array, or made of the same bytes when last asked.
+        """Returns the result of `make` for an array, cached since the last call with the same bytes.
 
         Args:
             use: What it is used for; no other array is.
             contents: A copy of the array's memory, `(bytes,)` of uint8.
             make: Called if the bytes or the settings have changed.
-            settings: What else the result depends on, compared by `==`.
+            settings: Everything else that the result depends on, compared by `==`.
         """
         return self._recall(use, contents, np.array_equal, np.asarray, lambda _: make(), settings)
 
@@ -134,7 +134,7 @@ class Memo:
         make: Callable[[Any], _T],
         settings: Any,
     ) -> _T:
-        """Returns what was made for a place if source and settings are the same, else makes it of a copy."""
+        """Returns the cached result if source and settings are the same, else makes it from a copy."""
         self._used.add(place)
         kept = self._kept.get(place)
         if kept is None or kept.settings != settings or not is_same(kept.source, source):
@@ -144,18 +144,18 @@ class Memo:
         return made
 
     def sweep(self) -> None:
-        """Forgets what was not asked for since the last sweep."""
+        """Drops entries that were not used since the last sweep."""
         self._kept = {place: kept for place, kept in self._kept.items() if place in self._used}
         self._used = set()
 
 
 def _identical(kept: tuple[Any, ...], things: tuple[Any, ...]) -> bool:
-    """Returns whether two tuples hold the same objects."""
+    """Returns true if two tuples hold the same objects."""
     return all(map(operator.is_, kept, things))
 
 
 def _same(kept: list[Any], items: list[Any]) -> bool:
-    """Returns whether two lists hold the same objects, or at least equal ones.
+    """Returns true if two lists hold the same objects, or at least equal ones.
 
     Python passes over what is the same without asking it, which is quick; objects that are equal and
     not the same are found by looking at each, or at an even choice of many.

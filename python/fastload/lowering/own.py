@@ -47,7 +47,7 @@ def structure(dataset: Any) -> Any:
 
 
 def declares(kind: type) -> bool:
-    """Returns whether a class says itself what columns its samples are."""
+    """Returns true if a class says itself what columns its samples are."""
     base = _describing(kind)
     return base is not None and vars(base).get("__fastload__", base) is not None
 

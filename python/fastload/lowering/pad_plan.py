@@ -2,7 +2,7 @@
 
 The walk that makes a batch of Python's samples goes once over the structure of a sample instead, with
 the number of a leaf in place of each value: what it returns is the structure of every batch, and beside
-it the rule of each leaf. So batches have the same keys in the same order, whoever makes them. Refuses
+it the rule of each leaf. So batches have the same keys in the same order in every lane. Refuses
 what depends on the values of a sample, or is an error for every batch: Python says that best.
 """
 

@@ -100,7 +100,7 @@ class Seam:
 
 
 def _is_plain(index: Any, below: int | None) -> bool:
-    """Returns whether an index is a number, which means the same to every dataset; a bool is none.
+    """Returns true if an index is a number, which means the same to every dataset; a bool is none.
 
     With `below`, it is an int from 0 to there.
     """

@@ -32,7 +32,7 @@ def structure(dataset: Any, memo: Memo) -> Any:
 
 
 def has_own_code(dataset: Any) -> bool:
-    """Returns whether only the code of a class that no library has tells what samples of a map-style dataset are."""
+    """Returns true if only the code of a class that no library has tells what samples of a map-style dataset are."""
     kind = type(dataset)
     if kind is Subset:
         return has_own_code(dataset.dataset)
@@ -47,7 +47,7 @@ def has_own_code(dataset: Any) -> bool:
 
 
 def _has_own_batches(dataset: Any) -> bool:
-    """Returns whether torch would find a `__getitems__` that is not the class's, as of a `__getattr__`."""
+    """Returns true if torch would find a `__getitems__` that is not the class's, as of a `__getattr__`."""
     if any("__getitems__" in vars(each) for each in type(dataset).__mro__):
         return bool(getattr(dataset, "__dict__", {}).get("__getitems__"))
     return bool(getattr(dataset, "__getitems__", None))

@@ -137,7 +137,7 @@ def stacked(values: list[Any], name: str) -> torch.Tensor:
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns whole numbers as int64.
+    """Returns integers as int64.
 
     Raises:
         TypeError: Other numbers, or none, of which torch and NumPy say another type.
@@ -146,7 +146,7 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
         msg = "no numbers"
         raise TypeError(msg)
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype is torch.uint64:
-        msg = f"{tensor.dtype} in place of whole numbers"
+        msg = f"{tensor.dtype} in place of integers"
         raise TypeError(msg)
     return tensor.to(torch.int64)
 

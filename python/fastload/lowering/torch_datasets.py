@@ -102,7 +102,7 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
     )
 
     def make() -> Leaf:
-        once = Memo()  # what is made of one item, nobody asks for again
+        once = Memo()  # results for one item are not needed again
         try:
             rows = [item[None] for item in dataset]
         except RuntimeError as error:

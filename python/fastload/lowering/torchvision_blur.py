@@ -66,7 +66,7 @@ def _op(place: str, size: tuple[int, int], low: float, high: float) -> Op:
 
 @functools.lru_cache(maxsize=64)
 def _is_exact(place: str, size: tuple[int, int], *_switches: Any) -> bool:
-    """Returns whether the native blur of noise is torchvision's, under torch's switches of now."""
+    """Returns true if the native blur of noise is torchvision's, under torch's switches of now."""
     import torchvision.transforms.functional as v1  # type: ignore[import-untyped]
     import torchvision.transforms.v2.functional as v2  # type: ignore[import-untyped]
 

@@ -123,7 +123,7 @@ def _mode(chain: Chain, grey: Chain, rest: list[Any]) -> str | None:
 
 
 def _same(chain: Chain, grey: Chain) -> bool:
-    """Returns whether each channel of RGB becomes what the channels of grey become."""
+    """Returns true if each channel of RGB becomes what the channels of grey become."""
     one, other = chain.values, grey.values
     if one is None or other is None or grey.channels not in (1, chain.channels):
         return False
@@ -138,7 +138,7 @@ def _output(chain: Chain, grey: Chain) -> tuple[Any, ...]:
 
 
 def _raises(transform: Any, grey: Chain) -> bool:
-    """Returns whether torch refuses to apply a transform to a grey image, for want of channels."""
+    """Returns true if torch refuses to apply a transform to a grey image, for want of channels."""
     if grey.values is None:
         return False
     try:
@@ -151,7 +151,7 @@ def _raises(transform: Any, grey: Chain) -> bool:
 
 
 def _mixes(op: Any) -> bool:
-    """Returns whether an operation, or one inside of it, makes one channel of several."""
+    """Returns true if an operation, or one inside of it, makes one channel of several."""
     return any(part in ("grayscale", "random_grayscale") for part in _parts(op))
 
 

@@ -1,7 +1,7 @@
-"""`AUTO`: the number of workers that nobody has to choose.
+"""`AUTO`: the number of workers, chosen for the machine.
 
-An `int` all the way, because frameworks compare and print `num_workers`; only its type says
-that the number was chosen here. Knows nothing of lanes.
+A subclass of `int`, because frameworks compare and print `num_workers`; only its type tells it from a number
+that the user set. Knows nothing of lanes.
 """
 
 import sys
@@ -19,27 +19,26 @@ class Auto(int):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Shows the number of now, as `AUTO(4)`."""
+        """Shows the current number, as `AUTO(4)`."""
         return f"AUTO({int(self)})"
 
-    __str__ = int.__repr__  # where it is printed or formatted it is the number
+    __str__ = int.__repr__  # prints and formats as the number
 
 
-# An import must not touch accelerators: until a loader asks for the number of its own, a job that
-# does not say how many of its ranks are on this host has all of them here.
+# An import must not touch accelerators: until a loader resolves its own number, all ranks of a job count as
+# being on this host, unless its environment says how many are.
 AUTO = Auto(cpu_budget(lambda: ranks_on_host(accelerators=lambda: sys.maxsize)))
 
 
 def resolve(num_workers: int, dataset: Any, found: int | None = None) -> int:
-    """Returns `num_workers`, with the number that suits `dataset` here and now if it is AUTO.
+    """Returns `num_workers`; AUTO becomes the number that suits `dataset` on this machine now.
 
-    The CPU budget; 1 for an iterable dataset, which would otherwise repeat its samples unless
-    it shards itself.
+    That is the CPU budget; 1 for an iterable dataset, which would repeat its samples unless it shards itself.
 
     Args:
-        num_workers: What was asked for.
+        num_workers: The loader's argument.
         dataset: The dataset.
-        found: A number that was found to suit a map-style dataset.
+        found: A number that tuning found for a map-style dataset.
     """
     if not isinstance(num_workers, Auto):
         return num_workers

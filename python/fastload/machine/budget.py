@@ -1,7 +1,6 @@
-"""The memory budget: how many bytes a loader may hold in batches that nobody has taken yet.
+"""The memory budget: the maximum number of bytes in batches that are not taken yet.
 
-Owns how a budget is written (`int` bytes or text such as `"2GiB"`) and what it is when nobody
-says. Enforcing it is the stream's part.
+Owns how a budget is written (`int` bytes or text such as `"2GiB"`) and its default. The stream enforces it.
 """
 
 import functools
@@ -30,11 +29,11 @@ def budget_bytes(memory_budget: object, name: str = "memory_budget") -> int:
     Args:
         memory_budget: Bytes; or a number with a unit (`"512MB"`, `"2GiB"`); or None for the
             smaller of 2 GiB and a tenth of the memory available to this rank.
-        name: What the caller calls it, for words.
+        name: The caller's name of the argument, for messages.
 
     Raises:
         TypeError: Neither an integer, nor text, nor None.
-        ValueError: Not positive, or text that is no size.
+        ValueError: Not positive, or not a size.
     """
     if memory_budget is None:
         return _default_bytes()
@@ -72,11 +71,11 @@ def _parse(text: str, name: str) -> int:
 
 @functools.cache
 def _default_bytes() -> int:
-    """Reads the machine once: starting an iterator must not cost file reads."""
+    """Returns the default budget; reads the machine once, so that starting an iterator reads no files."""
     return share(available_bytes(), ranks_on_host())
 
 
 def available_bytes() -> int:
-    """Returns how much memory may still be taken: the host's, or the control groups' where that is less."""
+    """Returns the bytes of memory still available: the minimum of the host's and the control groups'."""
     available, room = psutil.virtual_memory().available, cgroup.memory_available_bytes()
     return available if room is None else min(available, room)

@@ -1,9 +1,8 @@
-"""What the control groups of this process allow: processor time, processors, memory.
+"""Limits that control groups set for this process: CPU time, CPUs, memory.
 
-Reads version 1, version 2 and both side by side, from the process's own group up to the
-root of the mount, because each level may be the one that binds. Never writes. A limit that
-cannot be read is no limit. Formats: proc(5), cgroups(7), and `admin-guide/cgroup-v1` and
-`cgroup-v2` of the kernel's documentation.
+Reads version 1, version 2 and both side by side, from the process's own group up to the root of the mount,
+because any level may have the tightest limit. Never writes. A limit that cannot be read counts as none.
+Formats: proc(5), cgroups(7), and `admin-guide/cgroup-v1` and `cgroup-v2` of the kernel's documentation.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ _PROC = Path("/proc")
 
 
 def cpu_quota(proc: Path = _PROC) -> float | None:
-    """Returns how many processors' worth of time the groups allow, or None for no limit."""
+    """Returns the CPU quota in CPUs, or None for no limit."""
     quotas = []
     for group in _groups("cpu", proc):
         limit = _words(group / "cpu.max") or (
@@ -30,7 +29,7 @@ def cpu_quota(proc: Path = _PROC) -> float | None:
 
 
 def cpuset(proc: Path = _PROC) -> int | None:
-    """Returns how many processors the process's own group may run on, or None if unknown."""
+    """Returns the number of CPUs that the process's own group may run on, or None if unknown."""
     for group in _groups("cpuset", proc):
         for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
             if words := _words(group / name):
@@ -39,25 +38,25 @@ def cpuset(proc: Path = _PROC) -> int | None:
 
 
 def memory_available_bytes(proc: Path = _PROC) -> int | None:
-    """Returns how many bytes the groups still allow, or None for no limit.
+    """Returns the bytes that the groups still allow, or None for no limit.
 
-    What the page cache holds and the kernel would give back counts as available.
+    Reclaimable page cache counts as available.
     """
     return min((room for room, _ in _rooms(proc)), default=None)
 
 
 def memory_share(proc: Path = _PROC) -> float:
-    """Returns which part of what the groups allow is used, 0 to 1; 0 for no limit."""
+    """Returns the used share of the groups' memory limit, 0 to 1; 0 for no limit."""
     return max((1 - room / limit for room, limit in _rooms(proc) if limit), default=0.0)
 
 
 def memory_limit_bytes(proc: Path = _PROC) -> int | None:
-    """Returns how many bytes the groups allow in all, or None for no limit."""
+    """Returns the groups' memory limit in bytes, or None for no limit."""
     return min((limit for _, limit in _rooms(proc)), default=None)
 
 
 def memory_used_bytes(proc: Path = _PROC) -> int:
-    """Returns how many bytes the process's own group uses, page cache included; 0 if unknown."""
+    """Returns the bytes that the process's own group uses, page cache included; 0 if unknown."""
     for group in _groups("memory", proc):
         used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
         if used is not None:
@@ -66,7 +65,7 @@ def memory_used_bytes(proc: Path = _PROC) -> int:
 
 
 def throttled_s(proc: Path = _PROC) -> float:
-    """Returns for how long quotas have kept the groups from processors so far, in seconds."""
+    """Returns the seconds for which quotas have throttled the groups so far."""
     most = 0.0
     for group in _groups("cpu", proc):
         for line in _lines(group / "cpu.stat"):
@@ -79,14 +78,14 @@ def throttled_s(proc: Path = _PROC) -> float:
 
 
 def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
-    """Returns for how long tasks have waited for a resource so far, in seconds; 0 if unknown.
+    """Returns the seconds for which tasks have stalled on a resource so far; 0 if unknown.
 
-    The process's own group's where the kernel tells it, else the host's. Format:
+    Of the process's own group if the kernel reports it, else of the host. Format:
     `accounting/psi` of the kernel's documentation.
 
     Args:
         resource: `"cpu"` or `"memory"`.
-        share: Whether `"some"` of the tasks waited, or all: `"full"`.
+        share: `"some"` for time in which at least one task stalled, `"full"` for all of them.
         proc: Where proc is mounted.
     """
     own = [group / f"{resource}.pressure" for group in _groups(resource, proc)][:1]
@@ -101,7 +100,7 @@ def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
 
 
 def _rooms(proc: Path) -> Iterator[tuple[int, int]]:
-    """Yields (bytes that are still allowed, bytes that are allowed) of groups with a limit."""
+    """Yields (bytes still allowed, limit in bytes) of groups with a limit."""
     for group in _groups("memory", proc):
         limit = _integer(group / "memory.max", group / "memory.limit_in_bytes")
         used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
@@ -110,7 +109,7 @@ def _rooms(proc: Path) -> Iterator[tuple[int, int]]:
 
 
 def memory_kills(proc: Path = _PROC) -> int:
-    """Returns how many processes of the groups the kernel has killed for want of memory, so far."""
+    """Returns how many processes of the groups the kernel's OOM killer has ended so far."""
     for group in _groups("memory", proc):
         for name in ("memory.events", "memory.oom_control"):
             for line in _lines(group / name):
@@ -125,7 +124,7 @@ def _groups(controller: str, proc: Path) -> tuple[Path, ...]:
     return _found(controller, proc, tuple(_lines(proc / "self/cgroup")))
 
 
-@functools.lru_cache(maxsize=64)  # a process may be moved, its mounts stay
+@functools.lru_cache(maxsize=64)  # a process may be moved to another group, its mounts stay
 def _found(controller: str, proc: Path, memberships: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(_located(controller, proc, memberships))
 

@@ -1,7 +1,7 @@
-"""How many processors this process may fill: the CPU budget.
+"""The CPU budget: how many CPUs this process may fill.
 
-What the scheduler and the control groups allow, divided among the ranks on this host. Reads
-the machine each time it is asked and keeps nothing.
+What the scheduler and the control groups allow, divided among the ranks on this host. Reads the machine at each
+call and caches nothing.
 """
 
 import os
@@ -14,13 +14,13 @@ from fastload.machine.ranks import ranks_on_host
 def cpu_budget(ranks: Callable[[], int] = ranks_on_host) -> int:
     """Returns how many workers can compute at once without queueing; at least 1."""
     on_host = ranks()
-    # what there is besides this process's own processors matters only where ranks divide it
+    # the CPUs beyond this process's own matter only where ranks divide them
     present = cgroup.cpuset() or os.cpu_count() if on_host > 1 else None
     return share(affinity(), present, cgroup.cpu_quota(), on_host)
 
 
 def affinity() -> int:
-    """Returns on how many processors the scheduler may run this process."""
+    """Returns the number of CPUs that the scheduler may run this process on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -29,14 +29,13 @@ def affinity() -> int:
 def share(allowed: int, present: int | None, quota: float | None, ranks: int) -> int:
     """Returns one rank's share, rounded down; at least 1.
 
-    A process that is bound to fewer processors than its control group has was bound on its own
-    (Slurm's `--cpus-per-task`, a launcher's NUMA binding): those are not divided again. A quota
-    is always common to the ranks.
+    A process bound to fewer CPUs than its control group has was bound individually (Slurm's `--cpus-per-task`,
+    a launcher's NUMA binding): its CPUs are not divided again. The ranks always share a quota.
 
     Args:
-        allowed: Processors that this process may run on.
-        present: Processors that its control group, or else the host, has.
-        quota: Processors' worth of time that the control groups allow.
+        allowed: CPUs that this process may run on.
+        present: CPUs of its control group, or else of the host.
+        quota: CPU quota of the control groups, in CPUs.
         ranks: Training processes on this host.
     """
     bound = present is not None and allowed < present

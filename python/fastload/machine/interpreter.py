@@ -1,8 +1,8 @@
-"""What the interpreter of this process allows."""
+"""The interpreter lock."""
 
 import sys
 
 
 def holds_interpreter() -> bool:
-    """Returns whether only one thread at a time runs Python here."""
+    """Returns true if only one thread at a time runs Python here."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())

@@ -1,7 +1,7 @@
-"""The threads that torch divides one operation among.
+"""torch's intra-op threads.
 
-Torch wakes them for what a single thread does in a millisecond, such as a permutation of 40,000 indices, and
-afterwards they look for more work for some milliseconds, on processors that batches are to be made on.
+Torch wakes them even for a millisecond of work, such as a permutation of 40,000 indices. Afterwards they spin
+for some milliseconds on cores that should make batches.
 """
 
 import contextlib
@@ -16,17 +16,17 @@ __all__ = ["one_thread"]
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Has operations of this thread, and of no other, use no further threads; what they return is the same.
+    """Restricts torch's operations in the calling thread to that thread; results stay the same.
 
-    Unlike `torch.set_num_threads`, which would change what threads to come use. Where torch is not built with
-    OpenMP, nothing changes.
+    `torch.set_num_threads` would change the default of threads started later, too. Does nothing if torch is
+    built without OpenMP.
     """
     threads = torch.get_num_threads()
     set_threads = _setter()
     if set_threads is None:
         yield
         return
-    try:  # before the first call: Ctrl-C behind it would leave one thread for ever
+    try:  # starts before the first call: an interrupt after it would leave one thread for good
         set_threads(1)
         yield
     finally:
@@ -37,7 +37,7 @@ def one_thread() -> Iterator[None]:
 def _setter() -> Callable[[int], None] | None:
     """Returns OpenMP's `omp_set_num_threads` (OpenMP 5.2, 18.2.1), the one that torch itself calls; None if unknown.
 
-    It is about the thread that calls it.
+    It applies to the calling thread.
     """
     try:
         setter = ctypes.CDLL(torch._C.__file__).omp_set_num_threads

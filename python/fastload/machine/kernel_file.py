@@ -1,4 +1,4 @@
-"""Files in which the kernel tells something: of proc, of control groups."""
+"""Reads files of proc and of control groups."""
 
 import os
 from pathlib import Path
@@ -9,16 +9,16 @@ _AT_ONCE = 1 << 16
 
 
 def read(file: Path) -> str:
-    """Returns what a file says; nothing if it cannot be read, or no longer.
+    """Returns the content of a file; empty if it cannot be read.
 
-    An iterator that begins reads some dozens: a file object takes as long as the reading.
+    Starting an iterator reads dozens of them; a file object would double the time.
     """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
     try:
-        # the kernel gives a page at a time
+        # the kernel returns a page at a time
         parts = iter(lambda: os.read(descriptor, _AT_ONCE), b"")
         return b"".join(parts).decode(errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
-"""What depends on the Pillow that is installed, which need not be at all.
+"""The installed Pillow, if there is one.
 
-Owns Pillow's process-wide switches, the arithmetic that differs between its versions, and how Pillow
-itself decodes what native code refuses: a GIF, a truncated file.
+Owns Pillow's process-wide switches, the arithmetic that differs between its versions, and decoding by Pillow of
+files that native code refuses: a GIF, a truncated file.
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 
 _BYTES = ("L", "P", "LA", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
-"""The modes of which NumPy makes arrays of bytes."""
+"""Modes that NumPy converts to arrays of bytes."""
 
 
 class Switches(TypedDict):
@@ -24,9 +24,9 @@ class Switches(TypedDict):
 
 
 def switches() -> Switches:
-    """Returns Pillow's switches as they are now; their defaults where nobody imported it."""
+    """Returns Pillow's switches as they are now; their defaults if it is not imported."""
     image, file = sys.modules.get("PIL.Image"), sys.modules.get("PIL.ImageFile")
-    # where nobody can warn of many pixels, they are refused as late as Pillow raises
+    # native code cannot warn of decompression bombs, so the limit is where Pillow raises
     default = _DEFAULT_MAX_PIXELS * (1 if is_installed() else 2)
     limit = getattr(image, "MAX_IMAGE_PIXELS", default)
     return {
@@ -36,11 +36,11 @@ def switches() -> Switches:
 
 
 def decode(source: str | bytes, mode: str) -> tuple[bytes, tuple[int, int, int]]:
-    """Decodes a file as torchvision's loader of images does, or as `datasets`, in the same steps.
+    """Decodes a file in the same steps as torchvision's image loader, or as `datasets`.
 
     Args:
         source: The path of the file, or its bytes.
-        mode: What Pillow's `convert` is asked for; behind `"upright"`, as `datasets` does it.
+        mode: The mode for Pillow's `convert`; with the prefix `"upright"`, decodes as `datasets` does.
 
     Returns:
         The pixels, row after row, and (height, width, channels).
@@ -66,7 +66,7 @@ def decode(source: str | bytes, mode: str) -> tuple[bytes, tuple[int, int, int]]
 
 
 def _upright(source: str | bytes, mode: str) -> Any:
-    """Returns what the feature `Image` of `datasets` makes of a file; `mode` is empty if it has none."""
+    """Returns the image that the feature `Image` of `datasets` makes of a file; `mode` may be empty."""
     from PIL import ExifTags, Image, ImageOps
 
     with Image.open(source if isinstance(source, str) else io.BytesIO(source)) as file:
@@ -78,7 +78,7 @@ def _upright(source: str | bytes, mode: str) -> Any:
             image = image.convert(mode)
     if image.mode not in _BYTES:
         msg = (
-            f"an image of Pillow's mode {image.mode} is not of bytes, which are all that is decoded "
+            f"an image of Pillow's mode {image.mode} has no 8-bit channels, and only these are decoded "
             "natively; give the feature a mode, as Image(mode='RGB'), or the loader workers='process'"
         )
         raise ValueError(msg)
@@ -87,18 +87,18 @@ def _upright(source: str | bytes, mode: str) -> Any:
 
 @functools.cache
 def is_installed() -> bool:
-    """Returns whether Pillow can be imported."""
+    """Returns true if Pillow can be imported."""
     return util.find_spec("PIL") is not None
 
 
 def kernel(interpolation: str) -> tuple[str, str]:
-    """Returns the kernel of `_lib.Image` that scales as the Pillow installed here."""
+    """Returns the kernel of `_lib.Image` that resizes as the installed Pillow."""
     return _resize(), interpolation
 
 
 @functools.cache
 def _resize() -> str:
-    """Returns which of Pillow's resizes is meant: since 13.0, tall images go downwards first."""
+    """Returns the name of Pillow's resize: since 13.0, tall images are resized vertically first."""
     try:
         version = metadata.version("pillow")
     except metadata.PackageNotFoundError:

@@ -31,11 +31,11 @@ def ranks_on_host(
     """Returns how many ranks of this job run on this host; at least 1.
 
     Args:
-        environ: Where launchers say so.
-        accelerators: Counts this host's accelerators; asked only when no launcher gave the
-            number for this host and the job has more than one rank.
-        group_size: Gives the number of ranks of the job where no launcher did; the size of
-            torch's process group unless given.
+        environ: The environment that launchers set.
+        accelerators: Counts this host's accelerators; called only if no launcher gave the number for this host
+            and the job has more than one rank.
+        group_size: Returns the number of ranks of the job, for when no launcher gave it; the size of torch's
+            process group by default.
     """
     local = _number(environ, "LOCAL_WORLD_SIZE") or _slurm(environ)
     if local is not None:
@@ -48,7 +48,7 @@ def ranks_on_host(
 
 
 def _group_size() -> int:
-    """Returns how many ranks torch's process group has; 1 where there is none."""
+    """Returns the size of torch's process group; 1 if there is none."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_world_size()
@@ -56,7 +56,7 @@ def _group_size() -> int:
 
 
 def _number(environ: Mapping[str, str], name: str) -> int | None:
-    """Returns a positive number, or None for what is absent or none."""
+    """Returns a positive integer, or None if the variable is missing or anything else."""
     text = environ.get(name, "").strip()
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
@@ -64,7 +64,7 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 def _slurm(environ: Mapping[str, str]) -> int | None:
     """Returns how many tasks Slurm runs on this node.
 
-    Only inside of a step: an allocation alone (`salloc`, a batch script that starts one
+    Only inside a step: an allocation alone (`salloc`, a batch script that starts one
     process) sets the counts of tasks that were never started.
     """
     if _number(environ, "SLURM_STEP_NUM_TASKS") in (None, 1):

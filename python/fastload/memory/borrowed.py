@@ -109,7 +109,7 @@ def _given_up(
 
 
 def _is_shared(storage: torch.UntypedStorage, name: str) -> bool:
-    """Returns whether a storage has memory of the kind already that a method would move it to."""
+    """Returns true if a storage has memory of the kind already that a method would move it to."""
     if not storage.is_shared():
         return False
     try:

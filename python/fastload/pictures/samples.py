@@ -1,4 +1,4 @@
-"""A user's samples, made while pictures wait.
+"""Makes a user's samples with lazily decoded images.
 
 Owns when they do: while a sample of a map-style dataset is made, in this thread, and until it is done. A file that
 proves damaged only once its pixels are made would have failed earlier, perhaps within the user's `try`: the sample is
@@ -92,7 +92,7 @@ class _Samples:
         return make(index)
 
     def _waits(self) -> bool:
-        """Returns whether pictures wait in the next sample, and has Pillow and torchvision know; that needs Pillow."""
+        """Returns true if pictures wait in the next sample, and installs the stubs; needs Pillow."""
         if self._waiting is None:
             if "PIL.Image" not in sys.modules:
                 return False

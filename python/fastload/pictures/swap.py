@@ -12,8 +12,7 @@ __all__ = ["Swap"]
 class Swap:
     """Code for a function, put in and taken out.
 
-    What somebody else puts in stays: before, it is the function's own; meanwhile, it is not exchanged
-    any more.
+    Code that others install stays: earlier code counts as the function's own, later code is not replaced.
 
     Args:
         function: Whose code gives way; it has no closure.
@@ -38,7 +37,7 @@ class Swap:
             self._is_in = True
 
     def uninstall(self) -> None:
-        """Puts the function's own code back, unless somebody else has replaced the stub's."""
+        """Puts the function's own code back, unless other code has replaced the stub's."""
         if self._is_in:
             self._is_in = False
             self._is_patched = self.function.__code__ is not self._stub

@@ -63,7 +63,7 @@ class Late(BaseException):
 
 
 class _Making(threading.local):
-    """Whether this thread makes a sample, and what became of its images.
+    """The sample that this thread makes, and what became of its images.
 
     Attributes:
         is_on: Whether files that are opened wait.
@@ -148,7 +148,7 @@ class _Source:
             self.by_pillow([])
 
     def _keeps(self) -> bool:
-        """Returns whether the whole image is decoded and kept: if it is needed again, or most others were."""
+        """Returns true if the whole image is decoded and kept, because it, or most others, are reused."""
         self.runs += 1
         _Source._used += self.runs == 1
         _Source._used_again += self.runs == 2
@@ -312,7 +312,7 @@ class Waiting(Image.Image):
         return {"version": 3, "shape": shape, "typestr": "|u1", "data": data}
 
     def __eq__(self, other: object) -> bool:
-        """Returns whether another image has the same pixels."""
+        """Returns true if another image has the same pixels."""
         if isinstance(other, Waiting):
             other.settle()
         return _settled(self) == other
@@ -449,7 +449,7 @@ class _Access:
 
 
 def _has_end(data: bytes) -> bool:
-    """Returns whether a file is not cut short, which would better be noticed at once.
+    """Returns true if a file is not cut short, which would better be noticed at once.
 
     A PNG also has nothing behind its pixels, which Pillow would add to `info`.
     """

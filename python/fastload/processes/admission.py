@@ -2,7 +2,7 @@
 
 Owns the tasks that torch has given to a worker and that the worker has not been sent. Refuses to change whose
 they are, or their order: they are sent in the order of their batches. Invariant: the oldest batch that is
-not taken has been sent, so that whoever waits for it does not wait for ever.
+not taken has been sent, so that its consumer does not wait for ever.
 """
 
 from collections import deque

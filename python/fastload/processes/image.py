@@ -129,7 +129,7 @@ class _ImagePickler(Pickler):
         return super().reducer_override(obj)
 
 
-class _Nobody:
+class _NoProcess:
     """A process that is about to be started, and takes no descriptors."""
 
     def duplicate_for_child(self, _: int) -> int:
@@ -142,7 +142,7 @@ class _Nobody:
 def _nothing_once() -> Iterator[None]:
     """Has objects of `multiprocessing` pickle as for a new process, but for their descriptors."""
     before = context.get_spawning_popen()
-    context.set_spawning_popen(_Nobody())  # type: ignore[arg-type]
+    context.set_spawning_popen(_NoProcess())  # type: ignore[arg-type]
     try:
         yield
     finally:

@@ -2,7 +2,7 @@
 
 Owns which memory that is: whole storages, so that tensors over one stay so; of a storage that is large beside
 its tensor, the tensor's elements alone. Everything else is pickled as torch's own queues do it. Refuses to
-know where the memory goes: whoever pickles gives the place. Invariant: nothing that is sent is memory of
+know where the memory goes: the caller of pickle passes the place. Invariant: nothing that is sent is memory of
 the sender's dataset; it was made in a slot, or is copied.
 """
 

@@ -100,7 +100,7 @@ def reason_not_to_fork(**things: Any) -> str | None:
 
 
 def _is_everybodys(thing: Any) -> bool:
-    """Returns whether an object is the process's own: a logger, or a standard stream."""
+    """Returns true if an object is the process's own: a logger, or a standard stream."""
     streams = sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__
     return logging.Logger in type(thing).__mro__ or any(thing is stream for stream in streams)
 
@@ -147,7 +147,7 @@ def _opened(thing: Any) -> str | None:
 
 
 def _is_left_closed(thing: Any) -> bool:
-    """Returns whether an archive was closed, or an HDF5 object's file."""
+    """Returns true if an archive was closed, or an HDF5 object's file."""
     attributes = _attributes(thing)
     if "fp" in attributes:  # a zip file's
         return attributes["fp"] is None
@@ -167,7 +167,7 @@ def _attributes(thing: Any) -> dict[str, Any]:
 
 
 def _is_closed(file: Any) -> bool:
-    """Returns whether a file is closed, as the class of the library says."""
+    """Returns true if a file is closed, as the class of the library says."""
     for each in type(file).__mro__:
         if each.__module__ in ("_io", "io") and "closed" in vars(each):
             return bool(vars(each)["closed"].__get__(file))
@@ -182,7 +182,7 @@ def _is_held(lock: Any) -> bool:
 
 
 def _is_iterator(kind: type) -> bool:
-    """Returns whether objects of a class are iterators of Python's own."""
+    """Returns true if objects of a class are iterators of Python's own."""
     return kind.__module__ in ("builtins", "itertools", "_csv") and "__next__" in vars(kind)
 
 

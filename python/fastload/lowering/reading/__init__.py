@@ -1,4 +1,4 @@
-"""Reading: datasets of classes that somebody wrote, as columns, from the source of `__getitem__`.
+"""Reading: lowers datasets of users' classes to columns, from the source of `__getitem__`.
 
 An abstract interpreter goes through the method once, with attributes as they are now and an index that stands for
 all of them. Nothing of the user's is run. What it does not know is refused with its line, and Python makes the

@@ -39,7 +39,7 @@ __all__ = [
 
 NUMBERS = frozenset({int, float, bool})
 SIMPLE = frozenset({*NUMBERS, str, bytes, type(None)})
-"""Types that are immutable, and whose operators run nobody's code."""
+"""Types that are immutable, and whose operators run no user code."""
 _SEQUENCES = frozenset({list, tuple})
 PATHS = frozenset({pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath})
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset, range})
@@ -103,7 +103,7 @@ def _has_arrays(*values: Any) -> bool:
 
 
 def _may(symbol: str, one: type, other: type) -> bool:
-    """Returns whether an operator on two types is Python's own, and has an end."""
+    """Returns true if an operator on two types is Python's own, and has an end."""
     kinds = {one, other}
     if kinds <= NUMBERS:
         return True
@@ -127,7 +127,7 @@ def lifted(
     Args:
         function: One of Python's own.
         arguments: Values, some of which may be an `Each`.
-        may: Whether it runs nobody's code for arguments of these types.
+        may: Whether it runs no user code for arguments of these types.
         doing: What it is, for the words of a refusal.
 
     Raises:
@@ -173,7 +173,7 @@ def _column(value: Any, count: int, doing: str) -> list[Any]:
 
 
 def compared(symbol: str, left: Any, right: Any) -> Any:
-    """Returns whether `left symbol right`.
+    """Returns true if `left symbol right`.
 
     Raises:
         NotNative: It is not known.
@@ -235,7 +235,7 @@ def negated(value: Any) -> Any:
 
 
 def truth(value: Any, what: str) -> bool:
-    """Returns whether a value counts as true, for all samples.
+    """Returns true if a value counts as true, for all samples.
 
     Raises:
         NotNative: It differs between samples, or code would have to run to tell.

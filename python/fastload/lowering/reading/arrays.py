@@ -28,7 +28,7 @@ _EXACT = (np.ndarray, np.memmap, torch.Tensor)
 
 
 def is_array(value: Any) -> bool:
-    """Returns whether a value is an array or a tensor of the very class."""
+    """Returns true if a value is an array or a tensor of the very class."""
     return type(value) in _EXACT
 
 

@@ -31,7 +31,7 @@ class Getter(NamedTuple):
 
 
 def is_plain(kind: type) -> bool:
-    """Returns whether attributes of a class's instances are what is stored."""
+    """Returns true if attributes of a class's instances are what is stored."""
     return all(
         each is object
         or each.__module__ in _OF_TORCH

@@ -37,7 +37,7 @@ _BY_IDENTITY = {
 
 
 def callable_of(value: Any, arguments: list[Any]) -> types.FunctionType | None:
-    """Returns the `__call__` that somebody wrote for the class of a value, or None."""
+    """Returns the `__call__` of a user's class, or None."""
     if isinstance(value, Method | type | functools.partial) or _is_known(value):
         return None
     if any(isinstance(each, pictures.Picture) for each in arguments):
@@ -47,12 +47,12 @@ def callable_of(value: Any, arguments: list[Any]) -> types.FunctionType | None:
 
 
 def is_opened(value: Any) -> bool:
-    """Returns whether a value is a picture, which a with statement closes."""
+    """Returns true if a value is a picture, which a with statement closes."""
     return isinstance(value, pictures.Picture)
 
 
 def _is_known(function: Any, arguments: list[Any] | None = None) -> bool:
-    """Returns whether a function is in the table, or a transform of the picture that it is given."""
+    """Returns true if a function is in the table, or a transform of the picture that it is given."""
     if id(function) in _BY_IDENTITY or pictures.is_known(function):
         return True
     is_of_picture = any(isinstance(each, pictures.Picture) for each in arguments or ())
@@ -60,7 +60,7 @@ def _is_known(function: Any, arguments: list[Any] | None = None) -> bool:
 
 
 def is_readable(function: Any, arguments: list[Any]) -> bool:
-    """Returns whether a function is somebody's own, to be read where it is called."""
+    """Returns true if a function is the user's own and is read where it is called."""
     if type(function) is not types.FunctionType or _is_known(function, arguments):
         return False
     package = str(function.__globals__.get("__name__", "")).partition(".")[0]

@@ -57,7 +57,7 @@ def _compare(dataset: Any, structure: Any, found: list[tuple[str, Leaf]]) -> boo
 
 
 def _is_same(got: Any, want: Any) -> bool:
-    """Returns whether two samples are the same, bit for bit."""
+    """Returns true if two samples are the same, bit for bit."""
     kind: Any = type(want) if type(want) is not np.memmap else np.ndarray
     if type(got) is not kind:
         return False

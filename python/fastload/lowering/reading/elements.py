@@ -41,7 +41,7 @@ def to_torch(rows: Rows) -> Rows:
 def _from_numpy(array: Any) -> Any:
     if array.flags.writeable:
         return _FROM_NUMPY(array)
-    with warnings.catch_warnings():  # nobody writes to it
+    with warnings.catch_warnings():  # it is never written to
         warnings.simplefilter("ignore")
         return _FROM_NUMPY(array)
 
@@ -109,7 +109,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _check_range(array: Any, dtype: Any) -> None:
-    """Refuses numbers whose conversion to an integer is another on each processor."""
+    """Refuses numbers whose conversion to an integer differs among CPUs."""
     if not len(array):
         return
     least, most = float(array.min()), float(array.max())

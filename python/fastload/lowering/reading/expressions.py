@@ -82,7 +82,7 @@ class Expressions(ABC):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the index is only an index into what has as many places as there are samples."""
+        """True if the index is only an index into what has as many places as there are samples."""
         return 0 < self._plain_uses == self._uses
 
     def own(self, container: Any) -> Any:
@@ -91,7 +91,7 @@ class Expressions(ABC):
         return container
 
     def is_own(self, container: Any) -> bool:
-        """Returns whether the method made a container itself."""
+        """Returns true if the method made a container itself."""
         return self._own.get(id(container)) is container
 
     def _value(self, node: ast.expr, scope: Scope) -> Any:

@@ -54,12 +54,12 @@ def _class(name: str) -> Any:
 
 
 def is_frame(value: Any) -> bool:
-    """Returns whether a value is a frame or a series of the very class."""
+    """Returns true if a value is a frame or a series of the very class."""
     return "pandas" in sys.modules and type(value) in (_class("DataFrame"), _class("Series"))
 
 
 def is_of_frames(value: Any) -> bool:
-    """Returns whether a value is a frame, a series, a way into one or a row of one."""
+    """Returns true if a value is a frame, a series, a way into one or a row of one."""
     return isinstance(value, Indexer | Row) or is_frame(value)
 
 

@@ -138,7 +138,7 @@ def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
 
 
 def _getattr(_: Any, value: Any, attribute: Any, default: Any = None) -> Any:
-    """Returns an attribute of an object of somebody's class, or what stands for none."""
+    """Returns an attribute of an object of a user's class, or the marker of a missing one."""
     kind = type(value)
     if isinstance(value, Each) or kind.__module__ == "builtins" or type(attribute) is not str:
         msg = f"an attribute of {described(value)} by its name is not known"

@@ -50,7 +50,7 @@ METHODS_OF: dict[type, str] = {
     bytes: "decode",
     **dict.fromkeys(_PATHS, "with_suffix with_name joinpath as_posix"),
 }
-"""Methods that run nobody's code, by the exact type."""
+"""Methods that run no user code, by exact type."""
 
 
 class Method(NamedTuple):
@@ -120,7 +120,7 @@ def _of_class(kind: type, attribute: str) -> Any:
 
 
 def is_encoding(kind: type) -> bool:
-    """Returns whether a class is what tokenizers of transformers return, a dict of a kind."""
+    """Returns true if a class is what tokenizers of transformers return, a dict of a kind."""
     return (kind.__module__, kind.__qualname__) == (
         "transformers.tokenization_utils_base",
         "BatchEncoding",
@@ -139,7 +139,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def getter(container: Any) -> types.FunctionType | None:
-    """Returns the `__getitem__` that somebody wrote for the class of a value, or None."""
+    """Returns the `__getitem__` of a user's class, or None."""
     kind = type(container)
     if isinstance(container, Each) or kind.__module__ == "builtins" or is_array(container):
         return None
@@ -149,7 +149,7 @@ def getter(container: Any) -> types.FunctionType | None:
 
 
 def is_sequence(value: Any, count: int) -> bool:
-    """Returns whether a value is a plain sequence of so many things, and takes any index as such."""
+    """Returns true if a value is a plain sequence of so many things, and takes any index as such."""
     return (type(value) in (list, tuple) or (is_array(value) and value.ndim > 0)) and (
         len(value) == count
     )
@@ -182,7 +182,7 @@ def parts(value: Any, count: int | None = None) -> list[Any]:
 
 
 def is_immutable(value: Any) -> bool:
-    """Returns whether `value += other` leaves the value itself as it is."""
+    """Returns true if `value += other` leaves the value itself as it is."""
     if isinstance(value, Index):
         return True
     if isinstance(value, Objects):

@@ -33,7 +33,7 @@ class Picture(Each):
 
 
 def is_known(function: Any) -> bool:
-    """Returns whether a function makes pictures."""
+    """Returns true if a function makes pictures."""
     return any(
         function is known for known in (_pillows("open"), _pillows("fromarray"), *_loaders())
     )

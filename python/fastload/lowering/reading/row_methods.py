@@ -134,7 +134,7 @@ def _reshape(rows: Rows, *shape: Any) -> Rows:
 
 
 def _is_viewable(rows: Rows, shape: tuple[int, ...]) -> bool:
-    """Returns whether the rows have a shape without being copied."""
+    """Returns true if the rows have a shape without being copied."""
     view = rows.view
     try:
         if isinstance(view, torch.Tensor):

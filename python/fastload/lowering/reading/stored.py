@@ -28,7 +28,7 @@ _SAME = ("torch", "numpy")
 _BYTES = (torch.uint8, np.dtype(np.uint8))
 _OWN = (np.int64, np.float64, np.bool_)
 _TENSOR, _ARRAY, _CAT, _CONCATENATE = torch.tensor, np.array, torch.cat, np.concatenate
-"""As they were imported: somebody may put other functions in their places."""
+"""The functions as imported: user code may replace them later."""
 NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
 """Python's numbers, with the dtypes that have their values."""
 _TORCHS = {np.int64: torch.int64, np.float64: torch.float64, np.bool_: torch.bool}
@@ -306,12 +306,12 @@ def memory_of(array: Any) -> layout.Memory:
 
 
 def column_of(array: Any) -> Any:
-    """Returns the column of an array's rows, which nobody keeps."""
+    """Returns the column of an array's rows, without caching it."""
     return _lib.Rows(*memory_of(array))
 
 
 def is_packed(view: Any) -> bool:
-    """Returns whether each row is one block."""
+    """Returns true if each row is one block."""
     if not len(view):
         return True
     row = view[:1]

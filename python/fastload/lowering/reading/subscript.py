@@ -52,7 +52,7 @@ def item(container: Any, key: Any) -> Any:
 
 
 def differs(key: Any) -> bool:
-    """Returns whether an index differs from sample to sample."""
+    """Returns true if an index differs from sample to sample."""
     if type(key) is slice:
         return any(isinstance(each, Each) for each in (key.start, key.stop, key.step))
     return isinstance(key, Each) or (type(key) is tuple and any(map(differs, key)))

@@ -62,7 +62,7 @@ def _item(value: Any) -> Any:
 
 
 def _check_modes() -> None:
-    """Refuses to guess what torch makes while somebody has changed how it makes tensors."""
+    """Refuses to make tensors while a torch mode changes how they are made."""
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         msg = "a mode of torch, as a default device, changes how tensors are made"
         raise NotNative(msg)

@@ -91,7 +91,7 @@ class Rows(Each):
         view: `(N, ...)`, a tensor or a NumPy array, without a copy of what it was made from.
         probe: No rows of what the steps make of `view`: has its dtype, library and shape.
         owner: The user's array that `view` lies in, or one of our own.
-        is_ours: Whether nobody else can write to it.
+        is_ours: Whether no other code can write to it.
         steps: What is done to `view`.
         picks: Which row each sample is, `(samples,)`; None where there is one row for each.
         is_python: Whether samples are Python numbers.
@@ -107,7 +107,7 @@ class Rows(Each):
 
     @property
     def is_torch(self) -> bool:
-        """Whether samples are tensors."""
+        """True if samples are tensors."""
         return isinstance(self.probe, torch.Tensor)
 
     @property
@@ -122,7 +122,7 @@ class Rows(Each):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether samples are NumPy's scalars, or Python's."""
+        """True if samples are NumPy's scalars, or Python's."""
         return not self.is_torch and self.ndim == 0
 
     def reshaped(self, key: Hashable, call: Callable[[Any], Any]) -> "Rows":

@@ -323,7 +323,7 @@ def test_a_declaration_that_is_no_structure_is_an_error():
         def __fastload__(self):
             return {"x": 1}
 
-    with pytest.raises(TypeError, match="no column"):
+    with pytest.raises(TypeError, match="not a column"):
         iter(Loader(Wrong(), num_workers=1))
 
 

@@ -55,7 +55,7 @@ def test_a_process_group_may_come_after_the_sampler():
 
 
 def test_a_rank_must_be_known():
-    with pytest.raises(ValueError, match="which of the 2 ranks is this"):
+    with pytest.raises(ValueError, match="rank of this process among 2 is unknown"):
         len(token_batches(num_replicas=2))
     with pytest.raises(ValueError, match="Invalid rank 1"):
         list(token_batches(rank=1))

@@ -41,7 +41,7 @@ def test_an_interpreter_without_a_lock_takes_threads(monkeypatch):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     loader = fastload.Loader(Drawn(), num_workers=2)
     assert "lane: threads" in loader.explain()
-    assert "no lock" in loader.explain()
+    assert "no global lock" in loader.explain()
     assert isinstance(iter(loader), ThreadIter)
     assert "lane: native" in fastload.Loader(TensorDataset(torch.arange(6))).explain()
     assert "lane: process" in fastload.Loader(Drawn(), workers="process").explain()

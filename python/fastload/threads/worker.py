@@ -30,6 +30,9 @@ from fastload.threads.torch_streams import Routed
 
 __all__ = ["Duties", "Result", "Worker"]
 
+# torch walks a graph of datapipes by a hook that it sets on their class: one thread at a time.
+_walking_pipes = threading.Lock()
+
 
 class Result(NamedTuple):
     """What a worker has finished.
@@ -276,4 +279,5 @@ class Worker:
     def _seed_pipe(self, seed: int | None) -> None:
         assert seed is not None
         shared = torch.Generator().manual_seed(seed)
-        self._dataset = apply_random_seed(self._dataset, shared)
+        with _walking_pipes:
+            self._dataset = apply_random_seed(self._dataset, shared)

@@ -1,8 +1,9 @@
 """Runs suites of tests one after the other, and says how many tests each ran.
 
-Owns what a suite is: its command, its environment, how its output is counted. A suite that fails
-does not keep the next from running; one that ran no test, or ended without counting its tests, has
-failed. The last line is `N passed, N failed`.
+Owns what a suite is: its commands, its environment, how their output is counted. The files of a Python
+suite are shared among a few processes that run at the same time, as one process leaves CPUs idle. A suite
+that fails does not keep the next from running; one of which a process ran no test, or ended without counting
+its tests, has failed. The last line is `N passed, N failed`.
 """
 
 import argparse
@@ -10,16 +11,19 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 PYTEST_RESULT = re.compile(r"^(?:=+ )?(?:\d+ \w+,? ?)+ in [\d.]+s.*$|^=+ .*\bin [\d.]+s.*=+$")
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)")
+MOST_SHARES = 4  # each loads torch, and its tests start threads and processes of their own
 PYTEST_COLUMNS = {
     "passed": "passed",
     "xfailed": "passed",
@@ -52,10 +56,10 @@ def count_pytest(lines: Iterable[str]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Suite:
-    """One run of a test runner."""
+    """Runs of a test runner, at the same time."""
 
     title: str
-    command: list[str]
+    commands: list[list[str]]
     count: Callable[[Iterable[str]], Counter[str]]
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -74,6 +78,7 @@ def suites(features: str) -> dict[str, Suite]:
     """Returns every suite by name; `features` are further features for cargo."""
     cargo = ["cargo", "test", "--locked", "--no-default-features", "--features", features]
     pytest = [sys.executable, "-m", "pytest"]
+    python = _shares(pytest)
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     loom = {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} --cfg loom".strip(),
@@ -85,25 +90,27 @@ def suites(features: str) -> dict[str, Suite]:
     tiny = {"THREADS": "1", "DEPTH": "1", "CHUNK": "1"}
     large = {"THREADS": "8", "DEPTH": "8", "CHUNK": "64"}
     return {
-        "core": Suite("Rust core, without Python", [*cargo, "--no-fail-fast"], count_cargo),
+        "core": Suite("Rust core, without Python", [[*cargo, "--no-fail-fast"]], count_cargo),
         "loom": Suite(
             "Rust under the loom model checker",
-            [*cargo, "--release", "--lib", "--no-fail-fast", "loom"],
+            [[*cargo, "--release", "--lib", "--no-fail-fast", "loom"]],
             count_cargo,
             loom,
         ),
-        "python": Suite("Python", pytest, count_pytest),
-        "python-fast": Suite("Python, the fast ones", [*pytest, "-m", "not slow"], count_pytest),
-        "processes": Suite("Python, worker processes", [*pytest, *_process_tests()], count_pytest),
+        "python": Suite("Python", python, count_pytest),
+        "python-fast": Suite("Python, the fast ones", [[*pytest, "-m", "not slow"]], count_pytest),
+        "processes": Suite(
+            "Python, worker processes", [[*pytest, *_process_tests()]], count_pytest
+        ),
         "tiny": Suite(
             "Python at 1 thread, depth 1, chunk 1",
-            pytest,
+            python,
             count_pytest,
             {f"FASTLOAD_TEST_{name}": value for name, value in tiny.items()},
         ),
         "large": Suite(
             "Python at 8 threads, depth 8, chunk 64",
-            pytest,
+            python,
             count_pytest,
             {f"FASTLOAD_TEST_{name}": value for name, value in large.items()},
         ),
@@ -116,37 +123,79 @@ def _process_tests() -> list[str]:
     return sorted(str(file) for name in names for file in ROOT.glob(f"tests/test_{name}.py"))
 
 
+def _shares(pytest: list[str]) -> list[list[str]]:
+    """Returns the commands that run all Python tests: each has some of the files, and its own cache."""
+    files = [str(file.relative_to(ROOT)) for file in sorted(ROOT.glob("tests/**/test_*.py"))]
+    count = min(len(os.sched_getaffinity(0)), MOST_SHARES)
+    cache = "cache_dir=.pytest_cache/share-{}-of-{}"
+    return [
+        [*pytest, "-o", cache.format(share + 1, count), *files[share::count]]
+        for share in range(count)
+    ]
+
+
 def run(suite: Suite) -> Outcome:
-    """Runs `suite`, shows its output as it comes, and counts its tests."""
-    print(f"\n== {suite.title}: {' '.join(suite.command)}", flush=True)
+    """Runs `suite`, shows the output of its first command as it comes and that of the others after it."""
     start = time.monotonic()
-    tools = str(Path(sys.executable).parent)  # cmake, for libjpeg-turbo
-    path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
-    lines = []
-    with subprocess.Popen(
-        suite.command,
-        cwd=ROOT,
-        env=os.environ | path | suite.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
+    runs = [_Run(command, suite.environment) for command in suite.commands]
+    counts: Counter[str] = Counter()
+    notes = []
+    for number, each in enumerate(runs, 1):
+        of = f", {number} of {len(runs)}" if len(runs) > 1 else ""
+        print(f"\n== {suite.title}{of}: {' '.join(each.command[:8])}", flush=True)
+        lines = each.shown()
+        counted = suite.count(lines)
+        if each.code != 0 and counted["failed"] == 0:
+            counted["failed"] = 1
+            notes.append(f"ended with exit code {each.code}")
+        elif counted["passed"] + counted["failed"] == 0:
+            counted["failed"] = 1
+            notes.append("ran no test")
+        counts += counted
+    return Outcome(suite, counts, time.monotonic() - start, "; ".join(notes))
+
+
+class _Run:
+    """A command that is running; its output is kept until it is shown.
+
+    Attributes:
+        command: The command.
+        code: Its exit code, once it was shown.
+    """
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        tools = str(Path(sys.executable).parent)  # cmake, for libjpeg-turbo
+        path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+        self.command = command
+        self.code = 0
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | path | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def shown(self) -> list[str]:
+        """Shows the output until the command has ended; returns its lines."""
+        lines = []
+        while (line := self._lines.get()) is not None:
             sys.stdout.write(line)
             sys.stdout.flush()
             lines.append(line.rstrip("\n"))
-    counts = suite.count(lines)
-    note = ""
-    if process.returncode != 0 and counts["failed"] == 0:
-        counts["failed"] = 1
-        note = f"ended with exit code {process.returncode}"
-    elif counts["passed"] + counts["failed"] == 0:
-        counts["failed"] = 1
-        note = "ran no test"
-    return Outcome(suite, counts, time.monotonic() - start, note)
+        self.code = self._process.wait()
+        return lines
 
 
 def report(outcomes: list[Outcome]) -> int:

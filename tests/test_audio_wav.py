@@ -132,11 +132,11 @@ def test_lengths_that_a_stream_left_open(tmp_path, size, data):
         (riff(fmt(0xFFFE, rest=b"\0" * 24), chunk(b"data", PCM)), "sub-format"),
         (riff(chunk(b"data", PCM), fmt()), "wrong place"),
         (riff(fmt()), "no data"),
-        (riff(fmt(), chunk(b"data", PCM, 300)), "announces 300 bytes of sound, and 200 follow"),
-        (riff(fmt(), chunk(b"data", PCM), chunk(b"data", PCM)), "behind its sound"),
+        (riff(fmt(), chunk(b"data", PCM, 300)), "announces 300 bytes of sound, but 200 follow"),
+        (riff(fmt(), chunk(b"data", PCM), chunk(b"data", PCM)), "after its sound"),
         (b"RIFX" + riff(fmt(), chunk(b"data", PCM))[4:], "little-endian"),
-        (b"an image, perhaps" * 10, "no WAV, FLAC, MP3 or Ogg Vorbis"),
-        (b"", "no WAV, FLAC, MP3 or Ogg Vorbis"),
+        (b"an image, perhaps" * 10, "not a WAV, FLAC, MP3 or Ogg Vorbis"),
+        (b"", "not a WAV, FLAC, MP3 or Ogg Vorbis"),
     ],
 )
 def test_what_is_not_read_is_refused_with_words(tmp_path, file, words):
@@ -148,7 +148,7 @@ def test_what_is_not_read_is_refused_with_words(tmp_path, file, words):
 
 def test_integers_are_no_floats(tmp_path):
     [path] = save(tmp_path, [encode(sound(10), format="WAV", subtype="FLOAT")])
-    with pytest.raises(OSError, match="no scale as int16; ask for float32"):
+    with pytest.raises(OSError, match="no scale as int16; use dtype=float32"):
         Audio([path], dtype="int16")[0]
 
 
@@ -241,7 +241,7 @@ def test_sample_rates_are_known_and_checked(tmp_path):
         column.sample_rate(3)
     checked = Audio(paths, sample_rate=16000)
     assert checked[1].shape == (1, 20)
-    with pytest.raises(OSError, match=r"0000\.bin.*sample rate is 8000, and 16000 was asked for"):
+    with pytest.raises(OSError, match=r"0000\.bin.*sample rate is 8000, but rate=16000 was requested"):
         checked[0]
 
 

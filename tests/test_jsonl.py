@@ -155,7 +155,7 @@ def test_what_is_no_json_is_refused_with_its_line(write, text):
     column = Jsonl(path, "a")
     with pytest.raises((ValueError, RecursionError)):
         json.loads(path.read_bytes().split(b"\n")[2])
-    assert "line 3: no JSON" in refusal(lambda: column[1])
+    assert "line 3: not JSON" in refusal(lambda: column[1])
     assert column[2].item() == 3
 
 
@@ -200,7 +200,7 @@ def test_of_equal_keys_the_last_counts(write):
 @pytest.mark.parametrize(
     ("first", "value", "words"),
     [
-        (1, 1.5, "1.5, where int64 is expected; give dtype=torch.float64"),
+        (1, 1.5, "1.5, where int64 is expected; pass dtype=torch.float64"),
         (1, None, "null, where int64"),
         (1, "x", "a string, where int64"),
         (1, True, "a boolean, where int64"),
@@ -256,7 +256,7 @@ def test_types_are_those_of_the_first_lines(write):
     assert_same(table.columns["l"][1], torch.empty(0, dtype=torch.float64))
     assert "first lines" in refusal(lambda: Jsonl(write([{"a": None}]), "a"))
     assert "an object" in refusal(lambda: Jsonl(write([{"a": {}}]), "a"))
-    assert "a list of something else" in refusal(lambda: Jsonl(write([{"a": [[1]]}]), "a"))
+    assert "a list of other things" in refusal(lambda: Jsonl(write([{"a": [[1]]}]), "a"))
     assert "missing" in refusal(lambda: Jsonl(write([{"b": 1}]), "a", dtype=int)[0])
 
 

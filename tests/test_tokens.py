@@ -156,7 +156,7 @@ def test_words_for_what_cannot_be(tmp_path):
         Tokens(path, 0, "uint8")
     with pytest.raises(ValueError, match="stride is at least 1, found -1"):
         Tokens(path, 4, "uint8", stride=-1)
-    with pytest.raises(ValueError, match="uint32 cannot be had as int32"):
+    with pytest.raises(ValueError, match="uint32 cannot be read as int32"):
         Tokens(path, 4, "uint32", out_dtype="int32", offset=1)
     with pytest.raises(TypeError, match="datetime64"):
         Tokens(path, 4, "M8[s]")

@@ -1,55 +1,55 @@
 //! The members of archives, by sample and by extension.
 //!
-//! The layout is webdataset's: neighbours of one key are one sample, and what follows the key's first dot
-//! says which of its values a file is.
+//! The layout is webdataset's: consecutive files with the same key form a sample, and what follows the first dot
+//! names the field.
 
 use std::collections::HashMap;
 
 use crate::column::Span;
 
-/// One archive, or several, one after the other.
+/// The members of one archive, or of several, concatenated.
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     /// Key of each sample, and the number of its archive.
     keys: Vec<Box<str>>,
     files: Vec<u32>,
-    /// Of each extension, a stretch for each sample that has it, with the sample's number.
+    /// For each extension, the number and the span of each sample that has it.
     spans: HashMap<Box<str>, Vec<(usize, Span)>>,
 }
 
-/// A member that its sample has twice.
+/// A second member of a sample with the same extension.
 #[derive(Debug)]
 pub(super) struct Twice;
 
 impl Members {
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The keys, in order.
+    /// Returns the keys, in order.
     pub fn keys(&self) -> &[Box<str>] {
         &self.keys
     }
 
-    /// Number of the archive that holds a sample.
+    /// Returns the number of the archive that holds a sample.
     pub fn file(&self, sample: usize) -> Option<u32> {
         self.files.get(sample).copied()
     }
 
-    /// Each extension, and how many samples have it.
+    /// Returns each extension with the number of samples that have it.
     pub fn extensions(&self) -> impl Iterator<Item = (&str, usize)> {
         self.spans
             .iter()
             .map(|(name, spans)| (&**name, spans.len()))
     }
 
-    /// For each sample the stretch of the first of `extensions` that it has.
+    /// Returns for each sample the span of the first of `extensions` that it has.
     pub fn find(&self, extensions: &[String]) -> Vec<Option<Span>> {
         let mut found = vec![None; self.len()];
         for extension in extensions.iter().rev() {
@@ -60,7 +60,7 @@ impl Members {
         found
     }
 
-    /// Adds a file; one that does not belong to a sample is left out.
+    /// Adds a file, unless it does not belong to a sample.
     pub(super) fn add(&mut self, name: &str, span: Span) -> Result<(), Twice> {
         let Some((key, extension)) = split(name).filter(|_| !is_meta(name)) else {
             return Ok(());
@@ -81,7 +81,7 @@ impl Members {
         Ok(())
     }
 
-    /// Adds the samples of another archive, the file of number `file`, behind the last.
+    /// Appends the samples of another archive, which is file number `file`.
     pub fn append(&mut self, other: Members, file: u32) {
         let first = self.keys.len();
         self.files.resize(first + other.keys.len(), file);
@@ -108,7 +108,7 @@ fn split(name: &str) -> Option<(&str, &str)> {
     is_key.then(|| (key, &name[dot + 1..]))
 }
 
-/// Whether a path is below a name such as `__meta__`, which webdataset skips.
+/// Returns true if a path is below a name such as `__meta__`, which webdataset skips.
 fn is_meta(name: &str) -> bool {
     let first = name.split('/').next().unwrap_or_default();
     first.len() >= 4 && first.starts_with("__") && first.ends_with("__")

@@ -1,8 +1,7 @@
-//! Archives: which stretches of a large file are files of their own.
+//! Archives: the spans of a large file that are its members.
 //!
-//! Owns indices, made by one scan and kept; refuses to read contents, which are
-//! [`Spans`](crate::column::Spans), or a format's where members are compressed. One kind of archive
-//! per file.
+//! Owns indices, made by one scan and kept. Does not read contents: [`Spans`](crate::column::Spans) does, or a
+//! format if members are compressed. One module per kind of archive.
 
 mod members;
 mod tar;

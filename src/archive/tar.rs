@@ -1,4 +1,4 @@
-//! Tar: the index of a shard, by one scan of its headers.
+//! Tar: indexes a shard in one scan of its headers.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,16 +7,15 @@ use super::Members;
 use crate::column::{Span, Stamp};
 use crate::error::{Error, Result};
 
-/// Members begin and end at multiples of this many bytes.
+/// Bytes of a block; members begin and end at multiples of it.
 const BLOCK: u64 = 512;
 
-/// Reads the headers of a tar file; returns its members and what the file was like. Members that are no
-/// regular files are left out.
+/// Reads the headers of a tar file; returns its regular files and the stamp of the archive.
 ///
 /// # Errors
 ///
-/// [`Error::Read`]; [`Error::Decode`]: no tar file, a damaged one, or one whose members do not lie in
-/// it as they are: compressed or sparse.
+/// [`Error::Read`]; [`Error::Decode`]: not a tar file, a damaged one, or one whose members are not stored
+/// contiguously: compressed or sparse.
 pub fn index(path: &Path) -> Result<(Members, Stamp)> {
     let read = |source| Error::read(path, source);
     let file = File::open(path).map_err(read)?;
@@ -24,7 +23,7 @@ pub fn index(path: &Path) -> Result<(Members, Stamp)> {
     if stamp.is_empty() {
         return Err(Error::Decode {
             path: path.to_owned(),
-            reason: "it is empty, and even a tar file without members is not".into(),
+            reason: "it is empty; even a tar file without members has two blocks".into(),
         });
     }
     let mut archive = ::tar::Archive::new(file);
@@ -41,7 +40,7 @@ pub fn index(path: &Path) -> Result<(Members, Stamp)> {
             Ok(entry) => entry,
             Err(_) if samples == 0 && is_gzip(path) => {
                 return Err(refused(
-                    "it is compressed, and members are read at random: gunzip it".into(),
+                    "it is compressed, but members are read in random order: gunzip it".into(),
                 ));
             }
             Err(error) => return Err(refused(format!("a header is damaged ({error})"))),
@@ -79,7 +78,7 @@ pub fn index(path: &Path) -> Result<(Members, Stamp)> {
     Ok((members, stamp))
 }
 
-/// Whether every record of an entry's extended header, if it has one, can be read.
+/// Returns true if every record of an entry's extended header, if any, can be parsed.
 fn has_whole_extensions(entry: &mut ::tar::Entry<'_, File>) -> bool {
     match entry.pax_extensions() {
         Ok(Some(mut extensions)) => extensions.all(|extension| extension.is_ok()),

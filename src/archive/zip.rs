@@ -1,12 +1,12 @@
-//! Zip: the index of an archive, by its central directory (PKWARE's APPNOTE 6.3, zip64 included).
+//! Zip: indexes an archive by its central directory (PKWARE's APPNOTE 6.3, including zip64).
 //!
-//! Reads what Python's `zipfile` and torch write. Refuses what readers understand differently: bytes
-//! before the first member or behind the end, members that overlap, names twice, several disks,
-//! encryption. Invariant: a member's bytes lie in the file, before the directory, and no more than
-//! deflate can make of them is announced.
+//! Reads the files that Python's `zipfile` and torch write. Refuses files that readers interpret differently:
+//! bytes before the first member or after the end, overlapping members, duplicate names, several disks,
+//! encryption. Invariant: a member's bytes lie in the file, before the directory, and its uncompressed size is
+//! one that deflate can reach.
 //!
-//! Written here because rawzip 0.5 ignores, and does not return, the directory's size and the version that
-//! an entry needs: it reads files that `zipfile` refuses.
+//! Not a library, because rawzip 0.5 neither checks nor returns the directory's size and the version that an entry
+//! needs: it reads files that `zipfile` refuses.
 
 use std::ops::Range;
 
@@ -14,68 +14,68 @@ use crate::column::Look;
 use crate::error::{Error, Result};
 use crate::memory::fallible::{expect_room, push};
 
-/// What the first member begins with.
+/// Signature of a local header.
 const LOCAL: &[u8] = b"PK\x03\x04";
 const ENTRY: &[u8] = b"PK\x01\x02";
 const END: &[u8] = b"PK\x05\x06";
 const WIDE_LOCATOR: &[u8] = b"PK\x06\x07";
 const WIDE_END: &[u8] = b"PK\x06\x06";
-/// Bytes of each, without names.
+/// Bytes of each record, without names.
 const LOCAL_BYTES: u64 = 30;
 const ENTRY_BYTES: usize = 46;
 const END_BYTES: usize = 22;
 const WIDE_LOCATOR_BYTES: usize = 20;
 const WIDE_END_BYTES: usize = 56;
-/// Encrypted, patched, strongly encrypted, masked.
+/// Flags: encrypted, patched, strongly encrypted, masked.
 const REFUSED_FLAGS: u64 = 1 | 1 << 5 | 1 << 6 | 1 << 13;
-/// Names are UTF-8.
+/// Flag: names are UTF-8.
 const UTF8_FLAG: u64 = 1 << 11;
 /// The newest version of the format, in tenths, that `zipfile` reads.
 const NEWEST: u64 = 63;
-/// Extra fields: sizes of 64 bits; another name.
+/// Extra fields: 64-bit sizes; Unicode name.
 const WIDE_FIELD: u64 = 1;
 const NAME_FIELD: u64 = 0x7075;
-/// External attributes, in their lowest byte: a folder of MS-DOS.
+/// External attribute, in the lowest byte: an MS-DOS folder.
 const FOLDER: u64 = 1 << 4;
 const STORED: u64 = 0;
 const DEFLATED: u64 = 8;
 
-/// A byte of deflate becomes at most so many: 258 for two bits.
+/// Maximum expansion of a byte by deflate: 258 bytes per two bits.
 pub const EXPANSION: u64 = 1032;
 
-/// Bytes of memory that readers need at most for each of the directory: names, and maps of them.
+/// Maximum bytes of memory per byte of the directory: names, and maps of them.
 const READERS_EXPANSION: usize = 8;
 
-/// Where a member lies.
+/// The location of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its bytes in the file begin here.
+    /// Offset of its bytes in the file.
     pub start: u64,
-    /// So many they are.
+    /// Number of its bytes in the file.
     pub len: u64,
-    /// So many they become.
+    /// Uncompressed size.
     pub size: u64,
-    /// CRC-32 of what they become.
+    /// CRC-32 of the uncompressed bytes.
     pub crc: u32,
-    /// Whether they are a deflate stream, not the contents themselves.
+    /// True for a deflate stream, false for stored contents.
     pub deflated: bool,
 }
 
 impl Member {
-    /// Its bytes in the file.
+    /// Returns the range of its bytes in the file.
     pub fn range(&self) -> Range<u64> {
         self.start..self.start + self.len
     }
 }
 
-/// What an entry says of a member.
+/// An entry of the directory.
 #[derive(Debug)]
 struct Entry {
-    /// Where its name lies in the directory.
+    /// Range of its name in the directory.
     name: Range<usize>,
-    /// Its local header begins here.
+    /// Offset of its local header.
     offset: u64,
-    /// What follows it in the file begins here.
+    /// Offset of what follows it in the file.
     limit: u64,
     method: u64,
     folder: bool,
@@ -88,7 +88,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Directory {
     bytes: Vec<u8>,
-    /// By name.
+    /// Entries by name.
     entries: Vec<Entry>,
     first: Range<usize>,
 }
@@ -98,11 +98,11 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: no zip file, or none that all readers understand alike.
+    /// [`Error::Decode`]: not a zip file, or one that readers interpret differently.
     pub fn read(look: &mut Look<'_>) -> Result<Directory> {
         if look.read(0..LOCAL.len() as u64)? != LOCAL {
             return Err(Error::decode(
-                "it is no zip file with members: its first bytes are others",
+                "it is not a zip file with members: its first bytes differ",
             ));
         }
         let (range, count) = locate(look)?;
@@ -116,7 +116,9 @@ impl Directory {
             push(&mut entries, entry.0)?;
         }
         if entries.len() as u64 != count {
-            return Err(damaged("it has another number of entries than it says"));
+            return Err(damaged(
+                "the number of its entries differs from the one it stores",
+            ));
         }
         let Some(first) = entries.first().map(|entry: &Entry| entry.name.clone()) else {
             return Err(damaged("it is empty"));
@@ -132,7 +134,7 @@ impl Directory {
             .windows(2)
             .any(|pair| bytes[pair[0].name.clone()] == bytes[pair[1].name.clone()])
         {
-            return Err(damaged("a name is there twice"));
+            return Err(damaged("a name occurs twice"));
         }
         Ok(Directory {
             bytes,
@@ -141,24 +143,23 @@ impl Directory {
         })
     }
 
-    /// The names of the members, sorted.
+    /// Returns the names of the members, sorted.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.entries
             .iter()
             .map(|entry| &self.bytes[entry.name.clone()])
     }
 
-    /// The name that the directory begins with.
+    /// Returns the first name in the directory.
     pub fn first(&self) -> &[u8] {
         &self.bytes[self.first.clone()]
     }
 
-    /// Finds a member and reads its own header; None: there is no such member.
+    /// Finds a member and reads its local header; None if there is no such member.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: the header is not what the directory says, or the member is compressed by
-    /// something else than deflate.
+    /// [`Error::Decode`]: the local header contradicts the directory, or the compression is not deflate.
     pub fn member(&self, look: &mut Look<'_>, name: &str) -> Result<Option<Member>> {
         let found = self
             .entries
@@ -176,7 +177,7 @@ impl Directory {
             DEFLATED => true,
             other => {
                 return Err(refused(&format!(
-                    "is compressed by method {other}; only 0 (stored) and 8 (deflated) are read"
+                    "is compressed by method {other}; supported are 0 (stored) and 8 (deflate)"
                 )));
             }
         };
@@ -186,7 +187,7 @@ impl Directory {
             || header.get(LOCAL_BYTES as usize..) != Some(name.as_bytes())
             || field::<2>(&header, 26) != Some(name.len() as u64)
         {
-            return Err(refused("is not where the zip directory says"));
+            return Err(refused("is not at the offset in the zip directory"));
         }
         let start = end + field::<2>(&header, 28).unwrap_or(0);
         if start + entry.len > entry.limit {
@@ -202,13 +203,15 @@ impl Directory {
     }
 }
 
-/// Finds the directory: where it lies, and how many entries it says to have.
+/// Finds the directory; returns its range and the number of its entries.
 fn locate(look: &mut Look<'_>) -> Result<(Range<u64>, u64)> {
     const LONGEST: usize = WIDE_END_BYTES + WIDE_LOCATOR_BYTES + END_BYTES;
     let len = look.len();
     let tail = look.read(len.saturating_sub(LONGEST as u64)..len)?;
     let no_end = || {
-        Error::decode("no zip directory ends it: it is cut off, or something follows the directory")
+        Error::decode(
+            "no zip directory is at its end: it is cut off, or bytes follow the directory",
+        )
     };
     let at = tail.len().checked_sub(END_BYTES).ok_or_else(no_end)?;
     let (before, end) = tail.split_at(at);
@@ -242,28 +245,29 @@ fn locate(look: &mut Look<'_>) -> Result<(Range<u64>, u64)> {
             || !agrees(&mut size, long, field::<8>(wide, 40))
             || !agrees(&mut start, long, field::<8>(wide, 48))
         {
-            return Err(damaged("its end for large files is another"));
+            return Err(damaged(
+                "the zip64 end-of-central-directory record does not match",
+            ));
         }
     }
     if disks != (Some(0), Some(0)) || counts.0 != counts.1 {
-        return Err(damaged("it is in several files"));
+        return Err(damaged("it is split over several files"));
     }
     match (start, size, counts.1) {
         (Some(start), Some(size), Some(count)) if start.checked_add(size) == Some(behind) => {
             Ok((start..behind, count))
         }
-        _ => Err(damaged("it is not where its end says")),
+        _ => Err(damaged("it is not at the offset in its end record")),
     }
 }
 
-/// Reads the entry at `at` of a directory that begins at `start` of its file; returns where the next
-/// begins, too.
+/// Reads the entry at `at` of a directory at offset `start` of the file; also returns the offset of the next.
 fn entry(bytes: &[u8], at: usize, start: u64) -> Result<(Entry, usize)> {
     let cut = || damaged("an entry is cut off");
     let head = bytes.get(at..at + ENTRY_BYTES).ok_or_else(cut)?;
     let get = |value: Option<u64>| value.ok_or_else(cut);
     if !head.starts_with(ENTRY) {
-        return Err(damaged("an entry is none"));
+        return Err(damaged("an entry has the wrong signature"));
     }
     let [name_len, extra_len, comment_len] =
         [28, 30, 32].map(|at| field::<2>(head, at).unwrap_or(0) as usize);
@@ -294,13 +298,13 @@ fn entry(bytes: &[u8], at: usize, start: u64) -> Result<(Entry, usize)> {
     };
     let name = &bytes[entry.name.clone()];
     if get(field::<1>(head, 6))? > NEWEST {
-        return Err(damaged("an entry is of a version that is not known"));
+        return Err(damaged("an entry needs an unknown version of the format"));
     }
     if flags & REFUSED_FLAGS != 0 {
         return Err(Error::decode("a member is encrypted or patched"));
     }
     if name.contains(&0) || (flags & UTF8_FLAG != 0 && std::str::from_utf8(name).is_err()) {
-        return Err(damaged("a name is no text"));
+        return Err(damaged("a name is not text"));
     }
     let is_possible = match method {
         STORED => len == size,
@@ -312,12 +316,12 @@ fn entry(bytes: &[u8], at: usize, start: u64) -> Result<(Entry, usize)> {
         .and_then(|data| data.checked_add(len));
     let is_inside = behind.is_some_and(|behind| behind <= start);
     if !is_possible || !is_inside || field::<2>(head, 34) != Some(0) {
-        return Err(damaged("an entry announces what cannot be in the file"));
+        return Err(damaged("an entry announces more than the file can hold"));
     }
     Ok((entry, next))
 }
 
-/// What an entry has in 32 bits, or in 64 in an extra field.
+/// The fields of an entry that have 32 bits, or 64 in an extra field.
 struct Wide {
     size: u64,
     len: u64,
@@ -325,7 +329,7 @@ struct Wide {
 }
 
 impl Wide {
-    /// Reads what is all ones from extra fields.
+    /// Reads the fields that are all ones from the zip64 extra field.
     fn read(&mut self, mut extra: &[u8]) -> Result<()> {
         let broken = || damaged("an extra field is cut off");
         while let (Some(kind), Some(len)) = (field::<2>(extra, 0), field::<2>(extra, 2)) {
@@ -348,7 +352,7 @@ impl Wide {
     }
 }
 
-/// The number of `N` bytes at `at`, the lowest first.
+/// Returns the little-endian number of `N` bytes at `at`.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let number = bytes.get(at..)?.first_chunk::<N>()?;
     let mut wide = [0; 8];

@@ -40,8 +40,8 @@ impl Windows {
             if bytes % itemsize != 0 {
                 let dtype = flat.stored().name();
                 return Err(refuse(format!(
-                    "{bytes} bytes are no whole number of {dtype} elements of {itemsize}; is it \
-                     another dtype, or has the file a header to be skipped by offset?"
+                    "{bytes} bytes are not a multiple of the {itemsize} bytes of {dtype}; pass another dtype, or \
+                     offset= to skip a header"
                 )));
             }
             if let Some(rest) = (bytes / itemsize).checked_sub(length as u64) {

@@ -1,4 +1,4 @@
-//! Deflate streams, as zip members are compressed.
+//! Inflates raw deflate streams, the compression of zip members.
 
 use std::cell::RefCell;
 
@@ -6,18 +6,18 @@ use zlib_rs::{Inflate, InflateFlush, Status};
 
 use crate::error::{Error, Result};
 
-/// Raw deflate, the longest window.
+/// Window bits for raw deflate with the longest window.
 const WINDOW_BITS: u8 = 15;
 
 thread_local! {
     static STATE: RefCell<Inflate> = RefCell::new(Inflate::new(false, WINDOW_BITS));
 }
 
-/// Fills `out` with what `compressed` becomes; returns how much that is, and whether the stream ends there.
+/// Inflates `compressed` into `out`; returns the number of bytes, and true if the stream ends there.
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is no deflate stream.
+/// [`Error::Decode`]: it is not a deflate stream.
 pub(super) fn inflate(compressed: &[u8], out: &mut [u8]) -> Result<(usize, bool)> {
     STATE.with_borrow_mut(|state| {
         state.reset(false);

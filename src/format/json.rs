@@ -1,12 +1,12 @@
-//! JSON as Python's `json.loads` reads it: one pass that finds the values of some fields.
+//! Finds the values of some fields in JSON, as Python's `json.loads` reads it, in one pass.
 //!
-//! Every byte is checked, so that what Python refuses is refused, but nothing is built of what is not
-//! wanted. Python's additions to RFC 8259 are read: `NaN`, `Infinity`, `-Infinity`; of a key that comes
-//! twice the last value counts; whole numbers of more than 4300 digits are refused. Levels beyond
-//! [`DEEPEST`] are refused where Python raises `RecursionError`. No recursion: depth costs heap.
+//! Every byte is validated, so that whatever Python refuses is refused, but only requested fields are built.
+//! Python's extensions of RFC 8259 are supported: `NaN`, `Infinity`, `-Infinity`; the last of duplicate keys
+//! counts; integers of more than 4300 digits are refused. Nesting beyond [`DEEPEST`] is refused where Python
+//! raises `RecursionError`. There is no recursion: nesting uses heap memory.
 //!
-//! Written here because jiter 0.19 refuses half of a surrogate pair and 200 levels also in fields that are
-//! passed over, where `json.loads` reads the line, and `serde_json` reads no `NaN`.
+//! Not a library, because jiter 0.19 refuses lone surrogates and 200 levels even in fields that it skips, where
+//! `json.loads` reads the line, and `serde_json` has no `NaN`.
 
 mod text;
 mod value;
@@ -15,26 +15,26 @@ use std::ops::Range;
 
 pub use value::Value;
 
-/// How deep lists and objects may lie in each other; Python's default gives out before 1000.
+/// Maximum nesting of lists and objects; Python's default recursion limit fails before 1000.
 pub const DEEPEST: usize = 900;
-/// Digits of a whole number; `sys.int_info.default_max_str_digits`.
+/// Maximum digits of an integer; `sys.int_info.default_max_str_digits`.
 const MOST_DIGITS: usize = 4300;
 
-/// Why bytes are no JSON.
+/// A syntax error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// In words.
+    /// Its description.
     pub what: &'static str,
-    /// The byte where it was seen.
+    /// Its byte offset.
     pub at: usize,
 }
 
 type Checked<T> = std::result::Result<T, Flaw>;
 
-/// Which fields are wanted, as a tree of their keys.
+/// The requested fields, as a tree of their keys.
 #[derive(Debug)]
 pub struct Fields {
-    /// The first is the whole value.
+    /// The first node is the whole value.
     nodes: Vec<Node>,
     count: usize,
 }
@@ -42,28 +42,28 @@ pub struct Fields {
 #[derive(Debug, Default)]
 struct Node {
     keys: Vec<(Box<str>, usize)>,
-    /// The fields that are this very value.
+    /// The fields whose value this node is.
     here: Vec<usize>,
-    /// These, and those within.
+    /// The fields of this node and of its descendants.
     all: Vec<usize>,
 }
 
-/// A list or an object that is not closed yet.
+/// An open list or object.
 struct Level {
     is_object: bool,
     start: usize,
     node: Option<usize>,
 }
 
-/// What comes behind a value.
+/// What follows a value.
 enum Next {
-    /// A value, and which node it is, if that is wanted.
+    /// A value, with its node if it is requested.
     Value(Option<usize>),
     Nothing,
 }
 
 impl Fields {
-    /// Takes the keys that lead to each field; no keys stand for the whole value.
+    /// Makes the tree from the path of keys of each field; an empty path is the whole value.
     pub fn new(paths: &[Vec<String>]) -> Fields {
         let mut nodes = vec![Node::default()];
         for (field, path) in paths.iter().enumerate() {
@@ -85,26 +85,26 @@ impl Fields {
         Fields { nodes, count }
     }
 
-    /// Number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no fields.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Finds where in `json` the values of the fields are; None: missing.
+    /// Returns the range in `json` of each field's value; None if it is missing.
     ///
     /// # Errors
     ///
-    /// Why `json` is none.
+    /// The first syntax error.
     pub fn find(&self, json: &[u8], found: &mut Vec<Option<Range<usize>>>) -> Checked<()> {
         found.clear();
         found.resize(self.count, None);
         if let Err(error) = std::str::from_utf8(json) {
-            let (what, at) = ("bytes that are no UTF-8", error.valid_up_to());
+            let (what, at) = ("bytes that are not UTF-8", error.valid_up_to());
             return Err(Flaw { what, at });
         }
         let mut walk = Walk {
@@ -118,7 +118,7 @@ impl Fields {
     }
 }
 
-/// A pass over one JSON text.
+/// The parser of one JSON text.
 struct Walk<'a> {
     json: &'a [u8],
     at: usize,
@@ -143,8 +143,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes a value, or the beginning of a list or an object that is not empty; tells whether the value
-    /// is over.
+    /// Parses a scalar, an empty container, or the opening of another one; returns true if the value is
+    /// complete.
     fn value(&mut self, node: Option<usize>) -> Checked<bool> {
         self.space();
         let start = self.at;
@@ -152,7 +152,7 @@ impl Walk<'_> {
             Some(open @ (b'{' | b'[')) => {
                 let is_object = open == b'{';
                 if self.levels.len() == DEEPEST {
-                    return self.flaw("lists and objects that lie too deep in each other");
+                    return self.flaw("lists and objects that are nested too deep");
                 }
                 self.at += 1;
                 self.space();
@@ -173,20 +173,20 @@ impl Walk<'_> {
             Some(b'n') => self.word(b"null")?,
             Some(b'N') => self.word(b"NaN")?,
             Some(b'I') => self.word(b"Infinity")?,
-            _ => return self.flaw("no value where one is expected"),
+            _ => return self.flaw("no value where a value is expected"),
         }
         self.keep(node, start);
         Ok(true)
     }
 
-    /// Passes what follows a value: the ends of lists and objects, up to the next value.
+    /// Parses what follows a value: closing brackets, up to the next value.
     fn after(&mut self) -> Checked<Next> {
         loop {
             self.space();
             let Some(level) = self.levels.last() else {
                 return match self.peek() {
                     None => Ok(Next::Nothing),
-                    Some(_) => self.flaw("something behind the value"),
+                    Some(_) => self.flaw("characters after the value"),
                 };
             };
             match (self.peek(), level.is_object) {
@@ -204,24 +204,24 @@ impl Walk<'_> {
                     self.levels.pop();
                     self.keep(node, start);
                 }
-                (_, true) => return self.flaw("neither ',' nor '}' behind a value"),
-                (_, false) => return self.flaw("neither ',' nor ']' behind a value"),
+                (_, true) => return self.flaw("neither ',' nor '}' after a value"),
+                (_, false) => return self.flaw("neither ',' nor ']' after a value"),
             }
         }
     }
 
-    /// Passes a key and its colon; returns what is wanted of its value.
+    /// Parses a key and its colon; returns the node of its value if it is requested.
     fn key(&mut self) -> Checked<Option<usize>> {
         self.space();
         if self.peek() != Some(b'"') {
-            return self.flaw("no key in double quotes where one is expected");
+            return self.flaw("no key in double quotes where a key is expected");
         }
         let start = self.at;
         self.at = text::end(self.json, start)?;
         let key = &self.json[start + 1..self.at - 1];
         self.space();
         if self.peek() != Some(b':') {
-            return self.flaw("no ':' behind a key");
+            return self.flaw("no ':' after a key");
         }
         self.at += 1;
         let Some(node) = self.levels.last().and_then(|level| level.node) else {
@@ -239,12 +239,12 @@ impl Walk<'_> {
             return Ok(None);
         };
         for &field in &self.fields.nodes[next].all {
-            self.found[field] = None; // the last of the same keys counts, whatever it has
+            self.found[field] = None; // the last of duplicate keys counts
         }
         Ok(Some(next))
     }
 
-    /// Passes a number: the grammar of RFC 8259, and `-Infinity`.
+    /// Parses a number by the grammar of RFC 8259, or `-Infinity`.
     fn number(&mut self) -> Checked<()> {
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -272,7 +272,7 @@ impl Walk<'_> {
             self.digits()?;
         }
         if is_whole && digits > MOST_DIGITS {
-            return self.flaw("a whole number of more than 4300 digits, which Python refuses");
+            return self.flaw("an integer of more than 4300 digits, which Python refuses");
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ impl Walk<'_> {
         let digits = self.json[self.at..].iter();
         let count = digits.take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
-            return self.flaw("no digit where one is expected");
+            return self.flaw("no digit where a digit is expected");
         }
         self.at += count;
         Ok(count)
@@ -289,7 +289,7 @@ impl Walk<'_> {
 
     fn word(&mut self, word: &[u8]) -> Checked<()> {
         if !self.json[self.at..].starts_with(word) {
-            return self.flaw("no value where one is expected");
+            return self.flaw("no value where a value is expected");
         }
         self.at += word.len();
         Ok(())

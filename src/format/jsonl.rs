@@ -1,8 +1,8 @@
-//! Fields of JSON lines: each line is parsed once for all that are wanted of it.
+//! Fields of JSON lines; each line is parsed once for all of its requested fields.
 //!
-//! Owns which fields there are and what their values are to be; the lines are
-//! [`Lines`](crate::column::Lines)', the grammar is [`json`](super::json)'s. Invariant: a value is what
-//! `json.loads` makes of the line, or an error that names the file, the line and the field.
+//! Owns the fields and their element types; [`Lines`](crate::column::Lines) owns the lines,
+//! [`json`](super::json) the grammar. Invariant: a value is the one that `json.loads` returns for the line, or an
+//! error that names the file, the line and the field.
 
 mod lists;
 mod recent;
@@ -18,19 +18,19 @@ use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::sync::Arc;
 
-/// As many lines at the beginning tell what a field is.
+/// Number of first lines that decide the type of a field.
 const FIRST_LINES: usize = 100;
-/// Letters of a value that an error shows.
+/// Characters of a value that an error shows.
 const SHOWN: usize = 40;
 
 thread_local! {
     static FOUND: RefCell<Vec<Option<std::ops::Range<usize>>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What became of a value: its error is the reason why nothing did.
+/// A converted value, or the reason why it cannot be converted.
 type Made = std::result::Result<(), String>;
 
-/// What the values of a field are.
+/// The element type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// Numbers or booleans.
@@ -44,16 +44,16 @@ pub enum Element {
 /// Some fields of lines.
 #[derive(Debug)]
 pub struct Jsonl {
-    /// No two have the same.
+    /// Unique.
     id: usize,
     lines: Arc<Lines>,
     fields: Fields,
-    /// What the fields are called in errors.
+    /// The names of the fields in errors.
     names: Vec<String>,
 }
 
 impl Jsonl {
-    /// Takes lines, and the keys that lead to each field.
+    /// Makes the fields of some lines, each given by its path of keys.
     pub fn new(lines: Arc<Lines>, paths: &[Vec<String>]) -> Jsonl {
         static IDS: AtomicUsize = AtomicUsize::new(1);
         let names = paths.iter().map(|path| path.join("."));
@@ -65,17 +65,17 @@ impl Jsonl {
         }
     }
 
-    /// The lines.
+    /// Returns the lines.
     pub fn lines(&self) -> &Arc<Lines> {
         &self.lines
     }
 
-    /// Finds out what the values of a field are: `dtype` of numbers, or text, if that is given; otherwise
-    /// what the first lines have. Whole numbers among floating point numbers are such.
+    /// Returns the element type of a field: that of `dtype` or text if given, otherwise that of the first lines.
+    /// Integers among floats are floats.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: the first lines do not tell, or have what no column can be of.
+    /// [`Error::Decode`]: the first lines have no value, or one that no column can hold.
     pub fn element(&self, field: usize, wanted: Option<Element>) -> Result<Element> {
         let mut found = None;
         let mut failed = None;
@@ -101,7 +101,7 @@ impl Jsonl {
             (Some(wanted), ..) => Ok(wanted),
             (None, Some(found), _) => Ok(found),
             (None, None, Some(error)) => Err(error),
-            (None, None, None) if self.lines.is_empty() => Ok(Element::Text), // which nobody will see
+            (None, None, None) if self.lines.is_empty() => Ok(Element::Text), // never read
             (None, None, None) => {
                 let reason = "missing, null or an empty list in the first lines, which are to tell what \
                               it is; give dtype";
@@ -110,12 +110,12 @@ impl Jsonl {
         }
     }
 
-    /// Calls `make` with the position of each line at `indices`, which must be below the number of lines, and
-    /// with the value of a field; None: missing. Its error is the reason.
+    /// Calls `make` with the position of each line at `indices`, which must be below the number of lines, and the
+    /// value of a field; None if it is missing. The error of `make` is the reason.
     ///
     /// # Errors
     ///
-    /// With the position: [`Error::Decode`]: the line is no JSON, or what `make` says. Those of
+    /// With the position: [`Error::Decode`]: the line is not JSON, or `make` fails. Those of
     /// [`Reader::with`](crate::column::Reader::with).
     fn each(
         &self,
@@ -137,7 +137,7 @@ impl Jsonl {
         Ok(())
     }
 
-    /// Makes the error of what became of a field of the line at `index`.
+    /// Returns the error of a field of the line at `index`.
     fn told<T>(
         &self,
         index: usize,
@@ -168,7 +168,7 @@ impl Jsonl {
     fn broken<T>(&self, index: usize, flaw: Flaw) -> Result<T> {
         let Flaw { what, at } = flaw;
         let reason =
-            format!("no JSON: {what}, at byte {at} of the line; mend the line, or drop it");
+            format!("not JSON: {what}, at byte {at} of the line; repair the line or drop it");
         self.refuse(index, None, &reason)
     }
 
@@ -185,7 +185,7 @@ impl Jsonl {
     }
 }
 
-/// What a value says about its field; None: nothing.
+/// Returns the element type that a value implies for its field; None for null.
 fn seen(value: Value<'_>, wanted: Option<Element>) -> std::result::Result<Option<Element>, String> {
     Ok(Some(match value {
         Value::Null => return Ok(None),
@@ -195,7 +195,7 @@ fn seen(value: Value<'_>, wanted: Option<Element>) -> std::result::Result<Option
         Value::Text(_) => Element::Text,
         Value::List(_) => {
             let elements = value.elements().ok_or(
-                "a list of something else than numbers and booleans; a column has those, or no list",
+                "a list of other things than numbers and booleans, which no column can hold",
             )?;
             let mut found = None;
             for element in elements {
@@ -216,7 +216,7 @@ fn seen(value: Value<'_>, wanted: Option<Element>) -> std::result::Result<Option
     }))
 }
 
-/// What a field is that has both.
+/// Returns the element type that holds both.
 fn joined(first: Element, other: Element) -> Element {
     use Dtype::{Float64, Int64};
     use Element::{List, Number};
@@ -226,11 +226,11 @@ fn joined(first: Element, other: Element) -> Element {
     }
 }
 
-/// Why a value is none of a column of `dtype`, or of text.
+/// Returns the reason why a value does not fit a column of `dtype`, or of text.
 fn misfit(value: Option<Value<'_>>, dtype: Option<Dtype>) -> String {
     let expected = dtype.map_or("a string", Dtype::name);
     let Some(value) = value else {
-        return format!("missing, where {expected} is expected; add it, or drop the line");
+        return format!("missing, where {expected} is expected; add it or drop the line");
     };
     let found = match value {
         Value::Int(number) | Value::Float(number) => {
@@ -245,15 +245,15 @@ fn misfit(value: Option<Value<'_>>, dtype: Option<Dtype>) -> String {
         other => other.name().to_owned(),
     };
     let advice = match (value, dtype) {
-        (Value::Float(_), Some(Dtype::Int64)) => "give dtype=torch.float64, or mend the line",
+        (Value::Float(_), Some(Dtype::Int64)) => "pass dtype=torch.float64 or repair the line",
         (Value::Int(_), Some(Dtype::Int64)) => {
-            "it does not fit; give dtype=torch.float64 to have it rounded, or mend the line"
+            "it does not fit; pass dtype=torch.float64 to have it rounded, or repair the line"
         }
         (Value::Int(_) | Value::Float(_), Some(_)) => {
-            "give a dtype that holds it, or mend the line"
+            "pass a dtype that holds it or repair the line"
         }
-        (Value::Text(_), None) => "half of a surrogate pair is no text; mend the line, or drop it",
-        _ => "mend the line, or drop it",
+        (Value::Text(_), None) => "a lone surrogate is not text; repair the line or drop it",
+        _ => "repair the line or drop it",
     };
     format!("{found}, where {expected} is expected; {advice}")
 }
@@ -263,12 +263,12 @@ fn misfit(value: Option<Value<'_>>, dtype: Option<Dtype>) -> String {
 pub struct JsonColumn {
     source: Arc<Jsonl>,
     field: usize,
-    /// None: text.
+    /// None for text.
     dtype: Option<Dtype>,
 }
 
 impl JsonColumn {
-    /// Takes a field whose values are numbers of `dtype`, or text.
+    /// Makes the column of a field of numbers of `dtype`, or of text.
     pub fn new(source: Arc<Jsonl>, field: usize, dtype: Option<Dtype>) -> JsonColumn {
         JsonColumn {
             source,

@@ -1,9 +1,9 @@
 //! Formats of arrays and of text: from encoded bytes to the elements of one sample.
 //!
-//! Owns the reading of headers and contents, one format per file; [`decode`](crate::decode) reads images.
-//! Refuses to open files: bytes come from [`Blobs`]. Invariant: a format gives exactly the elements that the
-//! bytes stand for, or an [`Error::Decode`](crate::Error), whatever the bytes are; it allocates no more than
-//! a file's size allows, whatever a header claims.
+//! Owns the reading of headers and contents, one format per file; [`decode`](crate::decode) reads images. Never
+//! opens files: bytes come from [`Blobs`]. Invariant: for any bytes, a format returns exactly the elements that they
+//! encode, or an [`Error::Decode`](crate::Error); it allocates no more than a file's size allows, whatever a header
+//! claims.
 
 mod audio;
 mod deflate;

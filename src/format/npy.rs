@@ -79,7 +79,7 @@ impl Layout {
             }
         };
         if len > LONGEST {
-            let reason = format!("its header has {len} bytes; at most {LONGEST} are read");
+            let reason = format!("its header has {len} bytes; at most {LONGEST} are supported");
             return Err(Error::decode(reason));
         }
         let start = begin + len;
@@ -158,7 +158,7 @@ impl Layout {
     }
 }
 
-/// Parses NumPy's name of a dtype; returns whether elements have the other byte order.
+/// Parses NumPy's name of a dtype; also returns true if the byte order is not this machine's.
 fn dtype(descr: &str) -> Result<(Dtype, bool)> {
     let refused = || {
         Error::decode(format!(
@@ -248,7 +248,7 @@ impl Npy {
         Ok((Npy::new(found, rows, &blobs)?, blobs))
     }
 
-    /// Takes the headers of the arrays in `blobs`.
+    /// Makes the column from the headers of the arrays in `blobs`.
     ///
     /// # Errors
     ///

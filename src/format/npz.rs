@@ -56,8 +56,8 @@ impl Npz {
         Ok((Npz { arrays, members }, blobs))
     }
 
-    /// Returns the location of the member at `index`, the range of its contents that is the sample, and
-    /// whether that is read alone.
+    /// Returns the location of the member at `index`, the range of its contents that is the sample, and true if
+    /// only that range is read.
     fn place(&self, index: usize) -> Result<Option<Place>> {
         let part = self.arrays.part(index)?;
         Ok(self.members[index].map(|(member, whole)| Place {
@@ -141,7 +141,7 @@ fn inflate_all(compressed: &[u8], member: Member, out: &mut Vec<u8>) -> Result<(
     let (made, ended) = inflate(compressed, out)?;
     if !ended || made as u64 != member.size {
         return Err(Error::decode(
-            "its compressed bytes are not as many as its zip directory says",
+            "the size of its compressed bytes differs from its zip directory",
         ));
     }
     out.truncate(made);
@@ -188,7 +188,7 @@ impl Array for Npz {
             };
             if crc32(0, contents) != place.member.crc {
                 return Err(Error::decode(
-                    "its array has another checksum than its zip directory says",
+                    "the checksum of its array differs from its zip directory",
                 ));
             }
             let part = place.part.start as usize..place.part.end as usize;

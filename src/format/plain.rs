@@ -1,4 +1,4 @@
-//! Small files that are one value: a text, or a whole number written in digits.
+//! Small files that are one value: a text, or an integer in digits.
 
 use super::{Array, Target, Text};
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ impl Text for Utf8 {
     }
 }
 
-/// A whole number in decimal digits, as Python's `int()` reads it; 64 bits.
+/// An integer in decimal digits, as Python's `int()` reads it; 64 bits.
 #[derive(Debug)]
 pub struct Integer;
 
@@ -40,7 +40,7 @@ impl Array for Integer {
     fn decode(&self, _index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
         let number = number(bytes).ok_or_else(|| {
             let start = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
-            Error::decode(format!("{start:?} is no whole number of 64 bits"))
+            Error::decode(format!("{start:?} is not an integer of 64 bits"))
         })?;
         target.shaped(&[])?.copy_from_slice(&number.to_ne_bytes());
         Ok(())

@@ -1,7 +1,7 @@
-//! Decoders of symphonia, one of each kind per thread, and what becomes of their errors and panics.
+//! Wraps symphonia's decoders: caches them per thread, and turns their errors and panics into [`Error::Decode`].
 //!
-//! Setting a decoder up is dear (the codebooks of Vorbis), and recordings of one source have the same
-//! setup: a thread keeps its last decoders. One that failed is not used again.
+//! Creating a decoder is expensive (Vorbis builds its codebooks), and recordings of one source share their
+//! setup, so each thread keeps its last decoders. A decoder that failed is dropped.
 
 use std::cell::RefCell;
 
@@ -18,14 +18,14 @@ use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::fork::undivided;
 
-/// Decoders that a thread keeps.
+/// Maximum of decoders that a thread keeps.
 const KEPT: usize = 4;
 
 thread_local! {
     static KEPT_DECODERS: RefCell<Vec<Decoder>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a decoder decodes.
+/// The codec of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Flac,
@@ -33,7 +33,7 @@ pub(super) enum Codec {
     Vorbis,
 }
 
-/// A decoder between two packets.
+/// A decoder with its setup.
 pub(super) struct Decoder {
     codec: Codec,
     setup: Box<[u8]>,
@@ -60,7 +60,7 @@ impl Decoder {
         Ok(Decoder {
             codec,
             setup: setup.into(),
-            inner: told(caught(|| undivided(make)))?,
+            inner: decoded(caught(|| undivided(make)))?,
         })
     }
 
@@ -71,25 +71,25 @@ impl Decoder {
     /// [`Error::Decode`]: it is damaged.
     pub(super) fn decode(&mut self, packet: &[u8]) -> Result<GenericAudioBufferRef<'_>> {
         let packet = PacketRef::new(0, Timestamp::ZERO, Duration::ZERO, packet);
-        // its tables are made on first use, under locks of its own
-        told(caught(|| undivided(|| self.inner.decode_ref(&packet))))
+        // the first use builds tables under locks of its own
+        decoded(caught(|| undivided(|| self.inner.decode_ref(&packet))))
     }
 }
 
-/// Makes errors of what a decoder refused, and of its panics.
-fn told<T>(made: std::result::Result<symphonia_core::errors::Result<T>, Box<str>>) -> Result<T> {
+/// Converts the errors and panics of a decoder.
+fn decoded<T>(made: std::result::Result<symphonia_core::errors::Result<T>, Box<str>>) -> Result<T> {
     match made {
         Ok(Ok(made)) => Ok(made),
         Ok(Err(error)) => Err(Error::decode(format!("it is damaged: {error}"))),
         Err(_) => Err(Error::decode(
-            "it is damaged in a way that its decoder does not know",
+            "it is damaged in a way that its decoder does not handle",
         )),
     }
 }
 
-/// Calls `work` with a decoder that has decoded nothing yet.
+/// Calls `work` with a new or reset decoder.
 ///
-/// `setup` is what the decoder needs beforehand; decoders of one setup take each other's place.
+/// `setup` is the codec's extra data; decoders with equal setup are interchangeable.
 ///
 /// # Errors
 ///

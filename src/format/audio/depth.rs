@@ -1,4 +1,4 @@
-//! Element types of samples, and what amplitudes are in each.
+//! Element types of samples, and the conversion of amplitudes to each.
 
 use std::ops::{Add, Div};
 
@@ -18,7 +18,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// The type that `dtype` is; None: samples have no such type.
+    /// Returns the depth for a dtype; None if samples cannot have it.
     pub fn of(dtype: Dtype) -> Option<Depth> {
         match dtype {
             Dtype::Float32 => Some(Depth::F32),
@@ -29,7 +29,7 @@ impl Depth {
         }
     }
 
-    /// What torch calls it.
+    /// Returns the dtype.
     pub fn dtype(self) -> Dtype {
         match self {
             Depth::F32 => Dtype::Float32,
@@ -39,27 +39,27 @@ impl Depth {
         }
     }
 
-    /// Whether elements are floating point numbers.
+    /// Returns true for floats.
     pub fn is_float(self) -> bool {
         matches!(self, Depth::F32 | Depth::F64)
     }
 }
 
-/// An element.
+/// An element of a sample.
 pub(super) trait Element: Copy {
-    /// Bytes of one.
+    /// Bytes per element.
     const SIZE: usize;
 
-    /// Takes an integer of full scale 2**31: shifted to the left, if it had fewer bits.
+    /// Converts an integer with a full scale of 2**31 (fewer bits are shifted left).
     fn of_int(value: i32) -> Self;
 
-    /// Writes it to [`Element::SIZE`] bytes.
+    /// Writes the element to [`Element::SIZE`] bytes.
     fn store(self, out: &mut [u8]);
 }
 
-/// A floating point element.
+/// A float element.
 pub(super) trait Real: Element + Add<Output = Self> + Div<Output = Self> {
-    /// Takes a number of channels.
+    /// Converts a number of channels.
     fn of_count(count: u16) -> Self;
 }
 

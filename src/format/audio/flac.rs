@@ -1,8 +1,7 @@
-//! FLAC (RFC 9639): blocks of metadata, of which the first says what the stream is, then frames.
+//! FLAC (RFC 9639): metadata blocks, the first of them STREAMINFO, then frames.
 //!
-//! Integers of 8, 16 and 24 bits. All frames are found and their checksums compared, also of those that
-//! are not wanted; only those that are wanted are decoded. Refuses a stream of another length than
-//! announced.
+//! Supports 8, 16 and 24 bits per sample. The checksums of all frames are verified; only frames within the
+//! span are decoded. Refuses a stream whose length differs from STREAMINFO.
 
 use symphonia_core::audio::{Audio, GenericAudioBufferRef};
 
@@ -13,27 +12,27 @@ use super::{Format, Recording, flac_block, id3};
 use crate::column::Look;
 use crate::error::{Error, Result};
 
-/// Bytes of the block that says what the stream is.
+/// Bytes of the STREAMINFO block.
 const STREAMINFO: usize = 34;
-/// The fewest bytes that a frame has: a header, one constant, a checksum.
+/// Minimum bytes of a frame: a header, one constant subframe, a checksum.
 const SHORTEST_FRAME: u64 = 10;
 
-/// What the first block says.
+/// The fields of STREAMINFO.
 struct Info {
     rate: u32,
     channels: usize,
     bits: u32,
-    /// Samples of the largest frame.
+    /// Maximum of samples in a frame.
     largest: u64,
-    /// None: whoever wrote it did not know.
+    /// None if the encoder did not know it.
     frames: Option<u64>,
 }
 
 impl Info {
-    /// Reads the first block of metadata, of a stream that begins with `fLaC`.
+    /// Parses STREAMINFO of a stream that begins with `fLaC`.
     fn parse(bytes: &[u8]) -> Result<Info> {
         let Some(&[0 | 0x80, 0, 0, 34]) = bytes.get(4..8).and_then(<[u8]>::first_chunk) else {
-            return Err(Error::decode("it does not begin with what the stream is"));
+            return Err(Error::decode("it does not begin with STREAMINFO"));
         };
         let Some(fields) = bytes.get(18..26).and_then(<[u8]>::first_chunk) else {
             return Err(Error::decode("its header is cut off"));
@@ -50,13 +49,13 @@ impl Info {
         if !matches!(info.bits, 8 | 16 | 24) {
             let bits = info.bits;
             return Err(Error::decode(format!(
-                "its samples have {bits} bits; read are 8, 16 and 24"
+                "its samples have {bits} bits; supported are 8, 16 and 24"
             )));
         }
         Ok(info)
     }
 
-    /// Refuses a frame that is not of this stream.
+    /// Returns an error for a frame that contradicts STREAMINFO.
     fn check(&self, frame: &Frame) -> Result<()> {
         let same = frame.channels == self.channels
             && frame.rate.is_none_or(|rate| rate == self.rate)
@@ -64,7 +63,7 @@ impl Info {
         if same {
             return Ok(());
         }
-        Err(Error::decode("its frames are not what its header says"))
+        Err(Error::decode("its frames contradict its STREAMINFO"))
     }
 }
 
@@ -94,7 +93,7 @@ pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
     })
 }
 
-/// Counts what the header does not.
+/// Counts the frames of a stream whose header does not have their number.
 fn count(bytes: &[u8], info: &Info) -> Result<u64> {
     let (_, mut frames) = open(bytes)?;
     let mut count = 0;
@@ -105,7 +104,7 @@ fn count(bytes: &[u8], info: &Info) -> Result<u64> {
     Ok(count)
 }
 
-/// Finds what the stream is, as it is stored, and its frames.
+/// Returns the bytes of STREAMINFO, and the frames.
 fn open(bytes: &[u8]) -> Result<(&[u8; STREAMINFO], Frames<'_>)> {
     let cut = || Error::decode("its metadata are cut off");
     let stream = bytes.get(id3::len(bytes) as usize..).ok_or_else(cut)?;
@@ -131,20 +130,20 @@ fn open(bytes: &[u8]) -> Result<(&[u8; STREAMINFO], Frames<'_>)> {
     Ok((info, Frames::new(frames)))
 }
 
-/// What a decoder needs to know of a stream: nothing that another of its kind has otherwise.
+/// Returns STREAMINFO without the fields that differ between recordings of one kind, so that they share a decoder.
 fn setup(stream: &[u8; STREAMINFO]) -> [u8; STREAMINFO] {
     let mut setup = *stream;
-    setup[4..10].fill(0); // sizes of frames
-    setup[13] &= 0xF0; // the length, and a checksum of all
+    setup[4..10].fill(0); // frame sizes in bytes
+    setup[13] &= 0xF0; // length, then MD5
     setup[14..].fill(0);
     setup
 }
 
-/// Decodes the frames that are wanted.
+/// Decodes the frames of the span.
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is damaged, or of another length than announced.
+/// [`Error::Decode`]: it is damaged, or its length differs from its header.
 pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
     let (stream, mut frames) = open(bytes)?;
     let info = Info::parse(&bytes[id3::len(bytes) as usize..])?;
@@ -170,7 +169,7 @@ pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_
         return Ok(());
     }
     Err(Error::decode(format!(
-        "its header announces {} frames, and it has {count}",
+        "its header announces {} frames, but it has {count}",
         recording.frames
     )))
 }

@@ -1,8 +1,8 @@
-//! Blocks of FLAC's metadata (RFC 9639, section 8): whether their parts fill them.
+//! Validates FLAC's metadata blocks (RFC 9639, section 8): their fields must fill them exactly.
 //!
-//! Nothing of them is used, but libFLAC refuses files with damaged ones, and so does this crate.
+//! Their content is not used, but libFLAC refuses files with damaged blocks, and so does this crate.
 
-/// Whether a block is what its kind says; `is_first` is that of the stream.
+/// Returns true if the fields of a block of type `kind` fill it; `is_first` is true for the stream's first.
 pub(super) fn is_sound(kind: u8, block: &[u8], is_first: bool) -> bool {
     let mut rest = Rest(block);
     let fits = match kind {
@@ -17,7 +17,7 @@ pub(super) fn is_sound(kind: u8, block: &[u8], is_first: bool) -> bool {
     fits.is_some() && rest.0.is_empty()
 }
 
-/// What is left of a block.
+/// The unparsed rest of a block.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {

@@ -1,7 +1,7 @@
-//! Frames of FLAC (RFC 9639, section 9): their headers, and where they end.
+//! Frames of FLAC (RFC 9639, section 9): parses headers and finds ends.
 //!
-//! A frame does not say how long it is: it ends where the checksum over it is right and the header of the
-//! next one begins, with a right checksum and the next number.
+//! A frame does not store its length. It ends where its CRC-16 is correct and the next frame's header begins,
+//! with a correct CRC-8 and the next number.
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use symphonia_core::io::Monitor;
 
 use crate::error::{Error, Result};
 
-/// What the header of a frame says.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Numbers of each channel.
+    /// Samples per channel.
     pub(super) samples: u64,
-    /// Frames in a second; None: as the stream has it.
+    /// Samples per second; None for that of STREAMINFO.
     pub(super) rate: Option<u32>,
     pub(super) channels: usize,
-    /// Bits of a number; None: as the stream has it.
+    /// Bits per sample; None for that of STREAMINFO.
     pub(super) bits: Option<u32>,
-    /// Of the frame, or of its first sample.
+    /// Number of the frame, or of its first sample.
     number: u64,
-    /// Whether samples are numbered, and not frames.
+    /// True if `number` counts samples, not frames.
     by_sample: bool,
     /// Bytes of the header.
     len: usize,
 }
 
 impl Frame {
-    /// Reads the header that `bytes` begin with; None: there is none, or it is damaged.
+    /// Parses the header at the start of `bytes`; None if there is none or it is damaged.
     pub(super) fn parse(bytes: &[u8]) -> Option<Frame> {
         let &[0xFF, second, sizes, kind, ..] = bytes else {
             return None;
@@ -105,7 +105,7 @@ impl Frame {
         })
     }
 
-    /// Whether `next` is the header of the frame behind this one.
+    /// Returns true if `next` can be the header of the frame after this one.
     fn precedes(&self, next: &Frame) -> bool {
         let step = if self.by_sample { self.samples } else { 1 };
         next.by_sample == self.by_sample && next.number == self.number + step
@@ -121,7 +121,7 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Takes all frames of a stream, the first at the beginning of `bytes`.
+    /// Returns an iterator over the frames of a stream, the first at the start of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Frames<'a> {
         let first = Frame::parse(bytes).filter(|frame| frame.number == 0);
         Frames {
@@ -132,7 +132,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Finds the next frame; None at the end.
+    /// Returns the next frame and its bytes; None at the end.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl<'a> Frames<'a> {
         Ok(Some((frame, &self.bytes[range])))
     }
 
-    /// Where the frame at `at` lies, and what follows it.
+    /// Returns the range of the frame at `at`, and the header of the next one.
     fn end(&self, frame: &Frame) -> Option<(Range<usize>, Option<Frame>)> {
         let (start, sync) = (self.at, self.bytes[self.at + 1]);
         let mut crc = Crc16Ansi::new(0);

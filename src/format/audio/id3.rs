@@ -1,6 +1,6 @@
-//! Tags around the frames of FLAC and MP3 files, which hold no sound.
+//! ID3 tags before and after the frames of FLAC and MP3 files.
 
-/// Bytes of the `ID3v2` tag that `bytes` begin with; 0: there is none.
+/// Returns the size of the `ID3v2` tag at the start of `bytes`; 0 if there is none.
 pub(super) fn len(bytes: &[u8]) -> u64 {
     let &[b'I', b'D', b'3', _, _, flags, a, b, c, d, ..] = bytes else {
         return 0;
@@ -12,7 +12,7 @@ pub(super) fn len(bytes: &[u8]) -> u64 {
     10 + size + footer
 }
 
-/// The bytes without the `ID3v1` tag that they end with.
+/// Returns the bytes without an `ID3v1` tag at their end.
 pub(super) fn without_end(bytes: &[u8]) -> &[u8] {
     match bytes.split_last_chunk::<128>() {
         Some((rest, [b'T', b'A', b'G', ..])) => rest,

@@ -1,10 +1,10 @@
-//! Recordings: WAV, FLAC, MP3 and Ogg Vorbis, told apart by their bytes.
+//! Decodes WAV, FLAC, MP3 and Ogg Vorbis, recognised by their first bytes.
 //!
-//! Owns what a recording is before it is decoded (rate, channels, frames), which of its frames are the
-//! sample, and how they are laid out. WAV is read here, by its frames; FLAC, MP3 and Vorbis are taken out
-//! of their files here, frame by frame with all checksums that there are, and decoded by symphonia.
-//! Refuses to resample. Invariant: WAV and FLAC are what libsndfile reads, bit for bit; MP3 and Vorbis
-//! have its length; what is damaged is refused.
+//! Owns the header of a recording (sample rate, channels, frames), the span of frames that is the sample, and
+//! its layout. WAV is decoded here. FLAC, MP3 and Vorbis are demuxed here, with every checksum verified, and
+//! their packets are decoded by symphonia, whose own demuxers skip damaged frames silently. Never resamples.
+//! Invariant: WAV and FLAC equal libsndfile's samples bit for bit; MP3 and Vorbis have its length; damaged files
+//! are refused.
 
 mod decoder;
 mod depth;
@@ -34,28 +34,28 @@ use planes::Planes;
 pub use depth::Depth;
 pub use span::Span;
 
-/// As many bytes tell the format.
+/// Bytes that identify the format.
 const FIRST_BYTES: u64 = 64;
-/// The most channels that libsndfile reads.
+/// Maximum of channels that libsndfile reads.
 const MOST_CHANNELS: usize = 1024;
 
-/// How samples are written.
+/// The layout of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// Element type.
     pub depth: Depth,
-    /// Whether a sample is the mean of its channels, of shape `(frames,)`, not `(channels, frames)`.
+    /// True for the mean of the channels, of shape `(frames,)`; otherwise samples are `(channels, frames)`.
     pub mono: bool,
 }
 
-/// What the header of a recording says.
+/// The header of a recording.
 #[derive(Clone, Debug)]
 struct Recording {
     format: Format,
-    /// Frames in a second.
+    /// Frames per second.
     rate: u32,
     channels: usize,
-    /// Numbers per channel, known without decoding.
+    /// Number of frames, known without decoding.
     frames: u64,
 }
 
@@ -81,7 +81,7 @@ impl Recording {
                     [0xFF, second, ..] if second & 0xE0 == 0xE0 => mp3::read(look, start)?,
                     _ => {
                         return Err(Error::decode(
-                            "it is no WAV, FLAC, MP3 or Ogg Vorbis file: its first bytes are others",
+                            "it is not a WAV, FLAC, MP3 or Ogg Vorbis file: its first bytes match none of them",
                         ));
                     }
                 }
@@ -120,12 +120,12 @@ pub struct Audio {
 impl Audio {
     /// Reads the headers of all files; returns the format and the bytes with their stamps.
     ///
-    /// `spans` are one for all files, or one for each; files of another `rate`, if one is given, are
-    /// refused when their samples are wanted.
+    /// `spans` has one entry for all files, or one per file. If `rate` is given, a file with another one is
+    /// refused when its sample is decoded.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`], [`Error::Read`]: not one file can be read; those of [`headers`].
+    /// [`Error::Decode`], [`Error::Read`]: none of the files can be read; those of [`headers`].
     pub fn open(
         blobs: &Blobs,
         spans: Vec<Span>,
@@ -166,14 +166,14 @@ impl Audio {
         Ok((audio, blobs))
     }
 
-    /// Frames in a second of each recording; None where a file cannot be used.
+    /// Returns the sample rate of each recording; None where a file cannot be used.
     pub fn rates(&self) -> impl Iterator<Item = Option<u32>> {
         self.files
             .iter()
             .map(|file| file.ok().map(|found| found.rate))
     }
 
-    /// The frames that are the sample at `index`.
+    /// Returns the range of frames of the sample at `index`.
     fn range(&self, index: usize, recording: &Recording) -> Range<u64> {
         let span = match self.spans.as_slice() {
             [span] => *span,
@@ -183,13 +183,13 @@ impl Audio {
     }
 }
 
-/// Why a recording cannot be what was asked for.
+/// Returns the reason why a recording does not fit the requested output.
 fn refusal(recording: &Recording, output: Output, rate: Option<u32>) -> Option<String> {
     if let Some(rate) = rate
         && rate != recording.rate
     {
         return Some(format!(
-            "its sample rate is {}, and {rate} was asked for; resample it first",
+            "its sample rate is {}, but rate={rate} was requested; resample it first",
             recording.rate
         ));
     }
@@ -199,12 +199,12 @@ fn refusal(recording: &Recording, output: Output, rate: Option<u32>) -> Option<S
     let name = output.depth.dtype().name();
     if recording.is_float() {
         return Some(format!(
-            "its samples are floating point numbers, which have no scale as {name}; ask for float32"
+            "its samples are floats, which have no scale as {name}; use dtype=float32"
         ));
     }
     output
         .mono
-        .then(|| format!("the mean of channels is no {name}; ask for float32"))
+        .then(|| format!("the mean of its channels is not an {name}; use dtype=float32"))
 }
 
 impl Array for Audio {
@@ -223,7 +223,7 @@ impl Array for Audio {
     fn part(&self, index: usize) -> Result<Range<u64>> {
         let file = &self.files[index];
         if file.is_unread() {
-            return Ok(Blobs::ALL); // the attempt tells why
+            return Ok(Blobs::ALL); // reading it returns the error
         }
         let recording = file.known()?;
         Ok(match &recording.format {

@@ -1,11 +1,10 @@
-//! MP3: frames one after the other, between tags that are no sound.
+//! MP3: consecutive frames, with optional tags before and after them.
 //!
-//! The length is that of libsndfile, whose MP3s mpg123 decodes: without the padding that the tag of LAME
-//! tells of; in a file without a tag, as many samples as its size and that of the first frame promise, if
-//! there are so many. A frame that needs bytes of frames that are not there is silent, as mpg123 has it.
-//! Where LAME wrote checksums, they are compared; without them damage may go unnoticed. Refuses bytes
-//! between frames, frames that are cut off or of another rate, layers I and II, and streams without a bit
-//! rate.
+//! The length is that of libsndfile, which decodes MP3 through mpg123: without the padding in LAME's tag; in
+//! a file without a tag, at most the samples that mpg123 estimates from the sizes of file and first frame. A
+//! frame that needs main data of missing frames is silent, as in mpg123. Checksums of LAME are verified;
+//! without them damage may go unnoticed. Refuses bytes between frames, truncated frames, changes of the
+//! sample rate, layers I and II, and free-format streams.
 
 use std::borrow::Cow;
 
@@ -21,28 +20,28 @@ use crate::column::Look;
 use crate::error::{Error, Result};
 use crate::memory::fallible::push;
 
-/// Samples by which a decoder lags behind the encoder (mpg123's `GAPLESS_DELAY`).
+/// Delay of the decoder, in samples (mpg123's `GAPLESS_DELAY`).
 const DECODER_DELAY: u64 = 529;
-/// The longest frame: 320 kbit/s at 32 kHz, or 160 at 8, with a byte of padding.
+/// Bytes of the longest frame: 320 kbit/s at 32 kHz, or 160 at 8, with a byte of padding.
 const LONGEST_FRAME: u64 = 2881;
-/// The shortest frame: 8 kbit/s at 24 kHz.
+/// Bytes of the shortest frame: 8 kbit/s at 24 kHz.
 const SHORTEST_FRAME: u64 = 24;
-/// Frames whose overlap and filters reach into the next ones.
+/// Frames to decode before the first one that is needed: overlap and filters reach that far.
 const LEAD: usize = 2;
 
-/// What a stream is.
+/// The beginning of a stream.
 struct Track {
     first: Frame,
-    /// Where sound begins.
+    /// Offset of the first frame with sound.
     start: usize,
     tag: Option<Tag>,
 }
 
 impl Track {
-    /// Reads the beginning of a stream.
+    /// Parses the beginning of a stream.
     fn parse(bytes: &[u8]) -> Result<Track> {
         let first = Frame::parse(bytes).ok_or_else(|| {
-            Error::decode("its first frame is none of MPEG layer III with a bit rate")
+            Error::decode("its first frame is not one of MPEG layer III with a bit rate")
         })?;
         let (mut start, mut tag) = (0, None);
         if Tag::is_in(&first, bytes) {
@@ -54,8 +53,7 @@ impl Track {
         Ok(Track { first, start, tag })
     }
 
-    /// Which of the samples of `frames` frames, in a file of `bytes` bytes, are sound: the first, and how
-    /// many.
+    /// Returns the first sample that is sound, and their number, of `frames` frames in a file of `bytes` bytes.
     fn sound(&self, frames: u64, bytes: u64) -> Result<(u64, u64)> {
         let all = frames.saturating_mul(self.first.samples);
         let Some(tag) = self.tag else {
@@ -70,7 +68,7 @@ impl Track {
     }
 }
 
-/// The frames of sound, without decoding: each with its place.
+/// Returns the frames of sound, each with its offset.
 fn frames(bytes: &[u8], track: &Track) -> Result<Vec<(usize, Frame)>> {
     let mut frames = Vec::new();
     let mut at = track.start;
@@ -93,7 +91,7 @@ fn frames(bytes: &[u8], track: &Track) -> Result<Vec<(usize, Frame)>> {
         return Ok(frames);
     }
     Err(Error::decode(format!(
-        "behind frame {} of its sound come bytes that are no frame",
+        "the bytes after frame {} of its sound are not a frame",
         frames.len()
     )))
 }
@@ -102,7 +100,7 @@ fn frames(bytes: &[u8], track: &Track) -> Result<Vec<(usize, Frame)>> {
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is damaged, or no layer III.
+/// [`Error::Decode`]: it is damaged, or not of layer III.
 pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
     let track = Track::parse(&look.read(start..start + LONGEST_FRAME)?)?;
     let (count, size) = match track.tag.map(|tag| tag.frames) {
@@ -132,11 +130,11 @@ pub(super) fn read(look: &mut Look<'_>, start: u64) -> Result<Recording> {
     })
 }
 
-/// Decodes the frames that are wanted, and those that these need.
+/// Decodes the frames of the span, and earlier ones that they depend on.
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is damaged, or of another length than announced.
+/// [`Error::Decode`]: it is damaged, or its length differs from its header.
 pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
     let all = id3::without_end(bytes);
     let stream = all.get(id3::len(bytes) as usize..).unwrap_or(&[]);
@@ -146,7 +144,7 @@ pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_
     let count = frames.len() as u64;
     if track.tag.is_some_and(|tag| tag.frames != count) || len != recording.frames {
         return Err(Error::decode(format!(
-            "it has {count} frames, and another number is announced"
+            "it has {count} frames, but its tag announces another number"
         )));
     }
     if let Some(checksum) = track.tag.and_then(|tag| tag.checksum) {
@@ -157,7 +155,7 @@ pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_
         crc.process_buf_bytes(&stream[track.start..end]);
         if crc.crc() != checksum {
             return Err(Error::decode(
-                "its sound is damaged: the checksum of its encoder is of another",
+                "its sound is damaged: the encoder's checksum does not match",
             ));
         }
     }
@@ -199,7 +197,7 @@ pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_
     })
 }
 
-/// The frame to begin with, so that frame `real` finds all bytes of earlier ones that it may need.
+/// Returns the frame to begin with, so that frame `real` finds all earlier main data that it may use.
 fn lead(frames: &[(usize, Frame)], real: usize) -> usize {
     let (mut begin, mut bytes) = (real, 0);
     while begin > 0 && bytes < frames[begin - 1].1.most_reservoir() {

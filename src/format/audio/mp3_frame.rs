@@ -1,5 +1,5 @@
-//! Frames of MPEG audio layer III (ISO 11172-3 and 13818-3, and MPEG 2.5), and the tag in the first one
-//! that says how much of the sound is padding.
+//! Frames of MPEG audio layer III (ISO 11172-3 and 13818-3, and MPEG 2.5), and the Xing/LAME tag in the first
+//! one, which stores the encoder's padding.
 
 use std::ops::Range;
 
@@ -14,22 +14,22 @@ const BIT_RATES: [[u32; 14]; 2] = [
     [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 ];
 
-/// What the header of a frame says.
+/// The header of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Frames in a second.
+    /// Samples per second.
     pub(super) rate: u32,
     pub(super) channels: usize,
-    /// Numbers of each channel.
+    /// Samples per channel.
     pub(super) samples: u64,
-    /// Bytes, with the header.
+    /// Bytes, including the header.
     pub(super) len: usize,
-    /// Where the side information begins, and where the main data do.
+    /// Bytes of the side information; the main data follow it.
     side: Range<usize>,
 }
 
 impl Frame {
-    /// Reads the header that `bytes` begin with; None: it is none of layer III, or has no bit rate.
+    /// Parses the header at the start of `bytes`; None if it is not of layer III, or has no bit rate.
     pub(super) fn parse(bytes: &[u8]) -> Option<Frame> {
         let &[0xFF, second, third, fourth, ..] = bytes else {
             return None;
@@ -48,7 +48,7 @@ impl Frame {
         let bit_rate = *BIT_RATES[later].get(bit_rate?)?;
         let rate = [44_100, 48_000, 32_000].get(usize::from(third >> 2 & 3))? >> half;
         let mono = fourth >> 6 == 3;
-        let side = if second & 1 == 0 { 6 } else { 4 }; // behind a checksum
+        let side = if second & 1 == 0 { 6 } else { 4 }; // after the CRC, if there is one
         let main = match (later == 1, mono) {
             (false, false) => side + 32,
             (true, true) => side + 9,
@@ -64,12 +64,12 @@ impl Frame {
         })
     }
 
-    /// Whether `other` can be a frame of the same stream.
+    /// Returns true if `other` can be a frame of the same stream.
     pub(super) fn is_like(&self, other: &Frame) -> bool {
         (self.rate, self.channels) == (other.rate, other.channels)
     }
 
-    /// How many bytes of earlier frames' main data the frame that is `bytes` needs.
+    /// Returns how many bytes of earlier frames' main data (the bit reservoir) the frame in `bytes` uses.
     pub(super) fn reservoir(&self, bytes: &[u8]) -> usize {
         match bytes.get(self.side.clone()) {
             Some([high, low, ..]) if self.is_first() => {
@@ -80,13 +80,13 @@ impl Frame {
         }
     }
 
-    /// As many bytes of earlier frames can belong to a frame.
+    /// Returns the maximum of bytes of earlier frames that a frame can use.
     pub(super) fn most_reservoir(&self) -> usize {
         if self.is_first() { 511 } else { 255 }
     }
 
-    /// The frame that is `bytes`, without a sound of its own, and `kept` bytes of earlier frames kept for
-    /// the next one, beside its own.
+    /// Returns a silent copy of the frame in `bytes`, which keeps its main data and `kept` earlier bytes in the
+    /// reservoir for the next frame.
     pub(super) fn muted(&self, bytes: &[u8], kept: usize) -> Vec<u8> {
         let mut muted = bytes.to_vec();
         if let Some(side) = muted.get_mut(self.side.clone()) {
@@ -101,48 +101,48 @@ impl Frame {
         muted
     }
 
-    /// Whether it is of MPEG 1.
+    /// Returns true for MPEG 1.
     fn is_first(&self) -> bool {
         self.samples == 1152
     }
 
-    /// Bytes of its main data.
+    /// Returns the bytes of its main data.
     pub(super) fn main(&self) -> usize {
         self.len.saturating_sub(self.side.end)
     }
 
-    /// The length that mpg123 expects of a stream of `bytes` bytes, by its size and that of this frame.
+    /// Returns the samples that mpg123 expects in a stream of `bytes` bytes, from the size of this frame.
     #[allow(clippy::cast_sign_loss)] // all are positive
     pub(super) fn estimate(&self, bytes: u64) -> u64 {
         (bytes as f64 / self.len as f64 * self.samples as f64) as u64
     }
 }
 
-/// What the tag of Xing and LAME says, which has a frame of its own.
+/// The fields of the Xing/LAME tag, which occupies a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// Frames behind the tag's.
+    /// Frames after the tag's.
     pub(super) frames: u64,
-    /// Samples that the encoder put before the sound, and behind it; 0 where the tag is only Xing's.
+    /// Samples of padding at the start and at the end; 0 for a Xing tag without LAME's fields.
     pub(super) padding: (u64, u64),
-    /// The checksum of all frames; None: not written.
+    /// Checksum of all frames; None if the encoder wrote none.
     pub(super) checksum: Option<u16>,
 }
 
 impl Tag {
-    /// Whether the first frame, of which there are `bytes`, is a tag.
+    /// Returns true if the first frame, in `bytes`, is a tag.
     pub(super) fn is_in(frame: &Frame, bytes: &[u8]) -> bool {
         let start = Tag::start(frame);
         let name = bytes.get(start..start + 4);
         matches!(name, Some(b"Xing" | b"Info"))
     }
 
-    /// Where a tag begins: also in a frame with a checksum.
+    /// Returns the offset of a tag, which is the same for frames with a CRC.
     fn start(frame: &Frame) -> usize {
         4 + frame.side.len()
     }
 
-    /// Reads the tag of the first frame; None: it is damaged, or does not say how many frames follow.
+    /// Parses the tag in the first frame; None if it is damaged or lacks the number of frames.
     pub(super) fn parse(frame: &Frame, bytes: &[u8]) -> Option<Tag> {
         let start = Tag::start(frame);
         let tag = bytes.get(start..frame.len)?;

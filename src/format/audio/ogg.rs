@@ -1,7 +1,7 @@
 //! Pages of Ogg (RFC 3533) and the packets in them.
 //!
-//! Refuses what a player would make the best of: pages with a wrong checksum, that are missing, or of
-//! several streams, and bytes between pages.
+//! Refuses what a player would tolerate: pages with a wrong checksum, missing pages, several streams, and
+//! bytes between pages.
 
 use symphonia_core::checksum::Crc32;
 use symphonia_core::io::Monitor;
@@ -9,16 +9,16 @@ use symphonia_core::io::Monitor;
 use crate::error::{Error, Result};
 use crate::memory::fallible::reserve_growing;
 
-/// Bytes of a page before its table.
+/// Bytes of a page before its segment table.
 const HEADER: usize = 27;
 
 /// One page.
 pub(super) struct Page<'a> {
-    /// The position behind its last whole packet; None: no packet ends here.
+    /// Granule position after its last complete packet; None if no packet ends here.
     pub(super) position: Option<u64>,
-    /// Whether its first packet began before.
+    /// True if its first packet continues that of the page before.
     continues: bool,
-    /// Whether it is the last.
+    /// True for the last page.
     pub(super) is_last: bool,
     serial: u32,
     number: u32,
@@ -27,7 +27,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Reads the page that `bytes` begin with; returns it with its size.
+    /// Parses the page at the start of `bytes`; returns it with its size.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<(Page<'a>, usize)> {
         let header = bytes.first_chunk::<HEADER>()?;
         let count = usize::from(header[26]);
@@ -66,13 +66,13 @@ impl<'a> Page<'a> {
 pub(super) struct Pages<'a> {
     bytes: &'a [u8],
     last: Option<(u32, u32, bool)>,
-    /// A packet that goes on with the next page.
+    /// A packet that continues on the next page.
     part: Vec<u8>,
     is_open: bool,
 }
 
 impl<'a> Pages<'a> {
-    /// Takes all pages of a file.
+    /// Returns an iterator over the pages of a file.
     pub(super) fn new(bytes: &'a [u8]) -> Pages<'a> {
         Pages {
             bytes,
@@ -149,7 +149,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The position of the last page, which lies in `end`, the last bytes of a file.
+/// Returns the granule position of the last page, given the last bytes of a file.
 pub(super) fn last_position(end: &[u8]) -> Option<u64> {
     let mut at = end.len();
     loop {

@@ -1,13 +1,13 @@
-//! Numbers of WAV files, frame by frame, to samples, channel by channel.
+//! Converts the interleaved frames of WAV files to channels.
 //!
-//! One loop for each pair of encoding and element type, without branches, so that the compiler
-//! vectorises those of one and two channels.
+//! Each pair of encoding and element type has a loop of its own without branches, so that the compiler vectorises
+//! those of one and two channels.
 
 use super::Output;
 use super::depth::{Depth, Element, Real};
 use crate::error::{Error, Result};
 
-/// How one number of a WAV file is stored, in little-endian order.
+/// The little-endian encoding of a value in a WAV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub(super) enum Encoding {
@@ -20,7 +20,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// Bytes of one number.
+    /// Returns the bytes per value.
     pub(super) fn bytes(self) -> usize {
         match self {
             Encoding::U8 => 1,
@@ -31,17 +31,17 @@ impl Encoding {
         }
     }
 
-    /// Whether numbers are floating point numbers.
+    /// Returns true for floats.
     pub(super) fn is_float(self) -> bool {
         matches!(self, Encoding::F32 | Encoding::F64)
     }
 }
 
-/// Writes frames of `channels` numbers each to `out`, which has room for just as many.
+/// Writes frames of `channels` values each to `out`, which has exactly that size.
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: floating point numbers where integers are wanted.
+/// [`Error::Decode`]: floats, for an output of integers.
 pub(super) fn write(
     encoding: Encoding,
     bytes: &[u8],
@@ -74,7 +74,7 @@ pub(super) fn write(
         (Encoding::F64, Depth::F32) => job.reals(|eight| f64::from_le_bytes(eight) as f32),
         (Encoding::F64, Depth::F64) => job.reals(f64::from_le_bytes),
         (Encoding::F32 | Encoding::F64, Depth::I16 | Depth::I32) => {
-            return Err(Error::decode("its samples are no integers"));
+            return Err(Error::decode("its samples are not integers"));
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ impl Job<'_> {
         }
     }
 
-    /// Writes each channel behind the one before.
+    /// Writes the channels one after the other.
     fn spread<const N: usize, T: Element>(&mut self, read: impl Fn([u8; N]) -> T + Copy) {
         let (numbers, _) = self.bytes.as_chunks::<N>();
         let frames = numbers.len() / self.channels;
@@ -133,7 +133,7 @@ impl Job<'_> {
         }
     }
 
-    /// Writes the mean of the channels: their sum, in their order, divided by their number.
+    /// Writes the mean of the channels: their sum in order, divided by their number.
     fn fold<const N: usize, T: Real>(&mut self, read: impl Fn([u8; N]) -> T + Copy) {
         let (numbers, _) = self.bytes.as_chunks::<N>();
         let count = T::of_count(self.channels as u16);

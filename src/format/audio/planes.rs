@@ -1,4 +1,4 @@
-//! Where decoded blocks of a recording go, channel by channel.
+//! Writes decoded blocks of a recording, channel by channel.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use super::Output;
 use super::depth::{Depth, Element, Real};
 use crate::error::{Error, Result};
 
-/// The sample of one recording, which is written block after block.
+/// The sample of one recording, written block by block.
 ///
-/// Invariant: `at` frames came; those of them that lie in `range` are written.
+/// Invariant: of the first `at` frames, those within `range` are written.
 pub(super) struct Planes<'a> {
     out: &'a mut [u8],
     output: Output,
@@ -18,7 +18,7 @@ pub(super) struct Planes<'a> {
 }
 
 impl<'a> Planes<'a> {
-    /// Takes room for the frames of `range`, of all channels.
+    /// Returns a writer into `out`, which has room for the frames of `range` of all channels.
     pub(super) fn new(
         out: &'a mut [u8],
         output: Output,
@@ -34,27 +34,27 @@ impl<'a> Planes<'a> {
         }
     }
 
-    /// The first frame that is wanted.
+    /// Returns the first frame of the span.
     pub(super) fn first(&self) -> u64 {
         self.range.start
     }
 
-    /// Whether all frames came that are wanted.
+    /// Returns true if the span is complete.
     pub(super) fn is_full(&self) -> bool {
         self.at >= self.range.end
     }
 
-    /// Whether none of the next `frames` frames is wanted.
+    /// Returns true if none of the next `frames` frames is within the span.
     pub(super) fn skips(&self, frames: u64) -> bool {
         self.at + frames <= self.range.start || self.is_full()
     }
 
-    /// Goes on behind `frames` frames that were not decoded.
+    /// Skips `frames` frames, which were not decoded.
     pub(super) fn skip(&mut self, frames: u64) {
         self.at += frames;
     }
 
-    /// Writes a block of integers of full scale 2**31.
+    /// Writes a block of integers with a full scale of 2**31.
     pub(super) fn ints<'b>(&mut self, frames: usize, plane: impl Fn(usize) -> Option<&'b [i32]>) {
         match self.output.depth {
             Depth::F32 => self.reals(frames, plane, f32::of_int),
@@ -64,11 +64,11 @@ impl<'a> Planes<'a> {
         }
     }
 
-    /// Writes a block of floating point numbers of full scale 1.
+    /// Writes a block of floats with a full scale of 1.
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: integers are wanted.
+    /// [`Error::Decode`]: the output is of integers.
     pub(super) fn floats<'b>(
         &mut self,
         frames: usize,
@@ -77,7 +77,7 @@ impl<'a> Planes<'a> {
         match self.output.depth {
             Depth::F32 => self.reals(frames, plane, |value| value),
             Depth::F64 => self.reals(frames, plane, f64::from),
-            Depth::I16 | Depth::I32 => return Err(Error::decode("its samples are no integers")),
+            Depth::I16 | Depth::I32 => return Err(Error::decode("its samples are not integers")),
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl<'a> Planes<'a> {
         }
     }
 
-    /// Counts a block; returns which of its frames are wanted, and where they belong.
+    /// Counts a block; returns the range of its frames within the span, and their offset in the output.
     fn take(&mut self, frames: usize) -> (Range<usize>, usize) {
         let before = self.at;
         self.at += frames as u64;

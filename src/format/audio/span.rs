@@ -1,32 +1,32 @@
-//! Which frames of a recording are a sample.
+//! The span of frames of a recording that is its sample.
 
 use std::ops::Range;
 
-/// A stretch of a recording; it ends where the recording ends.
+/// A span of frames, clipped to the recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Span {
-    /// All of it.
+    /// The whole recording.
     #[default]
     All,
     /// By frames.
     Frames {
-        /// The first; negative ones count from the end.
+        /// The first frame; negative numbers count from the end.
         start: i64,
-        /// How many; None: all that follow.
+        /// Number of frames; None for all that follow.
         count: Option<u64>,
     },
-    /// By time: frames are counted as librosa counts them, `int(seconds * rate)`.
+    /// By time, converted as librosa does: `int(seconds * rate)`.
     Seconds {
-        /// Where it begins.
+        /// Start, in seconds.
         offset: f64,
-        /// How long it is; None: to the end.
+        /// Length, in seconds; None for up to the end.
         duration: Option<f64>,
     },
 }
 
 impl Span {
-    /// The frames of a recording of `frames` frames, `rate` of them a second.
-    #[allow(clippy::cast_sign_loss)] // negative times are 0
+    /// Returns the range of frames within a recording of `frames` frames at `rate` per second.
+    #[allow(clippy::cast_sign_loss)] // negative times become 0
     pub(super) fn of(self, frames: u64, rate: u32) -> Range<u64> {
         let in_time = |seconds: f64| (seconds * f64::from(rate)) as u64; // rounds down, saturates
         let (start, count) = match self {

@@ -1,7 +1,7 @@
 //! Vorbis (Vorbis I, section 4, and A.2) in Ogg.
 //!
-//! One and two channels. The length is the position of the last page. Refuses a stream whose pages and packets do not agree
-//! about where they are: one that was cut out of a longer one.
+//! Supports one and two channels. The length is the granule position of the last page. Refuses a stream whose
+//! positions do not match its packets: it was cut out of a longer one.
 
 use symphonia_core::audio::{Audio, GenericAudioBufferRef};
 
@@ -13,24 +13,24 @@ use crate::column::Look;
 use crate::error::{Error, Result};
 use crate::memory::fallible::reserve;
 
-/// The first page, with its header.
+/// Bytes of the first page, including its header.
 const FIRST_PAGE: u64 = 28 + IDENTIFICATION as u64;
-/// Usual pages are no longer.
+/// Maximum bytes of a usual page.
 const USUAL_PAGE: u64 = 8192;
-/// The longest page, with its header.
+/// Bytes of the longest page, including its header.
 const LONGEST_PAGE: u64 = 27 + 255 + 255 * 255;
 /// The decoder is not exact where more channels are coupled.
 const MOST_CHANNELS: usize = 2;
-/// Bytes that codebooks may become; encoders make some hundred kilobytes of them.
+/// Maximum bytes of decoded codebooks; usual encoders need some hundred kilobytes.
 const MOST_TABLES: u64 = 64 << 20;
-/// Bytes of the first packet, which is alone on its page.
+/// Bytes of the identification header, which is alone on its page.
 const IDENTIFICATION: usize = 30;
 
 /// Reads the header of a file that begins with a page.
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is damaged, cut off, or no Vorbis.
+/// [`Error::Decode`]: it is damaged, cut off, or not Vorbis.
 pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     let (mut rate, mut channels, mut largest) = (0, 0, 0);
     let first = look.read(0..FIRST_PAGE)?;
@@ -38,7 +38,7 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
         let ident: Option<&[u8; IDENTIFICATION]> = packet.try_into().ok();
         let ident = ident.filter(|ident| ident.starts_with(b"\x01vorbis\0\0\0\0"));
         let ident = ident
-            .ok_or_else(|| Error::decode("it is an Ogg file whose first stream is no Vorbis"))?;
+            .ok_or_else(|| Error::decode("it is an Ogg file whose first stream is not Vorbis"))?;
         channels = usize::from(ident[11]);
         rate = u32::from_le_bytes([ident[12], ident[13], ident[14], ident[15]]);
         largest = 1_u64 << (ident[28] >> 4);
@@ -53,7 +53,7 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
         .ok_or_else(|| Error::decode("it is cut off: its last page is missing"))?;
     if channels > MOST_CHANNELS {
         return Err(Error::decode(format!(
-            "it has {channels} channels; of Vorbis, one and two are read"
+            "it has {channels} channels; for Vorbis, one and two are supported"
         )));
     }
     if frames > len.saturating_mul(largest / 2) {
@@ -69,11 +69,11 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     })
 }
 
-/// Decodes up to the last frame that is wanted.
+/// Decodes up to the end of the span.
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is damaged, or of another length than announced.
+/// [`Error::Decode`]: it is damaged, or its length differs from its header.
 pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_>) -> Result<()> {
     let mut pages = Pages::new(bytes);
     let mut headers = 0;
@@ -118,13 +118,13 @@ pub(super) fn decode(bytes: &[u8], recording: &Recording, planes: &mut Planes<'_
     })
 }
 
-/// The sound of a stream.
+/// The decoding of a stream.
 struct Sound<'a, 'b> {
     decoder: &'a mut Decoder,
     planes: &'a mut Planes<'b>,
-    /// As many are announced.
+    /// Frames of the stream, from its header.
     frames: u64,
-    /// As many came; None before the first packet, which gives none.
+    /// Frames decoded so far; None before the first packet, which yields none.
     count: Option<u64>,
 }
 
@@ -143,7 +143,7 @@ impl Sound<'_, '_> {
             .floats(wanted as usize, |channel| block.plane(channel))
     }
 
-    /// Refuses a page that is not where its packets are.
+    /// Returns an error for a page whose position does not match its packets.
     fn check(&self, page: &Page<'_>) -> Result<()> {
         let count = self.count.unwrap_or(0);
         match page.position {
@@ -151,7 +151,7 @@ impl Sound<'_, '_> {
             Some(position) if page.is_last && position <= count => Ok(()),
             Some(position) if position == count => Ok(()),
             Some(_) => Err(Error::decode(
-                "its pages are not where they say: was it cut out of a longer stream?",
+                "the positions of its pages do not match their packets: was it cut out of a longer stream?",
             )),
         }
     }

@@ -1,17 +1,17 @@
-//! How much memory the codebooks of a Vorbis stream take (Vorbis I, 3.2.1).
+//! Computes the memory of the codebooks of a Vorbis stream (Vorbis I, 3.2.1), without decoding them.
 //!
-//! Decodes none of them. A codebook of some bytes may announce tables of sixteen megabytes, and a stream has
-//! up to 256, for which the decoder makes room before it looks at what they are for.
+//! A codebook of a few bytes may announce tables of sixteen megabytes, a stream has up to 256 of them, and the
+//! decoder allocates them before it validates the rest.
 
-/// What a codebook begins with.
+/// The sync pattern of a codebook.
 const SYNC: u64 = 0x56_4342;
-/// Bytes of an entry, beside its vector: its length, its code, its place in a tree.
+/// Bytes of an entry besides its vector: its length, its code, its node in a tree.
 const ENTRY_BYTES: u64 = 32;
 
-/// Counts the bytes that the codebooks of a third packet become, up to the first that is damaged.
+/// Returns the bytes of the decoded codebooks of a setup header, up to the first damaged one.
 pub(super) fn bytes(packet: &[u8]) -> u64 {
     let mut bits = Bits {
-        bytes: packet.get(7..).unwrap_or_default(), // behind the kind of packet, and "vorbis"
+        bytes: packet.get(7..).unwrap_or_default(), // after the packet type and "vorbis"
         at: 0,
     };
     let mut all = 0_u64;
@@ -24,7 +24,7 @@ pub(super) fn bytes(packet: &[u8]) -> u64 {
     all
 }
 
-/// Passes over a codebook; None: it is not whole.
+/// Skips a codebook and returns its decoded size; None if it is incomplete.
 fn codebook(bits: &mut Bits<'_>) -> Option<u64> {
     if bits.take(24)? != SYNC {
         return None;
@@ -59,7 +59,7 @@ fn codebook(bits: &mut Bits<'_>) -> Option<u64> {
     Some(entries * (ENTRY_BYTES + 4 * dimensions))
 }
 
-/// The greatest number whose power of `dimensions` is at most `entries` (9.2.3).
+/// Returns the greatest number whose power of `dimensions` is at most `entries` (9.2.3).
 fn lookups(entries: u64, dimensions: u64) -> u64 {
     let fits = |number: u64| {
         let power = number.checked_pow(dimensions as u32);
@@ -68,7 +68,7 @@ fn lookups(entries: u64, dimensions: u64) -> u64 {
     (1..=entries).take_while(|&number| fits(number)).count() as u64
 }
 
-/// Bits, the lowest of each byte first.
+/// Reads bits, least significant first.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: u64,

@@ -1,9 +1,9 @@
-//! WAV: chunks of RIFF (and RF64), of which `fmt ` says what a frame is, and `data` has the frames.
+//! WAV: RIFF (or RF64) chunks; `fmt ` describes the frames, `data` holds them.
 //!
-//! As the multimedia programming interface of 1991 and EBU Tech 3306 describe them. Integers of 8, 16, 24
-//! and 32 bits and floats of 32 and 64, plain or `WAVE_FORMAT_EXTENSIBLE`. A length that a program left
-//! open, because it wrote to a pipe, means all that follows. Refuses compressed audio, RIFX, and what
-//! libsndfile refuses or reads otherwise: two `data` chunks, a `PEAK` chunk of another size.
+//! Source: Multimedia Programming Interface (1991), EBU Tech 3306. Supports integers of 8, 16, 24 and 32 bits
+//! and floats of 32 and 64, plain or `WAVE_FORMAT_EXTENSIBLE`. A placeholder length, as written to a pipe,
+//! means up to the end of the file. Refuses compressed audio, RIFX, and files that libsndfile refuses or reads
+//! differently: two `data` chunks, a `PEAK` chunk of unexpected size.
 
 use std::ops::Range;
 
@@ -12,32 +12,32 @@ use super::{Format, Recording};
 use crate::column::Look;
 use crate::error::{Error, Result};
 
-/// As much is read at once while chunks are looked for.
+/// Bytes per read while searching for chunks.
 const BUFFER: u64 = 512;
-/// As many chunks are looked at.
+/// Maximum of chunks.
 const MOST_CHUNKS: usize = 4096;
-/// A length from here on that a file cannot have was written before the length was known.
+/// A length of at least this, if the file is shorter, is a placeholder.
 const OPEN: u64 = 0x7FFF_0000;
-/// What the GUID of a sub-format ends with (`KSDATAFORMAT_SUBTYPE_*`).
+/// The common end of the GUIDs of sub-formats (`KSDATAFORMAT_SUBTYPE_*`).
 const GUID: &[u8; 14] = b"\x00\x00\x00\x00\x10\x00\x80\x00\x00\xaa\x00\x38\x9b\x71";
 
-/// Where the numbers are, and how they are stored.
+/// The location and encoding of the frames.
 #[derive(Clone, Debug)]
 pub(super) struct Data {
     pub(super) encoding: Encoding,
-    /// Bytes of a frame.
+    /// Bytes per frame.
     frame: u64,
     start: u64,
 }
 
 impl Data {
-    /// Where the bytes of some frames are.
+    /// Returns the byte range of some frames.
     pub(super) fn bytes(&self, frames: Range<u64>) -> Range<u64> {
         self.start + frames.start * self.frame..self.start + frames.end * self.frame
     }
 }
 
-/// The bytes of a file, a buffer at a time.
+/// Reads a file through a buffer.
 struct Buffer<'a, 'b> {
     look: &'a mut Look<'b>,
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ struct Buffer<'a, 'b> {
 }
 
 impl Buffer<'_, '_> {
-    /// As many as `len` bytes from `at` on: fewer at the end of the file.
+    /// Returns up to `len` bytes from `at` on; fewer at the end of the file.
     fn get(&mut self, at: u64, len: u64) -> Result<&[u8]> {
         if at < self.start || at + len > self.start + self.bytes.len() as u64 {
             self.bytes = self.look.read(at..at + len.max(BUFFER))?;
@@ -55,7 +55,7 @@ impl Buffer<'_, '_> {
         Ok(&bytes[..bytes.len().min(len as usize)])
     }
 
-    /// The name and the length of the chunk at `at`; None at the end of the file.
+    /// Returns name and length of the chunk at `at`; None at the end of the file.
     fn chunk(&mut self, at: u64) -> Result<Option<([u8; 4], u64)>> {
         let chunk = self.get(at, 8)?;
         let (Some(id), Some(size)) = (chunk.first_chunk(), chunk.get(4..8)) else {
@@ -69,7 +69,7 @@ impl Buffer<'_, '_> {
     }
 }
 
-/// What a `fmt ` chunk says.
+/// The fields of a `fmt ` chunk.
 struct Layout {
     encoding: Encoding,
     channels: usize,
@@ -112,7 +112,7 @@ impl Layout {
                     _ => "unknown",
                 };
                 return Err(Error::decode(format!(
-                    "its samples are {name} of {bits} bits (format {format:#x}); read are integers of \
+                    "its samples are {name} of {bits} bits (format {format:#x}); supported are integers of \
                      8, 16, 24 and 32 bits and floats of 32 and 64"
                 )));
             }
@@ -121,8 +121,7 @@ impl Layout {
         let frame = channels * encoding.bytes();
         if frame != usize::from(u16::from_le_bytes([a0, a1])) {
             return Err(Error::decode(format!(
-                "its header says {channels} channels of {bits} bits, and another number of bytes for \
-                 them together"
+                "its header says {channels} channels of {bits} bits, but another number of bytes per frame"
             )));
         }
         Ok(Layout {
@@ -138,7 +137,7 @@ impl Layout {
 ///
 /// # Errors
 ///
-/// [`Error::Decode`]: it is damaged, or not of a kind that is read.
+/// [`Error::Decode`]: it is damaged or not supported.
 pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     let len = look.len();
     let mut file = Buffer {
@@ -151,7 +150,9 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
         file.get(0, 12)?.first_chunk().ok_or_else(cut)?;
     let (name, riff) = ([r0, r1, r2, r3], u32::from_le_bytes([s0, s1, s2, s3]));
     if [w0, w1, w2, w3] != *b"WAVE" || name == *b"RIFX" {
-        return Err(Error::decode("it is a RIFF file, and no little-endian WAV"));
+        return Err(Error::decode(
+            "it is a RIFF file, but not a little-endian WAV",
+        ));
     }
     let (mut layout, mut large) = (None, None);
     let (mut at, mut seen) = (12, 0);
@@ -184,7 +185,7 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
                 )));
             }
             _ if is_name(id) => {}
-            _ => return Err(Error::decode("bytes of its header are no chunk")),
+            _ => return Err(Error::decode("bytes of its header are not a chunk")),
         }
         at = body + size + size % 2;
         seen += 1;
@@ -204,7 +205,7 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     };
     if size > rest {
         return Err(Error::decode(format!(
-            "it is cut off: its header announces {size} bytes of sound, and {rest} follow"
+            "it is cut off: its header announces {size} bytes of sound, but {rest} follow"
         )));
     }
     check_end(&mut file, at + size + size % 2, layout.channels, size == 0)?;
@@ -220,12 +221,12 @@ pub(super) fn read(look: &mut Look<'_>) -> Result<Recording> {
     })
 }
 
-/// Whether bytes can be the name of a chunk.
+/// Returns true if bytes can be the name of a chunk.
 fn is_name(id: [u8; 4]) -> bool {
     id.iter().all(|byte| (0x20..0x7F).contains(byte))
 }
 
-/// Refuses what makes the sound doubtful behind it.
+/// Returns an error for chunks after the sound that contradict it.
 fn check_end(file: &mut Buffer<'_, '_>, mut at: u64, channels: usize, empty: bool) -> Result<()> {
     for _ in 0..MOST_CHUNKS {
         if at >= file.look.len() {
@@ -238,7 +239,7 @@ fn check_end(file: &mut Buffer<'_, '_>, mut at: u64, channels: usize, empty: boo
             b"PEAK" if size == 8 + 8 * channels as u64 => {}
             b"fmt " | b"data" | b"fact" | b"PEAK" | b"RIFF" | b"RIFX" => {
                 return Err(Error::decode(format!(
-                    "it has a chunk {:?} behind its sound",
+                    "it has a chunk {:?} after its sound",
                     String::from_utf8_lossy(&id)
                 )));
             }

@@ -1,13 +1,13 @@
-//! Strings of JSON: where they end, and the text that their escapes stand for.
+//! JSON strings: finds their ends and decodes their escapes.
 
 use super::{Checked, Flaw};
 
-/// Every byte 1.
+/// A 1 in every byte.
 const ONES: u64 = u64::MAX / 0xff;
-/// Every byte's highest bit.
+/// The highest bit of every byte.
 const HIGH: u64 = ONES << 7;
 
-/// Finds the byte behind a string whose opening quote is at `start`.
+/// Returns the offset after the string whose opening quote is at `start`.
 pub(super) fn end(json: &[u8], start: usize) -> Checked<usize> {
     let flaw = |what, at| Err(Flaw { what, at });
     let mut at = start + 1;
@@ -18,15 +18,15 @@ pub(super) fn end(json: &[u8], start: usize) -> Checked<usize> {
             Some(b'\\') => match json.get(at + 1) {
                 Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
                 Some(b'u') if unit(json.get(at + 2..).unwrap_or_default()).is_some() => at += 6,
-                _ => return flaw("an escape that is none", at),
+                _ => return flaw("an invalid escape", at),
             },
             Some(_) => return flaw("a control character in a string", at),
-            None => return flaw("a string without an end", start),
+            None => return flaw("an unterminated string", start),
         }
     }
 }
 
-/// Counts the bytes before the first quote, backslash or control character; eight are looked at at once.
+/// Returns the number of bytes before the first quote, backslash or control character, eight at a time.
 fn plain(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (place, word) in words.iter().enumerate() {
@@ -47,7 +47,7 @@ fn plain(bytes: &[u8]) -> usize {
     words.len() * 8 + left
 }
 
-/// Reads the four digits of `\uXXXX`.
+/// Parses the four digits of `\uXXXX`.
 fn unit(digits: &[u8]) -> Option<u32> {
     let digits = digits.first_chunk::<4>()?;
     digits.iter().try_fold(0, |unit, &digit| {
@@ -55,8 +55,8 @@ fn unit(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// Returns the text of what [`end`] found, without its quotes; None if it has half of a surrogate pair,
-/// which Python's str can hold and UTF-8 cannot.
+/// Decodes the string that [`end`] found, without its quotes; None if it has a lone surrogate, which Python's
+/// str can hold and UTF-8 cannot.
 pub(super) fn unescape(raw: &[u8]) -> Option<String> {
     let mut text = Vec::with_capacity(raw.len());
     let mut rest = raw;

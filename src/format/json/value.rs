@@ -1,20 +1,20 @@
-//! One value of JSON, as its bytes, which were checked before.
+//! One JSON value, in bytes that were validated before.
 
 use super::text;
 use crate::memory::Dtype;
 
-/// What a value is.
+/// A JSON value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number without fraction and exponent: an int of Python.
+    /// A number without fraction or exponent: an int in Python.
     Int(&'a str),
-    /// Any other number: a float of Python.
+    /// Any other number: a float in Python.
     Float(&'a str),
-    /// A string, with its escapes.
+    /// A string, its escapes not decoded.
     Text(&'a [u8]),
     /// A list, without its brackets.
     List(&'a [u8]),
@@ -23,7 +23,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Tells what bytes are that [`Fields::find`](super::Fields::find) found.
+    /// Classifies bytes that [`Fields::find`](super::Fields::find) found.
     pub fn of(raw: &'a [u8]) -> Value<'a> {
         let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
         match raw.first() {
@@ -47,21 +47,21 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What the value is called where it does not fit.
+    /// Returns the name of its type, for errors.
     pub fn name(self) -> &'static str {
         match self {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
-            Value::Int(_) => "a whole number",
-            Value::Float(_) => "a floating point number",
+            Value::Int(_) => "an integer",
+            Value::Float(_) => "a float",
             Value::Text(_) => "a string",
             Value::List(_) => "a list",
             Value::Object => "an object",
         }
     }
 
-    /// Writes a number as an element of `dtype`, exactly as torch would convert Python's; None if it is
-    /// no number of that kind, or the dtype cannot hold it.
+    /// Writes a number as an element of `dtype`, converted as torch converts Python's numbers; None if it is not
+    /// a number of that kind, or the dtype cannot hold it.
     pub fn write(self, dtype: Dtype, out: &mut [u8]) -> Option<()> {
         macro_rules! int {
             ($kind:ty) => {
@@ -84,7 +84,7 @@ impl<'a> Value<'a> {
             Dtype::Float32 => {
                 let float = self.float()?;
                 let short = float as f32;
-                let fits = short.is_finite() || !float.is_finite(); // torch refuses to overflow, too
+                let fits = short.is_finite() || !float.is_finite(); // torch refuses overflow, too
                 put(fits.then_some(short)?.to_ne_bytes(), out)
             }
             Dtype::Float64 => put(self.float()?.to_ne_bytes(), out),
@@ -92,14 +92,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number as Python's float.
+    /// Returns the number as Python's float.
     fn float(self) -> Option<f64> {
         match self {
             Value::Float("NaN") => Some(f64::NAN),
             Value::Float("Infinity") => Some(f64::INFINITY),
             Value::Float("-Infinity") => Some(f64::NEG_INFINITY),
             Value::Float(number) => number.parse().ok(),
-            // An int is no negative zero, and too large a one is an OverflowError in Python.
+            // An int is never negative zero; one that is too large is an OverflowError in Python.
             Value::Int(digits) => {
                 let float: f64 = digits.parse().ok()?;
                 float.is_finite().then_some(float + 0.0)
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text of a string; None if it has half of a surrogate pair, or it is no string.
+    /// Returns the text of a string; None for a lone surrogate, or another value.
     pub fn text(self) -> Option<String> {
         match self {
             Value::Text(raw) => text::unescape(raw),
@@ -116,8 +116,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of a list of numbers, booleans and nulls; None of another value, and of a list that
-    /// has others.
+    /// Returns the elements of a list of numbers, booleans and nulls; None for any other value or list.
     pub fn elements(self) -> Option<impl Iterator<Item = Value<'a>>> {
         let Value::List(inner) = self else {
             return None;

@@ -1,4 +1,4 @@
-//! Lists of numbers of one field: an array for each line.
+//! A field of lists of numbers: one array per line.
 
 use super::{Jsonl, misfit};
 use crate::column::{Blobs, Span, Spans};
@@ -8,7 +8,7 @@ use crate::format::{Array, Target};
 use crate::memory::Dtype;
 use crate::sync::Arc;
 
-/// Lists of one field.
+/// The lists of one field.
 #[derive(Debug)]
 pub struct JsonLists {
     source: Arc<Jsonl>,
@@ -17,11 +17,11 @@ pub struct JsonLists {
 }
 
 impl JsonLists {
-    /// Takes a field whose values are lists of `dtype`; returns also the bytes of the lines.
+    /// Makes the column of a field of lists of `dtype`; also returns the bytes of the lines.
     ///
     /// # Errors
     ///
-    /// None that is known: the lines are in their files.
+    /// None is known: the lines were found in their files.
     pub fn new(source: Arc<Jsonl>, field: usize, dtype: Dtype) -> Result<(JsonLists, Blobs)> {
         let lines = source.lines();
         let spans = (0..lines.len()).map(|index| {
@@ -41,7 +41,7 @@ impl JsonLists {
         Ok((lists, Blobs::spans(spans)))
     }
 
-    /// Writes the elements of a list to its place.
+    /// Writes the elements of a list to its sample.
     fn write(
         &self,
         value: Option<Value<'_>>,

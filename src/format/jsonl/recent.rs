@@ -1,7 +1,7 @@
 //! The lines that a thread parsed last, for several fields of each.
 //!
-//! Samples are made field by field: the first parses all lines of a list and leaves the values of the others
-//! here, for whoever asks for the same list. Each field is given once; what is too much is parsed again.
+//! Samples are made field by field: the first field parses all lines of a list and caches the values of the
+//! others here. Each field is returned once; values beyond the limit are parsed again.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::{FOUND, Jsonl, Made};
 use crate::error::Result;
 use crate::format::json::Value;
 
-/// Bytes of values that a thread keeps.
+/// Maximum bytes of values that a thread keeps.
 const MOST_BYTES: usize = 4 << 20;
 
 thread_local! {
@@ -19,20 +19,20 @@ thread_local! {
 
 #[derive(Default)]
 struct Recent {
-    /// Whose lines they are; 0 if there are none.
+    /// Identifies the lines; 0 if there are none.
     owner: usize,
-    /// The list that was asked for.
+    /// The indices of the lines.
     indices: Vec<usize>,
-    /// Values, one after the other.
+    /// Concatenated values.
     values: Vec<u8>,
-    /// Of each line that is kept, the first ones of the list, where the value of each field is.
+    /// Ranges of the fields' values in each cached line; these are the first of the list.
     places: Vec<Option<Range<usize>>>,
-    /// Which fields were given.
+    /// The fields that were returned.
     given: Vec<bool>,
 }
 
 impl Recent {
-    /// Tells whether a field of a list is here; otherwise nothing is, from now on.
+    /// Returns true if a field of a list is cached; otherwise clears the cache.
     fn holds(&mut self, source: &Jsonl, indices: &[usize], field: usize) -> bool {
         if self.owner == source.id && self.indices == indices && !self.given[field] {
             return true;
@@ -49,7 +49,7 @@ impl Recent {
         self.given.clear();
     }
 
-    /// Copies the values that were found in the line at `position`, but for that of the field `given`.
+    /// Copies the values found in the line at `position`, except that of the field `given`.
     fn keep(&mut self, position: usize, line: &[u8], found: &[Option<Range<usize>>], given: usize) {
         let bytes = found.iter().flatten().map(Range::len).sum::<usize>();
         if self.lines(found.len()) < position || self.values.len() + bytes > MOST_BYTES {
@@ -66,7 +66,7 @@ impl Recent {
         }
     }
 
-    /// How many lines of the list are kept.
+    /// Returns how many lines of the list are cached.
     fn lines(&self, fields: usize) -> usize {
         self.places.len() / fields
     }
@@ -76,7 +76,7 @@ impl Recent {
         place.map(|place| Value::of(&self.values[place]))
     }
 
-    /// Notes that a field of a list was given.
+    /// Notes that a field of a list was returned.
     fn give(&mut self, source: &Jsonl, indices: &[usize], field: usize) {
         if self.owner == 0 {
             self.owner = source.id;

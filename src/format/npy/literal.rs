@@ -1,6 +1,6 @@
 //! The text of the header: a Python dictionary of strings, booleans and tuples of integers.
 
-/// What Python's parser treats as whitespace.
+/// Whitespace for Python's parser.
 const BLANK: [char; 5] = [' ', '\t', '\n', '\r', '\x0c'];
 
 /// A value of the dictionary.

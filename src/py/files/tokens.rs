@@ -99,8 +99,8 @@ fn wide(dtype: Dtype) -> Dtype {
 fn no_cast(from: Dtype, to: Dtype) -> PyErr {
     let (from, to) = (from.name(), to.name());
     let message = format!(
-        "elements of {from} cannot be had as {to}: whole numbers become int64, or int32 if it has \
-         all of their values; floating point numbers float32 or float64"
+        "elements of {from} cannot be read as {to}: integers become int64, or int32 if it holds all of \
+         their values; floats become float32 or float64"
     );
     PyValueError::new_err(message)
 }

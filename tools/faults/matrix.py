@@ -139,7 +139,7 @@ class _Process:
         self._stderr.seek(0)
         written = self._stderr.read()
         self._stderr.close()
-        return f"the process ended with {code}: {written[-3000:]}"
+        return f"the process ended with {code}: {_shortened(written)}"
 
 
 _OF_DATASET = ("Errno", "UnidentifiedImageError", "image file", "SyntaxError")
@@ -264,6 +264,11 @@ class _Runner:
         names = disturbance.names or self._files
         problems = list(_wrong(disturbance, result, names))
         return Cell(self._lane, disturbance.name, 1, int(bool(result["errors"])), problems)
+
+
+def _shortened(text: str) -> str:
+    """Returns the beginning, which says what went wrong, and the end; a backtrace may lie between."""
+    return text if len(text) <= 3000 else f"{text[:1500]} ... {text[-1500:]}"
 
 
 def run_lane(lane: str, only: str = "") -> Iterator[Cell]:

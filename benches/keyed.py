@@ -82,7 +82,7 @@ def keying(part: Callable[[], object]) -> dict[str, float]:
 
 def consuming(lane: str, tune: bool) -> dict[str, float]:  # noqa: FBT001
     """Takes batches of one sample, and counts what the consumer's thread computes."""
-    loader = fastload.Loader(Numbers(), 1, workers=lane, tune=tune, prefetch_factor=16)
+    loader = fastload.Loader(Numbers(), 1, lane=lane, tune=tune, prefetch_factor=16)
     batches = iter(loader)
     next(batches)
     began_s = time.thread_time()

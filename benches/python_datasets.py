@@ -50,7 +50,7 @@ def epochs(bench: Bench, title: str, dataset: Dataset) -> None:
     }
     loaders[DEFAULTS] = functools.partial(fastload.Loader, dataset, batch_size=BATCH_SIZE)
     loaders[THREADS] = functools.partial(
-        fastload.Loader, dataset, BATCH_SIZE, num_workers=2, workers="threads"
+        fastload.Loader, dataset, BATCH_SIZE, num_workers=2, lane="threads"
     )
     assert "lane: process" in loaders[DEFAULTS]().explain()
     figures = interleave(
@@ -71,7 +71,7 @@ def epochs(bench: Bench, title: str, dataset: Dataset) -> None:
 
 def steps(bench: Bench, title: str, dataset: Dataset) -> None:
     """Trains beside one worker of each kind."""
-    threads = functools.partial(fastload.Loader, workers="threads")
+    threads = functools.partial(fastload.Loader, lane="threads")
     loaders: dict[str, Callable[[], Nothing | Busy]] = {
         ALONE: Nothing,
         PROCESS: functools.partial(Busy, DataLoader, dataset),
@@ -108,14 +108,14 @@ def likeness(bench: Bench, title: str, dataset: Dataset) -> None:
     want, after = from_one_seed(
         functools.partial(DataLoader, dataset, BATCH_SIZE, shuffle=True, num_workers=2)
     )
-    for workers in ("process", "threads"):
-        got, generators = from_one_seed(functools.partial(load, shuffle=True, workers=workers))
+    for lane in ("process", "threads"):
+        got, generators = from_one_seed(functools.partial(load, shuffle=True, lane=lane))
         differing = sum(
             not all(map(torch.equal, ours, theirs)) for ours, theirs in zip(got, want, strict=True)
         )
-        bench.claim(f"{title}, {workers}: batches of {len(want)} that differ", differing, 0)
+        bench.claim(f"{title}, {lane}: batches of {len(want)} that differ", differing, 0)
         moved = sum(ours != theirs for ours, theirs in zip(generators, after, strict=True))
-        bench.claim(f"{title}, {workers}: global generators that differ afterwards", moved, 0)
+        bench.claim(f"{title}, {lane}: global generators that differ afterwards", moved, 0)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 Datasets whose samples cost nothing: integers, rows of 16 floats, dicts of five numbers; batches of 32. Counted
 from the second batch of an epoch to its end, of this process and its workers together; `num_workers=0` is the
-work itself. Samples like these are native at defaults, so the worker is asked for by `workers="process"`.
+work itself. Samples like these are native at defaults, so the worker is asked for by `lane="process"`.
 """
 
 import functools
@@ -69,7 +69,7 @@ def main() -> None:
                 for n in (0, 1)
             },
             "fastload, num_workers=0": functools.partial(epoch, ours, case, num_workers=0),
-            WORKER: functools.partial(epoch, ours, case, num_workers=1, workers="process"),
+            WORKER: functools.partial(epoch, ours, case, num_workers=1, lane="process"),
             "fastload, defaults": functools.partial(epoch, ours, case, tune=False),
         }
         figures = interleave(contestants, bench.rounds)

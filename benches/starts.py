@@ -38,9 +38,9 @@ def use(loader: fastload.Loader, number: int) -> None:
             pass
 
 
-def start(workers: str, times: int) -> dict[str, dict[str, float]]:
+def start(lane: str, times: int) -> dict[str, dict[str, float]]:
     """Starts iterators; returns what the process then holds."""
-    loader = fastload.Loader(Rows(), BATCH_SIZE, num_workers=1, workers=workers)
+    loader = fastload.Loader(Rows(), BATCH_SIZE, num_workers=1, lane=lane)
     for number in range(max(WARM_UP, times // 20)):
         use(loader, number)
     before, began_s = held(), time.perf_counter()
@@ -53,10 +53,10 @@ def start(workers: str, times: int) -> dict[str, dict[str, float]]:
 def main() -> None:
     """Runs the bench."""
     bench = Bench(__doc__, rounds=10_000)
-    for workers in ("process", "threads"):
-        account = isolated(start, workers, bench.rounds)
+    for lane in ("process", "threads"):
+        account = isolated(start, lane, bench.rounds)
         bench.show(
-            f"{bench.rounds:,} iterators, workers={workers!r}",
+            f"{bench.rounds:,} iterators, lane={lane!r}",
             {
                 when: {measure: [value] for measure, value in values.items()}
                 for when, values in account.items()
@@ -64,7 +64,7 @@ def main() -> None:
         )
         for measure, limit in LIMITS.items():
             growth = account["after"][measure] - account["before"][measure]
-            bench.claim(f"growth of {measure}, workers={workers!r}", growth, limit)
+            bench.claim(f"growth of {measure}, lane={lane!r}", growth, limit)
     bench.close()
 
 

@@ -100,7 +100,7 @@ def loaded(bench: Bench) -> None:
     kinds[OURS] = fastload.Loader, {"num_workers": 2}
     kinds["fastload, threads, num_workers=2"] = (
         fastload.Loader,
-        {"num_workers": 2, "workers": "threads"},
+        {"num_workers": 2, "lane": "threads"},
     )
     for how in (TAKEN, READ):
         contestants: dict[str, Callable[[], dict[str, float]]] = {

@@ -65,9 +65,9 @@ def stray(root: Path, encoded: bytes, **arguments: Any) -> Any:
 
 
 def asked(loader: Any) -> int:
-    return int(loader.stats()["asked_torchvision"])
+    return sum(loader.stats()["torchvision_fallbacks"].values())
 
 
 def native(dataset: Any, *arguments: Any, **keywords: Any) -> fastload.Loader:
     """Returns a loader that must be native."""
-    return fastload.Loader(dataset, *arguments, workers="native", **{**SIZES, **keywords})
+    return fastload.Loader(dataset, *arguments, lane="native", **{**SIZES, **keywords})

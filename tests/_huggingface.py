@@ -55,5 +55,5 @@ def theirs(dataset, **arguments):
 
 def same(dataset, **arguments):
     """Asserts that the native lane gives torch's batches and errors."""
-    ours = batches(fastload.Loader, dataset, workers="native", **arguments, **SIZES)
+    ours = batches(fastload.Loader, dataset, lane="native", **arguments, **SIZES)
     assert_same(ours, theirs(dataset, **arguments))

@@ -78,8 +78,8 @@ def assert_keyed(
         make: Makes the loader's arguments; samplers hold state.
         between: Called while the loaders with several workers run.
     """
-    want = loaded(dataset, 1, workers="process", **make())
+    want = loaded(dataset, 1, lane="process", **make())
     for lane, number in (("process", 3), ("threads", 2)):
-        got = loaded(dataset, number, workers=lane, between=between, **make())
+        got = loaded(dataset, number, lane=lane, between=between, **make())
         assert_same(got, want, f"{lane}, {number} workers")
     return want

@@ -68,7 +68,7 @@ def ran(kind: Any, dataset: Any, epochs: int = 2, **arguments: Any) -> list[Any]
 
 def threads(dataset: Any, **arguments: Any) -> fastload.Loader[Any]:
     """Returns a loader that takes the threads lane."""
-    return fastload.Loader(dataset, workers="threads", **arguments)
+    return fastload.Loader(dataset, lane="threads", **arguments)
 
 
 def assert_as_processes(

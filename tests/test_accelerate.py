@@ -73,7 +73,7 @@ class Named(Loader[Any]):
 @pytest.mark.parametrize("world", [1, 2])
 @pytest.mark.parametrize("skip", [False, True])
 def test_class_arguments_and_lane_are_kept(world, skip):
-    options = {"memory_budget": "64MiB", "lazy_images": False, "workers": "native"}
+    options = {"memory_budget": "64MiB", "lazy_images": False, "lane": "native"}
     loader = Named(columns(64), 4, shuffle=True, name="mine", **options)
     prepared = on_rank(loader, 0, world)
     if skip:
@@ -102,7 +102,7 @@ def test_iterable_datasets_keep_the_class():
         def __iter__(self):
             return iter(range(16))
 
-    ranks = [on_rank(Loader(Stream(), 2, workers="threads"), rank) for rank in range(2)]
+    ranks = [on_rank(Loader(Stream(), 2, lane="threads"), rank) for rank in range(2)]
     assert all(type(each.base_dataloader) is Loader for each in ranks)
     seen = [index for loader in ranks for batch in loader for index in batch.tolist()]
     assert sorted(seen) == list(range(16))
@@ -280,7 +280,7 @@ accelerator = Accelerator(cpu=True)
 rank, world = accelerator.process_index, accelerator.num_processes
 torch.manual_seed(3)
 loader = accelerator.prepare(by_tokens())
-shuffled = accelerator.prepare(Loader(Doubled(), 4, shuffle=True, workers="threads"))
+shuffled = accelerator.prepare(Loader(Doubled(), 4, shuffle=True, lane="threads"))
 loader.use_stateful_dataloader = shuffled.use_stateful_dataloader = True
 found = {{"classes": [type(each.base_dataloader).__name__ for each in (loader, shuffled)]}}
 list(loader), list(shuffled)
@@ -299,14 +299,14 @@ found["skipped"] = firsts(skipped)
 torch.manual_seed(5 + rank)
 accelerator = Accelerator(cpu=True)
 loader = accelerator.prepare(by_tokens())
-shuffled = accelerator.prepare(Loader(Doubled(), 4, shuffle=True, workers="threads"))
+shuffled = accelerator.prepare(Loader(Doubled(), 4, shuffle=True, lane="threads"))
 loader.use_stateful_dataloader = shuffled.use_stateful_dataloader = True
 accelerator.load_state(folder)
 found["tokens again"] = firsts(loader)
 found["shuffled again"] = [batch[:, 0].tolist() for batch in shuffled]
 found["next"] = firsts(loader)
 dispatched = prepare_data_loader(
-    Loader(Doubled(), 4, workers="threads"), dispatch_batches=True, put_on_device=True
+    Loader(Doubled(), 4, lane="threads"), dispatch_batches=True, put_on_device=True
 )
 found["dispatched"] = [batch[:, 0].tolist() for batch in dispatched]
 for make in SHARDED.values():

@@ -24,7 +24,7 @@ from fastload.columns import Rows
 
 DATA = tuple(range(6))  # Python's, not ours
 OURS = (
-    "workers",
+    "lane",
     "memory_budget",
     "max_tokens",
     "length",
@@ -186,11 +186,11 @@ def test_frozen_attributes_are_torchs(name):
 @pytest.mark.parametrize(
     ("kwargs", "error", "message"),
     [
-        ({"workers": "thread"}, ValueError, "workers should be one of"),
-        ({"workers": None}, ValueError, "workers should be one of"),
-        ({"workers": "threads", "num_workers": 0}, ValueError, "needs num_workers > 0"),
-        ({"workers": "native"}, ValueError, "makes its samples in Python"),
-        ({"workers": "process", "num_workers": 0}, ValueError, "needs num_workers > 0"),
+        ({"lane": "thread"}, ValueError, "lane should be one of"),
+        ({"lane": None}, ValueError, "lane should be one of"),
+        ({"lane": "threads", "num_workers": 0}, ValueError, "needs num_workers > 0"),
+        ({"lane": "native"}, ValueError, "makes its samples in Python"),
+        ({"lane": "process", "num_workers": 0}, ValueError, "needs num_workers > 0"),
         ({"memory_budget": "much"}, ValueError, "memory_budget"),
         ({"memory_budget": 0}, ValueError, "memory_budget"),
         ({"memory_budget": 1.5}, TypeError, "memory_budget"),
@@ -244,25 +244,25 @@ def public(loader):
 
 
 def test_every_public_attribute_is_an_argument():
-    loader = Loader(Dataset(Rows(torch.arange(6))), 2, workers="native", memory_budget="1MiB")
+    loader = Loader(Dataset(Rows(torch.arange(6))), 2, lane="native", memory_budget="1MiB")
     list(loader)
     loader.stats()
     loader.explain()
     assert set(public(loader)) <= set(inspect.signature(Loader.__init__).parameters)
-    assert public(loader)["workers"] == "native"
+    assert public(loader)["lane"] == "native"
     assert public(loader)["memory_budget"] == "1MiB"
 
 
 def test_made_anew_from_its_attributes_as_lightning_does():
     defaults = inspect.signature(Loader.__init__).parameters
-    loader = Loader(DATA, 2, shuffle=True, memory_budget="1MiB", workers="process")
+    loader = Loader(DATA, 2, shuffle=True, memory_budget="1MiB", lane="process")
     kwargs = {
         name: value for name, value in public(loader).items() if value is not defaults[name].default
     }
     kwargs |= {"batch_sampler": None, "sampler": SequentialSampler(DATA), "shuffle": False}
     again = type(loader)(**kwargs, multiprocessing_context=loader.multiprocessing_context)
     assert again.memory_budget == "1MiB"
-    assert again.workers == "process"
+    assert again.lane == "process"
     assert isinstance(again.num_workers, type(AUTO))
     assert [batch.tolist() for batch in again] == [[0, 1], [2, 3], [4, 5]]
 
@@ -336,9 +336,9 @@ def test_from_torch_takes_changes():
     original = DataLoader(DATA, 4, num_workers=1, prefetch_factor=3, persistent_workers=True)
     assert Loader.from_torch(original).prefetch_factor == 3
     assert Loader.from_torch(original, num_workers=0).num_workers == 0
-    native = Loader(Dataset(Rows(torch.arange(6))), workers="native")
-    assert Loader.from_torch(native).workers == "native"
-    assert Loader.from_torch(native, num_workers=0).workers == "auto"
+    native = Loader(Dataset(Rows(torch.arange(6))), lane="native")
+    assert Loader.from_torch(native).lane == "native"
+    assert Loader.from_torch(native, num_workers=0).lane == "auto"
     assert Loader.from_torch(original, batch_size=2).batch_size == 2
     assert isinstance(Loader.from_torch(original, shuffle=True).sampler, RandomSampler)
     other = Loader.from_torch(original, dataset=list(range(9)))

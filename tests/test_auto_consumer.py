@@ -72,7 +72,7 @@ class TakeOver:
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
 def test_the_consumers_batches_are_the_workers(kind, arguments):
     dataset = kind()
-    want = loaded(dataset, 2, workers="process", **arguments(dataset))
+    want = loaded(dataset, 2, lane="process", **arguments(dataset))
     here = kind()
     record_of(here).why_here = "the test says so"
     assert_same(loaded(here, 2, **arguments(here)), want, "all by the consumer")
@@ -88,7 +88,7 @@ def test_the_consumers_batches_are_the_workers(kind, arguments):
 def test_the_consumer_may_take_over_after_any_batch(number):
     dataset = Noisy()
     arguments = {"shuffle": True, "prefetch_factor": 3, "collate_fn": mixed}
-    want = loaded(dataset, 2, workers="process", **arguments)
+    want = loaded(dataset, 2, lane="process", **arguments)
     for after in range(1, 12):
         assert_same(loaded(Noisy(), number, between=TakeOver(after), **arguments), want, after)
 
@@ -96,13 +96,13 @@ def test_the_consumer_may_take_over_after_any_batch(number):
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_the_consumer_takes_over_from_persistent_workers(epoch):
     arguments = {"shuffle": True, "persistent_workers": True}
-    want = loaded(Noisy(), 2, workers="process", **arguments)
+    want = loaded(Noisy(), 2, lane="process", **arguments)
     assert_same(loaded(Noisy(), 2, between=TakeOver(2, epoch), **arguments), want, epoch)
 
 
 def test_an_epoch_that_is_left_early_is_followed_by_a_whole_one():
     seed_all()
-    want = [list(auto(Noisy(), 2, workers="process", persistent_workers=True)) for _ in range(1)]
+    want = [list(auto(Noisy(), 2, lane="process", persistent_workers=True)) for _ in range(1)]
     seed_all()
     loader = auto(Noisy(), 2, persistent_workers=True)
     for batch in loader:
@@ -236,7 +236,7 @@ def test_what_was_indexed_here_is_not_forked_again():
 
 def test_a_chosen_number_and_a_chosen_lane_are_obeyed():
     assert lanes.choose(fastload.Loader(Cheap(), num_workers=1)).lane == "process"
-    assert lanes.choose(fastload.Loader(Cheap(), workers="process")).lane == "process"
+    assert lanes.choose(fastload.Loader(Cheap(), lane="process")).lane == "process"
     assert lanes.choose(fastload.Loader(Cheap(), worker_init_fn=print)).lane == "process"
     taken = iter(auto(Noisy(), 2))
     taken.take_over()
@@ -261,7 +261,7 @@ def test_indices_are_taken_when_workers_would_have_been_asked():
         iterator = iter(loader)
         return [sampler.asked, *(sampler.asked for _ in iterator)]
 
-    assert asked(Cheap()) == asked(Cheap(), workers="process")
+    assert asked(Cheap()) == asked(Cheap(), lane="process")
 
 
 class Changed(Dataset):
@@ -293,4 +293,4 @@ def test_code_that_was_cheap_and_draws_later_is_keyed(persistent):
     assert_same(run(), ours, "again")
     assert random.getstate() == state
     if not persistent:  # whose workers do not see the change
-        assert_same(run(workers="process"), ours, "workers")
+        assert_same(run(lane="process"), ours, "workers")

@@ -173,7 +173,7 @@ def without_functions(samples):
 
 def test_draws_are_the_workers_from_the_failed_batch_on(caplog):
     arguments = {"shuffle": True, "collate_fn": without_functions}
-    want = loaded(NoisyFunction(41), 2, workers="process", **arguments)
+    want = loaded(NoisyFunction(41), 2, lane="process", **arguments)
     got = loaded(NoisyFunction(20), 2, **arguments)
     for batch in [batch for results in (want, got) for epoch in results[0] for batch in epoch]:
         del batch["held"]
@@ -183,7 +183,7 @@ def test_draws_are_the_workers_from_the_failed_batch_on(caplog):
 
 @pytest.mark.parametrize("kind", [Function, Graph, Leaf])
 def test_a_chosen_number_and_a_chosen_lane_keep_their_errors(kind):
-    for arguments in ({"num_workers": 2}, {"workers": "process"}):
+    for arguments in ({"num_workers": 2}, {"lane": "process"}):
         iterator = iter(fastload.Loader(kind(), 4, collate_fn=as_list, **arguments))
         if kind is Leaf:  # of which workers hand over copies
             assert next(iterator)[0]["value"].requires_grad
@@ -272,7 +272,7 @@ def test_an_iterable_dataset_goes_on_where_its_worker_failed(first, caplog):
         loader = fastload.Loader(dataset, 4, collate_fn=as_list, **arguments)
         return [values(loader) for _ in range(2)], torch.get_rng_state()
 
-    want = run(Lines(41), workers="process")
+    want = run(Lines(41), lane="process")
     assert_same(run(Lines(first)), want, "batches")
     assert len(lines(caplog)) == 1
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, Ragged, _lib, columns
+from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, Unpadded, _lib, columns
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
 from .test_pad_native import check, native, ragged, rows
@@ -128,8 +128,8 @@ def test_padded_fields_and_masks_are_written_into_the_tensors_that_were_made_for
     "collate",
     [
         PadCollate(mask=True),
-        PadCollate(Ragged("flat")),
-        PadCollate(Ragged("jagged")),
+        PadCollate(Unpadded("flat")),
+        PadCollate(Unpadded("jagged")),
         PackCollate(8, num_tokens=True),
     ],
     ids=str,

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from fastload import Loader, PackCollate, Pad, PadCollate, Ragged
+from fastload import Loader, PackCollate, Pad, PadCollate, Unpadded
 
 from ._compare import MANY_WORKERS, assert_same
 
 pytestmark = MANY_WORKERS
 
-RULES = {"ids": Pad(0, to_multiple_of=8), "boxes": Ragged("flat"), "parts": Ragged()}
+RULES = {"ids": Pad(0, pad_to_multiple_of=8), "boxes": Unpadded("flat"), "parts": Unpadded()}
 
 
 class Samples(Dataset):
@@ -87,5 +87,7 @@ def test_an_error_takes_the_place_of_its_batch(workers):
 
 
 def test_a_jagged_batch_in_the_main_process():
-    loader = Loader(Samples(), 5, collate_fn=PadCollate({"feats": Ragged("jagged")}), num_workers=0)
+    loader = Loader(
+        Samples(), 5, collate_fn=PadCollate({"feats": Unpadded("jagged")}), num_workers=0
+    )
     assert [len(batch["feats"].unbind()) for batch in loader] == [5, 5]

@@ -72,7 +72,7 @@ SILENT = {
 def lines(caplog, dataset, **arguments):
     """Returns what is logged of the dataset while two epochs are taken."""
     with caplog.at_level(logging.INFO, "fastload"):
-        loader = Loader(dataset, 3, workers="process", **arguments)
+        loader = Loader(dataset, 3, lane="process", **arguments)
         for _ in range(2):
             assert sorted(index for batch in loader for index in batch.tolist()) == list(range(12))
     return [each.getMessage() for each in caplog.records if "changes" in each.getMessage()]

@@ -10,6 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
+import fastload.batching
+import fastload.collate
+import fastload.columns
+import fastload.transforms
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -91,3 +96,12 @@ def test_the_design_names_files_that_exist() -> None:
 def test_the_table_of_lowerings_is_current() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "lowering.py"))
     assert tool["TARGET"].read_text(encoding="utf-8") == tool["page"]()
+
+
+def test_no_two_public_things_have_one_name() -> None:
+    """Else an example's import says which is meant, and the error of the other does not."""
+    modules = (fastload, fastload.batching, fastload.collate, fastload.columns, fastload.transforms)
+    things: dict[str, object] = {}
+    for module in modules:
+        for name in module.__all__:
+            assert things.setdefault(name, getattr(module, name)) is getattr(module, name), name

@@ -102,7 +102,7 @@ def test_pixels_are_only_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     loader = fastload.Loader(dataset(paths), **SIZES)
     if limit is None:
         assert_same(list(loader), want)
-        assert loader.stats()["asked_pillow"] == 0
+        assert loader.stats()["pillow_fallbacks"] == {}
     else:
         with pytest.warns(PIL.Image.DecompressionBombWarning):
             assert_same(list(loader), want)
@@ -117,7 +117,7 @@ def test_without_pillow_a_refusal_is_an_error(tmp_path: Path, monkeypatch: pytes
     assert str(results[1]).startswith(f'cannot decode "{paths[1]}": ')
     with pytest.raises(OSError, match="cannot decode"):
         loader.dataset[1]
-    assert "asked_pillow" not in loader.stats()
+    assert "pillow_fallbacks" not in loader.stats()
 
 
 def test_an_error_keeps_nothing_alive(tmp_path: Path):

@@ -204,7 +204,7 @@ def test_a_new_format_takes_effect_in_the_next_epoch():
 @pytest.mark.parametrize("view", ["whole", "shuffled"])
 def test_columns_are_kept_from_one_epoch_to_the_next(view):
     dataset = seen(view).with_format("torch", columns=["int64", "float32 lists"])
-    loader = fastload.Loader(dataset, 4, workers="native", **SIZES)
+    loader = fastload.Loader(dataset, 4, lane="native", **SIZES)
     made = [leaf.native for _, leaf in lanes.choose(loader).lowered.leaves]
     list(loader)
     again = [leaf.native for _, leaf in lanes.choose(loader).lowered.leaves]

@@ -125,7 +125,7 @@ def test_samples_that_begin_natively(tmp_path):
 def test_order_of_completion_does_not_matter(lane: str):
     def samples(number: int, *, in_order: bool) -> list[Any]:
         torch.manual_seed(3)
-        loader = auto(Noisy(), number, shuffle=True, in_order=in_order, workers=lane)
+        loader = auto(Noisy(), number, shuffle=True, in_order=in_order, lane=lane)
         return sorted(
             (int(i), float(t)) for b in loader for i, t in zip(b["index"], b["torch"], strict=True)
         )
@@ -135,7 +135,7 @@ def test_order_of_completion_does_not_matter(lane: str):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_each_epoch_and_each_repetition_draws_anew(lane: str):
-    arguments = {"sampler": [7] * 6, "batch_size": 6, "workers": lane}
+    arguments = {"sampler": [7] * 6, "batch_size": 6, "lane": lane}
     for persistent in (False, True):
         loader = auto(Noisy(), 2, persistent_workers=persistent, **arguments)
         draws = [float(t) for _ in range(2) for batch in loader for t in batch["numpy"][:, 0]]
@@ -158,7 +158,7 @@ def test_the_training_process_draws_what_it_draws_with_torch(lane: str):
     want = globals_now()
     _lib.park()
     seed_all()
-    list(auto(Noisy(), 2, shuffle=True, workers=lane))
+    list(auto(Noisy(), 2, shuffle=True, lane=lane))
     assert_same(globals_now(), want)
 
 
@@ -168,7 +168,7 @@ def test_a_number_that_is_chosen_keeps_torchs_streams():
         want = list(DataLoader(Drawn(), 4, num_workers=2, multiprocessing_context="fork"))
         _lib.park()
         seed_all()
-        loader = auto(Drawn(), 2, workers=lane)
+        loader = auto(Drawn(), 2, lane=lane)
         loader.num_workers = 2  # of AUTO's value, and an ordinary integer
         assert_same([batch["torch"] for batch in loader], [batch["torch"] for batch in want])
 

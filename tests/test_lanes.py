@@ -88,7 +88,7 @@ def test_columns_are_native_and_equal_torchs_loading_of_them(dataset, batch_size
         (Bulk(columns()), {}, "overrides __getitems__"),
         (Dataset(columns()), {"collate_fn": as_list}, "as_list, Python code"),
         (Dataset(columns()), {"collate_fn": default_convert}, "default_convert, Python code"),
-        (Dataset(columns()), {"workers": "process"}, "workers='process'"),
+        (Dataset(columns()), {"lane": "process"}, "lane='process'"),
         (
             Dataset([columns()[0]] * 2),
             {"collate_fn": default_collate, "batch_size": None},
@@ -104,7 +104,7 @@ def test_everything_else_is_torchs_process_lane(dataset, kwargs, why):
     assert choice.change
     iterator = iter(loader)
     assert type(iterator) is ProcessIter
-    kwargs = {name: value for name, value in kwargs.items() if name != "workers"}
+    kwargs = {name: value for name, value in kwargs.items() if name != "lane"}
     torchs = list(DataLoader(dataset, **kwargs))
     torch.testing.assert_close(list(iterator), torchs, rtol=0, atol=0)
 
@@ -138,8 +138,8 @@ def test_what_is_set_later_counts():
     loader = Loader(Dataset(columns()), num_workers=1)
     loader.collate_fn = as_list
     assert lanes.choose(loader).lane == "process"
-    loader.workers = "native"
-    with pytest.raises(ValueError, match="workers='native' cannot be: collate_fn is"):
+    loader.lane = "native"
+    with pytest.raises(ValueError, match="lane='native' is not possible: collate_fn is"):
         iter(loader)
 
 
@@ -147,7 +147,7 @@ def test_insisting_says_what_explain_says():
     with pytest.raises(
         ValueError, match="Python makes its samples in Python: it calls divmod"
     ) as refused:
-        Loader(Python(), workers="native")
+        Loader(Python(), lane="native")
     explained = Loader(Python()).explain()
     assert "to make it native: describe them by fastload.columns" in explained
     assert "describe them by fastload.columns" in str(refused.value)
@@ -266,7 +266,7 @@ def test_stats_outlive_the_iterator_of_the_native_lane():
     stats = loader.stats()
     assert stats["batches"] == 3
     words = {key for key, value in stats.items() if not isinstance(value, int | float)}
-    assert words <= {"bottleneck"}
+    assert words <= {"bottleneck", "pillow_fallbacks", "torchvision_fallbacks"}
 
 
 def test_stats_of_torchs_iterators_live_with_them():
@@ -289,7 +289,7 @@ def in_a_daemon(pipe):
     assert len(list(loader)) == len(list(loader)) == 1
     native = [batch.tolist() for batch in Loader(columns()[0], 5, num_workers=1)]
     try:
-        Loader(Python(), num_workers=1, workers="process")
+        Loader(Python(), num_workers=1, lane="process")
     except ValueError as error:
         refused = str(error)
     numbers = Loader(Numbers(), 5, persistent_workers=True)

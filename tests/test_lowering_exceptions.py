@@ -56,6 +56,6 @@ def test_two_images_of_a_sample_draw_each_for_itself(squares, monkeypatch):
     flip = v1.Compose([v1.RandomHorizontalFlip(), v1.PILToTensor()])
     monkeypatch.setattr(squares, "transform", flip)
     pair = StackDataset(squares, squares)
-    [[(one, _), (other, _)]] = Loader(pair, COUNT, num_workers=1, workers="native")
+    [[(one, _), (other, _)]] = Loader(pair, COUNT, num_workers=1, lane="native")
     flipped = [not torch.equal(a, b) for a, b in zip(one, other, strict=True)]
     assert 0 < sum(flipped) < COUNT

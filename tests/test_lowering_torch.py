@@ -144,8 +144,8 @@ def test_what_is_not_exact_is_left_to_torch_with_a_reason(make, why):
     assert choice.lane == "process"
     assert why in choice.why
     assert why in loader.explain()
-    loader.workers = "native"
-    with pytest.raises(ValueError, match="workers='native' cannot be") as refused:
+    loader.lane = "native"
+    with pytest.raises(ValueError, match="lane='native' is not possible") as refused:
         iter(loader)
     assert choice.why in str(refused.value)
     assert choice.change in str(refused.value)

@@ -58,8 +58,8 @@ REFUSED = {
 @pytest.mark.parametrize(("make", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_exact_is_python_with_a_reason(make, why, tmp_path):
     loader = Loader(make(tmp_path), num_workers=1)
-    loader.workers = "native"
-    with pytest.raises(ValueError, match=f"workers='native' cannot be: .*({why})"):
+    loader.lane = "native"
+    with pytest.raises(ValueError, match=f"lane='native' is not possible: .*({why})"):
         iter(loader)
 
 

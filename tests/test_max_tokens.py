@@ -12,8 +12,8 @@ from fastload import (
     Dataset,
     Loader,
     PadCollate,
-    Ragged,
     TokenBatchSampler,
+    Unpadded,
     columns,
 )
 
@@ -74,7 +74,7 @@ def test_batches_are_those_of_the_sampler(shuffle):
 
 
 def test_a_collate_fn_that_is_given_is_kept():
-    loader = Loader(tokens(), collate_fn=PadCollate(Ragged()), max_tokens=12, **SIZES)
+    loader = Loader(tokens(), collate_fn=PadCollate(Unpadded()), max_tokens=12, **SIZES)
     assert all(isinstance(batch, list) for batch in loader)
 
 
@@ -112,7 +112,7 @@ def test_a_dataset_that_only_python_knows_is_looked_at(length):
     expected = [
         samples[i] for batch in TokenBatchSampler(LENGTHS, 12, shuffle=False) for i in batch
     ]
-    batches = [PadCollate(Ragged(), lengths=False)(batch) for batch in [expected]]
+    batches = [PadCollate(Unpadded(), lengths=False)(batch) for batch in [expected]]
     padded = [row for batch in loader for row in batch]
     assert len(padded) == len(batches[0])
     for row, sample in zip(padded, expected, strict=True):

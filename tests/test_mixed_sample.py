@@ -94,7 +94,7 @@ def test_a_sample_of_many_kinds_is_that_of_python(tmp_path, num_workers):
     theirs = list(DataLoader(InPython(files), batch_size=5, shuffle=True))
     torch.manual_seed(0)
     loader = fastload.Loader(
-        native(files), batch_size=5, shuffle=True, num_workers=num_workers, workers="native"
+        native(files), batch_size=5, shuffle=True, num_workers=num_workers, lane="native"
     )
     assert_same(list(loader), theirs)
 

@@ -93,7 +93,7 @@ def test_indices_mean_what_they_mean_to_the_dataset(name, odd):
 )
 def test_batches_may_be_of_any_iterable_type(batch):
     arguments = {"batch_sampler": [batch, [0]]}
-    ours = seen(Loader, pairs(), workers="native", **arguments, **SIZES)
+    ours = seen(Loader, pairs(), lane="native", **arguments, **SIZES)
     assert_same(ours, seen(DataLoader, pairs(), **arguments))
 
 
@@ -102,13 +102,13 @@ def test_a_batch_that_can_be_iterated_only_once(odd):
     def tasks():
         return [iter(odd), (index for index in odd)]
 
-    ours = seen(Loader, pairs(), batch_sampler=tasks(), workers="native", **SIZES)
+    ours = seen(Loader, pairs(), batch_sampler=tasks(), lane="native", **SIZES)
     assert_same(ours, seen(DataLoader, pairs(), batch_sampler=tasks()))
 
 
 def test_a_task_that_is_none_fails_alone():
     tasks = [[0, 1], 7, [2]]
-    ours = seen(Loader, pairs(), batch_sampler=tasks, workers="native", **SIZES)
+    ours = seen(Loader, pairs(), batch_sampler=tasks, lane="native", **SIZES)
     assert_same(ours, seen(DataLoader, pairs(), batch_sampler=tasks))
     assert ours[1] == "TypeError"
 

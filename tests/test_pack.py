@@ -28,7 +28,7 @@ def test_one_row_of_transformers():
 
 
 def test_padded_rows_of_transformers():
-    batch = PackCollate(5, "first_fit", pad_rows=True, rows=3, pad=99)(DOCUMENTS)
+    batch = PackCollate(5, "first_fit", pad_rows=True, rows=3, padding_value=99)(DOCUMENTS)
     want = [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [99] * 5]
     assert batch["input_ids"].tolist() == want
     assert batch["labels"].tolist() == [[-100, 2, 3, -100, 5], [-100, -100, 8, 9, 10], [-100] * 5]

@@ -29,7 +29,13 @@ def test_every_style_strategy_and_length(style, strategy, overlong):
     documents = Dataset({"input_ids": tokens(), "id": rows()})
     for max_length, pad_rows in [(4, None), (20, True), (20, False), (1, None)]:
         collate = PackCollate(
-            max_length, strategy, overlong, style, pad_rows=pad_rows, pad=7, num_tokens=True
+            max_length,
+            strategy,
+            overlong,
+            style,
+            pad_rows=pad_rows,
+            padding_value=7,
+            num_tokens=True,
         )
         check(documents, collate, batch_size=5)
 
@@ -157,7 +163,7 @@ def test_labels_of_another_length_name_the_sample(known, tmp_path):
         (lambda: (tokens(), tokens()), PackCollate(4), "no field 'input_ids'"),
         (lambda: {"input_ids": {"x": tokens()}}, PackCollate(4), "is a dict"),
         (lambda: {"input_ids": tokens()}, PackCollate(4, fields={"w": 0}), "no field 'w'"),
-        (lambda: {"input_ids": tokens("uint8")}, PackCollate(4, pad=0.5), "0.5"),
+        (lambda: {"input_ids": tokens("uint8")}, PackCollate(4, padding_value=0.5), "0.5"),
     ],
 )
 def test_what_is_an_error_of_every_batch_is_said_and_left_to_python(structure, collate, why):

@@ -42,7 +42,7 @@ def test_pads_every_dtype_as_pad_sequence(dtype, side):
         want = want.view(samples[0].dtype)
     else:
         want = pad_sequence(samples, batch_first=True, padding_side=side)
-    assert_same(PadCollate(Pad(0, dim=0, side=side))(samples), want)
+    assert_same(PadCollate(Pad(0, dim=0, padding_side=side))(samples), want)
 
 
 @pytest.mark.parametrize(
@@ -114,22 +114,24 @@ def test_masks_of_any_rank(rank, shape, dtype):
     ("options", "size"),
     [
         ({}, 11),
-        ({"to_multiple_of": 8}, 16),
-        ({"to_multiple_of": 11}, 11),
+        ({"pad_to_multiple_of": 8}, 16),
+        ({"pad_to_multiple_of": 11}, 11),
         ({"to": 20}, 20),
         ({"shapes": [4, 16, 8]}, 16),
         ({"shapes": [4]}, 12),
-        ({"shapes": [12], "to_multiple_of": 5}, 15),
+        ({"shapes": [12], "pad_to_multiple_of": 5}, 15),
         ({"max_length": 11}, 11),
-        ({"max_length": 6, "truncate": True}, 6),
-        ({"max_length": 6, "truncate": True, "to_multiple_of": 4}, 8),
-        ({"to": 3, "truncate": True}, 3),
+        ({"max_length": 6, "overlong": "truncate"}, 6),
+        ({"max_length": 6, "overlong": "truncate", "pad_to_multiple_of": 4}, 8),
+        ({"to": 3, "overlong": "truncate"}, 3),
     ],
 )
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_sizes(options, size, side):
     samples = rows([11, 2])
-    batch = PadCollate({"x": Pad(-1, side=side, **options)})([{"x": each} for each in samples])
+    batch = PadCollate({"x": Pad(-1, padding_side=side, **options)})(
+        [{"x": each} for each in samples]
+    )
     cut = [each[: min(size, options.get("max_length", size))] for each in samples]
     assert_same(batch["x_lengths"], torch.tensor([len(each) for each in cut]))
     before = [size - len(each) if side == "left" else 0 for each in cut]
@@ -278,7 +280,7 @@ def test_keys_do_not_depend_on_what_the_samples_happen_to_be():
 
 
 def test_pickles_as_it_was_made():
-    collate = PadCollate({"x": Pad(3, to_multiple_of=4)}, mask="m", shapes=[8])
+    collate = PadCollate({"x": Pad(3, pad_to_multiple_of=4)}, mask="m", shapes=[8])
     again = pickle.loads(pickle.dumps(collate))
     samples = [{"x": noise(n)} for n in (2, 9)]
     assert_same(again(samples), collate(samples))
@@ -291,7 +293,7 @@ def test_large_batches_are_written_by_several_threads(side):
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        padded = PadCollate(Pad(0.5, dim=0, side=side))(samples)
+        padded = PadCollate(Pad(0.5, dim=0, padding_side=side))(samples)
     finally:
         torch.set_num_threads(threads)
     want = pad_sequence(samples, batch_first=True, padding_value=0.5, padding_side=side)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fastload import Keep, Pad, PadCollate, Ragged
+from fastload import Keep, Pad, PadCollate, Unpadded
 
 from .test_pad import Pair
 
@@ -21,7 +21,7 @@ def test_other_ranks():
         assert part in words
 
 
-@pytest.mark.parametrize("rule", [Pad(dim=0), Ragged("flat"), Ragged("jagged")])
+@pytest.mark.parametrize("rule", [Pad(dim=0), Unpadded("flat"), Unpadded("jagged")])
 def test_other_sizes_of_what_is_not_padded(rule):
     words = refused(rule, torch.zeros(2, 3), torch.zeros(4, 3), torch.zeros(2, 4))
     for part in ("'x'", "sample 2", "(2, 4)", "(2, 3)", "dimension 1"):
@@ -33,7 +33,7 @@ def test_other_sizes_of_what_is_not_padded(rule):
     [
         (Pad(max_length=3), "max_length=3"),
         (Pad(to=3), "to=3"),
-        (Pad(max_length=3, to_multiple_of=8), "max_length=3"),
+        (Pad(max_length=3, pad_to_multiple_of=8), "max_length=3"),
     ],
 )
 def test_what_is_too_long(rule, words):
@@ -109,16 +109,16 @@ def test_a_batch_too_large_for_any_memory():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Pad(side="top"),
-        lambda: Pad(to=3, to_multiple_of=2),
+        lambda: Pad(padding_side="top"),
+        lambda: Pad(to=3, pad_to_multiple_of=2),
         lambda: Pad(to=3, shapes=[4]),
         lambda: Pad(to=(3, 4)),
         lambda: Pad(to=-1),
         lambda: Pad(dim=(0, 0)),
         lambda: Pad(max_length=0),
-        lambda: Pad(to_multiple_of=0),
+        lambda: Pad(pad_to_multiple_of=0),
         lambda: Pad(shapes=[0]),
-        lambda: Ragged("dense"),
+        lambda: Unpadded("dense"),
         lambda: PadCollate(shapes=[-1]),
         lambda: PadCollate(mask_dtype=torch.int32),
         lambda: PadCollate({"x": Keep()}, mask={"x": "m"}),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from fastload import Dataset, Keep, Loader, Pad, PadCollate, Ragged, columns
+from fastload import Dataset, Keep, Loader, Pad, PadCollate, Unpadded, columns
 from fastload.collate import Flat
 
 from ._compare import MANY_WORKERS, SIZES, assert_same
@@ -59,7 +59,7 @@ def shown(value):
 
 
 def native(dataset, collate, **arguments):
-    loader = Loader(dataset, collate_fn=collate, workers="native", **(SIZES | arguments))
+    loader = Loader(dataset, collate_fn=collate, lane="native", **(SIZES | arguments))
     assert "lane: native" in loader.explain()
     return loader
 
@@ -76,16 +76,18 @@ def check(dataset, collate, batch_size=5, **arguments):
 
 RULES = {
     "pad": Pad(),
-    "left": Pad(1, side="left"),
-    "multiple": Pad(1, to_multiple_of=8),
+    "left": Pad(1, padding_side="left"),
+    "multiple": Pad(1, pad_to_multiple_of=8),
     "to": Pad(1, to=11),
-    "cut": Pad(1, dim=0, max_length=2, truncate=True),
-    "cut, left": Pad(1, dim=0, max_length=2, truncate=True, side="left", to_multiple_of=4),
-    "cut to": Pad(1, dim=0, to=3, truncate=True),
+    "cut": Pad(1, dim=0, max_length=2, overlong="truncate"),
+    "cut, left": Pad(
+        1, dim=0, max_length=2, overlong="truncate", padding_side="left", pad_to_multiple_of=4
+    ),
+    "cut to": Pad(1, dim=0, to=3, overlong="truncate"),
     "ladder": Pad(1, shapes=[2, 6]),
-    "list": Ragged(),
-    "flat": Ragged("flat"),
-    "jagged": Ragged("jagged"),
+    "list": Unpadded(),
+    "flat": Unpadded("flat"),
+    "jagged": Unpadded("jagged"),
     "keep": Keep(),
 }
 
@@ -107,18 +109,18 @@ def test_every_dimension_is_padded_as_pythons(dim, side, tmp_path):
     same = [(3, 4, 2)] * 7
     check(
         Dataset({"x": columns.Rows(torch.rand(7, 3, 4, 2)), "y": files(tmp_path, same)}),
-        PadCollate({name: Pad(0.5, dim=dim, side=side) for name in "xy"}, mask=True),
+        PadCollate({name: Pad(0.5, dim=dim, padding_side=side) for name in "xy"}, mask=True),
     )
     if dim is None or dim == (0, 1):
         shapes = [(3, 4, 2), (1, 5, 2), (0, 4, 2), (4, 0, 2), (3, 4, 2), (2, 2, 2), (4, 4, 2)]
-        check(files(tmp_path, shapes), PadCollate(Pad(0.5, dim=dim, side=side), mask=True))
+        check(files(tmp_path, shapes), PadCollate(Pad(0.5, dim=dim, padding_side=side), mask=True))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_every_dtype(dtype, side):
     dataset = Dataset({"x": ragged(dtype=dtype), "y": ragged(3, dtype=dtype)})
-    check(dataset, PadCollate({name: Pad(1, side=side, dim=0) for name in "xy"}))
+    check(dataset, PadCollate({name: Pad(1, padding_side=side, dim=0) for name in "xy"}))
 
 
 @pytest.mark.parametrize(
@@ -134,8 +136,8 @@ def test_every_dtype(dtype, side):
         {"lengths": False, "num_tokens": True},
         {"num_tokens": "b"},
         {"shapes": [4, 6]},
-        {"fields": Pad(7, side="left")},
-        {"fields": Ragged()},
+        {"fields": Pad(7, padding_side="left")},
+        {"fields": Unpadded()},
         {"fields": Keep()},
         {"fields": {"b": Pad(dim=(0, 1), to=(9, 4))}, "num_tokens": "b", "mask": True},
         {"fields": {"y": Pad(), "n": {"z": Keep()}}},
@@ -172,9 +174,9 @@ def test_every_structure_and_the_order_of_its_parts():
         check(dataset, PadCollate())
     check(Dataset((a, (b, y))), PadCollate(lengths=True, mask=True, num_tokens=True))
     check(a, PadCollate(lengths=True, mask=True, num_tokens=True))
-    check(Dataset(Pair(a, b)), PadCollate({"tokens": Ragged("flat"), "label": Pad(-1)}))
-    check(Dataset(Pair(a, b)), PadCollate({0: Ragged("jagged")}))
-    got = check(Dataset([a, y]), PadCollate({0: Ragged("flat")}))
+    check(Dataset(Pair(a, b)), PadCollate({"tokens": Unpadded("flat"), "label": Pad(-1)}))
+    check(Dataset(Pair(a, b)), PadCollate({0: Unpadded("jagged")}))
+    got = check(Dataset([a, y]), PadCollate({0: Unpadded("flat")}))
     assert type(got) is list
     assert type(got[0]) is Flat
 
@@ -185,7 +187,7 @@ def test_lists_of_names_in_another_order_than_the_rules():
     assert list(got) == ["z", "z_lengths", "a", "a_lengths", "m"]
 
 
-@pytest.mark.parametrize("rule", [Pad(0.5), Ragged(), Keep(), Ragged("flat")])
+@pytest.mark.parametrize("rule", [Pad(0.5), Unpadded(), Keep(), Unpadded("flat")])
 def test_files_of_one_shape_and_of_many(rule, tmp_path):
     for name, shapes in {
         "one": [(4, 3)] * 7,
@@ -193,12 +195,12 @@ def test_files_of_one_shape_and_of_many(rule, tmp_path):
         "numbers": [()] * 7,
     }.items():
         (tmp_path / name).mkdir()
-        if name == "numbers" and rule == Ragged("flat"):
+        if name == "numbers" and rule == Unpadded("flat"):
             continue  # an error of every batch: Python's
         check(files(tmp_path / name, shapes), PadCollate(rule), batch_size=3)
 
 
-@pytest.mark.parametrize("rule", [Pad(7), Pad(7, side="left"), Ragged(), Keep()])
+@pytest.mark.parametrize("rule", [Pad(7), Pad(7, padding_side="left"), Unpadded(), Keep()])
 def test_images_whose_sizes_are_seen_only_once_they_are_decoded(rule, tmp_path):
     paths = []
     for number, size in enumerate([(4, 5), (9, 2), (4, 5), (1, 1), (3, 8)]):
@@ -240,7 +242,7 @@ def test_a_batch_that_does_not_fit_is_an_error_and_the_next_one_comes(rule, limi
     assert next(batches)["x_lengths"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("rule", [Pad(), Pad(dim=0), Ragged("flat"), Ragged("jagged")])
+@pytest.mark.parametrize("rule", [Pad(), Pad(dim=0), Unpadded("flat"), Unpadded("jagged")])
 def test_other_ranks_and_sizes_name_the_sample_of_the_dataset(rule, tmp_path):
     column = files(tmp_path, [(2, 3), (2, 3), (4, 3), (4,), (1, 3), (2, 3)])
     order = [5, 0, 2, 3, 1, 4]
@@ -258,7 +260,7 @@ def test_other_ranks_and_sizes_name_the_sample_of_the_dataset(rule, tmp_path):
 def test_a_file_that_cannot_be_read_is_its_samples_error(tmp_path):
     column = files(tmp_path, [(2,), (3,), (4,), (1,)])
     (tmp_path / "002.npy").write_bytes(b"no array")
-    for rule in (Pad(), Ragged(), Ragged("flat")):
+    for rule in (Pad(), Unpadded(), Unpadded("flat")):
         batches = iter(native(Dataset({"x": column}), PadCollate({"x": rule}), batch_size=2))
         next(batches)
         with pytest.raises(OSError, match=r"002\.npy"):
@@ -287,8 +289,8 @@ def test_more_memory_than_there_is_is_an_error_of_the_batch():
     ("collate", "structure", "why"),
     [
         (PadCollate({"b": Pad()}), "dict", "no field 'b'"),
-        (PadCollate({"a": Pad(0.5)}), "dict", "int64 cannot hold the fill value 0.5"),
-        (PadCollate({"y": Ragged("flat")}), "dict", "single numbers"),
+        (PadCollate({"a": Pad(0.5)}), "dict", "int64 cannot hold the padding value 0.5"),
+        (PadCollate({"y": Unpadded("flat")}), "dict", "single numbers"),
         (PadCollate(num_tokens="q"), "dict", "num_tokens"),
         (PadCollate(mask="a"), "dict", "already"),
         (PadCollate(lengths=True), "pair", "cannot hold lengths"),
@@ -305,7 +307,7 @@ def test_what_is_an_error_of_every_batch_is_said_and_left_to_python(collate, str
 
 def test_explain_says_what_becomes_of_each_field():
     dataset = Dataset({"a": ragged(), "b": ragged(2), "k": ragged(), "y": rows()})
-    collate = PadCollate({"b": Ragged("jagged"), "k": Keep()})
+    collate = PadCollate({"b": Unpadded("jagged"), "k": Keep()})
     said = native(dataset, collate, batch_size=2).explain()
     for line in ("PadCollate", "padded", "ragged, jagged", "sample by sample", "stacked"):
         assert line in said

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, StackDataset
 
-from fastload import Keep, Loader, Pad, PadCollate, Ragged
+from fastload import Keep, Loader, Pad, PadCollate, Unpadded
 
 from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes
 from .test_pad_native import native, shown
@@ -45,8 +45,12 @@ def made(form, *columns):
     [
         PadCollate(),
         PadCollate(mask=True, mask_dtype=torch.int64, lengths=False),
-        PadCollate({"input_ids": Pad(0, side="left", to_multiple_of=8)}, num_tokens=True),
-        PadCollate({"input_ids": Ragged("flat"), "scores": Ragged(), "flags": Ragged("jagged")}),
+        PadCollate(
+            {"input_ids": Pad(0, padding_side="left", pad_to_multiple_of=8)}, num_tokens=True
+        ),
+        PadCollate(
+            {"input_ids": Unpadded("flat"), "scores": Unpadded(), "flags": Unpadded("jagged")}
+        ),
         PadCollate({"label": Keep(), "input_ids": Keep(), "text": Keep(), "box": Keep()}),
     ],
     ids=str,
@@ -95,7 +99,9 @@ NESTED = [
 @pytest.mark.parametrize("rows", NESTED, ids=str)
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
 @pytest.mark.parametrize(
-    "rule", [Pad(), Pad(dim=(0, 1)), Pad(dim=0, side="left"), Ragged("flat"), Keep()], ids=str
+    "rule",
+    [Pad(), Pad(dim=(0, 1)), Pad(dim=0, padding_side="left"), Unpadded("flat"), Keep()],
+    ids=str,
 )
 def test_lists_in_lists_are_arrays_where_python_says_so(rows, rule, batch_size):
     dataset = datasets.Dataset.from_dict({"x": rows, "y": [1, 2, 3]})
@@ -112,6 +118,6 @@ def test_lists_in_lists_are_arrays_where_python_says_so(rows, rule, batch_size):
 
 def test_lists_in_lists_as_tensors_are_pythons():
     dataset = datasets.Dataset.from_dict({"x": [[[1], [2, 3]], [[4]]]})
-    for made, rule in [(dataset, Ragged()), (dataset.with_format("torch"), Pad())]:
+    for made, rule in [(dataset, Unpadded()), (dataset.with_format("torch"), Pad())]:
         said = Loader(made, 2, collate_fn=PadCollate({"x": rule}), **SIZES).explain()
         assert "lane: process" in said

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
-from fastload import Pad, PadCollate, Ragged
+from fastload import Pad, PadCollate, Unpadded
 
 from ._compare import assert_same
 
@@ -30,7 +30,7 @@ def batches(draw):
 @given(batches(), SIDES, st.integers(1, 4))
 def test_pad_then_slice_gives_each_sample_back(samples, side, multiple_of):
     rank = samples[0].dim()
-    rule = Pad(100, dim=range(rank), side=side, to_multiple_of=multiple_of)
+    rule = Pad(100, dim=range(rank), padding_side=side, pad_to_multiple_of=multiple_of)
     batch = PadCollate({"x": rule}, mask=True)([{"x": each} for each in samples])
     padded, lengths = batch["x"], batch["x_lengths"].reshape(len(samples), rank)
     largest = [max(each.shape[dim] for each in samples) for dim in range(rank)]
@@ -50,15 +50,15 @@ def test_pad_then_slice_gives_each_sample_back(samples, side, multiple_of):
 @given(batches(), SIDES)
 def test_the_dimensions_that_vary_are_found(samples, side):
     rank = samples[0].dim()
-    named = PadCollate(Pad(7, dim=range(rank), side=side))(samples)
-    assert_same(PadCollate(Pad(7, side=side))(samples), named)
+    named = PadCollate(Pad(7, dim=range(rank), padding_side=side))(samples)
+    assert_same(PadCollate(Pad(7, padding_side=side))(samples), named)
 
 
 @given(st.lists(st.lists(st.integers(-5, 5), max_size=8), min_size=1, max_size=6), SIDES)
 def test_lists_are_padded_as_tensors(lists, side):
     tensors = [torch.tensor(each, dtype=torch.int64) for each in lists]
     want = pad_sequence(tensors, batch_first=True, padding_value=-9, padding_side=side)
-    collate = PadCollate({"x": Pad(-9, side=side)})
+    collate = PadCollate({"x": Pad(-9, padding_side=side)})
     assert_same(collate([{"x": each} for each in lists])["x"], want)
     assert_same(collate([{"x": each.numpy()} for each in tensors])["x"], want)
 
@@ -66,7 +66,7 @@ def test_lists_are_padded_as_tensors(lists, side):
 @given(st.lists(SIZES, min_size=1, max_size=6), st.integers(0, 3), DTYPES)
 def test_flat_then_slice_gives_each_sample_back(lengths, inner, dtype):
     samples = [torch.randint(0, 99, (n, inner)).to(dtype) for n in lengths]
-    values, offsets = PadCollate({"x": Ragged("flat")})([{"x": each} for each in samples])["x"]
+    values, offsets = PadCollate({"x": Unpadded("flat")})([{"x": each} for each in samples])["x"]
     assert offsets.dtype is torch.int64
     for at, sample in enumerate(samples):
         assert_same(values[offsets[at] : offsets[at + 1]].contiguous(), sample)
@@ -81,10 +81,10 @@ def limits(draw):
     kind = draw(st.sampled_from(["to", "max_length", "shapes"]))
     if kind == "to":
         to = draw(st.integers(1, 6))
-        return {"to": to, "truncate": True}, lambda longest: (min(longest, to), to)
+        return {"to": to, "overlong": "truncate"}, lambda longest: (min(longest, to), to)
     if kind == "max_length":
         most, multiple = draw(st.integers(1, 6)), draw(st.integers(1, 4))
-        options = {"max_length": most, "truncate": True, "to_multiple_of": multiple}
+        options = {"max_length": most, "overlong": "truncate", "pad_to_multiple_of": multiple}
         return options, lambda longest: (
             min(longest, most),
             -(-min(longest, most) // multiple) * multiple,
@@ -104,7 +104,7 @@ def test_sizes_are_limited_and_what_is_kept_comes_back(samples, side, limit):
     samples = [sample[(0,) * dim][(None,) * dim] if sample.numel() else None for sample in samples]
     samples = [sample for sample in samples if sample is not None] or [torch.ones((1,) * (dim + 1))]
     kept, size = becomes(max(sample.shape[dim] for sample in samples))
-    batch = PadCollate({"x": Pad(100, dim=-1, side=side, **options)})(
+    batch = PadCollate({"x": Pad(100, dim=-1, padding_side=side, **options)})(
         [{"x": each} for each in samples]
     )
     assert batch["x"].shape[-1] == size

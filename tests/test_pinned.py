@@ -170,7 +170,7 @@ def test_copies_in_flight_are_never_overwritten():
 def test_parts_of_padded_fields_are_put_into_tensors_that_were_made_for_them():
     tokens = Ragged(torch.arange(9), [0, 4, 4, 9])
     data = fastload.Dataset({"padded": tokens, "flat": tokens, "y": Rows(torch.arange(3))})
-    collate = fastload.PadCollate({"flat": fastload.Ragged("flat")}, mask=True)
+    collate = fastload.PadCollate({"flat": fastload.Unpadded("flat")}, mask=True)
     program = fastload.lanes.choose(fastload.Loader(data, 3, collate_fn=collate)).program
     tensors = Tensors()
     batches = stream(data, tensors, program=program)

@@ -327,7 +327,7 @@ def test_start_methods(method: str):
     arguments: dict[str, Any] = {"batch_size": 3, "multiprocessing_context": method}
     rows = torch.rand(7, 300_000)
     dataset = torch.utils.data.StackDataset(rows, np.arange(7))
-    loader = Loader(dataset, num_workers=2, workers="process", persistent_workers=True, **arguments)
+    loader = Loader(dataset, num_workers=2, lane="process", persistent_workers=True, **arguments)
     want = list(DataLoader(dataset, batch_size=3))
     for _ in range(2):
         assert_equal(list(loader), want)

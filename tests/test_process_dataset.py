@@ -249,7 +249,7 @@ def test_a_letter_of_many_values():
 
 
 def test_stats():
-    loader = Loader([torch.ones(3000)] * 6, 2, num_workers=1, workers="process")
+    loader = Loader([torch.ones(3000)] * 6, 2, num_workers=1, lane="process")
     iterator = iter(loader)
     batch = next(iterator)
     stats = loader.stats()

@@ -374,9 +374,7 @@ def test_a_dataset_that_does_not_pickle():
     before = left()
     for _ in range(2):
         with pytest.raises(TypeError, match=words):
-            iter(
-                Loader(Holder(), num_workers=1, workers="process", multiprocessing_context="spawn")
-            )
+            iter(Loader(Holder(), num_workers=1, lane="process", multiprocessing_context="spawn"))
     assert left() == before
 
 

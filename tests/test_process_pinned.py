@@ -70,7 +70,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def iterator(allocate: Any, **arguments: Any) -> ProcessIter:
     _lib.park()
-    arguments = {"num_workers": 2, "pin_memory": True, "workers": "process"} | arguments
+    arguments = {"num_workers": 2, "pin_memory": True, "lane": "process"} | arguments
     loader = Loader(Pairs(), 4, **arguments)
     return ProcessIter(loader, allocate=allocate)
 
@@ -166,8 +166,8 @@ def test_copying():
 
 @pytest.mark.gpu
 def test_batches_are_page_locked():
-    batches = list(Loader(Pairs(), 4, num_workers=2, pin_memory=True, workers="process"))
+    batches = list(Loader(Pairs(), 4, num_workers=2, pin_memory=True, lane="process"))
     assert all(field.is_pinned() for batch in batches for field in batch)
     assert_same(batches, list(DataLoader(Pairs(), 4)))
-    arrays = Loader([np.zeros(9000)] * 4, None, num_workers=1, pin_memory=True, workers="process")
+    arrays = Loader([np.zeros(9000)] * 4, None, num_workers=1, pin_memory=True, lane="process")
     assert all(tensor.is_pinned() for tensor in arrays)

@@ -57,7 +57,7 @@ def test_values_may_lie_in_any_way(part):
 def test_batches_are_those_of_torch(lengths, batch):
     offsets = np.cumsum([0, *lengths])
     values = torch.randn(int(offsets[-1]), 2)
-    got = fastload.Loader(Ragged(values, offsets), batch, workers="native", **SIZES)
+    got = fastload.Loader(Ragged(values, offsets), batch, lane="native", **SIZES)
     assert_same(batches(got), batches(DataLoader(slices(values, offsets), batch)))
 
 
@@ -169,7 +169,7 @@ def test_ragged_columns_stand_in_structures():
     values = torch.arange(20.0)
     offsets = np.arange(0, 21, 2)
     structure = {"tokens": Ragged(values, offsets), "label": Rows(torch.arange(10))}
-    got = list(fastload.Loader(fastload.Dataset(structure), 3, workers="native", **SIZES))
+    got = list(fastload.Loader(fastload.Dataset(structure), 3, lane="native", **SIZES))
     tokens = torch.stack(slices(values, offsets))
     want = list(DataLoader(list(zip(tokens, torch.arange(10), strict=True)), 3))
     assert_same(got, [{"tokens": x, "label": y} for x, y in want])

@@ -77,9 +77,9 @@ def test_every_sample_once_in_as_many_steps_on_each_rank(kind, world):
         {"num_workers": 0},
         {"num_workers": 2},
         {"num_workers": 2, "persistent_workers": True},
-        {"num_workers": 2, "workers": "process"},
-        {"num_workers": 2, "workers": "native"},
-        {"num_workers": 2, "workers": "native", "in_order": False},
+        {"num_workers": 2, "lane": "process"},
+        {"num_workers": 2, "lane": "native"},
+        {"num_workers": 2, "lane": "native", "in_order": False},
     ],
     ids=str,
 )
@@ -89,7 +89,7 @@ def test_every_lane_says_the_same(arguments):
             [1] * 10, 3, num_replicas=3, rank=rank, remainder="mask", shuffle=False
         )
         dataset = Samples(10)
-        if "workers" in arguments:
+        if "lane" in arguments:
             dataset = Dataset({"id": columns.Rows(torch.arange(10))})
         loader = Loader(dataset, batch_sampler=sampler, **arguments)
         for _ in range(2):
@@ -147,7 +147,7 @@ def test_batches_without_a_place_for_it(make, words):
 def test_processes_out_of_order_are_refused():
     sampler = BucketBatchSampler([1] * 4, 2, remainder="mask")
     loader = Loader(
-        Samples(4), batch_sampler=sampler, num_workers=1, in_order=False, workers="process"
+        Samples(4), batch_sampler=sampler, num_workers=1, in_order=False, lane="process"
     )
     with pytest.raises(ValueError, match="leave in_order at True"):
         iter(loader)

@@ -64,7 +64,7 @@ BATCHES: dict[str, Callable[[], Any]] = {
 KINDS = {
     "native": (lambda: TensorDataset(ROWS), {}),
     "process": (lambda: Plain([ROWS]), {}),
-    "threads": (lambda: Plain([ROWS]), {"workers": "threads"}),
+    "threads": (lambda: Plain([ROWS]), {"lane": "threads"}),
     "inline": (lambda: Plain([ROWS]), {"num_workers": 0}),
 }
 
@@ -136,5 +136,5 @@ def test_chosen_workers_are_asked_as_torchs_are():
         endless = (n % 10 for n in itertools.count())
         return {"sampler": endless, "batch_size": 2, "num_workers": 2}
 
-    got = seen(fastload.Loader(Plain([ROWS]), workers="process", **make()))
+    got = seen(fastload.Loader(Plain([ROWS]), lane="process", **make()))
     assert_same(got, seen(DataLoader(Plain([ROWS]), **make())))

@@ -42,7 +42,7 @@ def test_batches_are_those_of_a_fixed_number(name: str, change: Any):
 @pytest.mark.parametrize("lane", LANES)
 def test_each_batch_comes_once_in_any_order(lane: str):
     def indices(between: Any) -> list[int]:
-        epochs, _ = loaded(Noisy(), 2, between=between, in_order=False, workers=lane)
+        epochs, _ = loaded(Noisy(), 2, between=between, in_order=False, lane=lane)
         return [sorted(int(i) for batch in epoch for i in batch["index"]) for epoch in epochs]
 
     assert indices(up_and_down) == [list(range(41))] * 2
@@ -51,7 +51,7 @@ def test_each_batch_comes_once_in_any_order(lane: str):
 @pytest.mark.parametrize("lane", LANES)
 def test_the_next_epoch_begins_with_the_number_of_now(lane: str):
     for persistent in (False, True):
-        loader = auto(Noisy(), 1, workers=lane, persistent_workers=persistent)
+        loader = auto(Noisy(), 1, lane=lane, persistent_workers=persistent)
         iterator = iter(loader)
         next(iterator)
         iterator.set_workers(3)
@@ -78,7 +78,7 @@ class Who(Dataset[int]):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_workers_work_and_leave(lane: str):
-    iterator = iter(auto(Who(), 2, batch_size=1, workers=lane))
+    iterator = iter(auto(Who(), 2, batch_size=1, lane=lane))
     assert {int(next(iterator)) for _ in range(8)} == {0, 1}
     iterator.set_workers(4)
     assert {int(next(iterator)) for _ in range(24)} == {0, 1, 2, 3}
@@ -105,7 +105,7 @@ class Counted(SequentialSampler):
 def test_a_sampler_is_asked_on_a_schedule_that_does_not_depend_on_it(lane: str):
     def asked(change: Any) -> list[int]:
         sampler = Counted(Noisy())
-        iterator = iter(auto(Noisy(), 2, batch_size=2, sampler=sampler, workers=lane))
+        iterator = iter(auto(Noisy(), 2, batch_size=2, sampler=sampler, lane=lane))
         counts = [sampler.asked]
         for taken, _ in enumerate(iterator):
             counts.append(sampler.asked)
@@ -117,7 +117,7 @@ def test_a_sampler_is_asked_on_a_schedule_that_does_not_depend_on_it(lane: str):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_depth_is_how_many_are_on_their_way(lane: str):
-    iterator = iter(auto(Noisy(), 2, batch_size=1, shuffle=True, workers=lane))
+    iterator = iter(auto(Noisy(), 2, batch_size=1, shuffle=True, lane=lane))
     depths = []
     for depth in (9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 3):
         next(iterator)
@@ -132,7 +132,7 @@ def test_depth_is_how_many_are_on_their_way(lane: str):
 @pytest.mark.parametrize("lane", LANES)
 def test_what_cannot_be_changed_is_refused(lane: str):
     _lib.park()
-    chosen = iter(fastload.Loader(Noisy(), num_workers=2, workers=lane))
+    chosen = iter(fastload.Loader(Noisy(), num_workers=2, lane=lane))
     with pytest.raises(
         ValueError, match=r"is for num_workers=AUTO, but the loader has num_work.*=2"
     ):
@@ -144,10 +144,10 @@ def test_what_cannot_be_changed_is_refused(lane: str):
         def __iter__(self) -> Any:
             yield from range(9)
 
-    stream = iter(fastload.Loader(Stream(), workers=lane))
+    stream = iter(fastload.Loader(Stream(), lane=lane))
     with pytest.raises(ValueError, match="set_workers is for map-style datasets"):
         stream.set_workers(2)
-    iterator = iter(auto(Noisy(), 2, workers=lane))
+    iterator = iter(auto(Noisy(), 2, lane=lane))
     for wrong in (0, -3):
         with pytest.raises(ValueError, match=f"a number of at least 1, but got {wrong}"):
             iterator.set_workers(wrong)
@@ -158,7 +158,7 @@ def test_what_cannot_be_changed_is_refused(lane: str):
 
 def test_a_change_after_the_end_is_for_the_next_epoch():
     for lane in LANES:
-        loader = auto(Noisy(), 2, workers=lane)
+        loader = auto(Noisy(), 2, lane=lane)
         iterator = iter(loader)
         want = list(iterator)
         iterator.set_workers(1)

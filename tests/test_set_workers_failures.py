@@ -47,7 +47,7 @@ class Rows(Dataset[Any]):
 
 def test_workers_that_are_sent_away_leave_nothing():
     before = left()
-    iterator = iter(auto(Rows(), 1, batch_size=1, persistent_workers=True, workers="process"))
+    iterator = iter(auto(Rows(), 1, batch_size=1, persistent_workers=True, lane="process"))
     next(iterator)
     _, descriptors, _ = left()
     for _ in range(3):
@@ -110,7 +110,7 @@ def test_a_worker_dies_that_is_to_leave_but_has_work():
 def test_errors_come_in_the_place_of_their_batch():
     dataset = Rows()
     dataset.fails = {}.popitem
-    iterator = iter(auto(dataset, 2, batch_size=1, workers="process"))
+    iterator = iter(auto(dataset, 2, batch_size=1, lane="process"))
     got: list[Any] = []
     while len(got) < 90:
         if len(got) % 10 == 0:
@@ -189,7 +189,7 @@ def test_threads_that_are_sent_away_leave_nothing():
         return sum(each.name.startswith("fastload-worker") for each in threading.enumerate())
 
     plain = np.random.rand, random.random, type(random._inst)
-    iterator = iter(auto(Rows(), 1, batch_size=1, workers="threads", persistent_workers=True))
+    iterator = iter(auto(Rows(), 1, batch_size=1, lane="threads", persistent_workers=True))
     for _ in range(3):
         iterator.set_workers(4)
         for _ in range(8):
@@ -212,7 +212,7 @@ class Held(Rows):
 
 def test_threads_that_share_a_handle_are_one(tmp_path):
     dataset = Held(tmp_path / "a")
-    iterator = iter(auto(dataset, 2, batch_size=2, workers="threads"))
+    iterator = iter(auto(dataset, 2, batch_size=2, lane="threads"))
     with pytest.raises(ValueError, match=r"set_workers\(2\): this dataset can have 1 at most"):
         iterator.set_workers(2)
     assert len(list(iterator)) == 45
@@ -239,7 +239,7 @@ class Changing(Rows):
 @pytest.mark.parametrize("lane", LANES)
 def test_workers_started_later_have_the_dataset_of_the_start(lane: str):
     dataset = Changing()
-    loader = auto(dataset, 1, batch_size=1, workers=lane)
+    loader = auto(dataset, 1, batch_size=1, lane=lane)
     iterator = iter(loader)
     dataset.offset = 1000
     dataset.added = 5

@@ -95,7 +95,7 @@ def test_it_is_small_and_takes_no_time():
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_it_draws_and_starts_nothing(begun):
-    made = loader(workers="process") if begun else loader()
+    made = loader(lane="process") if begun else loader()
     iterator = iter(made) if begun else None
     torch_state, threads = torch.get_rng_state(), threading.active_count()
     children = psutil.Process().children()
@@ -306,7 +306,7 @@ def test_a_negative_number_of_steps_is_refused():
 
 def test_batches_one_by_one_and_an_empty_dataset():
     resumes(lambda: Loader(Still(), None, shuffle=True, num_workers=0), 3)
-    resumes(lambda: Loader(Drawing(), None, workers="process"), 3)
+    resumes(lambda: Loader(Drawing(), None, lane="process"), 3)
     empty = Loader(columns(0), 4, num_workers=0)
     state = empty.state_dict()
     assert taken(iter(empty), 9) == []
@@ -329,9 +329,9 @@ def test_what_accelerate_changes_is_honoured():
     assert len(taken(iter(other), 99)) == 6
 
 
-@pytest.mark.parametrize("workers", ["native", "process"])
-def test_batches_out_of_order_are_refused(workers):
+@pytest.mark.parametrize("lane", ["native", "process"])
+def test_batches_out_of_order_are_refused(lane):
     """A state would say how many came, and lose or repeat others."""
-    made, _ = left(2, in_order=False, workers=workers)
+    made, _ = left(2, in_order=False, lane=lane)
     with pytest.raises(ValueError, match="in_order=False"):
-        loader(in_order=False, workers=workers).load_state_dict(made.state_dict())
+        loader(in_order=False, lane=lane).load_state_dict(made.state_dict())

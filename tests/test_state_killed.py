@@ -65,7 +65,7 @@ def crops(**options):
     def make(paths, workers):
         column = fastload.columns.Image(paths, transform=STEPS)
         dataset = fastload.Dataset((column, fastload.columns.Rows(torch.arange(len(paths)))))
-        return Loader(dataset, 4, shuffle=True, num_workers=workers, workers="native", **options)
+        return Loader(dataset, 4, shuffle=True, num_workers=workers, lane="native", **options)
 
     return make
 
@@ -82,7 +82,7 @@ def planned(kind, *arguments, collate=PadCollate):
             batch_sampler=sampler,
             collate_fn=collate(),
             num_workers=workers,
-            workers="native",
+            lane="native",
         )
 
     return make
@@ -91,9 +91,9 @@ def planned(kind, *arguments, collate=PadCollate):
 KINDS = {
     "native crops": crops(),
     "native crops, far ahead": crops(prefetch_factor=16),
-    "keyed crops in processes": python(workers="process"),
-    "crops in two processes": python(workers="process", num_workers=2),
-    "crops in threads": python(workers="threads", num_workers=3),
+    "keyed crops in processes": python(lane="process"),
+    "crops in two processes": python(lane="process", num_workers=2),
+    "crops in threads": python(lane="threads", num_workers=3),
     "tokens": planned(TokenBatchSampler, 90),
     "buckets": planned(BucketBatchSampler, 6),
     "packs": planned(PackBatchSampler, 90, collate=lambda: PackCollate(90)),

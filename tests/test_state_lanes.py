@@ -16,11 +16,11 @@ STOPS = range(BATCHES + 1)
 
 def native(**options):
     options = {"num_workers": 2, "shuffle": True, **options}
-    return Loader(columns(), 4, workers="native", **options)
+    return Loader(columns(), 4, lane="native", **options)
 
 
 def process(**options):
-    return Loader(Drawing(), 4, shuffle=True, workers="process", **options)
+    return Loader(Drawing(), 4, shuffle=True, lane="process", **options)
 
 
 def inline():
@@ -28,7 +28,7 @@ def inline():
 
 
 def threads():
-    return Loader(Drawing(), 4, shuffle=True, workers="threads")
+    return Loader(Drawing(), 4, shuffle=True, lane="threads")
 
 
 def consumer():
@@ -153,12 +153,12 @@ def test_a_batch_that_raises_is_taken():
 
 def test_a_native_batch_that_raises_is_taken():
     indices = [[0, 1], [2, 99], [3, 4], [5, 6]]
-    loader = Loader(columns(), batch_sampler=indices, num_workers=2, workers="native")
+    loader = Loader(columns(), batch_sampler=indices, num_workers=2, lane="native")
     iterator = iter(loader)
     taken(iterator, 1)
     with pytest.raises(IndexError):
         next(iterator)
-    other = Loader(columns(), batch_sampler=indices, num_workers=2, workers="native")
+    other = Loader(columns(), batch_sampler=indices, num_workers=2, lane="native")
     other.load_state_dict(loader.state_dict())
     assert (
         taken(iter(other), 9)

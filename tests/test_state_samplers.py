@@ -153,7 +153,7 @@ def test_samples_that_come_twice_have_their_own_draws():
             return 10
 
     for sampler in (Twice(), RandomSampler(range(COUNT), True, 30)):
-        resumes(lambda: Loader(Drawing(), 4, sampler=sampler, workers="process"), 1)  # noqa: B023
+        resumes(lambda: Loader(Drawing(), 4, sampler=sampler, lane="process"), 1)  # noqa: B023
 
 
 @pytest.mark.parametrize("told", [0, 3, 5])
@@ -216,9 +216,7 @@ def test_planned_batches(kind, stop):
 
 
 @pytest.mark.parametrize("stop", [0, 1])
-@pytest.mark.parametrize(
-    "options", [{"num_workers": 2}, {"num_workers": 0}, {"workers": "process"}]
-)
+@pytest.mark.parametrize("options", [{"num_workers": 2}, {"num_workers": 0}, {"lane": "process"}])
 def test_masks_of_planned_batches(options, stop):
     def make():
         sampler = PLANNED["tokens"](num_replicas=4, rank=3, remainder="mask")

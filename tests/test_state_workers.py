@@ -28,7 +28,7 @@ class Everything(Drawing):
 
 
 def loader(lane, workers, **options):
-    return Loader(Everything(), 4, shuffle=True, workers=lane, num_workers=workers, **options)
+    return Loader(Everything(), 4, shuffle=True, lane=lane, num_workers=workers, **options)
 
 
 @pytest.mark.parametrize("stop", range(BATCHES + 1))
@@ -48,7 +48,7 @@ def test_a_snapshot_now_and_then(lane, every):
             Everything(60),
             4,
             shuffle=True,
-            workers=lane,
+            lane=lane,
             num_workers=2,
             snapshot_every_n_steps=every,
         )
@@ -110,7 +110,7 @@ def test_batches_are_torchs():
 
 
 def test_workers_that_do_not_draw_tell_nothing():
-    still = Loader(Still(), 4, shuffle=True, workers="process", num_workers=2)
+    still = Loader(Still(), 4, shuffle=True, lane="process", num_workers=2)
     iterator = iter(still)
     taken(iterator, 3)
     assert still.state_dict()["workers"] is None
@@ -132,12 +132,12 @@ def test_workers_that_do_not_draw_tell_nothing():
 def test_other_random_numbers_are_announced(first, then, words, caplog):
     """The samples themselves are still the same."""
     torch.manual_seed(3)
-    ours = Loader(Drawing(), 4, shuffle=True, workers="process", **first)
+    ours = Loader(Drawing(), 4, shuffle=True, lane="process", **first)
     iterator = iter(ours)
     taken(iterator, 2)
     state = ours.state_dict()
     rest = [batch["index"] for batch in taken(iterator, 99)]
-    other = Loader(Drawing(), 4, shuffle=True, workers="process", **then)
+    other = Loader(Drawing(), 4, shuffle=True, lane="process", **then)
     other.load_state_dict(state)
     with caplog.at_level(logging.WARNING, logger="fastload"):
         assert [batch["index"] for batch in taken(iter(other), 99)] == rest

@@ -243,12 +243,12 @@ def test_a_change_of_what_is_shared_is_said_once(zeros, caplog):
     messages = [each.getMessage() for each in caplog.records]
     assert len(messages) == 2
     assert "dataset.images, which worker threads share, was changed" in messages[0]
-    assert "workers='process'" in messages[0]
+    assert "lane='process'" in messages[0]
     assert "dataset.long" in messages[1]
 
 
 def test_auto_gives_one_worker_to_a_dataset_with_a_handle(caplog):
-    loader = fastload.Loader(Plain(file=io.BytesIO()), workers="threads")
+    loader = fastload.Loader(Plain(file=io.BytesIO()), lane="threads")
     assert "dataset.file: _io.BytesIO, a position or a native handle, so one" in loader.explain()
     iterator = iter(loader)
     assert len(iterator._crew.workers) == 1

@@ -20,7 +20,7 @@ class Slow:
         return index
 
 def started(seconds, **arguments):
-    loader = fastload.Loader(Slow(seconds), num_workers=2, workers="threads", **arguments)
+    loader = fastload.Loader(Slow(seconds), num_workers=2, lane="threads", **arguments)
     return iter(loader)
 
 def keep():

@@ -32,7 +32,7 @@ def test_threads_can_be_asked_for():
     assert_same(list(loader), list(DataLoader(loader.dataset, batch_size=4)))
     said = loader.explain()
     assert said.startswith("lane: threads (Python threads of this process")
-    assert "why: workers='threads'" in said
+    assert "why: lane='threads'" in said
     assert "workers: 2 threads, as set" in said
     assert "dataset.tensors[0]: torch.Tensor of shape (6,), shared" in said
 
@@ -44,7 +44,7 @@ def test_an_interpreter_without_a_lock_takes_threads(monkeypatch):
     assert "no global lock" in loader.explain()
     assert isinstance(iter(loader), ThreadIter)
     assert "lane: native" in fastload.Loader(TensorDataset(torch.arange(6))).explain()
-    assert "lane: process" in fastload.Loader(Drawn(), workers="process").explain()
+    assert "lane: process" in fastload.Loader(Drawn(), lane="process").explain()
 
 
 def test_a_loader_without_workers_has_no_threads():

@@ -245,7 +245,7 @@ def test_what_moves_global_state_in_samples_is_said(caplog):
     scripted = torch.jit.script(beneath_python)
     list(threads(Calls(scripted), num_workers=1))
     assert "torch's global generator moved while next() waited" in caplog.text
-    assert "workers='process'" in caplog.text
+    assert "lane='process'" in caplog.text
 
 
 def beneath_python():

@@ -183,11 +183,11 @@ def test_what_is_no_length_is_refused(lengths, error, words):
         TokenBatchSampler(lengths, 10)
 
 
-def test_long_samples():
+def test_overlong_samples():
     lengths = [3, 50, 3, 4, 70]
 
-    def batches(long):
-        sampler = TokenBatchSampler(lengths, 10, long=long, shuffle=False)
+    def batches(overlong):
+        sampler = TokenBatchSampler(lengths, 10, overlong=overlong, shuffle=False)
         return sampler, list(sampler)
 
     with pytest.raises(ValueError, match="sample 1 has length 50, and max_tokens=10 allows 10"):
@@ -287,20 +287,20 @@ def test_native_batches_follow_the_plan():
     lengths = tokens(200)
     dataset = fastload.Dataset({"length": Rows(torch.from_numpy(lengths))})
     sampler = TokenBatchSampler(lengths, 1024)
-    loader = fastload.Loader(dataset, batch_sampler=sampler, workers="native", **SIZES)
+    loader = fastload.Loader(dataset, batch_sampler=sampler, lane="native", **SIZES)
     expected = TokenBatchSampler(lengths, 1024)
     for _ in range(2):
         plan = [lengths[batch].tolist() for batch in expected]
         assert [batch["length"].tolist() for batch in loader] == plan
 
 
-@pytest.mark.parametrize("workers", ["native", "process"])
-def test_fillers_are_loaded_like_the_samples_that_they_repeat(workers):
+@pytest.mark.parametrize("lane", ["native", "process"])
+def test_fillers_are_loaded_like_the_samples_that_they_repeat(lane):
     dataset = fastload.Dataset(Rows(torch.tensor([5, 6])))
     found = []
     for rank in range(3):
         sampler = TokenBatchSampler([5, 5], 5, num_replicas=3, rank=rank, remainder="mask")
-        loader = fastload.Loader(dataset, batch_sampler=sampler, workers=workers, **SIZES)
+        loader = fastload.Loader(dataset, batch_sampler=sampler, lane=lane, **SIZES)
         found += [batch.tolist() for batch, _ in loader]
     assert sorted(found) in ([[5], [5], [6]], [[5], [6], [6]])
 
@@ -319,7 +319,7 @@ def test_random_operations_do_not_depend_on_the_number_of_ranks(world, tmp_path)
             dataset,
             batch_sampler=sampler,
             generator=torch.Generator().manual_seed(1),
-            workers="native",
+            lane="native",
             **SIZES,
         )
         pairs = (pair for batch in loader for pair in zip(*batch, strict=True))
@@ -338,7 +338,7 @@ def test_arguments_are_checked():
         ({"window": 0}, "window is a positive"),
         ({"cost": "cubic"}, "cost is 'padded', 'sum' or"),
         ({"cost": "quadratic:0"}, "integer q above 0"),
-        ({"long": "cut"}, "long is 'error', 'truncate', 'alone' or 'drop', found 'cut'"),
+        ({"overlong": "cut"}, "overlong is 'error', 'truncate', 'alone' or 'drop', found 'cut'"),
         ({"remainder": "pad"}, "remainder is 'drop', 'repeat' or 'mask'"),
         ({"num_replicas": 0}, "num_replicas is a number from 1"),
         ({"num_replicas": 2, "rank": 2}, r"Invalid rank 2, rank should be in .* \[0, 1\]"),

@@ -116,7 +116,7 @@ def loaders(order):
     yield DataLoader(samples, collate_fn=collate, **order())
     yield Loader(samples, collate_fn=collate, num_workers=0, **order())
     yield Loader(samples, collate_fn=collate, num_workers=1, **order())
-    yield Loader(lists, collate_fn=collate, workers="native", **SIZES, **order())
+    yield Loader(lists, collate_fn=collate, lane="native", **SIZES, **order())
 
 
 @pytest.mark.parametrize("model", [Recurrent, Transformer])

@@ -73,7 +73,7 @@ def test_without_a_step():
 
 def test_another_lane_is_named():
     words = advice(findings(rate=774.0, lane="process", plan=plan_of("threads")))
-    assert "workers='threads', num_workers=4 (threads)" in words
+    assert "lane='threads', num_workers=4 (threads)" in words
 
 
 def plan_of(lane):

@@ -25,7 +25,7 @@ class SlowAfterwards(Dataset[int]):
 
 def test_batches_that_are_ready_at_first_are_not_counted():
     loader = Loader(
-        SlowAfterwards(), 1, num_workers=1, prefetch_factor=AHEAD, workers="threads", tune=False
+        SlowAfterwards(), 1, num_workers=1, prefetch_factor=AHEAD, lane="threads", tune=False
     )
     run = measure(loader, 0.6, Watch(), lane="threads")
     assert run.batches > 0

@@ -56,7 +56,7 @@ def measured(monkeypatch: Any, **figures: float) -> None:
 @pytest.mark.parametrize("lane", LANES)
 def test_samples_that_wait_get_more_workers(quick, monkeypatch, lane):
     measured(monkeypatch, step_s=0.01, wait_s=0.06, work_s=0.05, cpu_s=0.001)
-    loader = auto(Waiting(0.01, 60), 1, batch_size=1, workers=lane)
+    loader = auto(Waiting(0.01, 60), 1, batch_size=1, lane=lane)
     iterator = iter(loader)
     assert [int(batch) for batch in iterator] == list(range(60))
     assert max(change.workers for change in loader.tuner.history) >= 6
@@ -69,7 +69,7 @@ def test_samples_that_wait_get_more_workers(quick, monkeypatch, lane):
 @pytest.mark.parametrize("lane", LANES)
 def test_a_training_that_never_waits_gets_fewer_workers(quick, monkeypatch, lane):
     measured(monkeypatch, step_s=0.06, wait_s=0, work_s=0.001, cpu_s=0.001, least_ready=4)
-    loader = auto(Waiting(0.005, 60), 3, batch_size=1, workers=lane)
+    loader = auto(Waiting(0.005, 60), 3, batch_size=1, lane=lane)
     iterator = iter(loader)
     assert [int(batch) for batch in iterator] == list(range(60))
     assert loader.tuner.workers == 1
@@ -82,7 +82,7 @@ def test_batches_do_not_depend_on_it(quick, lane):
     for tuned in (True, False):
         torch.manual_seed(0)
         loader = auto(
-            Noisy(), 2, batch_size=1, shuffle=True, tune=tuned, workers=lane, collate_fn=mixed
+            Noisy(), 2, batch_size=1, shuffle=True, tune=tuned, lane=lane, collate_fn=mixed
         )
         batches.append([batch for _ in range(3) for batch in loader])
         assert (loader.tuner is not None) == tuned
@@ -91,7 +91,7 @@ def test_batches_do_not_depend_on_it(quick, lane):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_number_that_the_user_set_is_kept(quick, lane):
-    loader = fastload.Loader(Waiting(0.001, 60), 1, num_workers=1, workers=lane)
+    loader = fastload.Loader(Waiting(0.001, 60), 1, num_workers=1, lane=lane)
     iterator = iter(loader)
     assert len(list(iterator)) == 60
     assert loader.tuner is None
@@ -110,7 +110,7 @@ def test_tuning_goes_on_from_numbers_set_meanwhile(quick):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_one_worker_is_started_in_a_call(lane):
-    iterator = iter(auto(Noisy(), 1, batch_size=1, workers=lane))
+    iterator = iter(auto(Noisy(), 1, batch_size=1, lane=lane))
     next(iterator)
     iterator.set(4, 8)
     assert len(iterator._active) == 1
@@ -141,7 +141,7 @@ def test_a_start_that_fails_is_said_and_nothing_else(monkeypatch, caplog):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_window_is_what_was_measured(lane):
-    iterator = iter(auto(Waiting(0.02, 40), 1, batch_size=2, workers=lane))
+    iterator = iter(auto(Waiting(0.02, 40), 1, batch_size=2, lane=lane))
     next(iterator)
     iterator.window(0.0, 0.5)
     for _ in range(4):

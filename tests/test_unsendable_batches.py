@@ -36,7 +36,7 @@ WORDS = ["pickle", "cannot pickle", "detach()", "generator", "(?i)cuda|nvidia"]
 @pytest.mark.skipif(torch.cuda.is_available(), reason="samples may lie on a device there")
 @pytest.mark.parametrize("chosen", [{}, {"num_workers": 1}])
 def test_each_is_an_error_in_its_place(chosen):
-    loader = fastload.Loader(Unsendable(), batch_size=None, workers="process", timeout=20, **chosen)
+    loader = fastload.Loader(Unsendable(), batch_size=None, lane="process", timeout=20, **chosen)
     batches = iter(loader)
     for number, words in enumerate(WORDS):
         assert next(batches) == 2 * number

@@ -65,12 +65,12 @@ def said(kind: Any, **arguments: Any) -> list[Any]:
     return [(each.category, str(each.message), each.filename) for each in caught]
 
 
-@pytest.mark.parametrize("workers", ["native", "threads", "process"])
-def test_the_warning_of_too_many_workers_has_torchs_words(workers):
+@pytest.mark.parametrize("lane", ["native", "threads", "process"])
+def test_the_warning_of_too_many_workers_has_torchs_words(lane):
     """Those that its own test looks for, at the beginning those that filters of projects name."""
     words = "excessive worker creation might get DataLoader running slow or even freeze"
     [theirs] = said(DataLoader)
-    [ours] = said(fastload.Loader, workers=workers)
+    [ours] = said(fastload.Loader, lane=lane)
     assert ours[0] is theirs[0] is UserWarning
     for message in (ours[1], theirs[1]):
         assert message.startswith("This DataLoader will create 1000 ")

@@ -28,10 +28,10 @@ def main() -> None:
     home, package = Path(sys.prefix).resolve(), Path(fastload.__file__).resolve()
     assert home in package.parents, package
     dataset = fastload.Dataset((fastload.columns.Rows(torch.arange(10)),))
-    for arguments in ({"workers": "native"}, {"num_workers": 0}):
+    for arguments in ({"lane": "native"}, {"num_workers": 0}):
         loader = fastload.Loader(dataset, batch_size=4, **arguments)
         assert [batch.tolist() for (batch,) in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    in_processes = fastload.Loader(Made(), batch_size=4, num_workers=2, workers="process")
+    in_processes = fastload.Loader(Made(), batch_size=4, num_workers=2, lane="process")
     kept = [batch.unique().tolist() for batch in list(in_processes)]
     assert kept == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]], kept
 

@@ -3,7 +3,7 @@
 from fastload import columns, transforms
 from fastload._lib import __version__
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
-from fastload.collate import Keep, PackCollate, Pad, PadCollate, Ragged
+from fastload.collate import Keep, PackCollate, Pad, PadCollate, Unpadded
 from fastload.columns.dataset import Dataset
 from fastload.field_lengths import lengths
 from fastload.loader import Loader
@@ -21,8 +21,8 @@ __all__ = [
     "Pad",
     "PadCollate",
     "Profile",
-    "Ragged",
     "TokenBatchSampler",
+    "Unpadded",
     "__version__",
     "columns",
     "lengths",

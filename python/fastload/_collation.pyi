@@ -8,8 +8,8 @@ class Pad:
     """How a field is padded.
 
     Args:
-        fill: Value of the padding.
-        side: `"right"`, behind samples, or `"left"`.
+        padding_value: Value of the padding.
+        padding_side: `"right"`, behind samples, or `"left"`.
         dims: The padded dimensions of a sample, negative ones from the end; None: those that vary.
         named: Whether the first dimension counts as varying where none does; else only that of
             one-dimensional samples does.
@@ -17,25 +17,25 @@ class Pad:
         max_length: The largest size that a sample may have.
         truncate: Whether longer samples are cut at their end.
         shapes: A ladder, ascending: sizes become the next rung, above the last one its multiples.
-        to_multiple_of: Sizes become multiples of this.
+        pad_to_multiple_of: Sizes become multiples of this.
 
     Raises:
-        TypeError: `fill` is no number.
+        TypeError: `padding_value` is no number.
         ValueError: An unknown side.
     """
 
     def __new__(
         cls,
-        fill: complex,
+        padding_value: complex,
         *,
-        side: str,
+        padding_side: str,
         dims: list[int] | None,
         named: bool,
         to: list[int],
         max_length: int | None,
         truncate: bool,
         shapes: list[int],
-        to_multiple_of: int,
+        pad_to_multiple_of: int,
     ) -> Pad: ...
     def collate(
         self,

@@ -87,7 +87,7 @@ def plan_token_batches(
     window: int,
     batch_multiple: int,
     limit: int,
-    long: Literal["truncate", "keep", "drop"],
+    overlong: Literal["truncate", "keep", "drop"],
     longest_first: bool,
     drop_last: bool,
     shuffle: tuple[int, int] | None,
@@ -105,7 +105,7 @@ def plan_token_batches(
         window: Samples per rank that are sorted together.
         batch_multiple: What sizes of batches are multiples of.
         limit: The longest sample that is within the budget.
-        long: What becomes of longer ones: they count as `limit`, are alone in their batch, or are
+        overlong: What becomes of longer ones: they count as `limit`, are alone in their batch, or are
             left out.
         longest_first: Whether the step with the longest sample comes first.
         drop_last: Whether a last step that is not full is dropped.
@@ -121,7 +121,7 @@ def plan_packed_batches(
     strategy: Literal["best_fit", "first_fit", "concat_split"],
     rows: int,
     window: int,
-    long: Literal["truncate", "keep", "drop"],
+    overlong: Literal["truncate", "keep", "drop"],
     drop_last: bool,
     shuffle: tuple[int, int] | None,
     world: int,
@@ -135,7 +135,7 @@ def plan_packed_batches(
         strategy: How documents are put into bins.
         rows: Bins of a batch.
         window: Documents that are packed together.
-        long: What becomes of documents longer than a bin: they count as `max_length`, are cut, or
+        overlong: What becomes of documents longer than a bin: they count as `max_length`, are cut, or
             are left out.
         drop_last: Whether a last step that is not full is dropped.
         shuffle: Seed and epoch; None for the dataset's own order.

@@ -87,7 +87,7 @@ class Loader(DataLoader[_T_co]):
         persistent_workers: Whether one iterator, with its workers, serves all epochs.
         pin_memory_device: Ignored, as torch ignores it.
         in_order: Whether batches come in the order of their indices, or as they are finished.
-        workers: `"auto"`, or `"native"`, `"process"` or `"threads"` to insist on a lane.
+        lane: `"auto"`, or `"native"`, `"process"` or `"threads"` to insist on where batches are made.
         memory_budget: Maximum bytes of batches made ahead, as a number or as `"2GiB"`; None for the smaller of
             2 GiB and a tenth of the memory available to this rank. Batches count with their expected size; a
             batch larger than the budget is made alone.
@@ -121,7 +121,7 @@ class Loader(DataLoader[_T_co]):
         ...     train(images, labels)
     """
 
-    workers: str
+    lane: str
     memory_budget: int | str | None
     max_tokens: int | None
     length: Any
@@ -162,7 +162,7 @@ class Loader(DataLoader[_T_co]):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-        workers: Literal["auto", "native", "process", "threads"] = "auto",
+        lane: Literal["auto", "native", "process", "threads"] = "auto",
         memory_budget: int | str | None = None,
         max_tokens: int | None = None,
         length: Any = None,
@@ -194,9 +194,7 @@ class Loader(DataLoader[_T_co]):
         self._record = record_of(dataset)
         self._settled = None
         self._read = ()
-        self.workers = (
-            workers  # before torch's check of num_workers, whose warning depends on the lane
-        )
+        self.lane = lane  # before torch's check of num_workers, whose warning depends on it
         super().__init__(
             dataset,
             batch_size,
@@ -235,7 +233,7 @@ class Loader(DataLoader[_T_co]):
             object.__setattr__(self, "sampler", self.batch_sampler.sampler)  # torch has frozen it
         if memory_budget is not None:
             budget_bytes(memory_budget)
-        if workers != "auto":
+        if lane != "auto":
             lanes.choose(self)
 
     @classmethod
@@ -330,7 +328,7 @@ class Loader(DataLoader[_T_co]):
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         marks = sample_mask.tells(self.batch_sampler)
-        if self.num_workers == 0 and self.workers == "auto" and self._profile is None:
+        if self.num_workers == 0 and self.lane == "auto" and self._profile is None:
             return self._iterated_inline(marks=marks)
         choice = self._choice()
         if self._profile is not None and self._profile_fits is None:
@@ -360,7 +358,7 @@ class Loader(DataLoader[_T_co]):
                     self, seam=choice.seam, marks=marks, may_return=choice.may_return
                 )
             except UnpicklableError as error:
-                if self.workers == "process" and error.__cause__ is not None:
+                if self.lane == "process" and error.__cause__ is not None:
                     raise error.__cause__ from None
                 if choice.may_return:
                     return self._iterated_here(choice, str(error), is_news=True)
@@ -377,7 +375,7 @@ class Loader(DataLoader[_T_co]):
         """Returns the lane; reuses the last one if its epochs cost less than choosing again."""
         order = (self.batch_sampler, self.sampler)
         of = (
-            self.workers,
+            self.lane,
             self.num_workers,
             self.dataset,
             self.collate_fn,
@@ -435,7 +433,7 @@ class Loader(DataLoader[_T_co]):
         if Logged.of(self).first("worker_init_fn"):
             _log.warning(
                 "worker_init_fn %s is not called: no Python runs in native workers; "
-                "workers='process' starts workers that call it",
+                "lane='process' starts workers that call it",
                 described(function),
             )
 
@@ -464,7 +462,7 @@ class Loader(DataLoader[_T_co]):
     def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator started last, with units in their names.
 
-        All values are numbers except `bottleneck`, which names what the training waits for: `"reading"`,
+        All values are numbers except the dicts of counts by format and `bottleneck`, which names what the training waits for: `"reading"`,
         `"decoding"`, `"collation"`, `"the interpreter"` or `"memory"`, or `"the training itself"` if it hardly
         waits.
 
@@ -479,11 +477,12 @@ class Loader(DataLoader[_T_co]):
         - `batches`: handed over; `samples`: finished.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
         - `oversize_batches`: larger than `memory_budget`; each was made alone.
-        - `asked_pillow`: files that native code does not decode exactly, which Pillow decoded, or refused with
-          its error, in a Python thread; `asked_pillow_s`: its seconds; `asked_pillow_gif` and so on: counts by
-          format, judged by the first bytes; `asked_pillow_jpeg`: those that are damaged, too large or of rare
-          kinds.
-        - `asked_torchvision` and so on: the same, if torchvision's `decode_image` is the loader.
+        - `pillow_fallbacks`: files that native code does not decode exactly, which Pillow decoded, or refused with
+          its error, in a Python thread: a dict of counts by format, judged by the first bytes, such as
+          `{"gif": 2}`; `"jpeg"` counts those that are damaged, too large or of rare kinds. `pillow_fallback_s`:
+          its seconds.
+        - `torchvision_fallbacks`, `torchvision_fallback_s`: the same, if torchvision's `decode_image` is the
+          loader.
 
         The threads lane counts `batches`, `wait_s` and `interpreter_wait_ms`: the consumer's average wait, in
         milliseconds, to reacquire the interpreter lock. Each operation of a training step that releases the

@@ -37,7 +37,7 @@ pub enum Mismatch {
     },
     /// A dimension that samples do not have.
     Dim { dim: isize, shape: Vec<usize> },
-    /// A fill value that the element type cannot hold.
+    /// A padding value that the element type cannot hold.
     Fill { fill: Fill, dtype: &'static str },
     /// A mask of too few dimensions.
     Mask { least: usize },
@@ -118,7 +118,7 @@ impl fmt::Display for Mismatch {
             } => write!(
                 f,
                 "sample {position} of the batch has shape {}, more than {option}={limit} in dimension \
-                 {dim}; raise {option}, or cut samples with truncate=True",
+                 {dim}; raise {option}, or cut samples with overlong='truncate'",
                 Shape(shape)
             ),
             Mismatch::Dtype {
@@ -138,7 +138,7 @@ impl fmt::Display for Mismatch {
             Mismatch::Fill { fill, dtype } => {
                 write!(
                     f,
-                    "{dtype} cannot hold the fill value {fill}; give Pad another"
+                    "{dtype} cannot hold the padding value {fill}; give another padding_value"
                 )
             }
             Mismatch::Mask { least } => {
@@ -168,7 +168,7 @@ impl fmt::Display for Mismatch {
             } => write!(
                 f,
                 "sample {position} of the batch has shape ({len},), more than max_length={max_length}; \
-                 raise it, or choose what to do by overlong="
+                 raise it, or give another overlong"
             ),
             Mismatch::EmptyDocument { position } => {
                 write!(f, "sample {position} of the batch has no tokens")

@@ -210,12 +210,11 @@ impl RequestQueue {
         drop(inner);
         for library in [Library::Pillow, Library::Torchvision] {
             let Answered { files, spent } = answered.remove(&library).unwrap_or_default();
-            let asked = format!("asked_{}", library.name());
-            counters.set_item(&asked, files.values().sum::<u64>())?;
-            counters.set_item(format!("{asked}_s"), spent.as_secs_f64())?;
-            for (format, count) in files {
-                counters.set_item(format!("{asked}_{format}"), count)?;
-            }
+            counters.set_item(format!("{}_fallbacks", library.name()), files)?;
+            counters.set_item(
+                format!("{}_fallback_s", library.name()),
+                spent.as_secs_f64(),
+            )?;
         }
         Ok(())
     }

@@ -26,27 +26,33 @@ type Padded = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>);
 #[pymethods]
 impl Pad {
     #[new]
-    #[pyo3(signature = (fill, *, side, dims, named, to, max_length, truncate, shapes, to_multiple_of))]
+    #[pyo3(signature = (
+        padding_value, *, padding_side, dims, named, to, max_length, truncate, shapes, pad_to_multiple_of
+    ))]
     #[allow(clippy::too_many_arguments)] // keywords
     fn new(
-        fill: &Bound<'_, PyAny>,
-        side: &str,
+        padding_value: &Bound<'_, PyAny>,
+        padding_side: &str,
         dims: Option<Vec<isize>>,
         named: bool,
         to: Vec<usize>,
         max_length: Option<usize>,
         truncate: bool,
         shapes: Vec<usize>,
-        to_multiple_of: usize,
+        pad_to_multiple_of: usize,
     ) -> PyResult<Pad> {
-        let side = match side {
+        let side = match padding_side {
             "left" => Side::Left,
             "right" => Side::Right,
-            _ => return Err(PyValueError::new_err(format!("unknown side {side:?}"))),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown padding_side {padding_side:?}"
+                )));
+            }
         };
         Ok(Pad {
             core: collate::Pad {
-                fill: number(fill)?,
+                fill: number(padding_value)?,
                 side,
                 dims,
                 named,
@@ -55,7 +61,7 @@ impl Pad {
                     max_length,
                     truncate,
                     rungs: shapes,
-                    multiple_of: to_multiple_of,
+                    multiple_of: pad_to_multiple_of,
                 },
             },
         })

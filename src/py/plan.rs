@@ -139,7 +139,7 @@ impl Epoch {
 /// Plans batches of samples of similar length.
 #[pyfunction]
 #[pyo3(signature = (
-    lengths, *, max_tokens, max_batch_size, cost, quadratic, window, batch_multiple, limit, long,
+    lengths, *, max_tokens, max_batch_size, cost, quadratic, window, batch_multiple, limit, overlong,
     longest_first, drop_last, shuffle, world, remainder,
 ))]
 #[allow(clippy::too_many_arguments)] // the boundary's contract
@@ -153,7 +153,7 @@ pub(super) fn plan_token_batches(
     window: usize,
     batch_multiple: usize,
     limit: u32,
-    long: &str,
+    overlong: &str,
     longest_first: bool,
     drop_last: bool,
     shuffle: Option<(u64, u64)>,
@@ -177,7 +177,7 @@ pub(super) fn plan_token_batches(
         },
         window,
         limit,
-        long: kept(long)?,
+        long: parse_overlong(overlong)?,
         drop_last,
         longest_first,
     };
@@ -191,7 +191,7 @@ pub(super) fn plan_token_batches(
 /// Plans batches of packed documents.
 #[pyfunction]
 #[pyo3(signature = (
-    lengths, *, max_length, strategy, rows, window, long, drop_last, shuffle, world, remainder,
+    lengths, *, max_length, strategy, rows, window, overlong, drop_last, shuffle, world, remainder,
 ))]
 #[allow(clippy::too_many_arguments)] // the boundary's contract
 pub(super) fn plan_packed_batches(
@@ -201,7 +201,7 @@ pub(super) fn plan_packed_batches(
     strategy: &str,
     rows: usize,
     window: usize,
-    long: &str,
+    overlong: &str,
     drop_last: bool,
     shuffle: Option<(u64, u64)>,
     world: usize,
@@ -212,7 +212,7 @@ pub(super) fn plan_packed_batches(
         strategy: parse_strategy(strategy)?,
         rows,
         window,
-        long: kept(long)?,
+        long: parse_overlong(overlong)?,
         drop_last,
     };
     let ranks = ranks(world, remainder)?;
@@ -250,12 +250,12 @@ fn ranks(world: usize, remainder: &str) -> PyResult<Ranks> {
     Ok(Ranks { world, remainder })
 }
 
-fn kept(long: &str) -> PyResult<Long> {
-    match long {
+fn parse_overlong(overlong: &str) -> PyResult<Long> {
+    match overlong {
         "truncate" => Ok(Long::Truncate),
         "keep" => Ok(Long::Keep),
         "drop" => Ok(Long::Drop),
-        _ => Err(unknown("long", long)),
+        _ => Err(unknown("overlong", overlong)),
     }
 }
 

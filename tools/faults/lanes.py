@@ -167,7 +167,7 @@ LANES = {
     "process, AUTO": Lane(_write_png, Pictures, {}, processes=True, python=True),
     "process, 2": Lane(_write_png, Pictures, {"num_workers": 2}, processes=True, python=True),
     "process, iterable": Lane(_write_png, Stream, {"num_workers": 1}, processes=True, python=True),
-    "threads": Lane(_write_png, Pictures, {"num_workers": 2, "workers": "threads"}, python=True),
+    "threads": Lane(_write_png, Pictures, {"num_workers": 2, "lane": "threads"}, python=True),
     "inline": Lane(_write_png, Pictures, {"num_workers": 0, "timeout": 0}, python=True),
 }
 """The lanes by name."""

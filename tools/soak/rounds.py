@@ -259,7 +259,7 @@ def _ours(settings: Round, source: Source, workers: int) -> Any:
     loader: Any = fastload.Loader(
         dataset,
         num_workers=workers,
-        workers=named,  # type: ignore[arg-type]
+        lane=named,  # type: ignore[arg-type]
         persistent_workers=settings.persistent,
         **_common(settings, source, dataset),
         **settings.torch,

@@ -88,7 +88,7 @@ def lanes(folder: Path) -> dict[str, Lane]:
         dataset: Any, size: int, sizes: dict[str, int], share: float = 1, **arguments: Any
     ) -> Lane:
         shared = {"batch_size": size, "shuffle": True, **arguments}
-        ours = {"workers": "native", "tune": False, **sizes}
+        ours = {"lane": "native", "tune": False, **sizes}
         return Lane(
             lambda: fastload.Loader(dataset, **shared, **ours),
             lambda: DataLoader(dataset, **shared),
@@ -101,7 +101,7 @@ def lanes(folder: Path) -> dict[str, Lane]:
 
         def loader() -> Any:
             further = {"persistent_workers": True, "tune": False} if workers else {}
-            made = fastload.Loader(dataset, num_workers=workers, workers=kind, **shared, **further)
+            made = fastload.Loader(dataset, num_workers=workers, lane=kind, **shared, **further)
             if auto:
                 made.num_workers = Auto(workers)
             return made

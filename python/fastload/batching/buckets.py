@@ -95,7 +95,7 @@ class BucketBatchSampler(PlannedBatchSampler):
             window=self.window,
             batch_multiple=1,
             limit=LONGEST,
-            long="keep",
+            overlong="keep",
             longest_first=self.longest_first,
             drop_last=self._drop_last,
             shuffle=shuffle,

@@ -104,7 +104,7 @@ class PackBatchSampler(PlannedBatchSampler):
             strategy=self.strategy,
             rows=self.rows,
             window=self._window,
-            long="keep" if keeps else cast("Literal['truncate', 'drop']", self.overlong),
+            overlong="keep" if keeps else cast("Literal['truncate', 'drop']", self.overlong),
             drop_last=self._drop_last,
             shuffle=shuffle,
             world=world,

@@ -43,7 +43,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
         batch_multiple: Batch sizes are multiples of this, except where the budget allows fewer long samples,
             and in the last step.
-        long: Treatment of a sample that exceeds the budget by itself: `"error"`; `"truncate"`: it counts as
+        overlong: Treatment of a sample that exceeds the budget by itself: `"error"`; `"truncate"`: it counts as
             `max_length` tokens, and the collate function must cut it; `"alone"`: a batch of its own, over the
             budget; `"drop"`: it is left out.
         longest_first: Whether an epoch begins with the longest sample, so that a lack of memory shows at once.
@@ -57,7 +57,7 @@ class TokenBatchSampler(PlannedBatchSampler):
 
     Raises:
         TypeError: Lengths are not integers.
-        ValueError: A sample over the budget, with `long="error"`; or arguments out of range.
+        ValueError: A sample over the budget, with `overlong="error"`; or arguments out of range.
 
     Examples:
         >>> sampler = TokenBatchSampler([5, 9, 2, 4], max_tokens=10, shuffle=False)
@@ -77,7 +77,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         seed: int | None = None,
         generator: torch.Generator | None = None,
         batch_multiple: int = 1,
-        long: Literal["error", "truncate", "alone", "drop"] = "error",
+        overlong: Literal["error", "truncate", "alone", "drop"] = "error",
         longest_first: bool = False,
         drop_last: bool = False,
         num_replicas: int | None = None,
@@ -90,11 +90,11 @@ class TokenBatchSampler(PlannedBatchSampler):
         self.max_batch_size = max_batch_size
         self.cost = cost
         self.batch_multiple = positive("batch_multiple", batch_multiple)
-        self.long = long
-        self.longest_first = bool(longest_first)
+        self.overlong = overlong
+        self.overlongest_first = bool(longest_first)
         self._kind, self._q = _cost(cost)
         self._most = positive("max_batch_size", max_batch_size)
-        one_of("long", long, ("error", "truncate", "alone", "drop"))
+        one_of("overlong", overlong, ("error", "truncate", "alone", "drop"))
         if self._most < self.batch_multiple:
             msg = (
                 f"batches of at most {max_batch_size} samples cannot have a multiple of "
@@ -113,8 +113,8 @@ class TokenBatchSampler(PlannedBatchSampler):
             sampler=sampler,
         )
         self.window = sorted_together(window, self._expected_batch())
-        if long == "error":
-            self._refuse_long()
+        if overlong == "error":
+            self._refuse_overlong()
 
     @property
     def max_length(self) -> int:
@@ -140,25 +140,25 @@ class TokenBatchSampler(PlannedBatchSampler):
             window=self.window,
             batch_multiple=self.batch_multiple,
             limit=self.max_length,
-            long=self.long if self.long in ("truncate", "drop") else "keep",
-            longest_first=self.longest_first,
+            overlong=self.overlong if self.overlong in ("truncate", "drop") else "keep",
+            longest_first=self.overlongest_first,
             drop_last=self._drop_last,
             shuffle=shuffle,
             world=world,
             remainder=self.remainder,
         )
 
-    def _refuse_long(self) -> None:
+    def _refuse_overlong(self) -> None:
         if (sample := self._lengths.first_above(self.max_length)) is not None:
             msg = (
                 f"sample {sample} has length {self._lengths[sample]}, and max_tokens="
                 f"{self.max_tokens} allows {self.max_length} (cost={self.cost!r}): raise "
-                "max_tokens, or pass long='truncate', 'alone' or 'drop'"
+                "max_tokens, or pass overlong='truncate', 'alone' or 'drop'"
             )
             raise ValueError(msg)
 
     def _truncated(self) -> int:
-        return self._lengths.count_above(self.max_length) if self.long == "truncate" else 0
+        return self._lengths.count_above(self.max_length) if self.overlong == "truncate" else 0
 
 
 def _cost(cost: str) -> tuple[_Kind, int]:

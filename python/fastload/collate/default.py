@@ -30,14 +30,14 @@ _FNS = dict(collate.default_collate_fn_map)
 
 _STACK = _lib.Pad(
     0,
-    side="right",
+    padding_side="right",
     dims=[],
     named=False,
     to=[],
     max_length=None,
     truncate=False,
     shapes=[],
-    to_multiple_of=1,
+    pad_to_multiple_of=1,
 )
 
 

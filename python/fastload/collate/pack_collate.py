@@ -47,7 +47,7 @@ class PackCollate:
             `"segment_ids"`, whose shapes are static. The padding at the end of a row is a document of its own
             in `cu_seq_lens` and `cu_seqlens`.
         rows: Number of rows, of which some may be empty; None for as many as are needed.
-        pad: Token of the padding; its labels are -100.
+        padding_value: Token of the padding; its labels are -100.
         fields: Other fields with one value per token, and their padding values: `{"loss_mask": 0}`.
         num_tokens: Whether the batch gets `num_tokens`: the number of tokens of its documents, an int.
 
@@ -68,7 +68,7 @@ class PackCollate:
         *,
         pad_rows: bool | None = None,
         rows: int | None = None,
-        pad: int = 0,
+        padding_value: int = 0,
         fields: Mapping[str, complex] | None = None,
         num_tokens: bool = False,
     ) -> None:
@@ -91,12 +91,12 @@ class PackCollate:
             "style": style,
             "pad_rows": pad_rows,
             "rows": rows,
-            "pad": pad,
+            "padding_value": padding_value,
             "fields": fields,
             "num_tokens": num_tokens,
         }
         self._style = style
-        self._pad = pad
+        self._padding_value = padding_value
         self._fields = dict(fields or {})
         self._counts = num_tokens
         self._native = _lib.Pack(
@@ -125,7 +125,7 @@ class PackCollate:
         labels = _values(samples, "labels") if "labels" in samples[0] else tokens
         packed, positions, segments, ends, longest, count = self._native.collate(
             [
-                (tokens, "'input_ids'", self._pad, None),
+                (tokens, "'input_ids'", self._padding_value, None),
                 (labels, "'labels'", IGNORED, IGNORED),
                 *(
                     (_values(samples, name), repr(name), fill, None)

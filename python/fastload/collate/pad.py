@@ -18,51 +18,55 @@ class Pad:
     """A field padded to one shape.
 
     The size of a padded dimension is that of the longest sample, capped at `max_length` if samples may be
-    truncated, then rounded up to a size of `shapes`, then to a multiple of `to_multiple_of`. `to` overrides all
+    truncated, then rounded up to a size of `shapes`, then to a multiple of `pad_to_multiple_of`. `to` overrides all
     of these.
 
     Args:
-        fill: Value of the padding; the field's dtype must be able to represent it.
+        padding_value: Value of the padding; the field's dtype must be able to represent it.
         dim: The padded dimension of a sample, or several; negative ones count from the end. The others must be
             equal. None: every dimension that varies in the batch, or the first if none does. Set it if the
             shape of a batch, or of its lengths, must not depend on the samples. `()` pads nothing: samples must
             have one shape, and get no lengths.
-        side: Side of the padding.
+        padding_side: Side of the padding.
         to: Fixed size, whatever the samples have; one for each of `dim`, or one for all.
-        to_multiple_of: Sizes become multiples of this.
+        pad_to_multiple_of: Sizes become multiples of this.
         max_length: Maximum size of a sample in a padded dimension. The padded size may exceed it after rounding
             up.
-        truncate: Whether longer samples are truncated at their end; otherwise they are an error.
+        overlong: Treatment of longer samples: `"error"`, or `"truncate"`, which cuts them at their end.
         shapes: Allowed sizes; above the largest, its multiples. None: those of the `PadCollate`.
 
     Raises:
-        TypeError: The fill value is not a number, or a size is not an integer.
+        TypeError: The padding value is not a number, or a size is not an integer.
         ValueError: Sizes out of range, or options that exclude each other.
 
     Examples:
-        >>> Pad(-100, to_multiple_of=8, max_length=4096, truncate=True)
+        >>> Pad(-100, pad_to_multiple_of=8, max_length=4096, overlong="truncate")
         >>> Pad(0.0, dim=-1, to=2304)  # time last, one length for all batches
     """
 
-    fill: complex = 0
+    padding_value: complex = 0
     dim: int | Sequence[int] | None = field(default=None, kw_only=True)
-    side: Literal["right", "left"] = field(default="right", kw_only=True)
+    padding_side: Literal["right", "left"] = field(default="right", kw_only=True)
     to: int | Sequence[int] | None = field(default=None, kw_only=True)
-    to_multiple_of: int | None = field(default=None, kw_only=True)
+    pad_to_multiple_of: int | None = field(default=None, kw_only=True)
     max_length: int | None = field(default=None, kw_only=True)
-    truncate: bool = field(default=False, kw_only=True)
+    overlong: Literal["error", "truncate"] = field(default="error", kw_only=True)
     shapes: Sequence[int] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.fill, np.generic):
-            object.__setattr__(self, "fill", self.fill.item())
+        if isinstance(self.padding_value, np.generic):
+            object.__setattr__(self, "padding_value", self.padding_value.item())
         if isinstance(self.dim, Iterable):
             object.__setattr__(self, "dim", tuple(_several(self.dim)))
-        if self.side not in ("right", "left"):
-            msg = f'side should be "right" or "left", but got {self.side!r}'
-            raise ValueError(msg)
-        if self.to is not None and (self.to_multiple_of is not None or self.shapes is not None):
-            msg = "to sets the size; leave out to_multiple_of and shapes"
+        for option, known in (
+            ("padding_side", ("right", "left")),
+            ("overlong", ("error", "truncate")),
+        ):
+            if (value := getattr(self, option)) not in known:
+                msg = f"{option} should be one of {known}, but got {value!r}"
+                raise ValueError(msg)
+        if self.to is not None and (self.pad_to_multiple_of is not None or self.shapes is not None):
+            msg = "to sets the size; leave out pad_to_multiple_of and shapes"
             raise ValueError(msg)
         sizes, dims = _several(self.to), _several(self.dim)
         if len(sizes) > 1 and len(sizes) != len(dims):
@@ -71,7 +75,7 @@ class Pad:
         if len(set(dims)) < len(dims):
             msg = f"dim={self.dim!r} names a dimension twice"
             raise ValueError(msg)
-        for option in ("to_multiple_of", "max_length"):
+        for option in ("pad_to_multiple_of", "max_length"):
             value = getattr(self, option)
             if value is not None and operator.index(value) < 1:
                 msg = f"{option} should be 1 at least, but got {value!r}"
@@ -89,15 +93,15 @@ class Pad:
             named: Whether the user gave the rule for this very field.
         """
         return _lib.Pad(
-            self.fill,
-            side=self.side,
+            self.padding_value,
+            padding_side=self.padding_side,
             dims=None if self.dim is None else _several(self.dim),
             named=named,
             to=_several(self.to),
             max_length=self.max_length,
-            truncate=bool(self.truncate),
+            truncate=self.overlong == "truncate",
             shapes=ladder(shapes if self.shapes is None else self.shapes),
-            to_multiple_of=1 if self.to_multiple_of is None else self.to_multiple_of,
+            pad_to_multiple_of=1 if self.pad_to_multiple_of is None else self.pad_to_multiple_of,
         )
 
 

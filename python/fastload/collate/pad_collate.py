@@ -8,12 +8,12 @@ import torch
 from fastload.collate.fields import Fields, Option, Path, title
 from fastload.collate.keep import Keep
 from fastload.collate.pad import Pad, ladder
-from fastload.collate.ragged import Ragged
+from fastload.collate.unpadded import Unpadded
 from fastload.collate.walk import Program, Rule, Walk
 
 __all__ = ["PadCollate"]
 
-_RULES = (Pad, Ragged, Keep)
+_RULES = (Pad, Unpadded, Keep)
 
 
 @final
@@ -58,7 +58,11 @@ class PadCollate:
     Examples:
         >>> Loader(dataset, batch_size=32, collate_fn=PadCollate())
         >>> PadCollate(
-        ...     {"input_ids": Pad(0, to_multiple_of=8), "labels": Pad(-100), "boxes": Ragged()},
+        ...     {
+        ...         "input_ids": Pad(0, pad_to_multiple_of=8),
+        ...         "labels": Pad(-100),
+        ...         "boxes": Unpadded(),
+        ...     },
         ...     mask="attention_mask",
         ...     mask_dtype=torch.int64,
         ...     lengths=False,

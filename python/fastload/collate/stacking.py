@@ -30,7 +30,7 @@ def default_collate(samples: list[Any]) -> Any:
 def advice(path: Path, first: object, other: object) -> str:
     """Returns advice for a field whose samples cannot be stacked."""
     field = f"field {title(path)}" if path else "a sample"
-    rule = f"{{{(path[0] if len(path) == 1 else path)!r}: Ragged()}}" if path else "Ragged()"
+    rule = f"{{{(path[0] if len(path) == 1 else path)!r}: Unpadded()}}" if path else "Unpadded()"
     return (
         f"{field} has shape {first} in one sample and {other} in another: pass "
         f"collate_fn=fastload.PadCollate() to pad it, or PadCollate({rule}) to keep its samples separate"

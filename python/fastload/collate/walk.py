@@ -9,16 +9,16 @@ import torch
 from torch.utils.data import default_collate
 
 from fastload import _lib
-from fastload.collate import ragged
+from fastload.collate import unpadded
 from fastload.collate.fields import Fields, Option, Path, title
 from fastload.collate.keep import Keep
 from fastload.collate.pad import Pad
-from fastload.collate.ragged import Ragged
 from fastload.collate.shared import allocator
+from fastload.collate.unpadded import Unpadded
 
 __all__ = ["Program", "Rule", "Walk"]
 
-Rule = Pad | Ragged | Keep
+Rule = Pad | Unpadded | Keep
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _STRUCTURES = (torch.Tensor, np.ndarray, Mapping, tuple)
@@ -140,8 +140,8 @@ class Walk:
     ) -> tuple[Any, list[tuple[str, Any]]]:
         if isinstance(rule, Keep):
             return self._kept(values, path), []
-        if isinstance(rule, Ragged):
-            return self._ragged(rule, values, path), []
+        if isinstance(rule, Unpadded):
+            return self._unpadded(rule, values, path), []
         if self._is_single(values[0]):
             return self._stacked(values, path), []
         program = self._program
@@ -167,8 +167,8 @@ class Walk:
     def _kept(self, values: list[Any], path: Path) -> Any:  # noqa: ARG002 (for a plan of batches)
         return values
 
-    def _ragged(self, rule: Ragged, values: list[Any], path: Path) -> Any:
-        return ragged.collate(rule, values, title(path), self._allocate)
+    def _unpadded(self, rule: Unpadded, values: list[Any], path: Path) -> Any:
+        return unpadded.collate(rule, values, title(path), self._allocate)
 
     def _pad(
         self,

@@ -90,7 +90,7 @@ def _check(image: torch.Tensor, mode: str) -> None:
         return
     msg = (
         f"torchvision makes {image.dtype} of shape {tuple(image.shape)} of this file, where images are "
-        f"bytes of shape ({wanted or 'C'}, H, W); convert the file, or give the loader workers='process'"
+        f"bytes of shape ({wanted or 'C'}, H, W); convert the file, or give the loader lane='process'"
     )
     raise RuntimeError(msg)
 

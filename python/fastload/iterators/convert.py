@@ -30,7 +30,7 @@ _PLAIN = (
     "in_order",
 )
 EXTRA = (
-    "workers",
+    "lane",
     "memory_budget",
     "max_tokens",
     "length",
@@ -44,7 +44,7 @@ _OF_WORKERS = (
     "prefetch_factor",
     "persistent_workers",
     "timeout",
-    "workers",
+    "lane",
 )
 _DEFAULTS = (collate.default_collate, collate.default_convert)
 

@@ -37,7 +37,7 @@ class Logged:
     def __call__(self, what: str) -> None:
         """Logs a clause, with the way out of it."""
         if self.first(what):
-            _log.warning("%s; workers='process' keeps it in a process of its own", what)
+            _log.warning("%s; lane='process' keeps it in a process of its own", what)
 
 
 _logged: "weakref.WeakKeyDictionary[Any, Logged]" = weakref.WeakKeyDictionary()

@@ -31,7 +31,7 @@ from fastload.resume.stateful import is_stateful
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
 
-WORKERS = ("auto", "native", "process", "threads")
+LANES = ("auto", "native", "process", "threads")
 
 _DEFAULT_COLLATE = collate.default_collate
 _DEFAULT_CONVERT = collate.default_convert
@@ -99,26 +99,17 @@ class Choice(NamedTuple):
         return self.lowered.program if self.plan is None else self.plan.program
 
 
-def check_workers(workers: Any) -> None:
-    """Refuses an unknown `workers`.
-
-    Raises:
-        ValueError: Not the name of a lane, nor "auto".
-    """
-    if workers not in WORKERS:
-        msg = f"workers should be one of {WORKERS}, but got {workers!r}"
-        raise ValueError(msg)
-
-
 def choose(loader: Any) -> Choice:
     """Returns the lane of a loader.
 
     Raises:
-        ValueError: `loader.workers` asks for a lane that the loader cannot take.
+        ValueError: `loader.lane` is not the name of a lane, or one that the loader cannot take.
     """
-    workers = loader.workers
-    check_workers(workers)
-    if workers == "auto" and _is_short(loader):
+    lane = loader.lane
+    if lane not in LANES:
+        msg = f"lane should be one of {LANES}, but got {lane!r}"
+        raise ValueError(msg)
+    if lane == "auto" and _is_short(loader):
         why = "its epochs are short, and its code shows that its samples cost less than handing them over"
         return Choice("consumer", why, draws=False, here=why)
     lowered, refusal = _lowered(loader)
@@ -128,32 +119,32 @@ def choose(loader: Any) -> Choice:
     obstacles += _obstacles(loader, lowered, unplanned, batched=batched)
     obstacle = NotNative.joined(obstacles) if obstacles else None
     if loader.num_workers == 0:
-        if workers != "auto":
-            msg = f"workers={workers!r} needs num_workers > 0, but got num_workers=0"
+        if lane != "auto":
+            msg = f"lane={lane!r} needs num_workers > 0, but got num_workers=0"
             raise ValueError(msg)
         further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
-    if obstacle is None and workers in ("auto", "native"):
+    if obstacle is None and lane in ("auto", "native"):
         collation = "default collation" if made is None else made.name
         why = f"every leaf of the dataset is a column, with {collation}"
         return Choice("native", why, lowered=lowered, batched=batched, plan=made)
-    if obstacle is not None and workers == "native":
-        msg = f"workers='native' cannot be: {obstacle}"
+    if obstacle is not None and lane == "native":
+        msg = f"lane='native' is not possible: {obstacle}"
         raise ValueError(msg)
-    obstacle = obstacle or NotNative(f"workers={workers!r}", "leave workers at 'auto'")
-    seam = lowered is not None and workers == "auto" and _worth_it(loader, lowered)
+    obstacle = obstacle or NotNative(f"lane={lane!r}", "leave lane at 'auto'")
+    seam = lowered is not None and lane == "auto" and _worth_it(loader, lowered)
     seam = seam and not _draws_as_torch(loader, lowered)
     rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
-    if workers == "threads":
+    if lane == "threads":
         return Choice("threads", obstacle.why, **rest)
-    named = loader._profile.lane if workers == "auto" and loader._profile is not None else ""
+    named = loader._profile.lane if lane == "auto" and loader._profile is not None else ""
     if named == "threads":
         return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
-    if workers == "auto" and named != "process" and not holds_interpreter():
+    if lane == "auto" and named != "process" and not holds_interpreter():
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
-    is_auto = workers == "auto" and isinstance(loader.num_workers, Auto)
+    is_auto = lane == "auto" and isinstance(loader.num_workers, Auto)
     if is_auto and named != "process" and _is_cheap(loader, seam=seam):
         here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
@@ -163,8 +154,8 @@ def choose(loader: Any) -> Choice:
         return Choice("consumer", why, **rest, fallback=is_news, here=here)
     if (hindrance := _no_processes(loader)) is None:
         return Choice("process", obstacle.why, **rest, may_return=is_auto)
-    if workers == "process":
-        msg = f"workers='process' cannot be: {hindrance}"
+    if lane == "process":
+        msg = f"lane='process' is not possible: {hindrance}"
         raise ValueError(msg)
     return Choice("threads", f"{obstacle.why}, and {hindrance}", **rest, fallback=True)
 
@@ -253,7 +244,7 @@ def _obstacles(
 
 def _draws_as_torch(loader: Any, lowered: Lowered | None) -> bool:
     """Returns true if a class that was read draws and the user set a number of workers."""
-    is_chosen = loader.workers == "auto" and not isinstance(loader.num_workers, Auto)
+    is_chosen = loader.lane == "auto" and not isinstance(loader.num_workers, Auto)
     return is_chosen and lowered is not None and any(leaf.draws for _, leaf in lowered.leaves)
 
 

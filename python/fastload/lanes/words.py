@@ -39,7 +39,7 @@ def explain(loader: Any) -> str:
     """Returns lines of `topic: text`: a loader's lane, the reason, and the change that would make it native.
 
     Raises:
-        ValueError: `loader.workers` asks for a lane that the loader cannot take.
+        ValueError: `loader.lane` asks for a lane that the loader cannot take.
     """
     choice = choose(loader)
     return "\n".join(f"{topic}: {words}" for topic, words in _lines(loader, choice))

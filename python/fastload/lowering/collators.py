@@ -134,11 +134,11 @@ def seq2seq_labels(collator: Any) -> _lib.Pad:
     return Pad(
         collator.label_pad_token_id,
         dim=0,
-        side=collator.tokenizer.padding_side,
+        padding_side=collator.tokenizer.padding_side,
         to=rounded_up(collator.max_length, collator.pad_to_multiple_of)
         if fixed and collator.max_length is not None
         else None,
-        to_multiple_of=None if fixed and collator.max_length else collator.pad_to_multiple_of,
+        pad_to_multiple_of=None if fixed and collator.max_length else collator.pad_to_multiple_of,
     ).native()
 
 
@@ -154,8 +154,8 @@ def _language_modeling(collator: Any) -> Make:
     tokens = Pad(
         tokenizer.pad_token_id,
         dim=0,
-        side=tokenizer.padding_side,
-        to_multiple_of=collator.pad_to_multiple_of,
+        padding_side=tokenizer.padding_side,
+        pad_to_multiple_of=collator.pad_to_multiple_of,
     ).native()
 
     def make(samples: list[Any]) -> Any:

@@ -23,7 +23,7 @@ def pack_plan(lowered: Lowered, collate: PackCollate) -> Plan:
     sample = documents(lowered, "PackCollate")
     parts = Parts(lowered)
     has_labels = "labels" in sample
-    style, pad = collate._style, collate._pad
+    style, pad = collate._style, collate._padding_value
     columns: list[tuple[complex, complex | None]] = [(pad, None)]
     if not has_labels:
         columns.append((IGNORED, IGNORED))

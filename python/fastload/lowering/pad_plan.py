@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastload import _lib
-from fastload.collate import ragged
+from fastload.collate import unpadded
 from fastload.collate.fields import Path, title
 from fastload.collate.pad_collate import PadCollate
-from fastload.collate.ragged import Ragged
+from fastload.collate.unpadded import Unpadded
 from fastload.collate.walk import Rule, Walk
 from fastload.lowering import Leaf, Lowered, NotNative
 from fastload.lowering.leaf import fill
@@ -108,19 +108,19 @@ class _Tracing(Walk):
     def _kept(self, values: list[Any], path: Path) -> Any:
         return self._ruled_as("keep", values[0], path)
 
-    def _ragged(self, rule: Ragged, values: list[Any], path: Path) -> Any:
+    def _unpadded(self, rule: Unpadded, values: list[Any], path: Path) -> Any:
         column = values[0]
         self._check_array(column, path)
         if self._is_single(column) and (
             rule.layout != "list" or column.leaf.form not in ("tensor", "channels_last")
         ):
-            msg = f"field {title(path)} is single numbers, which Ragged refuses"
+            msg = f"field {title(path)} is single numbers, which Unpadded refuses"
             raise NotNative(msg, _KEEP)
         if rule.layout == "list":
             return self._ruled_as("tensors", column, path)
-        joined = self._ruled_as(rule.layout, column, path, f"ragged, {rule.layout}")
+        joined = self._ruled_as(rule.layout, column, path, f"unpadded, {rule.layout}")
         if rule.layout == "flat":
-            return ragged.Flat(joined, self._part(column, "offsets"))
+            return unpadded.Flat(joined, self._part(column, "offsets"))
         return joined
 
     def _pad(

@@ -70,7 +70,7 @@ class TokenizerPad:
         ):
             msg = "the collator does not pad"
             raise NotNative(msg, "set padding=True")
-        size: dict[str, Any] = {"to_multiple_of": multiple_of}
+        size: dict[str, Any] = {"pad_to_multiple_of": multiple_of}
         if strategy.value == "max_length":
             size = {"to": rounded_up(max_length, multiple_of)}
         if tokenizer.pad_token_id is None:
@@ -84,7 +84,8 @@ class TokenizerPad:
             fills["attention_mask"] = 0
         side = tokenizer.padding_side
         self.pads = {
-            name: Pad(fill, dim=0, side=side, **size).native() for name, fill in fills.items()
+            name: Pad(fill, dim=0, padding_side=side, **size).native()
+            for name, fill in fills.items()
         }
 
     def __call__(self, columns: Batch) -> Batch:

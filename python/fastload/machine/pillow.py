@@ -79,7 +79,7 @@ def _upright(source: str | bytes, mode: str) -> Any:
     if image.mode not in _BYTES:
         msg = (
             f"an image of Pillow's mode {image.mode} has no 8-bit channels, and only these are decoded "
-            "natively; give the feature a mode, as Image(mode='RGB'), or the loader workers='process'"
+            "natively; give the feature a mode, as Image(mode='RGB'), or the loader lane='process'"
         )
         raise ValueError(msg)
     return image

@@ -73,7 +73,7 @@ class Meter:
         if harms and self._told.first("interpreter"):
             _log.info(
                 "the training thread waits %.1f ms for the interpreter, held by worker threads, each "
-                "time it has given it up; workers='process' keeps Python code out of this process",
+                "time it has given it up; lane='process' keeps Python code out of this process",
                 self._mean_ms(),
             )
 

@@ -66,7 +66,7 @@ def _settings(findings: Findings, plan: Plan) -> str:
         return "num_workers=0"
     kind = "process" if plan.lane == "process" else "thread"
     plural = "" if plan.workers == 1 else "es" if plan.lane == "process" else "s"
-    lane = f"workers={plan.lane!r}, " if plan.lane not in ("native", findings.lane) else ""
+    lane = f"lane={plan.lane!r}, " if plan.lane not in ("native", findings.lane) else ""
     ahead = f"{plan.depth} batch{'' if plan.depth == 1 else 'es'}"
     return f"{lane}num_workers={plan.workers} ({kind}{plural}), {ahead} ahead"
 

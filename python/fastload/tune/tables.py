@@ -219,7 +219,7 @@ def _settings(found: Plan, lane: str) -> Section:
     if found.lane == "inline":
         arguments = "num_workers=0"
     else:
-        insists = "" if found.lane == lane else f"workers={found.lane!r}, "
+        insists = "" if found.lane == lane else f"lane={found.lane!r}, "
         ahead = max(1, -(-found.depth // max(1, found.workers)))
         arguments = f"{insists}num_workers={found.workers}, prefetch_factor={ahead}"
     predicted = f"{found.predicted} worker{'' if found.predicted == 1 else 's'}"

@@ -84,12 +84,12 @@ class Target:
         """
         changes |= {"tune": False, "num_workers": 0 if lane == "inline" else workers}
         if lane == "inline":
-            changes["workers"] = "auto"
+            changes["lane"] = "auto"
             changes.pop("prefetch_factor", None)
             parts = copied(self.loader.dataset, self.loader.collate_fn, None)
             changes = {"dataset": parts.dataset, "collate_fn": parts.collate_fn} | changes
         else:
-            changes["workers"] = lane
+            changes["lane"] = lane
             if lane != "native":
                 changes["persistent_workers"] = True
         return Loader.from_torch(self.loader, **changes)

@@ -1,4 +1,4 @@
-"""`Ragged`: keeps the samples of a field at their own lengths."""
+"""`Unpadded`: keeps the samples of a field at their own lengths."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, final
@@ -7,7 +7,7 @@ import torch
 
 from fastload import _lib
 
-__all__ = ["Flat", "Ragged", "collate"]
+__all__ = ["Flat", "Unpadded", "collate"]
 
 _LAYOUTS = ("list", "jagged", "flat")
 
@@ -26,7 +26,7 @@ class Flat(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class Ragged:
+class Unpadded:
     """A field without padding.
 
     Args:
@@ -47,7 +47,7 @@ class Ragged:
             raise ValueError(msg)
 
 
-def collate(rule: Ragged, values: list[Any], field: str, allocate: Any) -> Any:
+def collate(rule: Unpadded, values: list[Any], field: str, allocate: Any) -> Any:
     """Returns the collated values of a field.
 
     Raises:

@@ -1,10 +1,10 @@
-"""`Ragged` fields of batches; torch's nested tensors are the oracle."""
+"""`Unpadded` fields of batches; torch's nested tensors are the oracle."""
 
 import numpy as np
 import pytest
 import torch
 
-from fastload import PadCollate, Ragged
+from fastload import PadCollate, Unpadded
 
 from ._compare import assert_same
 
@@ -15,7 +15,7 @@ def samples():
 
 
 def collated(layout, samples):
-    return PadCollate({"x": Ragged(layout)})([{"x": each} for each in samples])["x"]
+    return PadCollate({"x": Unpadded(layout)})([{"x": each} for each in samples])["x"]
 
 
 def test_a_list_holds_the_tensors_themselves(samples):
@@ -74,7 +74,7 @@ def test_a_single_number_is_not_ragged():
 
 
 def test_one_rule_for_all_fields_leaves_single_numbers():
-    batch = PadCollate(Ragged())([{"x": torch.zeros(n), "y": n, "z": "a"} for n in (1, 2)])
+    batch = PadCollate(Unpadded())([{"x": torch.zeros(n), "y": n, "z": "a"} for n in (1, 2)])
     assert [each.shape for each in batch["x"]] == [(1,), (2,)]
     assert_same(batch["y"], torch.tensor([1, 2]))
     assert batch["z"] == ["a", "a"]

@@ -1,10 +1,10 @@
-"""Ragged fields over columns, made by native threads; torch's nested tensors are the oracle."""
+"""Unpadded fields over columns, made by native threads; torch's nested tensors are the oracle."""
 
 import numpy as np
 import pytest
 import torch
 
-from fastload import Dataset, PadCollate, Ragged, columns
+from fastload import Dataset, PadCollate, Unpadded, columns
 
 from ._compare import MANY_WORKERS, assert_same
 from .test_pad_native import LENGTHS, files, native, ragged
@@ -33,7 +33,7 @@ def made(kind, folder):
 def test_jagged_is_torchs_nested_tensor(kind, batch_size, tmp_path):
     column = made(kind, tmp_path)
     loader = native(
-        Dataset({"x": column}), PadCollate({"x": Ragged("jagged")}), batch_size=batch_size
+        Dataset({"x": column}), PadCollate({"x": Unpadded("jagged")}), batch_size=batch_size
     )
     for number, batch in enumerate(loader):
         samples = [column[at] for at in range(len(column))][number * batch_size :][:batch_size]
@@ -54,7 +54,7 @@ def test_jagged_is_torchs_nested_tensor(kind, batch_size, tmp_path):
 @pytest.mark.parametrize("kind", ["offsets", "headers", "unknown"])
 def test_flat_is_what_torch_concatenates(kind, tmp_path):
     column = made(kind, tmp_path)
-    loader = native(Dataset({"x": column}), PadCollate({"x": Ragged("flat")}), batch_size=5)
+    loader = native(Dataset({"x": column}), PadCollate({"x": Unpadded("flat")}), batch_size=5)
     for number, batch in enumerate(loader):
         samples = [column[at] for at in range(len(column))][number * 5 :][:5]
         assert_same(batch["x"].values, torch.cat(samples))
@@ -65,5 +65,5 @@ def test_flat_is_what_torch_concatenates(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["offsets", "headers", "unknown"])
 def test_a_list_holds_each_sample(kind, tmp_path):
     column = made(kind, tmp_path)
-    loader = native(Dataset({"x": column}), PadCollate({"x": Ragged()}), batch_size=12)
+    loader = native(Dataset({"x": column}), PadCollate({"x": Unpadded()}), batch_size=12)
     assert_same(next(iter(loader))["x"], [column[at] for at in range(12)])

@@ -5,6 +5,8 @@ import ctypes
 import gc
 import os
 import re
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,11 +101,17 @@ def more(now: Held, before: Held) -> list[str]:
 
 
 def threads() -> list[str]:
-    """Returns the names of this process's threads, and where in the kernel each waits."""
+    """Returns this process's threads: its name, where in the kernel it waits and, of Python's, in which function."""
+    python = {thread.native_id: thread for thread in threading.enumerate()}
+    frames = sys._current_frames()
     found = []
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # it has just ended
-            found.append(f"{(task / 'comm').read_text().strip()} ({(task / 'wchan').read_text()})")
+            name, where = (task / "comm").read_text().strip(), (task / "wchan").read_text()
+            if (thread := python.get(int(task.name))) is not None:
+                frame = frames.get(thread.ident or 0)
+                name, where = thread.name, where if frame is None else frame.f_code.co_qualname
+            found.append(f"{name} ({where})")
     return found
 
 

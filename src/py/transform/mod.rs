@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::image::{
     Action, Filter, GaussianBlur, Interpolation, Kernel, Layout, Luma, Movement, Op, Output, Pad,
-    Padding, PassOrder, Pipeline, Region, Rotation, Size, Table, Turn, torch,
+    Padding, PassOrder, Pipeline, Reduce, Region, Rotation, Size, SourceBox, Table, Turn, torch,
 };
 use crate::memory::Dtype;
 
@@ -48,6 +48,29 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
                 Size::Exact { height, width }
             };
             Ok(Op::Resize(size, parse_kernel(&kernel)?))
+        }
+        "resize_part" => {
+            let ((height, width), kernel, (left, top, right, bottom)): (_, Bound<'_, PyAny>, _) =
+                values.extract()?;
+            let kernel @ Kernel::Pillow(..) = parse_kernel(&kernel)? else {
+                return Err(unknown(op));
+            };
+            Ok(Op::Action(Action::Resize {
+                height,
+                width,
+                kernel,
+                part: Some(SourceBox {
+                    left,
+                    top,
+                    right,
+                    bottom,
+                }),
+            }))
+        }
+        "reduce" => {
+            let (down, across) = only(op)?;
+            let reduce = Reduce::new(down, across).ok_or_else(|| unknown(op))?;
+            Ok(Op::Action(Action::Reduce(reduce)))
         }
         "center_crop" => {
             let (height, width) = values.extract()?;

@@ -28,6 +28,9 @@ _endings: weakref.WeakKeyDictionary[Any, "_Ending"] = weakref.WeakKeyDictionary(
 def ending(compose: Any) -> Any:
     """Returns what stands for a `Compose`, with its last steps in one; itself where nothing can be gained."""
     steps = compose.transforms
+    is_torchvisions = type(compose).__module__.startswith("torchvision.")
+    if not is_torchvisions or not isinstance(steps, list | tuple | torch.nn.ModuleList):
+        return compose
     known = _endings.get(compose)
     if known is None or not known.is_of(steps):
         known = _endings[compose] = _Ending(steps)
@@ -41,14 +44,17 @@ class _Ending:
         steps: Of the whole chain.
 
     Attributes:
-        short: Has the chain with these steps in one as its `transforms`; None if there are fewer than two.
+        short: Has the chain with these steps in one as its `transforms`; None if there are fewer than two, or
+            their parameters cannot be compared.
     """
 
     def __init__(self, steps: Any) -> None:
         self._all = list(steps)
-        self._first, count = _run(self._all)
-        self._steps = self._all[self._first : self._first + count]
+        first, end = _run(self._all)
+        self._steps = self._all[first:end]
         self._states = [copy.deepcopy(vars(step)) for step in self._steps]
+        if not self._are_unchanged():
+            self._steps, self._states = [], []
         self._methods = [
             (type(step), name, getattr(type(step), name, None))
             for step in self._steps
@@ -57,20 +63,21 @@ class _Ending:
         ]
         self._tables: dict[tuple[str, torch.dtype], _Table | None] = {}
         self.short: SimpleNamespace | None = None
-        if count > 1:
-            rest = self._all[self._first + count :]
-            self.short = SimpleNamespace(transforms=[*self._all[: self._first], self, *rest])
+        if len(self._steps) > 1:
+            self.short = SimpleNamespace(transforms=[*self._all[:first], self, *self._all[end:]])
 
     def is_of(self, steps: Any) -> bool:
         """Returns true if these are the steps that the chain had, with the parameters that they had."""
         if len(steps) != len(self._all) or not all(map(operator.is_, steps, self._all)):
             return False
+        are_original = (getattr(k, name, None) is method for k, name, method in self._methods)
+        return self._are_unchanged() and all(are_original)
+
+    def _are_unchanged(self) -> bool:
         try:
-            if list(map(vars, self._steps)) != self._states:
-                return False
+            return list(map(vars, self._steps)) == self._states
         except (RuntimeError, ValueError):  # tensors and arrays are not compared
             return False
-        return all(getattr(kind, name, None) is method for kind, name, method in self._methods)
 
     def __call__(self, image: Any) -> Any:
         """Returns the tensor that the steps make of an image."""
@@ -133,7 +140,7 @@ class _Table:
 
 
 def _run(steps: list[Any]) -> tuple[int, int]:
-    """Returns where the steps begin that make numbers of an image, and how many there are."""
+    """Returns where the steps begin that make numbers of an image, and where they end."""
     first, chain = 0, Chain(3, [])
     for at, step in enumerate(steps):
         grown = chain.copy()
@@ -145,7 +152,7 @@ def _run(steps: list[Any]) -> tuple[int, int]:
         if maps:
             chain = grown
         elif chain.values is not None:
-            return first, at - first
+            return first, at
         else:
             first = at + 1
-    return first, len(steps) - first
+    return first, len(steps)

@@ -9,7 +9,9 @@ from _picture_classes import CLASSES, write
 from torch.utils.data import DataLoader
 
 from fastload import Loader
-from fastload.pictures import samples, waiting
+from fastload.pictures import samples
+from fastload.pictures.source import making
+from fastload.pictures.waiting import Waiting
 
 from ._compare import assert_same
 
@@ -55,13 +57,13 @@ def test_defaults_give_the_same_with_and_without_waiting(folder, name):
 @pytest.mark.parametrize("name", WAIT)
 def test_their_pictures_wait(folder, name, monkeypatch):
     settled = []
-    settle = waiting.Waiting.settle
-    monkeypatch.setattr(waiting.Waiting, "settle", lambda self: (settled.append(1), settle(self)))
+    settle = Waiting.settle
+    monkeypatch.setattr(Waiting, "settle", lambda self: (settled.append(1), settle(self)))
     dataset = CLASSES[name](folder)
     waited = samples.waited(dataset)
-    opened = waiting.making.opened
+    opened = making.opened
     lists = waited.__getitems__
     sample = waited[2] if lists is None else lists([2])[0]
-    assert waiting.making.opened > opened
+    assert making.opened > opened
     assert sample is not None
     assert not settled

@@ -13,12 +13,14 @@ import pytest
 import torch
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFile, ImageFilter, ImageOps
+from torchvision import transforms as v1t
 from torchvision.transforms import functional as v1
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as v2f
 
-from fastload.pictures import tensors, waiting
-from fastload.pictures.waiting import Waiting, making
+from fastload.pictures import files, tensors
+from fastload.pictures.source import Source, making
+from fastload.pictures.waiting import Waiting
 
 
 def encoded(mode, kind, size=(61, 43), **options):
@@ -51,10 +53,13 @@ FILES = {
     "jpeg grey": encoded("L", "JPEG"),
     "jpeg cmyk": encoded("CMYK", "JPEG"),
     "jpeg turned": upright(),
+    "jpeg large": encoded("RGB", "JPEG", (501, 303), subsampling=2),
+    "jpeg large grey": encoded("L", "JPEG", (301, 403)),
     "png": encoded("RGB", "PNG"),
     "png with text behind": described(encoded("RGB", "PNG")),
     "png transparent": encoded("RGB", "PNG", transparency=(0, 1, 2)),
     "png grey": encoded("L", "PNG"),
+    "png large": encoded("RGB", "PNG", (101, 203)),
     "png palette": encoded("P", "PNG"),
     "png palette transparent": encoded("P", "PNG", transparency=3),
     "png rgba": encoded("RGBA", "PNG"),
@@ -69,6 +74,11 @@ FILES = {
         "RGB", "WEBP", save_all=True, append_images=[Image.new("RGB", (61, 43))]
     ),
 }
+
+
+def rgb(image):
+    return image.convert("RGB")
+
 
 BILINEAR, BICUBIC = Image.Resampling.BILINEAR, Image.Resampling.BICUBIC
 
@@ -101,9 +111,32 @@ def written(image):
     return image
 
 
-def shrunk(image):
-    image.thumbnail((20, 30))
-    return image
+def shrunk(*arguments, **named):
+    def shrink(image):
+        assert image.thumbnail(*arguments, **named) is None
+        return image
+
+    return shrink
+
+
+def drafted(mode, size):
+    def draft(image):
+        image.info["draft"] = image.draft(mode, size)
+        return image
+
+    return draft
+
+
+def stated(image):
+    """Returns what else can be seen of an image; of one that was loaded, where Pillow loads it."""
+    return (
+        image.size,
+        image.mode,
+        image.readonly,
+        getattr(image, "tile", None),
+        getattr(image, "decoderconfig", None),
+        sorted(map(str, image.info.items())),
+    )
 
 
 STEPS = {
@@ -124,7 +157,6 @@ STEPS = {
     "resize, lanczos": lambda i: i.resize((np.int64(9), 9), Image.Resampling.LANCZOS),
     "resize, same": lambda i: i.resize(i.size),
     "resize a box": lambda i: i.resize((9, 8), BICUBIC, (0.5, 0, i.width, i.height)),
-    "resize with a gap": lambda i: i.resize((3, 2), BICUBIC, reducing_gap=1.5),
     "reduce": lambda i: i.reduce(2),
     "rotate 90": lambda i: i.rotate(90, expand=True),
     "rotate 180": lambda i: i.rotate(-180),
@@ -137,7 +169,8 @@ STEPS = {
     "copy": lambda i: i.copy(),
     "deep": copy.deepcopy,
     "pickled": lambda i: pickle.loads(pickle.dumps(i)),
-    "thumbnail": shrunk,
+    "thumbnail": shrunk((20, 30)),
+    "draft": drafted("RGB", (30, 20)),
     "load": lambda i: (i.load(), i)[1],
     "upright": ImageOps.exif_transpose,
     "mirror": ImageOps.mirror,
@@ -156,7 +189,39 @@ STEPS = {
     "v1 centre": lambda i: v1.center_crop(i, [20, 100]),
     "v2 resize": lambda i: v2f.resize(i, [15], antialias=True),
     "v2 flip": v2f.vertical_flip,
+    "contain": lambda i: ImageOps.contain(i, (20, 21)),
 }
+
+SMALLER = {
+    "resize a box, nearest": lambda i: i.resize((50, 31), 0, [2.25, 1, i.width / 2, i.height - 1]),
+    "resize a box of its size": lambda i: i.resize((5, 6), BILINEAR, (1, 2, 6, 8)),
+    "resize a sliver": lambda i: i.resize((5, 6), BILINEAR, (1, 2, 1.25, 8)),
+    "resize beyond": lambda i: i.resize((5, 6), BILINEAR, (1, 2, i.width + 1, 8)),
+    "resize, tall": lambda i: i.resize((i.width - 1, 5), BICUBIC, (0.25, 0, i.width, i.height)),
+    "resize with a gap": lambda i: i.resize((3, 2), BICUBIC, reducing_gap=1.5),
+    "resize a box with a gap": lambda i: i.resize((4, 5), 4, (1.5, 2, 40, 41), 1.25),
+    "resize with a gap, nearest": lambda i: i.resize((3, 2), 0, reducing_gap=1.5),
+    "resize with a gap too small": lambda i: i.resize((3, 2), BICUBIC, reducing_gap=0.9),
+    "reduce by a pair": lambda i: i.reduce((3, 1)),
+    "reduce a box": lambda i: i.reduce((4, 5), (1, 2, 40, 41)),
+    "reduce by one": lambda i: i.reduce(1, (1, 2, 6, 7)),
+    "reduce to a pixel": lambda i: i.reduce((1000, 60)),
+    "reduce by nothing": lambda i: i.reduce(0),
+    "reduce beyond": lambda i: i.reduce(2, (0, 0, i.width + 1, 9)),
+    "thumbnail, large": shrunk((1000, 1000)),
+    "thumbnail of floats": shrunk((31.5, 40.2), BILINEAR),
+    "thumbnail, close": shrunk((24, 24), resample=Image.Resampling.BOX, reducing_gap=1.0),
+    "thumbnail, fair": shrunk((24, 24), reducing_gap=None),
+    "thumbnail, nearest": shrunk((17, 19), Image.Resampling.NEAREST),
+    "thumbnail of nothing": shrunk((0.5, 20)),
+    "draft, half": drafted(None, (150, 150)),
+    "draft, grey": drafted("L", None),
+    "draft, grey and small": drafted("L", (60, 50)),
+    "draft, luma and chroma": drafted("YCbCr", (60, 50)),
+    "draft, too large": drafted("RGB", (1000, 1000)),
+}
+
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 ENDS = {
     "image": lambda i: (i.mode, i.size, i.format, sorted(map(str, i.info)), i.tobytes()),
@@ -169,21 +234,25 @@ ENDS = {
     "pixel": lambda i: i.getpixel((0, 0)),
     "equal": lambda i: i == i.copy(),
     "extrema": lambda i: i.convert("RGB").getextrema(),
+    "state": stated,
+    "normalized": v1t.Compose(
+        [v1t.CenterCrop(12), v1t.Lambda(rgb), v1t.ToTensor(), v1t.Normalize(MEAN, DEVIATION)]
+    ),
     "class": lambda i: (isinstance(i, Image.Image), str(i).split(" at ")[0]),
 }
 
 
 @pytest.fixture(autouse=True, scope="module")
 def installed():
-    assert waiting.install()
-    assert tensors.install()
+    assert files.install()
+    tensors.install()
     yield
-    waiting.uninstall()
+    files.uninstall()
     tensors.uninstall()
 
 
 def outcome(file, steps, end, *, waits):
-    """Returns what comes of an image, or how it fails."""
+    """Returns what comes of an image, or how it fails; `end` is a function, or the name of one."""
     making.is_on = waits
     try:
         with warnings.catch_warnings():
@@ -191,8 +260,8 @@ def outcome(file, steps, end, *, waits):
             image = Image.open(io.BytesIO(file))
             waited = isinstance(image, Waiting)
             for step in steps:
-                image = STEPS[step](image)
-            return ENDS[end](image), waited
+                image = (STEPS | SMALLER)[step](image)
+            return (ENDS[end] if isinstance(end, str) else end)(image), waited
     except Exception as error:
         return (type(error), str(error)), waits
     finally:
@@ -218,10 +287,47 @@ def test_a_step_is_pillows(file, step):
         assert same(eager, waited), end
 
 
+@pytest.mark.parametrize("file", [name for name in FILES if name.startswith(("jpeg", "png"))])
+@pytest.mark.parametrize("step", SMALLER)
+def test_a_smaller_image_is_pillows(file, step):
+    for end in ("image", "state", "tensor"):
+        eager, _ = outcome(FILES[file], [step], end, waits=False)
+        waited, _ = outcome(FILES[file], [step], end, waits=True)
+        assert same(eager, waited), end
+
+
+@hypothesis.settings(max_examples=200)
+@hypothesis.given(st.data())
+def test_parts_are_scaled_as_pillow_scales_them(data):
+    width, height = data.draw(st.tuples(st.integers(2, 60), st.integers(2, 400)))
+    quarters = st.integers(0, 4 * width - 4), st.integers(0, 4 * height - 4)
+    left, top = (data.draw(each) / 4 for each in quarters)
+    right = data.draw(st.integers(int(4 * left) + 4, 4 * width)) / 4
+    bottom = data.draw(st.integers(int(4 * top) + 4, 4 * height)) / 4
+    size = data.draw(st.tuples(st.integers(1, 70), st.integers(1, 300)))
+    resample = data.draw(st.sampled_from(Image.Resampling))
+    gap = data.draw(st.none() | st.sampled_from([1, 1.1, 2.0, 3.0]))
+    factor = data.draw(st.tuples(st.integers(1, 9), st.integers(1, 500)))
+    file = encoded(data.draw(st.sampled_from(["RGB", "L"])), "PNG", (width, height))
+    window = data.draw(st.sampled_from([None, (0, 0, 1, 1), (0, 0, *size)]))
+
+    def scaled(image):
+        made = image.resize(size, resample, (left, top, right, bottom), gap)
+        return made.crop(window).tobytes(), image.reduce(factor).tobytes()
+
+    eager = scaled(Image.open(io.BytesIO(file)))
+    making.is_on = True
+    try:
+        assert scaled(Image.open(io.BytesIO(file))) == eager
+    finally:
+        making.is_on = False
+        making.sources.clear()
+
+
 @hypothesis.settings(max_examples=300)
 @hypothesis.given(
     st.sampled_from(sorted(FILES)),
-    st.lists(st.sampled_from(sorted(STEPS)), max_size=6),
+    st.lists(st.sampled_from(sorted(STEPS | SMALLER)), max_size=6),
     st.sampled_from(sorted(ENDS)),
 )
 def test_steps_are_pillows(file, steps, end):
@@ -253,8 +359,8 @@ def test_nothing_waits_where_no_sample_is_made():
 
 def test_several_views_of_an_image_decode_it_twice_at_most(monkeypatch):
     made = []
-    make = waiting._Source._keeps
-    monkeypatch.setattr(waiting._Source, "_keeps", lambda self: made.append(make(self)) or made[-1])
+    make = Source._keeps
+    monkeypatch.setattr(Source, "_keeps", lambda self: made.append(make(self)) or made[-1])
     making.is_on = True
     try:
         image = Image.open(io.BytesIO(FILES["jpeg"])).convert("RGB")
@@ -276,3 +382,86 @@ def test_pillows_switches_are_kept(monkeypatch):
     eager, _ = outcome(cut, ["rgb"], "array", waits=False)
     waited, _ = outcome(cut, ["rgb"], "array", waits=True)
     assert same(eager, waited)
+
+
+def chains():
+    """Chains that end in numbers, and one that does not."""
+    floats, half = v2.ToDtype(torch.float32, scale=True), v2.ToDtype(torch.float16, scale=True)
+    normal = v1t.Normalize(MEAN, DEVIATION), v2.Normalize(MEAN, DEVIATION)
+    grey = v1t.Normalize([0.5], [0.25]), v2.Normalize([0.5], [0.25])
+    crop = v1t.CenterCrop(12), v2.CenterCrop([11, 13])
+    return {
+        "normalized": v1t.Compose([crop[0], v1t.ToTensor(), normal[0]]),
+        "in place": v1t.Compose([v1t.ToTensor(), v1t.Normalize(MEAN, DEVIATION, inplace=True)]),
+        "by one number": v1t.Compose([v1t.ToTensor(), grey[0]]),
+        "converted": v1t.Compose([v1t.PILToTensor(), v1t.ConvertImageDtype(torch.float64)]),
+        "integers": v1t.Compose([v1t.PILToTensor(), v1t.ConvertImageDtype(torch.int32)]),
+        "and erased": v1t.Compose([v1t.ToTensor(), normal[0], v1t.RandomErasing(0.0)]),
+        "and flipped": v1t.Compose([v1t.ToTensor(), normal[0], v1t.RandomHorizontalFlip(1.0)]),
+        "v2": v2.Compose([crop[1], v2.ToImage(), floats, normal[1]]),
+        "v2, pure": v2.Compose([v2.ToImage(), floats, normal[1], v2.ToPureTensor()]),
+        "v2, grey": v2.Compose([v2.Grayscale(), v2.PILToTensor(), floats, grey[1]]),
+        "v2, half": v2.Compose([v2.PILToTensor(), half]),
+        "v2, not scaled": v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32)]),
+        "nested": v2.Compose(
+            [v2.Compose([crop[1], v2.ToImage()]), v2.Compose([floats, normal[1]])]
+        ),
+        "refused": v2.Compose([v2.ToImage(), normal[1]]),
+        "divided by nothing": v1t.Compose([v1t.ToTensor(), v1t.Normalize(MEAN, (0.1, 0.2, 0.0))]),
+    }
+
+
+@pytest.mark.parametrize("file", ["jpeg", "jpeg grey", "png", "png palette", "png rgba", "png 16"])
+@pytest.mark.parametrize("name", chains())
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_end_of_a_chain_is_torchvisions(monkeypatch, file, name, dtype):
+    chain = chains()[name]
+    monkeypatch.setitem(STEPS, "pixel", lambda i: i.crop((3, 4, 4, 5)))
+    torch.set_default_dtype(dtype)
+    try:
+        for steps in ([], ["grey"], ["rgb", "crop", "flip"], ["rgb", "pixel"]):
+            eager, _ = outcome(FILES[file], steps, chain, waits=False)
+            for _ in range(2):
+                waited, _ = outcome(FILES[file], steps, chain, waits=True)
+                assert same(eager, waited)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("kind", [v1t, v2])
+def test_a_chain_that_is_changed_is_read_again(monkeypatch, kind):
+    normal = kind.Normalize([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
+    floats = [kind.ToImage(), kind.ToDtype(torch.float32)] if kind is v2 else [kind.ToTensor()]
+    chain = kind.Compose([*floats, normal])
+    changes = [
+        lambda: normal.mean.__setitem__(1, 0.25),
+        lambda: setattr(normal, "std", torch.tensor([0.5, 0.25, 0.125])),
+        lambda: chain.transforms.append(kind.RandomVerticalFlip(1.0)),
+        lambda: chain.transforms.pop(),
+        lambda: setattr(normal, "forward", lambda tensor: tensor * 2),
+        lambda: delattr(normal, "forward"),
+        lambda: monkeypatch.setattr(kind.Normalize, "forward", lambda _, tensor: tensor * 3),
+        monkeypatch.undo,
+        lambda: normal.register_forward_hook(lambda module, given, made: made + 1),
+    ]
+    for change in [lambda: None, *changes]:
+        change()
+        eager, *waited = (
+            outcome(FILES["png"], [], chain, waits=waits)[0] for waits in (False, True, True)
+        )
+        assert all(same(eager, each) for each in waited)
+
+
+def test_the_end_of_a_chain_makes_no_tensor_between(monkeypatch):
+    normal = v1t.Normalize(MEAN, DEVIATION)
+    chain = v1t.Compose([v1t.ToTensor(), normal])
+    first, _ = outcome(FILES["jpeg"], ["rgb"], chain, waits=True)
+    called = []
+    normalize = v1.normalize
+    monkeypatch.setattr(v1, "normalize", lambda *values: (called.append(1), normalize(*values))[1])
+    again, _ = outcome(FILES["jpeg"], ["rgb"], chain, waits=True)
+    assert not called
+    assert same(first, again)
+    eager, _ = outcome(FILES["jpeg"], ["rgb"], chain, waits=False)
+    assert called
+    assert same(first, eager)

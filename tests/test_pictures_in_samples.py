@@ -12,7 +12,9 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import datasets, transforms
 
 from fastload import Loader, lanes
-from fastload.pictures import samples, tensors, waiting
+from fastload.pictures import files, samples, tensors
+from fastload.pictures.source import making
+from fastload.pictures.waiting import Waiting
 
 from ._compare import assert_same
 
@@ -54,7 +56,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def pillows():
     yield
-    waiting.uninstall()
+    files.uninstall()
     tensors.uninstall()
 
 
@@ -145,7 +147,27 @@ class Cached(Files):
         return transforms.functional.to_tensor(self.crop(self.images[index]))
 
 
-CLASSES = [Placeholder, NextOne, Checked, Loaded, Bare, Cached]
+class Smaller(Files):
+    """Has the decoder and Pillow make small images."""
+
+    def __getitem__(self, index):
+        try:
+            with Image.open(self.paths[index]) as file:
+                file.draft("RGB", (30, 20))
+                small = file.convert("RGB")
+            thumbnail = Image.open(self.paths[index])
+            thumbnail.thumbnail((9, 9))
+            half = Image.open(self.paths[index]).reduce(2)
+        except Exception as error:
+            return type(error).__name__, torch.full((3, 50, 70), random.random())
+        whole = torch.zeros(3, 50, 70)
+        for channel, image in zip(whole, (small, thumbnail.convert("L"), half), strict=True):
+            pixels = torch.from_numpy(np.array(image.convert("L")))
+            channel[: image.height, : image.width] = pixels
+        return str(thumbnail.size), whole
+
+
+CLASSES = [Placeholder, NextOne, Checked, Loaded, Bare, Cached, Smaller]
 
 
 def seed(number):
@@ -165,7 +187,7 @@ def test_a_sample_is_what_it_is_without_waiting(folder, kind):
             seed(100 * epoch + index)
             assert_same(waited[index], expected)
             assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == after
-    assert waiting.making.opened > 0
+    assert making.opened > 0
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -177,6 +199,40 @@ def test_batches_are_torchs(folder, kind, workers):
         expected = list(DataLoader(kind(folder), **arguments))
         torch.manual_seed(number)
         assert_same(list(Loader(kind(folder), **arguments)), expected)
+
+
+@pytest.mark.parametrize("mode", ["P", "L", "1", "I;16"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_masks_stay_as_pillow_has_them(tmp_path, mode, workers):
+    rng = np.random.default_rng(1)
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks").mkdir()
+    for number in range(6):
+        (tmp_path / "images" / f"{number}.jpg").write_bytes(jpeg(number))
+        values = rng.integers(0, 2000 if mode == "I;16" else 21, (50, 70))
+        mask = Image.fromarray(values.astype(np.uint16 if mode == "I;16" else np.uint8))
+        if mode == "P":
+            mask.putpalette(list(range(63)))
+        mask = mask.convert("1") if mode == "1" else mask
+        assert mask.mode == mode
+        mask.save(tmp_path / "masks" / f"{number}.png")
+
+    class Masked(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[index]).convert("RGB")
+            mask = Image.open(tmp_path / "masks" / f"{index}.png")
+            box = transforms.RandomCrop.get_params(image, (32, 40))
+            image, mask = (transforms.functional.crop(each, *box) for each in (image, mask))
+            small = mask.resize((9, 8), Image.Resampling.NEAREST)
+            kind = type(mask).__name__, mask.mode, mask.getpalette()
+            arrays = [torch.from_numpy(np.array(each).astype(np.int64)) for each in (mask, small)]
+            return transforms.functional.to_tensor(image), *arrays, repr(kind)
+
+    arguments = {"batch_size": 2, "num_workers": workers}
+    torch.manual_seed(1)
+    expected = list(DataLoader(Masked(tmp_path / "images"), **arguments))
+    torch.manual_seed(1)
+    assert_same(list(Loader(Masked(tmp_path / "images"), **arguments)), expected)
 
 
 def test_what_is_raised_is_pillows(folder):
@@ -235,25 +291,25 @@ def test_pictures_in_a_sample_are_pillows_own(folder):
 def test_without_pictures_nothing_is_looked_at_any_more():
     waited = samples.waited(list(range(1000)))
     assert [waited[index] for index in range(500)] == list(range(500))
-    assert not waiting.making.is_on
+    assert not making.is_on
 
 
 def test_a_replaced_open_is_left_alone(folder, monkeypatch):
     pillows = Image.open
     monkeypatch.setattr(Image, "open", lambda *arguments: pillows(*arguments))
     seed(1)
-    opened = waiting.making.opened
+    opened = making.opened
     samples.waited(Placeholder(folder))[0]
-    assert waiting.making.opened == opened
+    assert making.opened == opened
 
 
 def test_replaced_methods_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr(Image.Image, "resize", lambda self, *arguments: self)
     waited = samples.waited(Placeholder(folder))
     seed(1)
-    opened = waiting.making.opened
+    opened = making.opened
     waited[0]
-    assert waiting.making.opened == opened
+    assert making.opened == opened
 
 
 def test_library_datasets_stay_native_afterwards(tmp_path):
@@ -262,9 +318,9 @@ def test_library_datasets_stay_native_afterwards(tmp_path):
     images = datasets.ImageFolder(tmp_path, transforms.ToTensor())
     assert lanes.choose(Loader(images)).lane == "native"
     seed(1)
-    opened = waiting.making.opened
+    opened = making.opened
     samples.waited(Placeholder(tmp_path / "a"))[0]
-    assert waiting.making.opened == opened + 1
+    assert making.opened == opened + 1
     assert lanes.choose(Loader(images)).lane == "native"
 
 
@@ -284,7 +340,7 @@ def test_waiting_can_be_switched_off(folder):
     class Seen(Files):
         def __getitem__(self, index):
             image = Image.open(self.paths[0])
-            return isinstance(image, waiting.Waiting)
+            return isinstance(image, Waiting)
 
     for lazy in (True, False):
         loader = Loader(Seen(folder), num_workers=1, lazy_images=lazy)

@@ -169,6 +169,8 @@ class Picture:
     Args:
         encoded: A whole file.
         mode: What it is decoded to, as for `Image`.
+        draft: Of a JPEG, what both sides are divided by (1, 2, 4 or 8), and whether the mode `"L"` is the
+            luma of the file: what Pillow's `draft` has its decoder do.
         truncated: Pillow's `LOAD_TRUNCATED_IMAGES`.
         max_pixels: Pillow's `MAX_IMAGE_PIXELS`.
 
@@ -177,11 +179,17 @@ class Picture:
 
     Raises:
         OSError: It is not decoded natively, or its header is damaged.
-        ValueError: No such mode.
+        ValueError: No such mode or divisor.
     """
 
     def __new__(
-        cls, encoded: bytes, mode: str, *, truncated: bool = False, max_pixels: int | None = None
+        cls,
+        encoded: bytes,
+        mode: str,
+        *,
+        draft: tuple[int, bool] | None = None,
+        truncated: bool = False,
+        max_pixels: int | None = None,
     ) -> Picture: ...
     @property
     def size(self) -> tuple[int, int]: ...

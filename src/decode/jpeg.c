@@ -31,9 +31,10 @@ struct fastload_jpeg_header {
   int arithmetic;
 };
 
-/* What is decoded, in pixels; `Window` in jpeg.rs. */
+/* What is decoded, in pixels of an image whose sides are divided by `scale`; `Window` in jpeg.rs. */
 struct fastload_jpeg_window {
   unsigned top, left, height, width;
+  unsigned scale; /* 1, 2, 4 or 8 */
 };
 
 struct errors {
@@ -161,11 +162,13 @@ static int decode(struct decoder *decoder, const struct fastload_jpeg_window *wi
                   unsigned channels, unsigned char *pixels, size_t capacity) {
   const j_decompress_ptr image = &decoder->image;
   if (!read_header(decoder)) return TRUNCATED;
-  const int in_part = window->height < image->image_height || window->width < image->image_width;
-  const int inside = window->height <= image->image_height &&
-                     window->top <= image->image_height - window->height &&
-                     window->width <= image->image_width &&
-                     window->left <= image->image_width - window->width;
+  image->scale_num = 1;
+  image->scale_denom = window->scale;
+  jpeg_calc_output_dimensions(image);
+  const JDIMENSION rows = image->output_height, columns = image->output_width;
+  const int in_part = window->height < rows || window->width < columns;
+  const int inside = window->height <= rows && window->top <= rows - window->height &&
+                     window->width <= columns && window->left <= columns - window->width;
   const size_t stride = (size_t)window->width * channels;
   if (!inside || stride == 0 || window->height > capacity / stride) return STOPPED;
 
@@ -182,18 +185,18 @@ static int decode(struct decoder *decoder, const struct fastload_jpeg_window *wi
   }
   unsigned done = 0; /* rows written: `pixels` has room for the window's, whatever libjpeg counts */
   while (done < window->height && !decoder->source.starved) {
-    JSAMPROW rows[ROWS];
+    JSAMPROW targets[ROWS];
     const unsigned left = window->height - done;
     const unsigned wanted = left < ROWS ? left : ROWS;
     for (unsigned row = 0; row < wanted; row++) {
-      rows[row] = pixels + (done + row) * stride;
+      targets[row] = pixels + (done + row) * stride;
     }
-    const unsigned read = jpeg_read_scanlines(image, rows, wanted);
+    const unsigned read = jpeg_read_scanlines(image, targets, wanted);
     if (read == 0) return TRUNCATED;
     done += read;
   }
   if (decoder->source.starved) return TRUNCATED;
-  if (window->top + window->height < image->output_height) {
+  if (window->top + window->height < rows) {
     /* In a file of several scans, all of them were read before the first row. */
     return jpeg_has_multiple_scans(image) || is_sound_to_the_end(image) ? DECODED : STOPPED;
   }

@@ -28,10 +28,33 @@ const MESSAGE_BYTES: usize = 200;
 /// Pixels to each side of a window on which its own pixels may depend.
 const MARGIN: usize = 2;
 
-/// The contents of a header: `struct fastload_jpeg_header`.
+/// The header of a file, and how much of it is decoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    file: FileHeader,
+    draft: Draft,
+}
+
+/// A smaller or grey version of a JPEG that its decoder makes by itself: Pillow's `draft`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Divides both sides, rounded up: 1, 2, 4 or 8.
+    scale: c_uint,
+    /// True for grey that is the luma of the file, without its colours.
+    luma: bool,
+}
+
+impl Draft {
+    /// Makes a draft; None if libjpeg cannot divide by `scale` as Pillow does.
+    pub fn new(scale: u32, luma: bool) -> Option<Self> {
+        matches!(scale, 1 | 2 | 4 | 8).then_some(Self { scale, luma })
+    }
+}
+
+/// The contents of a file's header: `struct fastload_jpeg_header`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Header {
+struct FileHeader {
     width: c_uint,
     height: c_uint,
     components: c_uint,
@@ -46,17 +69,7 @@ struct Window {
     left: c_uint,
     height: c_uint,
     width: c_uint,
-}
-
-impl From<Region> for Window {
-    fn from(region: Region) -> Self {
-        Self {
-            top: region.top as c_uint,
-            left: region.left as c_uint,
-            height: region.height as c_uint,
-            width: region.width as c_uint,
-        }
-    }
+    scale: c_uint,
 }
 
 /// The outcome of a call.
@@ -75,7 +88,7 @@ unsafe extern "C" {
     fn fastload_jpeg_header(
         data: *const c_uchar,
         length: usize,
-        header: *mut Header,
+        header: *mut FileHeader,
         message: *mut c_char,
     ) -> c_int;
 
@@ -103,7 +116,7 @@ impl Header {
     ///
     /// [`Error::Decode`](crate::Error::Decode) without a path: refused, too large, or broken.
     pub(super) fn read(encoded: &[u8], reading: Reading, switches: Switches) -> Result<Self> {
-        let mut header = Self::default();
+        let mut header = FileHeader::default();
         let status = with_message(|message| {
             // SAFETY: the slice outlives the call and comes with its length; `header` has the layout
             // of the C struct; `message` has libjpeg's size of a message. The function keeps no
@@ -127,22 +140,34 @@ impl Header {
             ));
         }
         match (header.components, reading.library, reading.mode) {
-            (1 | 3, ..) | (4, _, Mode::Rgb) | (4, Library::Pillow, Mode::Grey) => Ok(header),
+            (1 | 3, ..) | (4, _, Mode::Rgb) | (4, Library::Pillow, Mode::Grey) => Ok(Self {
+                file: header,
+                draft: Draft {
+                    scale: 1,
+                    luma: reading.library == Library::Torchvision,
+                },
+            }),
             (several, ..) => Err(refuse(format!(
                 "native code does not decode a JPEG of {several} components"
             ))),
         }
     }
 
+    /// Returns the header of a draft.
+    pub(super) fn drafted(self, draft: Draft) -> Self {
+        Self { draft, ..self }
+    }
+
     /// Returns the size of the image once decoded.
     pub(super) fn shape(&self, mode: Mode) -> Shape {
+        let Self { file, draft } = self;
         Shape {
-            height: self.height as usize,
-            width: self.width as usize,
+            height: file.height.div_ceil(draft.scale) as usize,
+            width: file.width.div_ceil(draft.scale) as usize,
             channels: match mode {
                 Mode::Rgb | Mode::Spread => 3,
                 Mode::Grey => 1,
-                Mode::Unchanged => self.components as usize,
+                Mode::Unchanged => file.components as usize,
             },
         }
     }
@@ -161,7 +186,10 @@ impl Header {
         frame: &mut Frame,
     ) -> Result<Region> {
         let whole = Region::whole(self.shape(reading.mode));
-        let mut held = self.around(wanted);
+        let mut held = match self.draft.scale {
+            1 => self.around(wanted),
+            _ => whole, // small, and its blocks have fewer pixels
+        };
         let mut status = self.call(encoded, reading, held, frame)?;
         let is_doubtful = matches!(
             status,
@@ -176,7 +204,7 @@ impl Header {
             Status::Endless if reading.library == Library::Pillow => {}
             other => return Err(other.refusal()),
         }
-        if self.components == 4 {
+        if self.file.components == 4 {
             colour::inverted_cmyk_to_rgb(frame);
         }
         if reading.mode == Mode::Grey && frame.channels() != 1 {
@@ -187,7 +215,7 @@ impl Header {
 
     /// Returns the region to decode for `wanted`.
     fn around(&self, wanted: Region) -> Region {
-        let (image_width, unit) = (self.width as usize, self.block_width as usize);
+        let (image_width, unit) = (self.file.width as usize, self.file.block_width as usize);
         let right = (wanted.left + wanted.width + MARGIN).next_multiple_of(unit);
         let right = right.min(image_width);
         let mut left = wanted.left.saturating_sub(MARGIN) / unit * unit;
@@ -210,10 +238,10 @@ impl Header {
         held: Region,
         frame: &mut Frame,
     ) -> Result<Status> {
-        let channels = match (self.components, reading.mode) {
+        let channels = match (self.file.components, reading.mode) {
             (1, Mode::Grey | Mode::Unchanged) => 1,
             // libjpeg's own grey: the luma that the file holds.
-            (3, Mode::Grey) if reading.library == Library::Torchvision => 1,
+            (3, Mode::Grey) if self.draft.luma => 1,
             (4, _) => 4,
             _ => 3,
         };
@@ -223,7 +251,13 @@ impl Header {
             channels,
         })?;
         let pixels = frame.pixels_mut();
-        let window = Window::from(held);
+        let window = Window {
+            top: held.top as c_uint,
+            left: held.left as c_uint,
+            height: held.height as c_uint,
+            width: held.width as c_uint,
+            scale: self.draft.scale,
+        };
         Ok(with_message(|message| {
             // SAFETY: as in `read`; `window` has the layout of the C struct, and `pixels` comes with
             // its length, which is not exceeded. `is_wanted` does not unwind.

@@ -13,6 +13,7 @@ mod switches;
 mod webp;
 
 pub use format::Format;
+pub use jpeg::Draft;
 pub use reading::{Library, Reading};
 pub use switches::Switches;
 
@@ -86,6 +87,21 @@ impl<'a> Encoded<'a> {
             bytes,
             reading,
             header,
+        })
+    }
+
+    /// Decodes a draft of the image.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decode`], without a path: it is not a JPEG.
+    pub fn drafted(self, draft: Draft) -> Result<Self> {
+        let Header::Jpeg(header) = self.header else {
+            return Err(refuse("only a JPEG is decoded as a draft"));
+        };
+        Ok(Self {
+            header: Header::Jpeg(header.drafted(draft)),
+            ..self
         })
     }
 

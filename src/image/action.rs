@@ -2,10 +2,10 @@
 //!
 //! Adding one is a file for its pixels, a variant here and an arm in each `match`.
 
-use super::resample::{Resampler, Scaling};
+use super::resample::{Axis, Resampler, Scaling};
 use super::{
-    Affine, Filter, Frame, GaussianBlur, ImageMismatch, Luma, Pad, PassOrder, Pixels, Region,
-    Shape, Turn, colour, flip, luma_torch, torch,
+    Affine, Filter, Frame, GaussianBlur, ImageMismatch, Luma, Pad, PassOrder, Pixels, Reduce,
+    Region, Shape, Turn, colour, flip, luma_torch, torch,
 };
 use crate::Result;
 
@@ -22,7 +22,11 @@ pub enum Action {
         width: usize,
         /// How pixels are weighted and rounded.
         kernel: Kernel,
+        /// The part that is scaled, only with a kernel of Pillow's; None for the whole image.
+        part: Option<SourceBox>,
     },
+    /// Replaces blocks of pixels by their mean.
+    Reduce(Reduce),
     /// Mirrors left and right.
     FlipHorizontal,
     /// Mirrors top and bottom.
@@ -64,6 +68,26 @@ pub enum Action {
     GaussianBlur(GaussianBlur),
 }
 
+/// A rectangle of an image, whose sides may lie within pixels: the `box` of Pillow's `resize`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)] // sides, in pixels
+pub struct SourceBox {
+    pub left: f32,
+    pub top: f32,
+    pub right: f32,
+    pub bottom: f32,
+}
+
+impl SourceBox {
+    /// Returns true if it has a size and lies in an image of `shape`.
+    pub(super) fn lies_in(self, shape: Shape) -> bool {
+        let is_inside =
+            |from: f32, to: f32, end: usize| 0.0 <= from && from < to && to <= end as f32;
+        is_inside(self.left, self.right, shape.width)
+            && is_inside(self.top, self.bottom, shape.height)
+    }
+}
+
 /// The library whose arithmetic scales an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
@@ -98,6 +122,7 @@ impl Action {
                 shape.sized(height, width)
             }
             Self::Turn(turn) => turn.shape(shape),
+            Self::Reduce(reduce) => reduce.shape(shape),
             Self::Affine(affine) => shape.sized(affine.size.0, affine.size.1),
             Self::Grayscale { channels, .. } => Shape {
                 channels: *channels,
@@ -143,6 +168,7 @@ impl Action {
             Self::Crop(region) => copy(source.part(*region), target),
             Self::Pad(pad) => pad.run(source, target),
             Self::Turn(turn) => turn.run(source, target),
+            Self::Reduce(reduce) => reduce.run(source, target),
             Self::Affine(affine) => affine.run(source, target),
             Self::Resize { .. } => {
                 let window = Region::whole(self.shape(source.shape()));
@@ -177,16 +203,22 @@ impl Action {
             height,
             width,
             kernel,
+            part,
         } = *self
         else {
             return None;
         };
-        Some(Scaling {
-            from: (shape.height, shape.width),
-            to: (height, width),
+        let mut scaling = Scaling {
+            height: Axis::whole(shape.height, height),
+            width: Axis::whole(shape.width, width),
             kernel,
             window,
-        })
+        };
+        if let Some(part) = part {
+            scaling.height.sides = (part.top, part.bottom);
+            scaling.width.sides = (part.left, part.right);
+        }
+        Some(scaling)
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::ops::Range;
 
-use super::resample::Scaling;
+use super::resample::{Axis, Scaling};
 use super::{Frame, Pixels, Region};
 use crate::Result;
 use crate::memory::fallible::reserve_growing;
 
-/// Fills a list with the source index for each output of a range, given the numbers of pixels before and
-/// after scaling.
-pub(super) type Positions = fn(usize, usize, Range<usize>, &mut Vec<usize>);
+/// Fills a list with the source index for each output of a range.
+pub(super) type Positions = fn(Axis, Range<usize>, &mut Vec<usize>);
 
 /// The source rows and columns of a window.
 #[derive(Debug, Default)]
@@ -29,11 +28,10 @@ impl Nearest {
         scaling: &Scaling,
         positions: Positions,
     ) -> Result<(Range<usize>, Range<usize>)> {
-        let (from, to) = (scaling.from, scaling.to);
         reserve(&mut self.rows, scaling.rows())?;
         reserve(&mut self.columns, scaling.columns())?;
-        positions(from.0, to.0, scaling.rows(), &mut self.rows);
-        positions(from.1, to.1, scaling.columns(), &mut self.columns);
+        positions(scaling.height, scaling.rows(), &mut self.rows);
+        positions(scaling.width, scaling.columns(), &mut self.columns);
         Ok((span(&self.rows), span(&self.columns)))
     }
 

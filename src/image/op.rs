@@ -116,6 +116,14 @@ impl Op {
                     reason: format!("the image has {}x{} pixels", shape.height, shape.width),
                 });
             }
+            Self::Action(Action::Resize {
+                part: Some(part), ..
+            }) if !part.lies_in(shape) => {
+                return Err(Error::Transform {
+                    what: format!("scale {part:?}"),
+                    reason: format!("the image has {}x{} pixels", shape.height, shape.width),
+                });
+            }
             Self::Action(action) => plan.push(action.clone()),
             Self::Resize(size, kernel) => {
                 let (height, width) = size.of(shape.height, shape.width);
@@ -124,6 +132,7 @@ impl Op {
                     height,
                     width,
                     kernel: *kernel,
+                    part: None,
                 });
             }
             Self::CenterCrop { height, width } => center_crop::plan(*height, *width, plan),

@@ -21,13 +21,35 @@ pub(super) struct Resampler {
     between: Frame,
 }
 
+/// One dimension of a scaling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Axis {
+    /// Pixels of the whole source.
+    pub(super) from: usize,
+    /// Pixels of the whole result.
+    pub(super) to: usize,
+    /// Where the result begins and ends in the source; with torch's kernels at its edges.
+    pub(super) sides: (f32, f32),
+}
+
+impl Axis {
+    /// Scales all of the source.
+    pub(super) fn whole(from: usize, to: usize) -> Self {
+        let sides = (0.0, from as f32);
+        Self { from, to, sides }
+    }
+
+    /// Returns true if the result is the source.
+    fn is_same(&self) -> bool {
+        self.from == self.to && self.sides == (0.0, self.to as f32)
+    }
+}
+
 /// The parameters of a scaling.
 #[derive(Clone, Debug)]
 pub(super) struct Scaling {
-    /// (rows, columns) of the whole source.
-    pub(super) from: (usize, usize),
-    /// (rows, columns) of the whole result.
-    pub(super) to: (usize, usize),
+    pub(super) height: Axis,
+    pub(super) width: Axis,
     /// How pixels are weighted and rounded.
     pub(super) kernel: Kernel,
     /// The requested window of the result.
@@ -54,10 +76,12 @@ impl Scaling {
         match self.kernel {
             Kernel::Pillow(Filter::Nearest, _) => Method::Nearest(pillow::positions),
             Kernel::Pillow(filter, order) => Method::Pillow(filter, order),
-            Kernel::Torch(interpolation) => match interpolation.positions(self.to) {
-                Some(positions) => Method::Nearest(positions),
-                None => Method::Torch(interpolation),
-            },
+            Kernel::Torch(interpolation) => {
+                match interpolation.positions((self.height.to, self.width.to)) {
+                    Some(positions) => Method::Nearest(positions),
+                    None => Method::Torch(interpolation),
+                }
+            }
         }
     }
 }
@@ -70,9 +94,10 @@ impl Resampler {
     /// [`Error::ImageMismatch`](crate::Error::ImageMismatch): an empty image or size.
     /// [`Error::Transform`](crate::Error::Transform): no memory.
     pub(super) fn reach(&mut self, scaling: &Scaling) -> Result<Region> {
-        let (from, to) = (scaling.from, scaling.to);
+        let (height, width) = (scaling.height, scaling.width);
+        let (from, to) = ((height.from, width.from), (height.to, width.to));
         scaling.kernel.check(from, to)?;
-        if from == to {
+        if height.is_same() && width.is_same() {
             return Ok(scaling.window);
         }
         let (rows, columns) = match scaling.method() {
@@ -101,7 +126,10 @@ impl Resampler {
         target: &mut Frame,
     ) -> Result<()> {
         let Scaling {
-            from, to, window, ..
+            height,
+            width,
+            window,
+            ..
         } = *scaling;
         let reach = self.reach(scaling)?;
         assert_eq!(
@@ -110,7 +138,7 @@ impl Resampler {
             "the part that was asked for"
         );
         target.reset(source.shape().sized(window.height, window.width))?;
-        if from == to {
+        if height.is_same() && width.is_same() {
             for (row, into) in source.rows().zip(target.rows_mut()) {
                 into.copy_from_slice(row);
             }
@@ -123,7 +151,7 @@ impl Resampler {
                 Ok(())
             }
             Method::Pillow(_, order) => {
-                let down_first = order.down_first((from.0, to.0), (from.1, to.1));
+                let down_first = order.down_first((height.from, height.to), (width.from, width.to));
                 let passes = &self.pillow;
                 passes.run(source, reach, scaling, down_first, between, target)
             }
@@ -149,16 +177,15 @@ impl<W: Weights> Passes<W> {
         scaling: &Scaling,
         filter: W::Filter,
     ) -> Result<(Range<usize>, Range<usize>)> {
-        let (from, to) = (scaling.from, scaling.to);
-        self.down.prepare(from.0, to.0, filter, scaling.rows())?;
+        self.down.prepare(scaling.height, filter, scaling.rows())?;
         self.across
-            .prepare(from.1, to.1, filter, scaling.columns())?;
-        let rows = if from.0 == to.0 {
+            .prepare(scaling.width, filter, scaling.columns())?;
+        let rows = if scaling.height.is_same() {
             scaling.rows()
         } else {
             reach(self.down.spans())
         };
-        let columns = if from.1 == to.1 {
+        let columns = if scaling.width.is_same() {
             scaling.columns()
         } else {
             reach(self.across.spans())
@@ -176,11 +203,11 @@ impl<W: Weights> Passes<W> {
         between: &mut Frame,
         target: &mut Frame,
     ) -> Result<()> {
-        let (from, to, window) = (scaling.from, scaling.to, scaling.window);
+        let window = scaling.window;
         let Self { across, down } = self;
-        if from.1 == to.1 {
+        if scaling.width.is_same() {
             down.down(source, reach.top, target);
-        } else if from.0 == to.0 {
+        } else if scaling.height.is_same() {
             across.across(source, reach.left, target);
         } else if down_first {
             between.reset(source.shape().sized(window.height, reach.width))?;

@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use super::resample::Axis;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::vector::{LANES, ROWS, Vector};
 use super::{Frame, Pixels};
@@ -15,18 +16,12 @@ pub(super) trait Weights: Debug + Default {
     /// The parameters of the weights, besides sizes.
     type Filter: Copy;
 
-    /// Computes the weights for scaling `from` pixels to `to`, of the outputs in `window`.
+    /// Computes the weights for scaling a dimension, of the outputs in `window`.
     ///
     /// # Errors
     ///
     /// [`Error::Transform`](crate::Error::Transform): no memory for them.
-    fn prepare(
-        &mut self,
-        from: usize,
-        to: usize,
-        filter: Self::Filter,
-        window: Range<usize>,
-    ) -> Result<()>;
+    fn prepare(&mut self, axis: Axis, filter: Self::Filter, window: Range<usize>) -> Result<()>;
 
     /// Returns the source pixels of each output of the window.
     fn spans(&self) -> &[Span];
@@ -175,7 +170,7 @@ mod tests {
         };
         let mut weights = W::default();
         weights
-            .prepare(from, to, filter, 0..to)
+            .prepare(Axis::whole(from, to), filter, 0..to)
             .expect("room for weights");
 
         let mut frame = Frame::default();

@@ -3,7 +3,7 @@
 use once_cell::race::OnceBox;
 
 use crate::Result;
-use crate::decode::{Encoded, Reading, Switches};
+use crate::decode::{Draft, Encoded, Reading, Switches};
 use crate::image::{Frame, Key, Pipeline, Plan, Region, Shape};
 
 /// An encoded image, and its pixels once they are kept.
@@ -12,22 +12,29 @@ pub struct Picture<B> {
     encoded: B,
     reading: Reading,
     switches: Switches,
+    draft: Option<Draft>,
     shape: Shape,
     whole: OnceBox<Frame>,
 }
 
 impl<B: AsRef<[u8]>> Picture<B> {
-    /// Reads the header.
+    /// Reads the header. With `draft`, the image is a draft of the file's.
     ///
     /// # Errors
     ///
     /// [`Error::Decode`](crate::Error::Decode), without a path: native code does not decode it.
-    pub fn open(encoded: B, reading: Reading, switches: Switches) -> Result<Self> {
-        let shape = Encoded::open(encoded.as_ref(), reading, switches)?.shape();
+    pub fn open(
+        encoded: B,
+        reading: Reading,
+        switches: Switches,
+        draft: Option<Draft>,
+    ) -> Result<Self> {
+        let shape = header(encoded.as_ref(), reading, switches, draft)?.shape();
         Ok(Self {
             encoded,
             reading,
             switches,
+            draft,
             shape,
             whole: OnceBox::new(),
         })
@@ -82,7 +89,20 @@ impl<B: AsRef<[u8]>> Picture<B> {
     }
 
     fn decode(&self, wanted: Region, frame: &mut Frame) -> Result<Region> {
-        let encoded = Encoded::open(self.encoded.as_ref(), self.reading, self.switches)?;
-        encoded.decode(wanted, frame)
+        let encoded = self.encoded.as_ref();
+        header(encoded, self.reading, self.switches, self.draft)?.decode(wanted, frame)
+    }
+}
+
+fn header(
+    encoded: &[u8],
+    reading: Reading,
+    switches: Switches,
+    draft: Option<Draft>,
+) -> Result<Encoded<'_>> {
+    let encoded = Encoded::open(encoded, reading, switches)?;
+    match draft {
+        Some(draft) => encoded.drafted(draft),
+        None => Ok(encoded),
     }
 }

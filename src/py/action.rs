@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::image::erasure::{Erasure, Value};
-use crate::image::{Action, Affine, Kernel, Pad, PassOrder, Plan, Region, Turn};
+use crate::image::{Action, Affine, Kernel, Pad, PassOrder, Plan, Region, SourceBox, Turn};
 
 type Fill = (u8, u8, u8);
 
@@ -22,7 +22,24 @@ fn of_action<'py>(py: Python<'py>, action: &Action) -> PyResult<Bound<'py, PyTup
             height,
             width,
             kernel,
+            part: None,
         } => ("resize", (height, width), of_kernel(kernel)).into_pyobject(py),
+        Action::Resize {
+            height,
+            width,
+            kernel,
+            part:
+                Some(SourceBox {
+                    left,
+                    top,
+                    right,
+                    bottom,
+                }),
+        } => {
+            let part = (left, top, right, bottom);
+            ("resize_part", (height, width), of_kernel(kernel), part).into_pyobject(py)
+        }
+        Action::Reduce(reduce) => ("reduce", reduce.factors()).into_pyobject(py),
         Action::FlipHorizontal => ("flip", false).into_pyobject(py),
         Action::FlipVertical => ("flip", true).into_pyobject(py),
         Action::Pad(ref pad) => of_pad(pad).into_pyobject(py),

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::enter::Enter;
 use super::{pad, tensor, transform};
-use crate::decode::{Reading, Switches};
+use crate::decode::{Draft, Reading, Switches};
 use crate::image::{Layout, Output, Pipeline};
 use crate::program;
 
@@ -20,20 +20,25 @@ pub(super) struct Picture {
 #[pymethods]
 impl Picture {
     #[new]
-    #[pyo3(signature = (encoded, mode, *, truncated=false, max_pixels=None))]
+    #[pyo3(signature = (encoded, mode, *, draft=None, truncated=false, max_pixels=None))]
     fn new(
         encoded: PyBackedBytes,
         mode: &str,
+        draft: Option<(u32, bool)>,
         truncated: bool,
         max_pixels: Option<u64>,
     ) -> PyResult<Picture> {
         let reading = Reading::from_name(mode)
             .ok_or_else(|| PyValueError::new_err(format!("unknown mode {mode:?}")))?;
+        let draft = draft.map(|(scale, luma)| {
+            Draft::new(scale, luma)
+                .ok_or_else(|| PyValueError::new_err(format!("unknown scale {scale}")))
+        });
         let switches = Switches {
             truncated,
             max_pixels,
         };
-        let core = program::Picture::open(encoded, reading, switches)?;
+        let core = program::Picture::open(encoded, reading, switches, draft.transpose()?)?;
         Ok(Picture { core })
     }
 

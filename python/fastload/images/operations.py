@@ -15,6 +15,8 @@ Op = tuple[Any, ...]
 * `("resize", size | (height, width), longest | None, kernel)`: a kernel is `("pillow" | "pillow13",
   filter)` or `("torch" | "torch_aliased", filter)`: the pixels of Pillow's images, or of torch's uint8
   tensors with and without antialiasing;
+* `("resize_part", (height, width), kernel, (left, top, right, bottom))`: a kernel of Pillow's, and sides
+  that may lie within pixels; `("reduce", (rows, columns))`: one pixel for each block of so many;
 * `("crop", (top, left, height, width))`; `("flip_fixed", vertical)`; `("turn", quarters to the left)`;
 * `("center_crop", height, width)`; `("pad", (left, top, right, bottom), fill, padding_mode)`;
 * `("affine_fixed", angle, translate, scale, shear, center | None, interpolation, fill | None)`;
@@ -55,7 +57,8 @@ the element of each of 256 bytes, for one channel after the other or one channel
 """
 
 Action = tuple[Any, ...]
-"""What an operation came to for one image. Those on colours are written as operations are; besides there are
+"""What an operation came to for one image. Those on colours, `"resize_part"` and `"reduce"` are written as
+operations are; besides there are
 
 * `("crop", (top, left, height, width))`; `("resize", size, kernel)`; `("flip", vertical)`;
 * `("pad", (left, top, right, bottom), fill, padding_mode)`; `("turn", quarters to the left)`;

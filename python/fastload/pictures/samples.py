@@ -50,7 +50,8 @@ class _Samples:
     """Makes samples of a dataset, one after the other."""
 
     def __init__(self) -> None:
-        self._waiting: Any = None
+        self._files: Any = None
+        self._source: Any = None
         self._tensors: Any = None
         self._idle = 0
 
@@ -62,8 +63,7 @@ class _Samples:
             return None, error.with_traceback(_without_ours(error.__traceback__))
 
     def _made(self, make: Callable[[Any], Any], index: Any) -> Any:
-        waiting = self._waiting
-        making = waiting.making
+        making = self._source.making
         generators = keyed.current()
         saved, opened = generators.save(), making.opened
         making.is_on, making.failed = True, False
@@ -75,14 +75,14 @@ class _Samples:
                     if not source.runs:
                         source.check()
             if making.sources:
-                _settle(sample, waiting.Waiting)
-        except (Exception, waiting.Late):
+                _settle(sample)
+        except (Exception, self._source.Late):
             if not making.failed:
                 raise
         finally:
             making.is_on = False
             making.sources.clear()
-            waiting.uninstall()
+            self._files.uninstall()
             if self._tensors is not None:
                 self._tensors.uninstall()
         self._idle = 0 if making.opened > opened else self._idle + 1
@@ -93,17 +93,17 @@ class _Samples:
 
     def _waits(self) -> bool:
         """Returns true if pictures wait in the next sample, and installs the stubs; needs Pillow."""
-        if self._waiting is None:
+        if self._files is None:
             if "PIL.Image" not in sys.modules:
                 return False
-            from fastload.pictures import waiting
+            from fastload.pictures import files, source
 
-            self._waiting = waiting
+            self._files, self._source = files, source
         if self._idle >= _FEW:
             self._idle += 1
             if self._idle % _SELDOM:
                 return False
-        if not self._waiting.install():
+        if not self._files.install():
             return False
         if self._tensors is None and _V1 in sys.modules:
             from fastload.pictures import tensors
@@ -126,13 +126,15 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def _settle(sample: Any, waiting: type) -> None:
+def _settle(sample: Any) -> None:
     """Makes the pixels of images in a sample."""
-    if isinstance(sample, waiting):
-        sample.settle()  # type: ignore[attr-defined]
+    from fastload.pictures.waiting import Waiting
+
+    if isinstance(sample, Waiting):
+        sample.settle()
     elif isinstance(sample, dict):
         for value in sample.values():
-            _settle(value, waiting)
+            _settle(value)
     elif isinstance(sample, list | tuple):
         for value in sample:
-            _settle(value, waiting)
+            _settle(value)

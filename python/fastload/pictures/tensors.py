@@ -1,9 +1,10 @@
-"""What torchvision makes a tensor of an image by: `to_tensor` and `pil_to_tensor`, of images that wait.
+"""What torchvision makes a tensor of an image by, of images that wait: `to_tensor`, `pil_to_tensor`, `Compose`.
 
 The numbers are written where the pixels are made, without Pillow's image in between.
 """
 
 import functools
+import operator
 import sys
 from typing import Any
 
@@ -11,25 +12,28 @@ import torch
 
 from fastload import transforms
 from fastload.images.operations import Output
+from fastload.pictures.chains import ending
 from fastload.pictures.swap import Swap
 from fastload.pictures.waiting import Waiting
 
-__all__ = ["install", "pil_to_tensor", "to_tensor", "uninstall"]
+__all__ = ["composed", "composed_v2", "install", "pil_to_tensor", "to_tensor", "uninstall"]
 
-_swaps: dict[str, Swap] = {}
+_TO_TENSOR = "torchvision.transforms.functional", "to_tensor"
+_PIL_TO_TENSOR = "torchvision.transforms.functional", "pil_to_tensor"
+_COMPOSE = "torchvision.transforms.transforms", "Compose.__call__"
+_COMPOSE_V2 = "torchvision.transforms.v2._container", "Compose.forward"
+
+_swaps: dict[tuple[str, str], Swap] = {}
 
 
-def install() -> bool:
-    """Has torchvision's functions ask an image that waits; returns whether torchvision is imported."""
-    functional = sys.modules.get("torchvision.transforms.functional")
-    if functional is None:
-        return False
-    if not _swaps:
-        _swaps["to_tensor"] = Swap(functional.to_tensor, _to_tensor_stub)
-        _swaps["pil_to_tensor"] = Swap(functional.pil_to_tensor, _pil_to_tensor_stub)
+def install() -> None:
+    """Has torchvision's functions ask an image that waits, as far as torchvision is imported."""
+    for name, stub in _STUBS.items():
+        module = sys.modules.get(name[0])
+        if module is not None and name not in _swaps:
+            _swaps[name] = Swap(operator.attrgetter(name[1])(module), stub)
     for swap in _swaps.values():
         swap.install()
-    return True
 
 
 def uninstall() -> None:
@@ -41,20 +45,32 @@ def uninstall() -> None:
 def to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of the default dtype, from 0 to 1."""
     made = _shared(pic) if isinstance(pic, Waiting) else None
-    return _swaps["to_tensor"].original(pic) if made is None else made
+    return _swaps[_TO_TENSOR].original(pic) if made is None else made
 
 
 def pil_to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of uint8, a view of `(H, W, C)`."""
     made = pic.tensor(("bytes", "hwc")) if isinstance(pic, Waiting) else None
     if made is None:
-        return _swaps["pil_to_tensor"].original(pic)  # type: ignore[no-any-return]
+        return _swaps[_PIL_TO_TENSOR].original(pic)  # type: ignore[no-any-return]
     return made.permute(2, 0, 1)
+
+
+def composed(self: Any, img: Any) -> Any:
+    """Returns what a `Compose` of v1 returns."""
+    chain = ending(self) if isinstance(img, Waiting) else self
+    return _swaps[_COMPOSE].original(chain, img)
+
+
+def composed_v2(self: Any, *inputs: Any) -> Any:
+    """Returns what a `Compose` of v2 returns."""
+    chain = ending(self) if len(inputs) == 1 and isinstance(inputs[0], Waiting) else self
+    return _swaps[_COMPOSE_V2].original(chain, *inputs)
 
 
 def _shared(image: Waiting) -> torch.Tensor | None:
     output = _shares(torch.get_default_dtype())
-    if image.mode != "L":
+    if image.mode != "L" and image.size != (1, 1):
         return image.tensor(output)
     made = image.tensor((output[0], "hwc", *output[2:]))
     return None if made is None else made.permute(2, 0, 1)  # its strides are torchvision's
@@ -76,3 +92,23 @@ def _pil_to_tensor_stub(pic):  # type: ignore[no-untyped-def] # noqa: ANN001, AN
     from fastload.pictures.tensors import pil_to_tensor
 
     return pil_to_tensor(pic)
+
+
+def _composed_stub(self, img):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    from fastload.pictures.tensors import composed
+
+    return composed(self, img)
+
+
+def _composed_v2_stub(self, *inputs):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN002, ANN202
+    from fastload.pictures.tensors import composed_v2
+
+    return composed_v2(self, *inputs)
+
+
+_STUBS: dict[tuple[str, str], Any] = {
+    _TO_TENSOR: _to_tensor_stub,
+    _PIL_TO_TENSOR: _pil_to_tensor_stub,
+    _COMPOSE: _composed_stub,
+    _COMPOSE_V2: _composed_v2_stub,
+}

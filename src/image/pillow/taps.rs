@@ -10,6 +10,7 @@ use super::avx2 as passes;
 #[cfg(target_arch = "aarch64")]
 use super::neon as passes;
 use super::{Filter, scalar};
+use crate::image::resample::Axis;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::image::vector::{ROWS, Vector};
 use crate::image::weights::{Span, Weights};
@@ -25,10 +26,9 @@ pub(super) const LOW_BITS: u32 = 15;
 /// Weights are stored in groups of this many, the last one padded with zeros.
 pub(super) const GROUP: usize = 4;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Key {
-    from: usize,
-    to: usize,
+    axis: Axis,
     filter: Filter,
     window: Range<usize>,
 }
@@ -54,16 +54,10 @@ impl Weights for Taps {
     /// Also fails where Pillow raises `MemoryError`: if the weights of the whole result, in double precision,
     /// take 2 GiB.
     #[allow(clippy::cast_sign_loss)] // supports and centres are positive, starts clamped
-    fn prepare(
-        &mut self,
-        from: usize,
-        to: usize,
-        filter: Filter,
-        window: Range<usize>,
-    ) -> Result<()> {
+    fn prepare(&mut self, axis: Axis, filter: Filter, window: Range<usize>) -> Result<()> {
+        let Axis { from, to, sides } = axis;
         let key = Key {
-            from,
-            to,
+            axis,
             filter,
             window,
         };
@@ -71,7 +65,8 @@ impl Weights for Taps {
             return Ok(());
         }
         self.key = None; // until the arrays agree with the new key
-        let scale = from as f64 / to as f64;
+        let first = f64::from(sides.0);
+        let scale = f64::from(sides.1 - sides.0) / to as f64;
         let stretch = scale.max(1.0);
         let support = filter.support() * stretch;
         let most = support.ceil() as usize * 2 + 1;
@@ -98,7 +93,7 @@ impl Weights for Taps {
             .clone()
             .zip(self.weights.chunks_exact_mut(self.stride))
         {
-            let center = (output as f64 + 0.5) * scale;
+            let center = first + (output as f64 + 0.5) * scale;
             let start = (center - support + 0.5).max(0.0) as usize;
             let end = ((center + support + 0.5) as usize).min(from);
             self.exact.clear();

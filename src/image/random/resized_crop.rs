@@ -30,6 +30,7 @@ impl RandomResizedCrop {
             height: self.size.0,
             width: self.size.1,
             kernel,
+            part: None,
         });
     }
 

@@ -11,6 +11,7 @@ use super::avx2 as passes;
 use super::neon as passes;
 use super::{Interpolation, scalar};
 use crate::Result;
+use crate::image::resample::Axis;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::image::vector::{ROWS, Vector};
 use crate::image::weights::{Span, Weights};
@@ -19,10 +20,9 @@ use crate::memory::fallible::reserve_growing;
 /// Maximum fraction bits of a weight.
 const MOST_BITS: u32 = 22;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Key {
-    from: usize,
-    to: usize,
+    axis: Axis,
     interpolation: Interpolation,
     window: Range<usize>,
 }
@@ -49,14 +49,13 @@ impl Weights for Taps {
 
     fn prepare(
         &mut self,
-        from: usize,
-        to: usize,
+        axis: Axis,
         interpolation: Interpolation,
         window: Range<usize>,
     ) -> Result<()> {
+        let Axis { from, to, .. } = axis;
         let key = Key {
-            from,
-            to,
+            axis,
             interpolation,
             window,
         };

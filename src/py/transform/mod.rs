@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::image::{
     Action, Filter, GaussianBlur, Interpolation, Kernel, Layout, Luma, Movement, Op, Output, Pad,
-    Padding, PassOrder, Pipeline, Region, Rotation, Size, Table, Turn, torch,
+    Padding, PassOrder, Pipeline, Reduce, Region, Rotation, Size, SourceBox, Table, Turn, torch,
 };
 use crate::memory::Dtype;
 
@@ -38,17 +38,7 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
     let name: String = op.get_item(0)?.extract()?;
     let values = op.get_slice(1, op.len());
     match name.as_str() {
-        "resize" => {
-            let (size, longest, kernel): (Bound<'_, PyAny>, Option<usize>, Bound<'_, PyAny>) =
-                values.extract()?;
-            let size = if let Ok(size) = size.extract() {
-                Size::Shorter { size, longest }
-            } else {
-                let (height, width) = size.extract()?;
-                Size::Exact { height, width }
-            };
-            Ok(Op::Resize(size, parse_kernel(&kernel)?))
-        }
+        "resize" | "resize_part" | "reduce" => parse_scaling(&name, op),
         "center_crop" => {
             let (height, width) = values.extract()?;
             Ok(Op::CenterCrop { height, width })
@@ -119,6 +109,48 @@ fn parse(op: &Bound<'_, PyTuple>) -> PyResult<Op> {
             Some(op) => Ok(op),
             None => Ok(Op::Action(parse_colour(&name, op)?)),
         },
+    }
+}
+
+/// Reads an operation that scales.
+fn parse_scaling(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Op> {
+    let values = op.get_slice(1, op.len());
+    match name {
+        "resize" => {
+            let (size, longest, kernel): (Bound<'_, PyAny>, Option<usize>, Bound<'_, PyAny>) =
+                values.extract()?;
+            let size = if let Ok(size) = size.extract() {
+                Size::Shorter { size, longest }
+            } else {
+                let (height, width) = size.extract()?;
+                Size::Exact { height, width }
+            };
+            Ok(Op::Resize(size, parse_kernel(&kernel)?))
+        }
+        "resize_part" => {
+            let ((height, width), kernel, (left, top, right, bottom)): (_, Bound<'_, PyAny>, _) =
+                values.extract()?;
+            let kernel @ Kernel::Pillow(..) = parse_kernel(&kernel)? else {
+                return Err(unknown(op));
+            };
+            Ok(Op::Action(Action::Resize {
+                height,
+                width,
+                kernel,
+                part: Some(SourceBox {
+                    left,
+                    top,
+                    right,
+                    bottom,
+                }),
+            }))
+        }
+        "reduce" => {
+            let (down, across) = only(op)?;
+            let reduce = Reduce::new(down, across).ok_or_else(|| unknown(op))?;
+            Ok(Op::Action(Action::Reduce(reduce)))
+        }
+        _ => Err(unknown(op)),
     }
 }
 

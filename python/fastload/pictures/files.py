@@ -1,0 +1,240 @@
+"""Files that wait: of which only the header was read, by Pillow.
+
+Owns which files wait, and `PIL.Image.open`, which gives them while a sample is made. The header is Pillow's own:
+size, mode, format, `info`, and errors that a file's first bytes raise.
+"""
+
+import contextlib
+import functools
+import io
+from typing import Any
+
+from PIL import Image
+
+from fastload.images.operations import Op
+from fastload.pictures.source import REFUSALS, Source, fail, making
+from fastload.pictures.swap import Swap
+from fastload.pictures.waiting import NATIVE, Access, Waiting, become, settled
+
+__all__ = ["install", "opened", "uninstall"]
+
+_KINDS = {("PIL.JpegImagePlugin", "JpegImageFile"), ("PIL.PngImagePlugin", "PngImageFile")}
+"""Those of which decoding changes no more than the pixels; a WebP's `info` has more afterwards."""
+
+_TAIL_BYTES = 4096
+"""Of a file's end, in which its last marker is looked for."""
+
+_RECORDED = ("convert", "copy", "crop", "load", "reduce", "resize", "thumbnail", "transpose")
+
+
+class _File(Waiting):
+    """An image whose header was read, and no more.
+
+    Attributes:
+        plain: Pillow's class.
+    """
+
+    plain: type
+    fp: Any
+    tile: list[Any]
+    decoderconfig: tuple[int, int]
+    _exclusive_fp: bool
+    _data: bytes | None = None
+    _draft: tuple[Any, Any] | None = None
+    """Arguments of the call that changed what is decoded."""
+    _is_luma = False
+    """Whether that made it grey."""
+    _smaller: Waiting | None = None
+    """What a thumbnail made of it."""
+    _kept: dict[str, Source]
+
+    def settle(self) -> None:
+        """Has Pillow decode the file.
+
+        Raises:
+            Late: It cannot be decoded, and Pillow would have said so before.
+            Exception: Pillow's own, at the time at which Pillow would raise it.
+        """
+        data, smaller, reopen = self._data, self._smaller, self._reopened()
+        kept = self.__dict__.pop("_kept", {})
+        self._be_plain()
+        if data is None:
+            self.load()
+            return
+        if self.format != "JPEG" or not (smaller or _took(self, kept)):
+            try:
+                image = reopen()
+                image.load()
+            except Exception as error:
+                if kept:
+                    fail(error)
+                raise
+            for name, value in image.info.items():
+                self.info.setdefault(name, value)
+            left = ("info", "filename", "_exif")
+            self.__dict__.update({k: v for k, v in image.__dict__.items() if k not in left})
+        if smaller is not None:
+            self.im = smaller.im
+            self._mode, self._size = smaller.mode, smaller.size
+
+    def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
+        """Returns what an image in this mode begins with; None where native code does not make it."""
+        if self._smaller is not None:
+            return self._smaller.begun(mode)
+        is_other = self._mode == "YCbCr" or (self._is_luma and mode != self._mode)
+        if mode not in NATIVE or is_other:  # Pillow converts what a draft made
+            return None
+        kept = self.__dict__.setdefault("_kept", {})
+        if mode not in kept and (data := self._read()) is not None and _has_end(data):
+            draft = None if self._draft is None else (self.decoderconfig[0], self._is_luma)
+            with contextlib.suppress(*REFUSALS):
+                kept[mode] = Source(data, mode, self._size, draft, self._reopened())
+                if making.is_on:
+                    making.sources.append(kept[mode])
+        return (kept[mode], []) if mode in kept else None
+
+    def replace(self, image: Waiting) -> None:
+        """Becomes what another one is; the file's other attributes stay."""
+        self._smaller = image
+        self._mode, self._size = image.mode, image.size
+
+    def load(self) -> Any:
+        """Reads the file; the pixels of a JPEG are made later, of others also what follows them is read."""
+        if self.format == "JPEG" and self.begun(self._mode) is not None:
+            return Access(self)
+        return settled(self).load()
+
+    def draft(self, mode: Any, size: Any) -> Any:
+        """Asks for a smaller or grey image, if the file has not been read."""
+        if self._data is not None:
+            return None
+        before = self._mode
+        made = self.plain.draft(self, mode, size)  # type: ignore[attr-defined]
+        if made is not None:
+            self._draft, self._is_luma = (mode, size), self._mode != before
+        return made
+
+    def close(self) -> None:
+        """Gives the image up."""
+        self._be_plain()
+        self.close()
+
+    def verify(self) -> None:
+        """Looks for damage."""
+        self._be_plain()
+        self.verify()
+
+    def seek(self, frame: int) -> None:
+        """Goes to a frame."""
+        settled(self).seek(frame)
+
+    def _be_plain(self) -> None:
+        for name in ("_data", "_draft", "_is_luma", "_smaller"):
+            self.__dict__.pop(name, None)
+        become(self, self.plain)
+
+    def _read(self) -> bytes | None:
+        """Returns the file's bytes, after which Pillow needs the file no more; None where there is none."""
+        if self._data is None and self.fp is not None and self.tile:
+            file = self.fp
+            if type(file) is io.BytesIO:
+                self._data = file.getvalue()
+            else:
+                file.seek(0)
+                self._data = file.read()
+            if self._exclusive_fp:
+                file.close()
+            self.fp = None
+            self.tile, self.readonly = [], 0  # as of an image that is loaded
+        return self._data
+
+    def _reopened(self) -> functools.partial[Image.Image]:
+        return functools.partial(_reopen, self._data, self._draft)
+
+
+_File.__module__, _File.__qualname__ = Image.__name__, "Image"
+
+
+def _took(image: Image.Image, kept: dict[str, Source]) -> bool:
+    """Takes the pixels of a JPEG, which are all that loading adds; returns whether native code made them."""
+    if image.mode in kept:
+        with contextlib.suppress(*REFUSALS):
+            pixels = kept[image.mode].pixels([])
+            image.im = Image.frombytes(image.mode, image.size, pixels).im
+            return True
+    return False
+
+
+def _reopen(data: Any, draft: tuple[Any, Any] | None) -> Image.Image:
+    """Returns an image that does not wait."""
+    image: Image.Image = _open(io.BytesIO(data))
+    if draft is not None:
+        image.draft(*draft)
+    return image
+
+
+def _has_end(data: bytes) -> bool:
+    """Returns true if a file is not cut short, which would better be noticed at once.
+
+    A PNG also has nothing behind its pixels, which Pillow would add to `info`.
+    """
+    if data.startswith(b"\xff\xd8"):
+        return b"\xff\xd9" in data[-_TAIL_BYTES:]
+    last = data.rfind(b"IDAT")
+    end = last + 8 + int.from_bytes(data[max(0, last - 4) : max(0, last)])  # behind its checksum
+    return last > 0 and data[end + 4 : end + 8] == b"IEND"
+
+
+@functools.cache
+def _waiting(kind: Any) -> type | None:
+    """Returns the class of images that wait in place of one of Pillow's, if there is one."""
+    if (kind.__module__, kind.__name__) not in _KINDS:
+        return None
+    names = {"plain": kind, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    made: type = type(kind)(kind.__name__, (_File, kind), names)
+    return made
+
+
+def opened(*args: Any, **named: Any) -> Image.Image:
+    """Returns what `PIL.Image.open` returns; where this thread makes a sample, one that waits."""
+    image: Image.Image = _open(*args, **named)
+    kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
+    if kind is not None and not getattr(image, "is_animated", False):
+        become(image, kind)
+        making.opened += 1
+    return image
+
+
+def _stub(fp, mode="r", formats=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    from fastload.pictures.files import opened
+
+    return opened(fp, mode, formats)
+
+
+_swap = Swap(Image.open, _stub)
+_open: Any = _swap.original
+
+
+def install() -> bool:
+    """Has `PIL.Image.open` give images that wait, where this thread makes a sample.
+
+    Returns:
+        Whether it does: neither where it, or what is recorded, has been replaced, nor with a Pillow that has
+        no `Image.im` to ask for.
+    """
+    own = vars(Image.Image)
+    has_pixels = isinstance(own.get("im"), property)
+    are_pillows = all(
+        getattr(method, "__code__", None) is not None
+        and method.__code__.co_filename == Image.__file__
+        for method in (_open, *(own[name] for name in _RECORDED))
+    )
+    if not has_pixels or not are_pillows or Image.open is not _swap.function:
+        return False
+    _swap.install()
+    return True
+
+
+def uninstall() -> None:
+    """Has `PIL.Image.open` be Pillow's own again."""
+    _swap.uninstall()

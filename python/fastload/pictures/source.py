@@ -1,0 +1,130 @@
+"""The encoded image that waiting images are made from, and the sample that is being made meanwhile.
+
+Owns when a whole image is decoded and kept, and what happens when a file turns out to be damaged: Pillow decides.
+"""
+
+import threading
+from collections.abc import Callable
+
+import torch
+from PIL import Image
+
+from fastload import _lib
+from fastload.images.operations import Op, Output
+from fastload.machine import pillow
+from fastload.pictures.steps import by_pillow
+
+__all__ = ["REFUSALS", "Late", "Source", "fail", "making"]
+
+REFUSALS = (OSError, ValueError, RuntimeError)
+"""What native code raises where it leaves an image to Pillow."""
+
+
+class Late(BaseException):
+    """Pixels cannot be made of a file that Pillow would have refused earlier: the sample has to be made again."""
+
+
+class _Making(threading.local):
+    """The sample that this thread makes, and what became of its images.
+
+    Attributes:
+        is_on: Whether files that are opened wait.
+        failed: Whether one of them failed late.
+        opened: How many waited so far.
+        sources: What the images of this sample are made from.
+    """
+
+    is_on = False
+    failed = False
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.sources: list[Source] = []
+
+
+making = _Making()
+
+
+class Source:
+    """An encoded image, from which others are made.
+
+    Args:
+        data: The file's bytes.
+        mode: What it is decoded to.
+        size: Width and height, as Pillow tells them.
+        draft: The divisor of both sides, and whether grey is the file's luma; None for the whole image.
+        reopen: Opens the file with Pillow, with the same draft.
+
+    Attributes:
+        runs: How often pixels were made of it.
+
+    Raises:
+        OSError: It is not decoded natively.
+        ValueError: Native code finds another size.
+    """
+
+    _used = _used_again = 0
+    """How many images were made pixels of, and of how many of them more than once."""
+
+    def __init__(
+        self,
+        data: bytes,
+        mode: str,
+        size: tuple[int, int],
+        draft: tuple[int, bool] | None,
+        reopen: Callable[[], Image.Image],
+    ) -> None:
+        self._native = _lib.Picture(data, mode, draft=draft, **pillow.switches())
+        if self._native.size != size:
+            msg = f"an image of {size} is one of {self._native.size} natively"
+            raise ValueError(msg)
+        self._mode = mode
+        self._reopen = reopen
+        self.runs = 0
+
+    def pixels(self, ops: list[Op]) -> bytes:
+        """Returns rows of pixels after `ops`."""
+        return self._native.pixels(ops, keep=self._keeps())
+
+    def tensor(self, ops: list[Op], output: Output) -> torch.Tensor:
+        """Returns what is written after `ops`."""
+        tensor: torch.Tensor = self._native.tensor(ops, output, keep=self._keeps())
+        return tensor
+
+    def by_pillow(self, ops: list[Op]) -> Image.Image:
+        """Returns the image that Pillow makes.
+
+        Raises:
+            Exception: Pillow's own, where no sample is being made.
+            Late: Pillow's own was raised while one is.
+        """
+        try:
+            return by_pillow(self._reopen().convert(self._mode), ops)
+        except Exception as error:
+            fail(error)
+            raise
+
+    def check(self) -> None:
+        """Looks for damage in an image that nothing has been made of.
+
+        Raises:
+            Late: There is some.
+        """
+        try:
+            self._native.pixels([("crop", (0, 0, 1, 1))], keep=True)
+        except REFUSALS:
+            self.by_pillow([])
+
+    def _keeps(self) -> bool:
+        """Returns true if the whole image is decoded and kept, because it, or most others, are reused."""
+        self.runs += 1
+        Source._used += self.runs == 1
+        Source._used_again += self.runs == 2
+        return self.runs > 1 or 2 * Source._used_again > Source._used
+
+
+def fail(error: Exception) -> None:
+    """Has the sample made again that this thread makes, if it does."""
+    if making.is_on:
+        making.failed = True
+        raise Late from error

@@ -309,7 +309,7 @@ def test_explain_says_what_becomes_of_each_field():
     dataset = Dataset({"a": ragged(), "b": ragged(2), "k": ragged(), "y": rows()})
     collate = PadCollate({"b": Unpadded("jagged"), "k": Keep()})
     said = native(dataset, collate, batch_size=2).explain()
-    for line in ("PadCollate", "padded", "ragged, jagged", "sample by sample", "stacked"):
+    for line in ("PadCollate", "padded", "unpadded, jagged", "sample by sample", "stacked"):
         assert line in said
 
 

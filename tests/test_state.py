@@ -136,7 +136,7 @@ def test_saved_and_loaded_and_saved_it_is_equal():
         del iterator
         state = other.state_dict()
     gc.collect()
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # an idle thread of earlier may have ended
 
 
 def test_fifty_resumes_are_one_run():

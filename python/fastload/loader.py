@@ -9,7 +9,6 @@ import copy
 import logging
 import operator
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, Literal, Self, TypeVar
@@ -18,32 +17,22 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from fastload import _lib, lanes
-from fastload.batching import PlannedBatchSampler, TokenBatchSampler, sample_mask
+from fastload import lanes
+from fastload.batching import PlannedBatchSampler, TokenBatchSampler
 from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
 from fastload.collate import PadCollate
-from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.convert import arguments_of
-from fastload.iterators.learned import Record, record_of, stays_here
-from fastload.iterators.marked import check_order, marked
-from fastload.iterators.native import NativeIter, stand_in
-from fastload.iterators.notice import Logged
-from fastload.iterators.worker_init import described, only_seeds
+from fastload.iterators.learned import Record, record_of
 from fastload.lowering import Memo
-from fastload.lowering.cheap import is_cheap
-from fastload.lowering.seam import Seam
-from fastload.machine.auto import AUTO, Auto, resolve
+from fastload.machine.auto import AUTO, Auto, is_auto, resolve
 from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
-from fastload.processes import UnpicklableError, iterate
 from fastload.resume.cursor import Cursor
-from fastload.resume.iterator import InlineIter
 from fastload.resume.loading import restored
 from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
-from fastload.threads import ThreadIter
 from fastload.tune.online import Online, start
 from fastload.tune.profile import Data, Profile, profile_of
 
@@ -129,15 +118,14 @@ class Loader(DataLoader[_T_co]):
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
     _profile: Profile | None
-    _tuner: Online | None
-    _workers_now: int | None
-    _profile_fits: bool | None
-    _counters: Callable[[], Mapping[str, float]] | None
-    _told: bool
-    _memo: Memo | None
     _record: Record
-    _settled: tuple[lanes.Choice, tuple[Any, ...]] | None
-    _read: tuple[Any, ...]
+    _tuner: Online | None = None
+    _workers_now: int | None = None
+    _profile_fits: bool | None = None
+    _counters: Callable[[], Mapping[str, Any]] | None = None
+    _memo: Memo | None = None
+    _settled: tuple[lanes.Choice, tuple[Any, ...]] | None = None
+    _read: tuple[Any, ...] = ()
     _cursor: Cursor | None = None
     _loaded: Mapping[str, Any] | None = None
     _restored: Restored | None = None
@@ -170,7 +158,18 @@ class Loader(DataLoader[_T_co]):
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
     ) -> None:
-        self._profile = profile_of(tune)
+        # Torch's __setattr__ takes a third of a microsecond for each attribute.
+        vars(self).update(
+            _profile=profile_of(tune),
+            _record=record_of(dataset),
+            lane=lane,
+            memory_budget=memory_budget,
+            max_tokens=max_tokens,
+            length=length,
+            lazy_images=lazy_images,
+            tune=tune,
+            snapshot_every_n_steps=_steps(snapshot_every_n_steps),
+        )
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
@@ -190,18 +189,13 @@ class Loader(DataLoader[_T_co]):
         # also if a framework passes the batch sampler
         if max_tokens is not None and collate_fn is None:
             collate_fn = PadCollate()
-        self._memo = None
-        self._record = record_of(dataset)
-        self._settled = None
-        self._read = ()
-        self.lane = lane  # before torch's check of num_workers, whose warning depends on it
         super().__init__(
             dataset,
             batch_size,
             shuffle,
             sampler,
             batch_sampler,
-            resolve(num_workers, dataset, self._found_workers),
+            AUTO if isinstance(num_workers, Auto) else num_workers,
             collate_fn,
             pin_memory,
             drop_last,
@@ -214,20 +208,9 @@ class Loader(DataLoader[_T_co]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        self.memory_budget = memory_budget
-        self.max_tokens = max_tokens
-        self.length = length
-        self.lazy_images = lazy_images
-        self.tune = tune
-        self.snapshot_every_n_steps = _steps(snapshot_every_n_steps)
-        self._tuner = None
         # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
             self.prefetch_factor = Auto(self.prefetch_factor)
-        self._workers_now = None
-        self._profile_fits = None
-        self._counters = None
-        self._told = False
         if isinstance(self.batch_sampler, PlannedBatchSampler):
             check_fits(self.batch_sampler, dataset)
             object.__setattr__(self, "sampler", self.batch_sampler.sampler)  # torch has frozen it
@@ -259,9 +242,17 @@ class Loader(DataLoader[_T_co]):
         return self
 
     @property
-    def _found_workers(self) -> int | None:
-        """The number of workers that a profile names."""
-        return None if self._profile is None else self._profile.workers
+    def num_workers(self) -> int:
+        """The number of workers; under `AUTO` that of this machine when it is read first."""
+        number: int = vars(self)["num_workers"]
+        if number is AUTO:
+            found = None if self._profile is None else self._profile.workers
+            number = vars(self)["num_workers"] = resolve(AUTO, self.dataset, found)
+        return number
+
+    @num_workers.setter
+    def num_workers(self, number: int) -> None:
+        vars(self)["num_workers"] = number
 
     @property
     def _depth_is_chosen(self) -> bool:
@@ -279,13 +270,15 @@ class Loader(DataLoader[_T_co]):
         """Returns an iterator; a new one even with persistent workers if the dataset now reads differently."""
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
-        if self._loaded is not None:
-            self._restored = restored(self, self._loaded)
-        try:
+        if self._loaded is None:
             iterator = super().__iter__()
-        finally:
-            self._restored = None
-        self._loaded = None
+        else:
+            self._restored = restored(self, self._loaded)
+            try:
+                iterator = super().__iter__()
+            finally:
+                self._restored = None
+            self._loaded = None
         self._cursor = getattr(iterator, "_cursor", None)  # a subclass may return its own iterator
         return iterator
 
@@ -327,115 +320,13 @@ class Loader(DataLoader[_T_co]):
             self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        marks = sample_mask.tells(self.batch_sampler)
-        if self.num_workers == 0 and self.lane == "auto" and self._profile is None:
-            return self._iterated_inline(marks=marks)
-        choice = self._choice()
+        choice = lanes.current_choice(self)
         if self._profile is not None and self._profile_fits is None:
             program = None if choice.lowered is None else choice.lowered.program
             self._profile_fits = self._profile.fits(Data.of(self.dataset, program), choice.lane)
-        iterator: _BaseDataLoaderIter
-        if choice.lane == "native":
+        if choice.lane not in ("inline", "consumer"):
             self.check_worker_number_rationality(choice.lane)
-            self._tell_of_worker_init()
-            self._read = choice.read
-            return NativeIter(
-                self, choice.program, batched=choice.batched, from_zero=choice.from_zero
-            )
-        if choice.lane == "consumer":
-            return self._iterated_here(choice, choice.here, is_news=choice.fallback)
-        if choice.fallback:
-            self._tell_of_threads(choice.why)
-        if choice.lane == "inline":
-            return self._iterated_inline(marks=marks)
-        self.check_worker_number_rationality(choice.lane)
-        if marks:
-            check_order(self)
-        if choice.lane == "process":
-            _lib.park()  # a fork then copies a process without idle threads
-            try:
-                iterator = iterate(
-                    self, seam=choice.seam, marks=marks, may_return=choice.may_return
-                )
-            except UnpicklableError as error:
-                if self.lane == "process" and error.__cause__ is not None:
-                    raise error.__cause__ from None
-                if choice.may_return:
-                    return self._iterated_here(choice, str(error), is_news=True)
-                self._tell_of_threads(str(error))
-            else:
-                self._counters = _counters_of(iterator)
-                return iterator
-        kind = marked(ThreadIter, wanted=marks)
-        threads: ThreadIter = kind(self, seam=choice.seam, told=Logged.of(self))
-        self._counters = threads.stats
-        return threads
-
-    def _choice(self) -> lanes.Choice:
-        """Returns the lane; reuses the last one if its epochs cost less than choosing again."""
-        order = (self.batch_sampler, self.sampler)
-        of = (
-            self.lane,
-            self.num_workers,
-            self.dataset,
-            self.collate_fn,
-            self.worker_init_fn,
-            *order,
-        )
-        if self._settled is not None:
-            choice, was = self._settled
-            if all(map(operator.is_, of, was)) and is_cheap(self.dataset):
-                return choice
-        choice = lanes.choose(self)
-        is_settled = choice.lane == "consumer" and not choice.draws
-        self._settled = (choice, of) if is_settled else None
-        return choice
-
-    def _iterated_inline(self, *, marks: bool) -> _BaseDataLoaderIter:
-        """Returns torch's own iterator, in the training thread."""
-        kind = marked(InlineIter, wanted=marks)
-        iterator: _BaseDataLoaderIter = kind(stand_in(self))
-        self._counters = _counters_of(iterator)
-        return iterator
-
-    def _iterated_here(
-        self, choice: lanes.Choice, why: str, *, is_news: bool
-    ) -> _BaseDataLoaderIter:
-        """Returns an iterator whose batches the calling thread makes.
-
-        Args:
-            choice: The lane, or that of the workers that could not be started.
-            why: The reason, for the log.
-            is_news: Whether to log it: workers would have been started if possible.
-        """
-        if is_news and not self._told:
-            self._told = True
-            _log.warning("loading in this process: %s", why)
-        stays_here(self.dataset, why)
-        self._record.why_here = self._record.why_here or why
-        kind = marked(ConsumerIter, wanted=sample_mask.tells(self.batch_sampler))
-        changes = {"dataset": Seam(self.dataset, self._memo)} if choice.seam else {}
-        iterator: _BaseDataLoaderIter = kind(stand_in(self, **changes), draws=choice.draws)
-        self._counters = _counters_of(iterator)
-        return iterator
-
-    def _tell_of_threads(self, why: str) -> None:
-        """Logs once that threads replace worker processes."""
-        if not self._told:
-            self._told = True
-            _log.warning("loading without worker processes: %s", why)
-
-    def _tell_of_worker_init(self) -> None:
-        """Logs once that native workers do not call a `worker_init_fn` that may do more than seed."""
-        function = self.worker_init_fn
-        if function is None or only_seeds(function):
-            return
-        if Logged.of(self).first("worker_init_fn"):
-            _log.warning(
-                "worker_init_fn %s is not called: no Python runs in native workers; "
-                "lane='process' starts workers that call it",
-                described(function),
-            )
+        return lanes.start(self, choice)
 
     def check_worker_number_rationality(self, lane: lanes.Lane | None = None) -> None:
         """Warns, as torch does, of more workers than this process has CPUs.
@@ -443,6 +334,8 @@ class Loader(DataLoader[_T_co]):
         Args:
             lane: The loader's lane, if it is chosen already.
         """
+        if vars(self)["num_workers"] is AUTO and self._profile is None:
+            return  # at most one for each CPU
         cpus = affinity()
         if self.num_workers <= cpus:
             return
@@ -529,7 +422,7 @@ class Loader(DataLoader[_T_co]):
         if not self.tune or isinstance(self.dataset, IterableDataset):
             return None
         if self._tuner is None:
-            chosen = not isinstance(self.num_workers, Auto)
+            chosen = not is_auto(self)
             self._tuner = start(
                 workers_are_fixed=chosen,
                 depth_is_fixed=chosen or self._depth_is_chosen,
@@ -562,8 +455,8 @@ class Loader(DataLoader[_T_co]):
         """Sets the attributes; AUTO becomes the number of this machine."""
         self.__dict__.update(state)
         self._record = record_of(self.dataset)
-        if isinstance(self.num_workers, Auto):
-            self.num_workers = resolve(self.num_workers, self.dataset, self._found_workers)
+        if is_auto(self):
+            self.num_workers = AUTO
 
 
 def _steps(number: int | None) -> int:
@@ -573,20 +466,3 @@ def _steps(number: int | None) -> int:
         msg = f"snapshot_every_n_steps should be 0 or more, but got {number}"
         raise ValueError(msg)
     return steps
-
-
-def _counters_of(iterator: _BaseDataLoaderIter) -> Callable[[], Mapping[str, float]]:
-    """Returns a function that reads a torch iterator's counters without keeping it alive."""
-    alive = weakref.ref(iterator)
-
-    def counters() -> Mapping[str, float]:
-        counted: Any = alive()
-        if counted is None:
-            return {}
-        memory = counted.memory() if hasattr(counted, "memory") else {}
-        counts = {"batches": counted._num_yielded}
-        if hasattr(counted, "consumer_batches"):
-            counts["consumer_batches"] = counted.consumer_batches()
-        return {**counts, **memory}
-
-    return counters

@@ -1,7 +1,7 @@
 """The base class of batch samplers that plan an epoch before it begins."""
 
-import abc
 import operator
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -54,7 +54,7 @@ class EpochSampler(DistributedSampler[int]):
         return self._batches._samples()
 
 
-class PlannedBatchSampler(BatchSampler, abc.ABC):
+class PlannedBatchSampler(BatchSampler):
     """Batches of indices that are planned natively, an epoch at a time.
 
     A plan depends on the seed, the epoch and the lengths: it is the same on all ranks, which take one batch
@@ -109,7 +109,7 @@ class PlannedBatchSampler(BatchSampler, abc.ABC):
         self._coming = 0
         self._planned: tuple[tuple[int, int], _lib.Epoch] | None = None
 
-    @abc.abstractmethod
+    @abstractmethod
     def _plan(self, world: int, shuffle: tuple[int, int] | None) -> _lib.Epoch:
         """Plans an epoch for `world` ranks; `shuffle` is (seed, epoch)."""
 

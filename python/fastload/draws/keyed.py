@@ -81,7 +81,7 @@ class Keys:
         Returns:
             Whether taking indices early from the sampler has no visible effect.
         """
-        order = sampler.recognise(index_sampler, batched=self._batched)
+        order = sampler.native(cursor.draws.order)
         repeats = sampler.may_repeat(index_sampler, order)
         # of the first epoch the cursor knows, which a state may have told
         self._epoch = cursor.epoch if self._epoch is None else self._epoch + 1

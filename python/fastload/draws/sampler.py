@@ -134,6 +134,11 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
     return _order(index_sampler, _NATIVE, batched=batched)
 
 
+def native(order: Order | None) -> Order | None:
+    """Returns what `recognise` returns of a sampler, from what `resumable` has returned of it."""
+    return order if order is not None and type(order.sampler) in _NATIVE else None
+
+
 def resumable(index_sampler: Any, *, batched: bool) -> Order | None:
     """Returns the order of torch's own samplers that can begin at any index; None for any other."""
     return _order(index_sampler, _CHUNKS, batched=batched)
@@ -165,15 +170,12 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
 
 def picks_batches(sampler: Any) -> bool:
     """Returns true if a sampler is torch's own `BatchSampler`, which yields lists of indices."""
-    return type(sampler) is BatchSampler and _untouched(BatchSampler)
+    return type(sampler) is BatchSampler and _TORCH_ITER.get(BatchSampler) is BatchSampler.__iter__
 
 
 def _known(sampler: Any, kinds: Any) -> bool:
-    return type(sampler) in kinds and _untouched(type(sampler))
-
-
-def _untouched(kind: Any) -> bool:
-    return kind.__iter__ is _TORCH_ITER.get(kind)
+    kind = type(sampler)
+    return kind in kinds and _TORCH_ITER.get(kind) is kind.__iter__
 
 
 def _listed(chunk: Any) -> Iterator[int]:

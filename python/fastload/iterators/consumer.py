@@ -156,7 +156,6 @@ class ConsumerIter(Resumable):
         self._keys: Keys | None = None
         if self._dataset_kind == _DatasetKind.Map:
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
-        self._most_ahead = int(loader.prefetch_factor) * int(loader.num_workers)
         if isinstance(self._dataset, _PIPES):
             graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         self._draws = draws
@@ -169,7 +168,10 @@ class ConsumerIter(Resumable):
         super()._reset(loader, first_iter)
         # an order whose draws have no effect outside is asked for one batch at a time
         self._is_private = self._keys is None or self._keys.begin(self._index_sampler, self._cursor)
-        self._ahead = 1 if self._is_private else self._most_ahead
+        if self._is_private:
+            self._ahead = 1
+        else:
+            self._ahead = int(loader.prefetch_factor) * int(loader.num_workers)
         if not first_iter and not self._draws and not is_cheap(self._dataset):
             self._draws = True  # the dataset was changed between two epochs of persistent workers
             self._maker = Maker(self, lazy_images=self._lazy_images)

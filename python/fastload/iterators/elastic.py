@@ -19,7 +19,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 
 from fastload.draws.keyed import Key, Keys
 from fastload.iterators.consumer import Maker
-from fastload.machine.auto import Auto
+from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
 from fastload.resume.worker_state import Keeping, Moved
 
@@ -382,7 +382,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 def is_elastic(loader: Any) -> bool:
     """Returns true if any of a loader's workers may make any batch."""
     is_map = loader._dataset_kind == _DatasetKind.Map
-    return is_map and isinstance(loader.num_workers, Auto)
+    return is_map and is_auto(loader)
 
 
 def _at_least_one(what: str, number: int) -> int:

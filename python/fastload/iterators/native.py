@@ -24,7 +24,7 @@ from fastload.images import foreign
 from fastload.iterators.ahead import ahead
 from fastload.lowering import collators
 from fastload.machine import pillow
-from fastload.machine.auto import Auto
+from fastload.machine.auto import Auto, is_auto
 from fastload.resume.iterator import Resumable
 
 
@@ -214,7 +214,7 @@ def stand_in(loader: Any, **changes: Any) -> Any:
     else:
         collate_fn = collators.native(collate_fn) or collate_fn
     changes["collate_fn"] = collate_fn
-    if isinstance(loader.num_workers, Auto) and loader._workers_now is not None:
+    if loader._workers_now is not None and is_auto(loader):
         changes["num_workers"] = Auto(loader._workers_now)
     other.__dict__.update(loader.__dict__, **changes)
     return other

@@ -23,7 +23,7 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.cheap import is_cheap
 from fastload.lowering.plan_parts import Plan
-from fastload.machine.auto import Auto
+from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
 from fastload.processes.shared_state import reason_not_to_fork
 from fastload.registry import name
@@ -118,7 +118,7 @@ def choose(loader: Any) -> Choice:
     made, unplanned = _planned(loader, lowered)
     obstacles += _obstacles(loader, lowered, unplanned, batched=batched)
     obstacle = NotNative.joined(obstacles) if obstacles else None
-    if loader.num_workers == 0:
+    if not is_auto(loader) and loader.num_workers == 0:
         if lane != "auto":
             msg = f"lane={lane!r} needs num_workers > 0, but got num_workers=0"
             raise ValueError(msg)
@@ -144,16 +144,16 @@ def choose(loader: Any) -> Choice:
     if lane == "auto" and named != "process" and not holds_interpreter():
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
-    is_auto = lane == "auto" and isinstance(loader.num_workers, Auto)
-    if is_auto and named != "process" and _is_cheap(loader, seam=seam):
+    may_choose = lane == "auto" and is_auto(loader)
+    if may_choose and named != "process" and _is_cheap(loader, seam=seam):
         here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
-    if is_auto and (known := _no_workers(loader)) is not None:
+    if may_choose and (known := _no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
         return Choice("consumer", why, **rest, fallback=is_news, here=here)
     if (hindrance := _no_processes(loader)) is None:
-        return Choice("process", obstacle.why, **rest, may_return=is_auto)
+        return Choice("process", obstacle.why, **rest, may_return=may_choose)
     if lane == "process":
         msg = f"lane='process' is not possible: {hindrance}"
         raise ValueError(msg)
@@ -162,7 +162,7 @@ def choose(loader: Any) -> Choice:
 
 def _is_short(loader: Any) -> bool:
     """Returns true if cheap code makes the samples, and an epoch has too few batches for threads to pay."""
-    if not isinstance(loader.num_workers, Auto) or not has_own_code(loader.dataset):
+    if not is_auto(loader) or not has_own_code(loader.dataset):
         return False
     if recognise(loader._index_sampler, batched=loader._auto_collation) is None:
         return False  # a sampler of the user's, whose length may cost or raise anything
@@ -244,7 +244,7 @@ def _obstacles(
 
 def _draws_as_torch(loader: Any, lowered: Lowered | None) -> bool:
     """Returns true if a class that was read draws and the user set a number of workers."""
-    is_chosen = loader.lane == "auto" and not isinstance(loader.num_workers, Auto)
+    is_chosen = loader.lane == "auto" and not is_auto(loader)
     return is_chosen and lowered is not None and any(leaf.draws for _, leaf in lowered.leaves)
 
 

@@ -16,7 +16,7 @@ from fastload.iterators.elastic import is_elastic
 from fastload.iterators.worker_init import described
 from fastload.lanes.choice import Choice, choose
 from fastload.lowering import Leaf
-from fastload.machine.auto import Auto
+from fastload.machine.auto import is_auto
 from fastload.registry import name
 from fastload.threads.copies import copied
 
@@ -84,7 +84,7 @@ def _seam(loader: Any, choice: Choice) -> str:
 
 def _workers(loader: Any, choice: Choice) -> str:
     number, lane = int(loader.num_workers), choice.lane
-    chosen = "chosen by AUTO" if isinstance(loader.num_workers, Auto) else "as set"
+    chosen = "chosen by AUTO" if is_auto(loader) else "as set"
     if lane != "native" and is_elastic(loader):
         chosen += "; samples do not depend on it"
     kind = "process" if lane == "process" else "thread"
@@ -110,7 +110,7 @@ def _shared(loader: Any) -> Iterator[tuple[str, str]]:
     """Yields the objects that the worker threads of a loader share, by path."""
     copies = copied(loader.dataset, loader.collate_fn, loader.worker_init_fn).copies
     for path, thing in copies.handles:
-        one = isinstance(loader.num_workers, Auto)
+        one = is_auto(loader)
         rest = "so one worker thread uses it" if one else "which the worker threads share"
         yield path, f"{name(type(thing))}, a position or a native handle, {rest}"
     for found in copies.shared[:_MOST_SHARED]:

@@ -45,3 +45,8 @@ def resolve(num_workers: int, dataset: Any, found: int | None = None) -> int:
     if isinstance(dataset, IterableDataset):
         return Auto(1)
     return Auto(cpu_budget() if found is None else found)
+
+
+def is_auto(loader: Any) -> bool:
+    """Returns true if a loader's number of workers follows the machine, without reading the machine."""
+    return isinstance(vars(loader)["num_workers"], Auto)

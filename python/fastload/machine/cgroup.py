@@ -19,8 +19,8 @@ def cpu_quota(proc: Path = _PROC) -> float | None:
     """Returns the CPU quota in CPUs, or None for no limit."""
     quotas = []
     for group in _groups("cpu", proc):
-        limit = _words(group / "cpu.max") or (
-            _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
+        limit = _words(f"{group}/cpu.max") or (
+            _words(f"{group}/cpu.cfs_quota_us") + _words(f"{group}/cpu.cfs_period_us")
         )
         match limit:
             case [quota, period] if quota.isdecimal() and period.isdecimal() and int(period):
@@ -32,7 +32,7 @@ def cpuset(proc: Path = _PROC) -> int | None:
     """Returns the number of CPUs that the process's own group may run on, or None if unknown."""
     for group in _groups("cpuset", proc):
         for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"):
-            if words := _words(group / name):
+            if words := _words(f"{group}/{name}"):
                 return sum(_span(part) for part in words[0].split(","))
     return None
 
@@ -58,7 +58,7 @@ def memory_limit_bytes(proc: Path = _PROC) -> int | None:
 def memory_used_bytes(proc: Path = _PROC) -> int:
     """Returns the bytes that the process's own group uses, page cache included; 0 if unknown."""
     for group in _groups("memory", proc):
-        used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
+        used = _integer(f"{group}/memory.current", f"{group}/memory.usage_in_bytes")
         if used is not None:
             return used
     return 0
@@ -68,7 +68,7 @@ def throttled_s(proc: Path = _PROC) -> float:
     """Returns the seconds for which quotas have throttled the groups so far."""
     most = 0.0
     for group in _groups("cpu", proc):
-        for line in _lines(group / "cpu.stat"):
+        for line in _lines(f"{group}/cpu.stat"):
             match line.split():
                 case ["throttled_usec", number] if number.isdecimal():
                     most = max(most, int(number) / 1e6)
@@ -88,8 +88,8 @@ def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
         share: `"some"` for time in which at least one task stalled, `"full"` for all of them.
         proc: Where proc is mounted.
     """
-    own = [group / f"{resource}.pressure" for group in _groups(resource, proc)][:1]
-    for file in (*own, proc / "pressure" / resource):
+    own = [f"{group}/{resource}.pressure" for group in _groups(resource, proc)][:1]
+    for file in (*own, f"{proc}/pressure/{resource}"):
         for line in _lines(file):
             match line.split():
                 case [which, *_, total] if which == share:
@@ -102,31 +102,31 @@ def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
 def _rooms(proc: Path) -> Iterator[tuple[int, int]]:
     """Yields (bytes still allowed, limit in bytes) of groups with a limit."""
     for group in _groups("memory", proc):
-        limit = _integer(group / "memory.max", group / "memory.limit_in_bytes")
-        used = _integer(group / "memory.current", group / "memory.usage_in_bytes")
+        limit = _integer(f"{group}/memory.max", f"{group}/memory.limit_in_bytes")
+        used = _integer(f"{group}/memory.current", f"{group}/memory.usage_in_bytes")
         if limit is not None and used is not None:
-            yield max(0, limit - used + _reclaimable(group / "memory.stat")), limit
+            yield max(0, limit - used + _reclaimable(f"{group}/memory.stat")), limit
 
 
 def memory_kills(proc: Path = _PROC) -> int:
     """Returns how many processes of the groups the kernel's OOM killer has ended so far."""
     for group in _groups("memory", proc):
         for name in ("memory.events", "memory.oom_control"):
-            for line in _lines(group / name):
+            for line in _lines(f"{group}/{name}"):
                 match line.split():
                     case ["oom_kill", number] if number.isdecimal():
                         return int(number)
     return 0
 
 
-def _groups(controller: str, proc: Path) -> tuple[Path, ...]:
+def _groups(controller: str, proc: Path) -> tuple[str, ...]:
     """Returns the directories of the process's groups for a controller, the innermost first."""
     return _found(controller, proc, tuple(_lines(proc / "self/cgroup")))
 
 
 @functools.lru_cache(maxsize=64)  # a process may be moved to another group, its mounts stay
-def _found(controller: str, proc: Path, memberships: tuple[str, ...]) -> tuple[Path, ...]:
-    return tuple(_located(controller, proc, memberships))
+def _found(controller: str, proc: Path, memberships: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str, _located(controller, proc, memberships)))
 
 
 def _located(controller: str, proc: Path, memberships: tuple[str, ...]) -> Iterator[Path]:
@@ -169,7 +169,7 @@ def _mounts(kind: str, controller: str, proc: Path) -> Iterator[tuple[str, Path]
             yield fields[3], Path(fields[4])
 
 
-def _reclaimable(stat: Path) -> int:
+def _reclaimable(stat: str) -> int:
     names = ("total_inactive_file", "inactive_file")
     counts = dict(line.split(maxsplit=1) for line in _lines(stat))
     return next((int(counts[name]) for name in names if name in counts), 0)
@@ -180,7 +180,7 @@ def _span(part: str) -> int:
     return int(last or first) - int(first) + 1
 
 
-def _integer(*files: Path) -> int | None:
+def _integer(*files: str) -> int | None:
     for file in files:
         match _words(file):
             case [number] if number.isdecimal():
@@ -188,9 +188,9 @@ def _integer(*files: Path) -> int | None:
     return None
 
 
-def _words(file: Path) -> list[str]:
+def _words(file: str) -> list[str]:
     return [word for line in _lines(file) for word in line.split()]
 
 
-def _lines(file: Path) -> list[str]:
+def _lines(file: str | Path) -> list[str]:
     return kernel_file.read(file).splitlines()

@@ -8,7 +8,7 @@ __all__ = ["read"]
 _AT_ONCE = 1 << 16
 
 
-def read(file: Path) -> str:
+def read(file: str | Path) -> str:
     """Returns the content of a file; empty if it cannot be read.
 
     Starting an iterator reads dozens of them; a file object would double the time.

@@ -47,25 +47,28 @@ class Cursor:
         kept: What `state_dict` need not find out again.
     """
 
+    base_seed = 0
+    epoch = 0
+    first = 0
+    place = 0
+    taken = 0
+    is_finished = False
+    origin = (0, 0)
+    kept_at = 0
+    next_worker = 0
+    last_worker: int | None = None
+    said: Any = None
+    pack: "Callable[[], bytes | None] | None" = None
+    fetcher: Any = None
+    pulled_from = 0
+    kept: dict[str, Any] | None = None
+
     def __init__(self, draws: Draws, restored: Restored | None, draws_from: str) -> None:
         self.draws = draws
         self.draws_from = draws_from
-        self.base_seed = 0
-        self.epoch = 0
-        self.taken = self.first = 0
-        self.place = 0
-        self.is_finished = False
-        self.origin = (0, 0)
         self.workers: dict[int, bytes] = {}
         self.datasets: dict[int, bytes] = {}
-        self.kept_at = self.next_worker = 0
-        self.last_worker: int | None = None
-        self.fetcher: Any = None
         self.pulled: deque[Any] = deque()
-        self.pulled_from = 0
-        self.said: Any = None
-        self.pack: Callable[[], bytes | None] | None = None
-        self.kept: dict[str, Any] | None = None
         if restored is not None:
             draws.put(restored)
             self.base_seed, self.epoch = restored.base_seed, restored.epoch

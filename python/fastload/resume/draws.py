@@ -16,6 +16,10 @@ from fastload.resume.restored import Restored
 __all__ = ["Draws", "epoch_of", "innermost", "own_generator", "seed_from"]
 
 
+_FIXED = (PlannedBatchSampler, _InfiniteConstantSampler, list, tuple, range)
+"""Samplers that draw from no generator."""
+
+
 class Draws:
     """What the order of one epoch is drawn from.
 
@@ -33,21 +37,16 @@ class Draws:
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
         self.order = resumable(index_sampler, batched=batched)
-        self.sampler = innermost(index_sampler)
+        self.sampler = innermost(index_sampler) if self.order is None else self.order.sampler
         self.generator = own_generator(self.sampler)
         self.epoch = epoch_of(self.sampler)
         self.is_noted = False
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
-        self._may_draw = not (
-            isinstance(
-                self.sampler, PlannedBatchSampler | _InfiniteConstantSampler | list | tuple | range
-            )
-            or (
-                self.order is not None
-                and type(self.sampler) in (DistributedSampler, SequentialSampler)
-            )
-        )
+        if self.order is None:
+            self._may_draw = not isinstance(self.sampler, _FIXED)
+        else:
+            self._may_draw = type(self.sampler) not in (DistributedSampler, SequentialSampler)
 
     @property
     def is_seed(self) -> bool:
@@ -111,7 +110,10 @@ def innermost(index_sampler: Any) -> Any:
 def own_generator(sampler: Any) -> torch.Generator | None:
     """Returns a sampler's own generator."""
     generator = getattr(sampler, "generator", None)
-    return generator if isinstance(generator, torch.Generator) else None
+    is_one = generator is not None and isinstance(
+        generator, torch.Generator
+    )  # torch's check is slow
+    return generator if is_one else None
 
 
 def is_seed(sampler: Any) -> bool:

@@ -15,7 +15,7 @@ from torch.utils.data import (
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching import PlannedBatchSampler
-from fastload.machine.auto import Auto
+from fastload.machine.auto import is_auto
 from fastload.resume.draws import innermost
 
 __all__ = ["VERSION", "checksum", "facts_of", "number_of"]
@@ -29,7 +29,7 @@ _LATER = (*_CHANGED, "workers", "next_worker", "sampler_state", "dataset_state",
 
 def number_of(loader: Any) -> int | None:
     """Returns the number of workers, as far as samples depend on it."""
-    is_any = isinstance(loader.num_workers, Auto) and loader._dataset_kind == _DatasetKind.Map
+    is_any = is_auto(loader) and loader._dataset_kind == _DatasetKind.Map
     return None if is_any else int(loader.num_workers)
 
 

@@ -32,12 +32,12 @@ class Getter(NamedTuple):
 
 def is_plain(kind: type) -> bool:
     """Returns true if attributes of a class's instances are what is stored."""
-    return all(
-        each is object
-        or each.__module__ in _OF_TORCH
-        or {"__getattr__", "__getattribute__"}.isdisjoint(vars(each))
-        for each in kind.__mro__
-    )
+    for each in kind.__mro__:
+        own = each.__dict__
+        hooked = "__getattr__" in own or "__getattribute__" in own
+        if hooked and each is not object and each.__module__ not in _OF_TORCH:
+            return False
+    return True
 
 
 def of_class(kind: type, attribute: str) -> Any:
@@ -92,8 +92,8 @@ def of_instance(instance: Any, attribute: str) -> Any:
 
 def _stored(kind: type, attribute: str) -> Any:
     for each in kind.__mro__:
-        if attribute in vars(each):
-            return vars(each)[attribute]
+        if attribute in each.__dict__:
+            return each.__dict__[attribute]
     return _MISSING
 
 

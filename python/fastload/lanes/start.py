@@ -1,0 +1,158 @@
+"""Starts the iterator of a loader's lane.
+
+Owns what takes the place of worker processes that cannot be started, and the one line in the log that says so.
+Chooses no lane and tunes nothing.
+"""
+
+import logging
+import operator
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+
+from fastload import _lib
+from fastload.batching import sample_mask
+from fastload.draws.sampler import recognise
+from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.learned import stays_here
+from fastload.iterators.marked import check_order, marked
+from fastload.iterators.native import NativeIter, stand_in
+from fastload.iterators.notice import Logged
+from fastload.iterators.worker_init import described, only_seeds
+from fastload.lanes.choice import Choice, choose
+from fastload.lowering.cheap import is_cheap
+from fastload.lowering.seam import Seam
+from fastload.machine.auto import AUTO
+from fastload.processes import UnpicklableError, iterate
+from fastload.resume.iterator import InlineIter
+from fastload.threads import ThreadIter
+
+__all__ = ["current_choice", "start"]
+
+_log = logging.getLogger("fastload")
+
+
+def current_choice(loader: Any) -> Choice:
+    """Returns the lane; reuses the last choice if the loader's epochs cost less than choosing again."""
+    number = vars(loader)["num_workers"]
+    if number == 0 and loader.lane == "auto" and loader._profile is None:
+        return Choice("inline", "num_workers=0")
+    of = (
+        loader.lane,
+        number,
+        loader.dataset,
+        loader.collate_fn,
+        loader.worker_init_fn,
+        loader.batch_sampler,
+        loader.sampler,
+    )
+    if loader._settled is not None:
+        choice, was = loader._settled
+        if all(map(operator.is_, of, was)) and is_cheap(loader.dataset):
+            return choice  # type: ignore[no-any-return]
+    choice = choose(loader)
+    is_settled = choice.lane == "consumer" and not choice.draws
+    loader._settled = (choice, of) if is_settled else None
+    return choice
+
+
+def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
+    """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
+    marks = sample_mask.tells(loader.batch_sampler)
+    if choice.lane == "native":
+        _log_worker_init(loader)
+        loader._read = choice.read
+        return NativeIter(
+            loader, choice.program, batched=choice.batched, from_zero=choice.from_zero
+        )
+    if choice.lane == "consumer":
+        return _start_here(loader, choice, choice.here, is_news=choice.fallback)
+    if choice.fallback:
+        _log_threads(loader, choice.why)
+    if choice.lane == "inline":
+        inline: _BaseDataLoaderIter = marked(InlineIter, wanted=marks)(stand_in(loader))
+        loader._counters = _counters_of(inline)
+        return inline
+    if marks:
+        check_order(loader)
+    if choice.lane == "process":
+        _lib.park()  # a fork then copies a process without idle threads
+        try:
+            iterator = iterate(loader, seam=choice.seam, marks=marks, may_return=choice.may_return)
+        except UnpicklableError as error:
+            if loader.lane == "process" and error.__cause__ is not None:
+                raise error.__cause__ from None
+            if choice.may_return:
+                return _start_here(loader, choice, str(error), is_news=True)
+            _log_threads(loader, str(error))
+        else:
+            loader._counters = _counters_of(iterator)
+            return iterator
+    kind = marked(ThreadIter, wanted=marks)
+    threads: ThreadIter = kind(loader, seam=choice.seam, told=Logged.of(loader))
+    loader._counters = threads.stats
+    return threads
+
+
+def _start_here(loader: Any, choice: Choice, why: str, *, is_news: bool) -> _BaseDataLoaderIter:
+    """Returns an iterator whose batches the calling thread makes.
+
+    Args:
+        loader: The loader.
+        choice: The lane, or that of the workers that could not be started.
+        why: The reason, for the log.
+        is_news: Whether to log it: workers would have been started if possible.
+    """
+    if is_news and Logged.of(loader).first("lane"):
+        _log.warning("loading in this process: %s", why)
+    stays_here(loader.dataset, why)
+    loader._record.why_here = loader._record.why_here or why
+    changes: dict[str, Any] = {}
+    if choice.seam:
+        changes["dataset"] = Seam(loader.dataset, loader._memo)
+    if vars(loader)["num_workers"] is AUTO and loader._dataset_kind == _DatasetKind.Map:
+        order = recognise(loader._index_sampler, batched=loader._auto_collation)
+        if order is not None and order.is_private:
+            changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
+    kind = marked(ConsumerIter, wanted=sample_mask.tells(loader.batch_sampler))
+    iterator: _BaseDataLoaderIter = kind(stand_in(loader, **changes), draws=choice.draws)
+    loader._counters = _counters_of(iterator)
+    return iterator
+
+
+def _log_threads(loader: Any, why: str) -> None:
+    """Logs once that threads replace worker processes."""
+    if Logged.of(loader).first("lane"):
+        _log.warning("loading without worker processes: %s", why)
+
+
+def _log_worker_init(loader: Any) -> None:
+    """Logs once that native workers do not call a `worker_init_fn` that may do more than seed."""
+    function = loader.worker_init_fn
+    if function is None or only_seeds(function):
+        return
+    if Logged.of(loader).first("worker_init_fn"):
+        _log.warning(
+            "worker_init_fn %s is not called: no Python runs in native workers; "
+            "lane='process' starts workers that call it",
+            described(function),
+        )
+
+
+def _counters_of(iterator: Any) -> Callable[[], Mapping[str, float]]:
+    """Returns a function that reads a torch iterator's counters without keeping it alive."""
+    alive = weakref.ref(iterator)
+
+    def counters() -> Mapping[str, float]:
+        counted: Any = alive()
+        if counted is None:
+            return {}
+        memory = counted.memory() if hasattr(counted, "memory") else {}
+        counts = {"batches": counted._num_yielded}
+        if hasattr(counted, "consumer_batches"):
+            counts["consumer_batches"] = counted.consumer_batches()
+        return {**counts, **memory}
+
+    return counters

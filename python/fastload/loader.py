@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
-from fastload.batching import PlannedBatchSampler, TokenBatchSampler, sample_mask
+from fastload.batching import PlannedBatchSampler, TokenBatchSampler, device_mesh
+from fastload.batching import sample_mask as masks
 from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
@@ -67,7 +68,7 @@ class Loader(DataLoader[_T_co]):
         batch_size: Samples per batch; None for single samples.
         shuffle: Whether the order is drawn anew each epoch.
         sampler: Order of the indices, in place of `shuffle`.
-        batch_sampler: Order of batches of indices. With `remainder="mask"`, batches have a `sample_mask`.
+        batch_sampler: Order of batches of indices.
         num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while the loader runs; the
             training thread makes the batches if samples cost less than handing them over or workers cannot make
             them. Draws of a sample from torch's, numpy's and Python's generators are then keyed by
@@ -104,6 +105,14 @@ class Loader(DataLoader[_T_co]):
             `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
             again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
             each batch.
+        sample_mask: Whether each batch has a `sample_mask`, bool `(B,)`: False for samples that another rank
+            loads, too, so that all ranks take the same number of steps. A mapping gets it as a key, a tuple or
+            list as its last element, and any other batch becomes a pair. Batches of a sampler with
+            `remainder="mask"` have it in any case.
+        mesh: A `torch.distributed.device_mesh.DeviceMesh`: ranks that differ in its data-parallel dimensions
+            (`dp`, `dp_replicate`, `dp_shard`, `data_parallel`, `batch`) take different samples, and their tensor-,
+            context- and pipeline-parallel peers take the same batches. A mesh of one dimension of another name is
+            data-parallel. Unless there is a sampler, a `DistributedSampler` is made; call its `set_epoch`.
 
     Attributes:
         tuner: The loader's tuner, with `history`; None before the first iterator and if nothing is tuned.
@@ -113,7 +122,8 @@ class Loader(DataLoader[_T_co]):
         TypeError: The field `length` is not an array.
         OSError: The profile cannot be read.
         ValueError: Arguments that exclude each other, a lane that the loader cannot take, a batch sampler with
-            the lengths of another dataset, or a file that is not a profile.
+            the lengths of another dataset, a sampler whose repeats are unknown or with other ranks than the
+            mesh's, or a file that is not a profile.
 
     Examples:
         >>> loader = Loader(dataset, batch_size=64, shuffle=True)
@@ -128,6 +138,8 @@ class Loader(DataLoader[_T_co]):
     lazy_images: bool
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
+    sample_mask: bool
+    mesh: Any
     _profile: Profile | None
     _tuner: Online | None
     _workers_now: int | None
@@ -169,8 +181,11 @@ class Loader(DataLoader[_T_co]):
         lazy_images: bool = True,
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
+        sample_mask: bool = False,
+        mesh: Any = None,
     ) -> None:
         self._profile = profile_of(tune)
+        shard = None if mesh is None else device_mesh.shard_of(mesh)
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
@@ -182,11 +197,18 @@ class Loader(DataLoader[_T_co]):
                 shuffle=bool(shuffle),
                 generator=generator,
                 drop_last=drop_last,
+                remainder="mask" if sample_mask else "drop",
+                **({} if shard is None else shard._asdict()),
             )
             shuffle, drop_last = None, False
         elif max_tokens is None and length is not None:
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
+        if shard is not None and sampler is None and batch_sampler is None:
+            sampler = device_mesh.sampler_of(
+                shard, dataset, shuffle=bool(shuffle), generator=generator, drop_last=drop_last
+            )
+            shuffle = None
         # also if a framework passes the batch sampler
         if max_tokens is not None and collate_fn is None:
             collate_fn = PadCollate()
@@ -222,6 +244,8 @@ class Loader(DataLoader[_T_co]):
         self.lazy_images = lazy_images
         self.tune = tune
         self.snapshot_every_n_steps = _steps(snapshot_every_n_steps)
+        self.sample_mask = sample_mask
+        self.mesh = mesh
         self._tuner = None
         # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
@@ -233,6 +257,10 @@ class Loader(DataLoader[_T_co]):
         if isinstance(self.batch_sampler, PlannedBatchSampler):
             check_fits(self.batch_sampler, dataset)
             object.__setattr__(self, "sampler", self.batch_sampler.sampler)  # torch has frozen it
+        if sample_mask:
+            masks.check(self)
+        if mesh is not None:
+            device_mesh.check(self)
         if memory_budget is not None:
             budget_bytes(memory_budget)
         if workers != "auto":
@@ -329,7 +357,7 @@ class Loader(DataLoader[_T_co]):
             self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        marks = sample_mask.tells(self.batch_sampler)
+        marks = masks.is_wanted(self)
         if self.num_workers == 0 and self.workers == "auto" and self._profile is None:
             return self._iterated_inline(marks=marks)
         choice = self._choice()
@@ -415,7 +443,7 @@ class Loader(DataLoader[_T_co]):
             _log.warning("loading in this process: %s", why)
         stays_here(self.dataset, why)
         self._record.why_here = self._record.why_here or why
-        kind = marked(ConsumerIter, wanted=sample_mask.tells(self.batch_sampler))
+        kind = marked(ConsumerIter, wanted=masks.is_wanted(self))
         changes = {"dataset": Seam(self.dataset, self._memo)} if choice.seam else {}
         iterator: _BaseDataLoaderIter = kind(stand_in(self, **changes), draws=choice.draws)
         self._counters = _counters_of(iterator)

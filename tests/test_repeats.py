@@ -20,6 +20,7 @@ import fastload
 import fastload.accelerate
 from fastload import BucketBatchSampler, Loader, PadCollate, TokenBatchSampler
 from fastload.columns import Ragged, Rows
+from fastload.iterators.learned import record_of
 
 from ._compare import MANY_WORKERS
 from ._state import carried
@@ -41,7 +42,7 @@ class Numbers(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < self.count:
             raise IndexError(index)
-        return {"id": torch.tensor(int(index))}
+        return {"id": torch.tensor(next(iter((int(index),))))}  # which is not read as columns
 
 
 def columns(count: int = COUNT) -> fastload.Dataset:
@@ -75,6 +76,13 @@ def distributed(rank: int, world: int, count: int = COUNT, **options: Any) -> An
     return DistributedSampler(range(count), world, rank, **options)  # type: ignore[arg-type]
 
 
+def here(count: int = COUNT) -> Numbers:
+    """Returns samples that no worker makes."""
+    dataset = Numbers(count)
+    record_of(dataset).why_here = "the test says so"
+    return dataset
+
+
 LANES: dict[str, tuple[Any, dict[str, Any]]] = {
     "native": (columns, {"num_workers": 2}),
     "native, as they are finished": (columns, {"num_workers": 2, "in_order": False}),
@@ -85,7 +93,7 @@ LANES: dict[str, tuple[Any, dict[str, Any]]] = {
         {"num_workers": 1, "workers": "process", "persistent_workers": True},
     ),
     "threads": (Numbers, {"num_workers": 2, "workers": "threads"}),
-    "consumer": (Numbers, {}),
+    "consumer": (here, {}),
     "inline": (Numbers, {"num_workers": 0}),
 }
 
@@ -111,6 +119,19 @@ def test_every_lane_marks_what_a_distributed_sampler_repeats(lane, drop_last):
     seen = counted(ranks)
     assert len(set(seen)) == len(seen) == (21 if drop_last else COUNT)
     assert all(all(mask) for _, mask in ranks[1]), "only the last rank has a repeat"
+
+
+def test_the_consumer_that_takes_over_marks_the_same_repeats():
+    def loader() -> Any:
+        sampler = distributed(2, 3)
+        return Loader(Numbers(), 2, sampler=sampler, sample_mask=True)
+
+    iterator = iter(loader())
+    found = [next(iterator)]
+    iterator.take_over()
+    found += iterator
+    assert [batch["sample_mask"].tolist() for batch in found] == [[True] * 2] * 3 + [[True, False]]
+    assert runs(found) == runs(loader())
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 8, 50])

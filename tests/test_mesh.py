@@ -13,7 +13,7 @@ from torch.utils.data import DistributedSampler, IterableDataset, RandomSampler,
 
 import fastload
 from fastload import Loader, PadCollate, TokenBatchSampler
-from fastload.batching.device_mesh import shard_of
+from fastload.batching.device_mesh import replica_of
 from fastload.columns import Ragged, Rows
 
 from ._compare import MANY_WORKERS
@@ -68,16 +68,16 @@ MESHES: list[tuple[Any, Any, list[tuple[int, int]]]] = [
 
 @pytest.mark.parametrize(("shape", "names", "want"), MESHES, ids=str)
 def test_the_shard_is_the_place_among_data_parallel_dimensions(mesh_of, shape, names, want):
-    assert [shard_of(mesh_of(rank, shape, names)) for rank in range(len(want))] == want
+    assert [replica_of(mesh_of(rank, shape, names)) for rank in range(len(want))] == want
 
 
 def test_a_submesh_counts_for_itself(mesh_of):
     for rank in range(8):
         mesh = mesh_of(rank, (2, 2, 2), HYBRID)
-        assert shard_of(mesh["dp_shard"]) == (2, rank // 2 % 2)
-        assert shard_of(mesh["dp_replicate", "dp_shard"]) == (4, rank // 2)
-        assert shard_of(mesh["dp_replicate", "dp_shard"]._flatten("dp")) == (4, rank // 2)
-        assert shard_of(mesh["tp"]) == (1, 0)
+        assert replica_of(mesh["dp_shard"]) == (2, rank // 2 % 2)
+        assert replica_of(mesh["dp_replicate", "dp_shard"]) == (4, rank // 2)
+        assert replica_of(mesh["dp_replicate", "dp_shard"]._flatten("dp")) == (4, rank // 2)
+        assert replica_of(mesh["tp"]) == (1, 0)
 
 
 def test_meshes_that_do_not_say_who_loads_what_are_refused(mesh_of):

@@ -185,7 +185,7 @@ class Loader(DataLoader[_T_co]):
         mesh: Any = None,
     ) -> None:
         self._profile = profile_of(tune)
-        shard = None if mesh is None else device_mesh.shard_of(mesh)
+        replica = None if mesh is None else device_mesh.replica_of(mesh)
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
@@ -198,15 +198,15 @@ class Loader(DataLoader[_T_co]):
                 generator=generator,
                 drop_last=drop_last,
                 remainder="mask" if sample_mask else "drop",
-                **({} if shard is None else shard._asdict()),
+                **({} if replica is None else replica._asdict()),
             )
             shuffle, drop_last = None, False
         elif max_tokens is None and length is not None:
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
-        if shard is not None and sampler is None and batch_sampler is None:
+        if replica is not None and sampler is None and batch_sampler is None:
             sampler = device_mesh.sampler_of(
-                shard, dataset, shuffle=bool(shuffle), generator=generator, drop_last=drop_last
+                replica, dataset, shuffle=bool(shuffle), generator=generator, drop_last=drop_last
             )
             shuffle = None
         # also if a framework passes the batch sampler

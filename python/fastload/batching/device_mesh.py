@@ -1,4 +1,4 @@
-"""The shard of a rank in a `torch.distributed.device_mesh.DeviceMesh`.
+"""Which samples a rank loads in a `torch.distributed.device_mesh.DeviceMesh`.
 
 Only ranks that differ in a data-parallel dimension take different batches; tensor-, context- and pipeline-parallel
 peers take the same ones. Owns which dimensions are which, and the seed that peers share without communicating.
@@ -14,7 +14,7 @@ from torch.utils.data import DistributedSampler, IterableDataset, SequentialSamp
 from fastload.batching.layers import dealer_of, innermost
 from fastload.batching.planned import PlannedBatchSampler
 
-__all__ = ["Shard", "base_seed_of", "check", "sampler_of", "shard_of"]
+__all__ = ["Replica", "base_seed_of", "check", "replica_of", "sampler_of"]
 
 _DATA = frozenset({"dp", "dp_replicate", "dp_shard", "data_parallel", "batch"})
 _MODEL = frozenset(
@@ -24,39 +24,39 @@ _MODEL = frozenset(
 _UINT64 = (1 << 64) - 1
 
 
-class Shard(NamedTuple):
-    """The samples of a rank.
+class Replica(NamedTuple):
+    """The data-parallel coordinate of a process, in the words of `DistributedSampler`.
 
     Attributes:
-        num_replicas: Number of shards.
-        rank: This rank's shard, from 0.
+        num_replicas: Number of replicas of the model, each of which loads different samples.
+        rank: The one that this process is part of, from 0.
     """
 
     num_replicas: int
     rank: int
 
 
-def shard_of(mesh: Any) -> Shard:
-    """Returns the shard of this process: its place among the data-parallel dimensions, the first one outermost.
+def replica_of(mesh: Any) -> Replica:
+    """Returns the replica that this process is part of: its coordinate in the data-parallel dimensions, row-major.
 
     Raises:
         TypeError: Not a `DeviceMesh`.
-        ValueError: A dimension of which the name does not tell what it divides, or a mesh without this process.
+        ValueError: A dimension of another name in a mesh of several, or a mesh without this process.
     """
     if not hasattr(mesh, "get_coordinate"):
         msg = f"mesh should be a torch.distributed.device_mesh.DeviceMesh, but got {mesh!r}"
         raise TypeError(msg)
-    place = mesh.get_coordinate()
-    if place is None:
+    coordinate = mesh.get_coordinate()
+    if coordinate is None:
         msg = f"mesh: this process is not part of {mesh}: pass the mesh that its rank is in"
         raise ValueError(msg)
     names = mesh.mesh_dim_names or (None,) * mesh.ndim
     if mesh.ndim == 1 and names[0] not in _MODEL:
-        return Shard(mesh.size(), place[0])
-    shard = Shard(1, 0)
-    for name, size, at in zip(names, mesh.shape, place, strict=True):
+        return Replica(mesh.size(), coordinate[0])
+    replica = Replica(1, 0)
+    for name, size, place in zip(names, mesh.shape, coordinate, strict=True):
         if name in _DATA:
-            shard = Shard(shard.num_replicas * size, shard.rank * size + at)
+            replica = Replica(replica.num_replicas * size, replica.rank * size + place)
         elif name not in _MODEL:
             known = ", ".join(sorted(_DATA | _MODEL))
             msg = (
@@ -64,18 +64,18 @@ def shard_of(mesh: Any) -> Shard:
                 f"{known}): pass the one-dimensional mesh of the ranks that do, such as mesh['dp']"
             )
             raise ValueError(msg)
-    return shard
+    return replica
 
 
 def sampler_of(
-    shard: Shard,
+    replica: Replica,
     dataset: Any,
     *,
     shuffle: bool,
     generator: torch.Generator | None,
     drop_last: bool,
 ) -> DistributedSampler[Any]:
-    """Returns the sampler of a shard; its seed is 0, or drawn from the generator.
+    """Returns a sampler of the samples of a replica; its seed is 0, or drawn from the generator.
 
     Raises:
         ValueError: An iterable dataset.
@@ -84,7 +84,7 @@ def sampler_of(
         msg = "mesh= is for map-style datasets: an iterable one divides its samples among the ranks itself"
         raise ValueError(msg)
     seed = 0 if generator is None else _drawn(generator)
-    return DistributedSampler(dataset, *shard, shuffle=shuffle, seed=seed, drop_last=drop_last)
+    return DistributedSampler(dataset, *replica, shuffle=shuffle, seed=seed, drop_last=drop_last)
 
 
 def check(loader: Any) -> None:
@@ -93,14 +93,14 @@ def check(loader: Any) -> None:
     Raises:
         ValueError: They are not.
     """
-    shard = shard_of(loader.mesh)
-    found = _shard_of_sampler(loader)
-    if found == shard:
+    replica = replica_of(loader.mesh)
+    found = _replica_of_sampler(loader)
+    if found == replica:
         return
     sampler = innermost(loader._index_sampler)
     ranks = "no ranks" if found is None else f"num_replicas={found[0]} and rank={found[1]}"
     msg = (
-        f"mesh= gives this process num_replicas={shard.num_replicas} and rank={shard.rank}, but "
+        f"mesh= gives this process num_replicas={replica.num_replicas} and rank={replica.rank}, but "
         f"{type(sampler).__qualname__} has {ranks}: leave sampler and batch_sampler out, or make them with those ranks"
     )
     raise ValueError(msg)
@@ -123,14 +123,14 @@ def _drawn(generator: torch.Generator) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
-def _shard_of_sampler(loader: Any) -> Shard | None:
-    """Returns how the samples of a loader are divided; None if nothing says so."""
+def _replica_of_sampler(loader: Any) -> Replica | None:
+    """Returns the replica whose samples a loader's sampler gives; None if it does not know replicas."""
     if (dealer := dealer_of(loader._index_sampler)) is not None:
-        return Shard(int(dealer.num_processes), int(dealer.process_index))
+        return Replica(int(dealer.num_processes), int(dealer.process_index))
     sampler = innermost(loader._index_sampler)
     if isinstance(sampler, PlannedBatchSampler):
         part = sampler._world.part()
-        return Shard(part.world, part.ranks[0])
+        return Replica(part.world, part.ranks[0])
     if isinstance(sampler, DistributedSampler):
-        return Shard(operator.index(sampler.num_replicas), operator.index(sampler.rank))
-    return Shard(1, 0) if type(sampler) is SequentialSampler else None
+        return Replica(operator.index(sampler.num_replicas), operator.index(sampler.rank))
+    return Replica(1, 0) if type(sampler) is SequentialSampler else None

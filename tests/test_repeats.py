@@ -107,6 +107,8 @@ def test_every_lane_marks_what_a_distributed_sampler_repeats(lane, drop_last):
         sampler = distributed(rank, 3, drop_last=drop_last)
         loader = Loader(make(), 4, sampler=sampler, sample_mask=True, **options)
         assert f"lane: {lane.partition(',')[0]}" in loader.explain()
+        if "native" in lane:
+            assert "BatchSampler, iterated in Python" in loader.explain()
         batches = []
         for epoch in range(2):
             sampler.set_epoch(epoch)
@@ -303,7 +305,7 @@ def test_planned_batches_of_accelerates_processes_are_marked(installed, lane):
     ranks = []
     for rank in range(3):
         sampler = BucketBatchSampler(lengths, 3, shuffle=False, remainder="mask")
-        loader = Loader(make(10), batch_sampler=sampler, sample_mask=True, **options)
+        loader = Loader(make(10), batch_sampler=sampler, sample_mask=rank > 0, **options)
         ranks.append(runs(prepare_data_loader(loader, num_processes=3, process_index=rank)))
     assert counted(ranks) == list(range(10))
     assert not all(all(mask) for batches in ranks for _, mask in batches)
@@ -336,6 +338,17 @@ class Halves(DistributedSampler[int]):
         return iter([0] * self.num_samples)
 
 
+class Around(Sampler[int]):
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __iter__(self) -> Any:
+        return reversed(list(self.sampler))
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+
 class OwnBatches(BatchSampler):
     def __iter__(self) -> Any:
         return super().__iter__()
@@ -357,6 +370,7 @@ def test_loaders_whose_repeats_are_unknown_are_refused(installed):
     refused("pass remainder='mask'", batch_sampler=repeated)
     halves = Halves(range(COUNT), 2, 0)  # type: ignore[arg-type]
     refused("samples Halves repeats is unknown", sampler=halves)
+    refused("samples Around repeats is unknown", sampler=Around(distributed(0, 2)))
     refused("samples OwnBatches repeats", batch_sampler=OwnBatches(distributed(0, 2), 2, False))
     even = Halves(range(24), 2, 0)  # type: ignore[arg-type]
     assert len(runs(Loader(columns(24), 3, sampler=even, sample_mask=True))) == 4
@@ -367,27 +381,6 @@ def test_loaders_whose_repeats_are_unknown_are_refused(installed):
         prepare_data_loader(loader, num_processes=2, process_index=0)
     uneven = {"num_processes": 2, "process_index": 0, "even_batches": False}
     assert len(runs(prepare_data_loader(loader, **uneven))) == 3
-
-
-def test_what_lightning_and_ignite_wrap_is_known():
-    from ignite.distributed.auto import DistributedProxySampler
-    from lightning.fabric.utilities.distributed import DistributedSamplerWrapper
-    from lightning.pytorch.overrides.distributed import UnrepeatedDistributedSamplerWrapper
-
-    for kind in (DistributedSamplerWrapper, DistributedProxySampler):
-        ranks = []
-        for rank in range(3):
-            sampler = kind(SequentialSampler(range(COUNT)), num_replicas=3, rank=rank)
-            if hasattr(sampler, "shuffle"):
-                sampler.shuffle = False
-            ranks.append(runs(Loader(columns(), 4, sampler=sampler, sample_mask=True)))
-        assert counted(ranks) == list(range(COUNT))
-    sampler = UnrepeatedDistributedSamplerWrapper(
-        SequentialSampler(range(COUNT)), num_replicas=3, rank=2, shuffle=False
-    )
-    assert all(
-        all(mask) for _, mask in runs(Loader(columns(), 4, sampler=sampler, sample_mask=True))
-    )
 
 
 def test_the_argument_is_kept_by_those_who_make_a_loader_anew(installed):

@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any, Literal, Self, TypeVar
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -139,7 +140,7 @@ class Loader(DataLoader[_T_co]):
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
     sample_mask: bool
-    mesh: Any
+    mesh: DeviceMesh | None
     _profile: Profile | None
     _tuner: Online | None
     _workers_now: int | None
@@ -182,7 +183,7 @@ class Loader(DataLoader[_T_co]):
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
         sample_mask: bool = False,
-        mesh: Any = None,
+        mesh: DeviceMesh | None = None,
     ) -> None:
         self._profile = profile_of(tune)
         replica = None if mesh is None else device_mesh.replica_of(mesh)

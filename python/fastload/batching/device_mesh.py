@@ -9,6 +9,7 @@ import operator
 from typing import Any, NamedTuple
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.data import DistributedSampler, IterableDataset, SequentialSampler
 
 from fastload.batching.layers import dealer_of, innermost
@@ -36,14 +37,14 @@ class Replica(NamedTuple):
     rank: int
 
 
-def replica_of(mesh: Any) -> Replica:
+def replica_of(mesh: DeviceMesh) -> Replica:
     """Returns the replica that this process is part of: its coordinate in the data-parallel dimensions, row-major.
 
     Raises:
         TypeError: Not a `DeviceMesh`.
         ValueError: A dimension of another name in a mesh of several, or a mesh without this process.
     """
-    if not hasattr(mesh, "get_coordinate"):
+    if not isinstance(mesh, DeviceMesh):
         msg = f"mesh should be a torch.distributed.device_mesh.DeviceMesh, but got {mesh!r}"
         raise TypeError(msg)
     coordinate = mesh.get_coordinate()

@@ -17,6 +17,8 @@ __all__ = ["Repeats", "repeats_of"]
 
 _STRIDED = ("lightning.", "lightning_fabric.", "pytorch_lightning.", "ignite.")
 """Modules whose subclasses of `DistributedSampler` assign and repeat indices as torch's class does."""
+_DEEPEST = 5
+"""Samplers within samplers that are looked at."""
 
 
 class Repeats(NamedTuple):
@@ -74,16 +76,21 @@ def repeats_of(batch_sampler: Any) -> Repeats | None:
 
 
 def _of_torch(batch_sampler: Any) -> Repeats | None:
-    sampler = getattr(batch_sampler, "sampler", None)
-    if not isinstance(sampler, DistributedSampler):
-        return None
-    count = len(sampler.dataset)  # type: ignore[arg-type]
+    layers = [batch_sampler]
+    while not isinstance(layers[-1], DistributedSampler):
+        inner = getattr(layers[-1], "sampler", None)
+        if inner is None or len(layers) == _DEEPEST:
+            return None
+        layers.append(inner)
+    sampler: Any = layers[-1]
+    count = len(sampler.dataset)
     if sampler.total_size <= count:
         return None
-    for part, torchs in ((batch_sampler, BatchSampler), (sampler, DistributedSampler)):
-        own = type(part)
-        is_known = getattr(own, "__iter__", None) is torchs.__iter__
-        if not (is_known or own.__module__.startswith(_STRIDED)):
+    known: tuple[Any, Any] = BatchSampler, DistributedSampler
+    for layer, torchs in zip(layers, known, strict=False):
+        own = type(layer)
+        is_torchs = getattr(own, "__iter__", None) is torchs.__iter__
+        if not (is_torchs or own.__module__.startswith(_STRIDED)):
             msg = (
                 f"sample_mask=True: which samples {own.__qualname__} repeats is unknown, for it has an __iter__ of "
                 f"its own: use torch's {torchs.__name__}, or drop_last=True in the sampler"

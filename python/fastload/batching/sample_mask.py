@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from fastload.batching.filler import Filler
+from fastload.batching.layers import innermost
 from fastload.batching.planned import PlannedBatchSampler
 from fastload.batching.repeats import repeats_of
 
@@ -20,7 +21,7 @@ NAME = "sample_mask"
 
 def is_wanted(loader: Any) -> bool:
     """Returns true if batches have a `sample_mask`: on request, and with a sampler with `remainder="mask"`."""
-    sampler = loader.batch_sampler
+    sampler = innermost(loader.batch_sampler)
     is_planned = isinstance(sampler, PlannedBatchSampler) and sampler.remainder == "mask"
     return bool(loader.sample_mask) or is_planned
 

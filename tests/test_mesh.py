@@ -171,6 +171,11 @@ def test_states_are_those_of_all_peers_and_go_on_as_the_run_would_have(mesh_of):
         epoch = (stop - 1) // steps
         assert seen + begun == whole[: (epoch + 1) * steps]
         assert run(second, range(epoch + 1, 3)) == whole[(epoch + 1) * steps :]
+    first = loader()
+    assert run(first, (0,)) == whole[:steps]
+    second = loader()
+    second.load_state_dict(first.state_dict())  # of the coming epoch, which is told afterwards
+    assert run(second, (1, 2)) == whole[steps:]
     assert loader().state_dict() == loader().state_dict()
 
 

@@ -12,7 +12,7 @@ __all__ = ["gather_masked"]
 
 
 def gather_masked(
-    values: Any, mask: torch.Tensor, *, group: dist.ProcessGroup | None = None
+    values: Any, mask: torch.Tensor, *, group: "dist.ProcessGroup | None" = None
 ) -> Any:
     """Returns the rows of all ranks that a `sample_mask` marks as samples of their own.
 
@@ -70,7 +70,7 @@ def _check(tensors: list[Any], mask: Any) -> None:
             raise ValueError(msg)
 
 
-def _counts(rows: list[torch.Tensor], group: dist.ProcessGroup | None) -> list[int]:
+def _counts(rows: list[torch.Tensor], group: "dist.ProcessGroup | None") -> list[int]:
     """Returns how many rows each rank has.
 
     Raises:
@@ -91,7 +91,7 @@ def _counts(rows: list[torch.Tensor], group: dist.ProcessGroup | None) -> list[i
 
 
 def _gathered(
-    rows: torch.Tensor, counts: list[int], group: dist.ProcessGroup | None
+    rows: torch.Tensor, counts: list[int], group: "dist.ProcessGroup | None"
 ) -> torch.Tensor:
     """Returns the rows of all ranks; sent as bytes, because no backend takes all dtypes."""
     shape = rows.shape[1:]

@@ -12,10 +12,9 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -48,6 +47,9 @@ from fastload.resume.saving import state_of
 from fastload.threads import ThreadIter
 from fastload.tune.online import Online, start
 from fastload.tune.profile import Data, Profile, profile_of
+
+if TYPE_CHECKING:  # a torch without torch.distributed has no such class
+    from torch.distributed.device_mesh import DeviceMesh
 
 __all__ = ["Loader"]
 
@@ -140,7 +142,7 @@ class Loader(DataLoader[_T_co]):
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
     sample_mask: bool
-    mesh: DeviceMesh | None
+    mesh: "DeviceMesh | None"
     _profile: Profile | None
     _tuner: Online | None
     _workers_now: int | None
@@ -183,7 +185,7 @@ class Loader(DataLoader[_T_co]):
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
         sample_mask: bool = False,
-        mesh: DeviceMesh | None = None,
+        mesh: "DeviceMesh | None" = None,
     ) -> None:
         self._profile = profile_of(tune)
         replica = None if mesh is None else device_mesh.replica_of(mesh)

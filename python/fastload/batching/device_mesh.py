@@ -6,14 +6,16 @@ Creates no process group.
 """
 
 import operator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.data import DistributedSampler, IterableDataset, SequentialSampler
 
 from fastload.batching.layers import dealer_of, innermost
 from fastload.batching.planned import PlannedBatchSampler
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 __all__ = ["Replica", "base_seed_of", "check", "replica_of", "sampler_of"]
 
@@ -37,14 +39,14 @@ class Replica(NamedTuple):
     rank: int
 
 
-def replica_of(mesh: DeviceMesh) -> Replica:
+def replica_of(mesh: "DeviceMesh") -> Replica:
     """Returns the replica that this process is part of: its coordinate in the data-parallel dimensions, row-major.
 
     Raises:
         TypeError: Not a `DeviceMesh`.
         ValueError: A dimension of another name in a mesh of several, or a mesh without this process.
     """
-    if not isinstance(mesh, DeviceMesh):
+    if not hasattr(mesh, "get_coordinate"):
         msg = f"mesh should be a torch.distributed.device_mesh.DeviceMesh, but got {mesh!r}"
         raise TypeError(msg)
     coordinate = mesh.get_coordinate()

@@ -15,7 +15,7 @@ import torch
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.repeats import Repeats
 from fastload.draws.keyed import count_of
-from fastload.draws.sampler import Order, draw_seed, picks_batches
+from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
@@ -72,6 +72,8 @@ class Pulls:
             draws = self._cursor.draws
             if draws.order is None:
                 self._open(None)
+            elif self._repeats is not None:  # torch's DistributedSampler lists all indices
+                self._iterator = draws.order.tasks(Start())
             draws.note()
             try:
                 task = next(self._iterator)

@@ -5,10 +5,12 @@ One program imports the module once and forks the ranks of each job, because imp
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -54,10 +56,14 @@ def main(module: str, jobs: list[tuple[str, int]]) -> None:
     folder = Path(os.environ["FASTLOAD_TEST_FOLDER"])
     for name, world in jobs:
         function = getattr(tests, name)
-        ranks = [_forked(function, rank, world, folder) for rank in range(world)]
-        codes = [os.waitpid(pid, 0)[1] for pid in ranks]
-        if any(codes):
-            sys.exit(f"{name} on {world} ranks ended with {codes}")
+        ranks = {_forked(function, rank, world, folder): rank for rank in range(world)}
+        while ranks:
+            pid, status = os.wait()
+            rank = ranks.pop(pid)
+            if status:
+                for other in ranks:
+                    os.kill(other, signal.SIGKILL)  # it waits for the one that failed
+                sys.exit(f"{name}: rank {rank} of {world} ended with status {status}")
 
 
 def _forked(function: Callable[[], Any], rank: int, world: int, folder: Path) -> int:
@@ -72,7 +78,13 @@ def _forked(function: Callable[[], Any], rank: int, world: int, folder: Path) ->
         os.environ["LOCAL_WORLD_SIZE"] = str(world)
         name = f"{function.__name__}-{world}"
         store = f"file://{folder}/{name}.store"
-        dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world)
+        dist.init_process_group(
+            "gloo",
+            init_method=store,
+            rank=rank,
+            world_size=world,
+            timeout=timedelta(seconds=TIMEOUT_S),
+        )
         (folder / f"{name}-{rank}").write_text(json.dumps(function()))
         dist.barrier()
         code = 0

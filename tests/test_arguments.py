@@ -31,6 +31,8 @@ OURS = (
     "lazy_images",
     "tune",
     "snapshot_every_n_steps",
+    "sample_mask",
+    "mesh",
 )
 """The arguments that torch does not have."""
 

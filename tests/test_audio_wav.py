@@ -241,7 +241,9 @@ def test_sample_rates_are_known_and_checked(tmp_path):
         column.sample_rate(3)
     checked = Audio(paths, sample_rate=16000)
     assert checked[1].shape == (1, 20)
-    with pytest.raises(OSError, match=r"0000\.bin.*sample rate is 8000, but rate=16000 was requested"):
+    with pytest.raises(
+        OSError, match=r"0000\.bin.*sample rate is 8000, but rate=16000 was requested"
+    ):
         checked[0]
 
 

@@ -103,6 +103,11 @@ for name, make in MAKES.items():
     again = run.setup_dataloaders(make())
     run.load(f"{{folder}}/{{name}}", {{"loader": again}})
     found[name] = whole, rest, firsts(again)
+marked = run.setup_dataloaders(Loader(columns(41), 4, sample_mask=True))
+assert marked._dataloader.sample_mask
+gathered = [run.all_gather(batch) for batch in marked]
+counted = [index for rows, mask in gathered for index in rows[mask].tolist()]
+assert sorted(counted) == list(range(41)), counted
 with open(f"{{folder}}/{{run.global_rank}}.json", "w") as file:
     json.dump(found, file)
 """

@@ -6,6 +6,7 @@ from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSa
 from fastload.collate import Keep, PackCollate, Pad, PadCollate, Unpadded
 from fastload.columns.dataset import Dataset
 from fastload.field_lengths import lengths
+from fastload.gather import gather_masked
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
 from fastload.tune import Profile
@@ -25,6 +26,7 @@ __all__ = [
     "Unpadded",
     "__version__",
     "columns",
+    "gather_masked",
     "lengths",
     "transforms",
 ]

@@ -14,9 +14,9 @@ import accelerate.data_loader as theirs
 from torch.utils.data import DataLoader, DistributedSampler
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.layers import innermost
 from fastload.iterators.convert import EXTRA
 from fastload.loader import Loader
-from fastload.resume.draws import innermost
 
 __all__ = ["install", "uninstall"]
 
@@ -94,6 +94,7 @@ def _adapting(adapt: Callable[..., None]) -> Callable[..., None]:
         if _origin is not None:
             order = options.get("sampler") if batch_sampler is None else batch_sampler
             _refuse_sharded(type(self), order)
+            _refuse_dispatched_mask(type(self), _origin)
             options[_ORIGIN] = _origin
             stateful = False  # a Loader is stateful itself
         adapt(self, dataset, stateful, batch_sampler, **options)
@@ -119,6 +120,18 @@ def _refuse_sharded(kind: type, batch_sampler: Any) -> None:
             f"{type(sampler).__name__} deals samples to ranks already, and Accelerate would deal each rank's share to "
             f"{world} processes once more: leave the DistributedSampler, num_replicas and rank out, or do not prepare "
             "the loader"
+        )
+        raise ValueError(msg)
+
+
+def _refuse_dispatched_mask(kind: type, loader: Loader[Any]) -> None:
+    """Refuses a mask of batches that the first process fills up with samples of its first batch."""
+    if kind is not theirs.DataLoaderDispatcher or not loader.sample_mask:
+        return
+    if theirs.PartialState().num_processes > 1:
+        msg = (
+            "sample_mask=True does not mark what dispatch_batches=True repeats in the last batch: leave "
+            "dispatch_batches out"
         )
         raise ValueError(msg)
 

@@ -11,14 +11,15 @@ import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import lanes
-from fastload.batching import PlannedBatchSampler, TokenBatchSampler
+from fastload.batching import PlannedBatchSampler, TokenBatchSampler, device_mesh
+from fastload.batching import sample_mask as masks
 from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
 from fastload.batching.scan import Workers
@@ -35,6 +36,9 @@ from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
 from fastload.tune.online import Online, start
 from fastload.tune.profile import Data, Profile, profile_of
+
+if TYPE_CHECKING:  # a torch without torch.distributed has no such class
+    from torch.distributed.device_mesh import DeviceMesh
 
 __all__ = ["Loader"]
 
@@ -56,7 +60,7 @@ class Loader(DataLoader[_T_co]):
         batch_size: Samples per batch; None for single samples.
         shuffle: Whether the order is drawn anew each epoch.
         sampler: Order of the indices, in place of `shuffle`.
-        batch_sampler: Order of batches of indices. With `remainder="mask"`, batches have a `sample_mask`.
+        batch_sampler: Order of batches of indices.
         num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while the loader runs; the
             training thread makes the batches if samples cost less than handing them over or workers cannot make
             them. Draws of a sample from torch's, numpy's and Python's generators are then keyed by
@@ -93,6 +97,14 @@ class Loader(DataLoader[_T_co]):
             `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
             again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
             each batch.
+        sample_mask: Whether each batch has a `sample_mask`, bool `(B,)`: False for samples that another rank
+            loads, too, so that all ranks take the same number of steps. A mapping gets it as a key, a tuple or
+            list as its last element, and any other batch becomes a pair. Batches of a sampler with
+            `remainder="mask"` have it in any case.
+        mesh: A `torch.distributed.device_mesh.DeviceMesh`: ranks that differ in its data-parallel dimensions
+            (`dp`, `dp_replicate`, `dp_shard`, `data_parallel`, `batch`) take different samples, and their tensor-,
+            context- and pipeline-parallel peers take the same batches. A mesh of one dimension of another name is
+            data-parallel. Unless there is a sampler, a `DistributedSampler` is made; call its `set_epoch`.
 
     Attributes:
         tuner: The loader's tuner, with `history`; None before the first iterator and if nothing is tuned.
@@ -102,7 +114,8 @@ class Loader(DataLoader[_T_co]):
         TypeError: The field `length` is not an array.
         OSError: The profile cannot be read.
         ValueError: Arguments that exclude each other, a lane that the loader cannot take, a batch sampler with
-            the lengths of another dataset, or a file that is not a profile.
+            the lengths of another dataset, a sampler whose repeats are unknown or with other ranks than the
+            mesh's, or a file that is not a profile.
 
     Examples:
         >>> loader = Loader(dataset, batch_size=64, shuffle=True)
@@ -117,6 +130,8 @@ class Loader(DataLoader[_T_co]):
     lazy_images: bool
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
+    sample_mask: bool
+    mesh: "DeviceMesh | None"
     _profile: Profile | None
     _record: Record
     _tuner: Online | None = None
@@ -157,6 +172,8 @@ class Loader(DataLoader[_T_co]):
         lazy_images: bool = True,
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
+        sample_mask: bool = False,
+        mesh: "DeviceMesh | None" = None,
     ) -> None:
         # Torch's __setattr__ takes a third of a microsecond for each attribute.
         vars(self).update(
@@ -169,7 +186,10 @@ class Loader(DataLoader[_T_co]):
             lazy_images=lazy_images,
             tune=tune,
             snapshot_every_n_steps=_steps(snapshot_every_n_steps),
+            sample_mask=sample_mask,
+            mesh=mesh,
         )
+        replica = None if mesh is None else device_mesh.replica_of(mesh)
         if max_tokens is not None and batch_sampler is None:
             if batch_size != 1 or sampler is not None:
                 msg = "max_tokens decides on batches; leave out batch_size and sampler"
@@ -181,11 +201,18 @@ class Loader(DataLoader[_T_co]):
                 shuffle=bool(shuffle),
                 generator=generator,
                 drop_last=drop_last,
+                remainder="mask" if sample_mask else "drop",
+                **({} if replica is None else replica._asdict()),
             )
             shuffle, drop_last = None, False
         elif max_tokens is None and length is not None:
             msg = f"length={length!r} is for max_tokens, which is not given"
             raise ValueError(msg)
+        if replica is not None and sampler is None and batch_sampler is None:
+            sampler = device_mesh.sampler_of(
+                replica, dataset, shuffle=bool(shuffle), generator=generator, drop_last=drop_last
+            )
+            shuffle = None
         # also if a framework passes the batch sampler
         if max_tokens is not None and collate_fn is None:
             collate_fn = PadCollate()
@@ -214,6 +241,10 @@ class Loader(DataLoader[_T_co]):
         if isinstance(self.batch_sampler, PlannedBatchSampler):
             check_fits(self.batch_sampler, dataset)
             object.__setattr__(self, "sampler", self.batch_sampler.sampler)  # torch has frozen it
+        if sample_mask:
+            masks.check(self)
+        if mesh is not None:
+            device_mesh.check(self)
         if memory_budget is not None:
             budget_bytes(memory_budget)
         if lane != "auto":

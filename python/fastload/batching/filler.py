@@ -1,4 +1,4 @@
-"""`Filler`: an index that only keeps ranks in step."""
+"""`Filler`: the index of a repeated sample, which only keeps ranks in step."""
 
 from typing import final
 

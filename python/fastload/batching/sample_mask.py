@@ -7,18 +7,38 @@ from collections.abc import Iterable, MutableMapping
 from typing import Any
 
 import torch
+from torch.utils.data import IterableDataset
 
 from fastload.batching.filler import Filler
+from fastload.batching.layers import innermost
 from fastload.batching.planned import PlannedBatchSampler
+from fastload.batching.repeats import repeats_of
 
-__all__ = ["NAME", "marks_of", "tells", "with_mask"]
+__all__ = ["NAME", "check", "is_wanted", "marks_of", "with_mask"]
 
 NAME = "sample_mask"
 
 
-def tells(batch_sampler: Any) -> bool:
-    """Returns true if batches have a `sample_mask`: those of a sampler with `remainder="mask"`."""
-    return isinstance(batch_sampler, PlannedBatchSampler) and batch_sampler.remainder == "mask"
+def is_wanted(loader: Any) -> bool:
+    """Returns true if batches have a `sample_mask`: on request, and with a sampler with `remainder="mask"`."""
+    sampler = innermost(loader.batch_sampler)
+    is_planned = isinstance(sampler, PlannedBatchSampler) and sampler.remainder == "mask"
+    return bool(loader.sample_mask) or is_planned
+
+
+def check(loader: Any) -> None:
+    """Refuses a loader with `sample_mask=True` whose samples have no mask.
+
+    Raises:
+        ValueError: An iterable dataset, samples without batches, or a sampler whose repeats are unknown.
+    """
+    if isinstance(loader.dataset, IterableDataset):
+        msg = "sample_mask=True is for map-style datasets: no sampler says which samples of an iterable one repeat"
+        raise ValueError(msg)
+    if loader.batch_sampler is None:
+        msg = "sample_mask=True adds a mask to each batch, and batch_size=None makes none: pass a batch_size"
+        raise ValueError(msg)
+    repeats_of(loader.batch_sampler)
 
 
 def marks_of(indices: Iterable[Any]) -> bytes:
@@ -44,7 +64,7 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
         mask = mask.pin_memory()
     if isinstance(batch, MutableMapping):
         if NAME in batch:
-            msg = f"the batch has {NAME!r} already, which remainder='mask' adds; rename that field"
+            msg = f"the batch has {NAME!r} already, which the loader adds; rename that field"
             raise ValueError(msg)
         if type(batch) is dict:
             return batch | {NAME: mask}
@@ -56,8 +76,8 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
         return (*batch, mask)
     if isinstance(batch, tuple) or hasattr(batch, "keys"):
         msg = (
-            f"{type(batch).__name__} cannot hold {NAME!r}, which remainder='mask' adds; return "
-            "dicts or tuples from collate_fn"
+            f"{type(batch).__name__} cannot hold {NAME!r}, which the loader adds; return dicts or "
+            "tuples from collate_fn"
         )
         raise ValueError(msg)
     return batch, mask

@@ -37,6 +37,8 @@ EXTRA = (
     "lazy_images",
     "tune",
     "snapshot_every_n_steps",
+    "sample_mask",
+    "mesh",
 )
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (

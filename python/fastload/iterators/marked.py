@@ -5,6 +5,7 @@ where batches are consumed: workers see the dataset and the collate function as 
 """
 
 import functools
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
@@ -22,6 +23,8 @@ class _Marked(_BaseDataLoaderIter):
 
     def _next_index(self) -> Any:
         index = super()._next_index()  # type: ignore[no-untyped-call]
+        if isinstance(index, Iterator):  # which can be read once
+            index = list(index)
         self.__dict__.setdefault("_marks", {})[self._pulled()] = marks_of(index)
         return index
 
@@ -74,7 +77,7 @@ def check_order(loader: Any) -> None:
     """
     if not loader.in_order:
         msg = (
-            "remainder='mask' tells which samples of each batch count, and workers with "
+            "a sample_mask says which samples of each batch count, and workers with "
             "in_order=False do not say which batch came: leave in_order at True"
         )
         raise ValueError(msg)

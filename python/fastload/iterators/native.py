@@ -57,7 +57,7 @@ class NativeIter(Resumable):
         self._below = len(program) if from_zero else None
         order = self._order(batched=batched)
         self._ahead, most_ahead = ahead(loader, program, order)
-        self._marks = sample_mask.tells(loader.batch_sampler)
+        self._marks = sample_mask.is_wanted(loader)
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
@@ -83,12 +83,13 @@ class NativeIter(Resumable):
     def _start(self, loader: Any, *, first_iter: bool) -> None:
         """Opens a stream for an epoch and asks for its first batches."""
         order = self._order(batched=self._settings["batched"])
-        if order is None or not first_iter:
+        is_cut_here = order is not None and not self._marks  # else the sampler gives lists
+        if not (is_cut_here and first_iter):
             super()._reset(loader, first_iter)
         self._epoch += 1
         cursor = self._cursor
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
-        if order is None:
+        if not is_cut_here:
             self._pulls.begin()
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}
@@ -111,7 +112,7 @@ class NativeIter(Resumable):
         self._tuned = _TunedStream(self._stream)
         if self._tuner is not None:
             self._tuner.attach(self._tuned)
-        if order is not None:
+        if order is not None and is_cut_here:
             self._stream.feed(
                 self._pulls.chunks(order), order.batch_size, order.drop_last, self._ahead
             )

@@ -60,7 +60,7 @@ def current_choice(loader: Any) -> Choice:
 
 def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
-    marks = sample_mask.tells(loader.batch_sampler)
+    marks = sample_mask.is_wanted(loader)
     if choice.lane == "native":
         _log_worker_init(loader)
         loader._read = choice.read
@@ -116,7 +116,7 @@ def _start_here(loader: Any, choice: Choice, why: str, *, is_news: bool) -> _Bas
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
         if order is not None and order.is_private:
             changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
-    kind = marked(ConsumerIter, wanted=sample_mask.tells(loader.batch_sampler))
+    kind = marked(ConsumerIter, wanted=sample_mask.is_wanted(loader))
     iterator: _BaseDataLoaderIter = kind(stand_in(loader, **changes), draws=choice.draws)
     loader._counters = _counters_of(iterator)
     return iterator

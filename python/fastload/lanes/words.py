@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fastload.batching.sample_mask import is_wanted
 from fastload.draws import sampler
 from fastload.iterators.ahead import ahead
 from fastload.iterators.elastic import is_elastic
@@ -101,7 +102,7 @@ def _workers(loader: Any, choice: Choice) -> str:
 
 def _order(loader: Any, *, batched: bool) -> str:
     order = sampler.recognise(loader._index_sampler, batched=batched)
-    if order is None:
+    if order is None or is_wanted(loader):
         return f"{type(loader._index_sampler).__qualname__}, iterated in Python"
     return f"torch's {type(order.sampler).__qualname__}, drawn as torch draws and sliced natively"
 

@@ -10,10 +10,11 @@ from torch.utils.data import DistributedSampler, RandomSampler, SequentialSample
 from torch.utils.data.dataloader import _InfiniteConstantSampler
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.layers import innermost
 from fastload.draws.sampler import draw_seed, resumable
 from fastload.resume.restored import Restored
 
-__all__ = ["Draws", "epoch_of", "innermost", "own_generator", "seed_from"]
+__all__ = ["Draws", "epoch_of", "own_generator", "seed_from"]
 
 
 _FIXED = (PlannedBatchSampler, _InfiniteConstantSampler, list, tuple, range)
@@ -91,20 +92,6 @@ class Draws:
         if self._state is None and self._may_draw and not self.is_noted:
             return (self.generator or torch.default_generator).get_state()
         return self._state
-
-
-def innermost(index_sampler: Any) -> Any:
-    """Returns the sampler that decides on the order: the one in a batch sampler, and in samplers around it."""
-    sampler = index_sampler
-    for _ in range(4):
-        if isinstance(sampler, PlannedBatchSampler):
-            break
-        inner = getattr(sampler, "batch_sampler", None)
-        inner = getattr(sampler, "sampler", None) if inner is None else inner
-        if inner is None:
-            break
-        sampler = inner
-    return sampler
 
 
 def own_generator(sampler: Any) -> torch.Generator | None:

@@ -15,8 +15,8 @@ from torch.utils.data import (
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.layers import dealer_of, innermost
 from fastload.machine.auto import is_auto
-from fastload.resume.draws import innermost
 
 __all__ = ["VERSION", "checksum", "facts_of", "number_of"]
 
@@ -38,7 +38,7 @@ def facts_of(loader: Any) -> dict[str, Any]:
     index_sampler = loader._index_sampler
     is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
     sampler = innermost(index_sampler)
-    dealer = _dealer(index_sampler)
+    dealer = dealer_of(index_sampler)
     world, rank = _world(sampler) if dealer is None else (int(dealer.num_processes), None)
     described = _described(sampler)
     try:
@@ -53,14 +53,6 @@ def facts_of(loader: Any) -> dict[str, Any]:
         "world_size": world,
         "rank": rank,
     }
-
-
-def _dealer(index_sampler: Any) -> Any | None:
-    """Returns the batch sampler by which Accelerate deals the batches of one order to its processes, if there is one."""
-    sampler = index_sampler
-    while sampler is not None and not hasattr(sampler, "process_index"):
-        sampler = getattr(sampler, "batch_sampler", None)
-    return sampler
 
 
 def _world(sampler: Any) -> tuple[int, int | None]:

@@ -15,8 +15,11 @@ from torch.utils.data.dataloader import (
     _SingleProcessDataLoaderIter,
 )
 
+from fastload.batching.device_mesh import base_seed_of
+from fastload.batching.layers import innermost
+from fastload.batching.repeats import repeats_of
 from fastload.resume.cursor import Cursor
-from fastload.resume.draws import Draws, innermost, own_generator
+from fastload.resume.draws import Draws, own_generator
 from fastload.resume.pulls import Pulls
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import load_dataset, load_iterator
@@ -51,6 +54,8 @@ class Resumable(_BaseDataLoaderIter):
         self._num_wanted = int(loader.num_workers)
         self._is_iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._to_drop = 0
+        self._repeats = repeats_of(loader.batch_sampler) if loader.sample_mask else None
+        self._agreed_seed = base_seed_of(loader)
         self._restored = restored = loader._restored
         if restored is not None:
             self._compare(restored)
@@ -114,7 +119,12 @@ class Resumable(_BaseDataLoaderIter):
             self._cursor.draws.is_noted = True
             return
         self._pulls = Pulls(
-            self._index_sampler, iterator, self._cursor, restored, batched=self._auto_collation
+            self._index_sampler,
+            iterator,
+            self._cursor,
+            restored,
+            batched=self._auto_collation,
+            repeats=self._repeats,
         )
 
     @property
@@ -123,8 +133,11 @@ class Resumable(_BaseDataLoaderIter):
 
     @_base_seed.setter
     def _base_seed(self, drawn: int) -> None:
-        if self._restored is not None:
-            drawn = self._restored.base_seed
+        restored = self._restored
+        if self._agreed_seed is not None and (restored is None or restored.is_coming):
+            drawn = self._agreed_seed
+        elif restored is not None:
+            drawn = restored.base_seed
         if self._generator is not None:
             generator, state = self._generator
             generator.set_state(state)

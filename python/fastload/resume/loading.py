@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DistributedSampler
 from torch.utils.data.dataloader import _DatasetKind
 
+from fastload.batching.layers import innermost
 from fastload.draws.sampler import Start, distributed_total
-from fastload.resume.draws import innermost
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
 from fastload.resume.restored import Restored
 from fastload.resume.text import StateError, generator_of, unpack

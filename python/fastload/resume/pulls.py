@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.repeats import Repeats
 from fastload.draws.keyed import count_of
-from fastload.draws.sampler import Order, draw_seed, picks_batches
+from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
@@ -32,6 +33,7 @@ class Pulls:
         cursor: Where the epoch begins.
         restored: What a state says; None for an epoch as it comes.
         batched: Whether there are lists of indices.
+        repeats: Where repeats lie in the order, to be marked; None for none.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Pulls:
         restored: Restored | None,
         *,
         batched: bool,
+        repeats: Repeats | None,
     ) -> None:
         self._index_sampler = index_sampler
         self._iterator = iterator
@@ -50,6 +53,10 @@ class Pulls:
         self._batched = batched
         self._is_begun = False
         self._stateful: tuple[Any, Any] | None = None
+        self._repeats = repeats
+        if repeats is not None and cursor.draws.order is not None:
+            self._repeats = repeats.after(*cursor.origin)
+        self._number = cursor.first
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -65,6 +72,8 @@ class Pulls:
             draws = self._cursor.draws
             if draws.order is None:
                 self._open(None)
+            elif self._repeats is not None:  # torch's DistributedSampler lists all indices
+                self._iterator = draws.order.tasks(Start())
             draws.note()
             try:
                 task = next(self._iterator)
@@ -72,6 +81,9 @@ class Pulls:
                 draws.settle()
         if self._stateful is not None:
             self._cursor.pull(self._said(self._stateful))
+        if self._repeats is not None:
+            task = self._repeats.marked(task, self._number)
+            self._number += 1
         return task
 
     def _open(self, state: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data.dataloader import _DatasetKind
 
+from fastload.batching.device_mesh import base_seed_of
 from fastload.draws.sampler import draw_seed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, epoch_of, seed_from
@@ -116,7 +117,8 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     if cursor is not None and loader._iterator is not None:  # workers that persist keep their seed
         base_seed, epoch = cursor.base_seed, cursor.epoch + 1
     else:
-        base_seed, epoch = draw_seed(ahead), 0
+        drawn, agreed, epoch = draw_seed(ahead), base_seed_of(loader), 0
+        base_seed = drawn if agreed is None else agreed
     after = ahead if source is torch.default_generator else torch.default_generator
     draws = Draws(loader._index_sampler, batched=loader._auto_collation)
     seed = generator = None

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 pub use completion::Completion;
 pub use cost::is_cheap;
-pub use work::{Chunk, Fetch, Work};
+pub use work::{Again, Chunk, Fetch, Work};
 
 use crate::error::Result;
 use crate::pool::{Notifier, Pool, Source};
@@ -181,9 +181,19 @@ impl<W: Work> Stream<W> {
         }
         state.waiting += 1;
         while !state.is_ready() && !state.cancelled {
-            let left = wait.saturating_sub(begun.elapsed());
+            let mut left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 break;
+            }
+            if let Some(pause) = state.pause() {
+                if pause.is_zero() {
+                    let threads = state.resume();
+                    drop(state);
+                    self.shared.notifier.notify(threads);
+                    state = lock(&self.shared.state);
+                    continue;
+                }
+                left = left.min(pause);
             }
             state = self
                 .shared

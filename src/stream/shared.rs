@@ -15,7 +15,7 @@ use crate::wanted;
 use super::Completion;
 use super::flight::{Claim, Next};
 use super::state::State;
-use super::work::{Chunk, Fetch, Work};
+use super::work::{Again, Chunk, Fetch, Work};
 
 /// See the module's documentation.
 pub(super) struct Shared<W: Work> {
@@ -134,11 +134,17 @@ impl<W: Work> Shared<W> {
         let mut state = lock(&self.state);
         state.observe(count, elapsed);
         let next = state.completed(&self.work, seq, over, 1, failures);
-        if let Next::Finish(batch) = next {
-            drop(state);
-            state = self.finish(seq, batch, stages);
-        } else {
-            state.stats.add(&stages);
+        match next {
+            Next::Finish(batch) => {
+                drop(state);
+                state = self.finish(seq, batch, stages);
+            }
+            Next::Decide(batch, failures) => {
+                state.stats.add(&stages);
+                drop(state);
+                state = self.decide(seq, batch, failures);
+            }
+            Next::Nothing | Next::Arrived => state.stats.add(&stages),
         }
         let claim = state.computed(&self.work, continues);
         let waiting = usize::from(state.has_tight_stages());
@@ -161,6 +167,7 @@ impl<W: Work> Shared<W> {
             Next::Nothing => return,
             Next::Arrived => lock(&self.state),
             Next::Finish(batch) => self.finish(seq, batch, Stages::default()),
+            Next::Decide(batch, failures) => self.decide(seq, batch, failures),
         };
         self.wake_consumer(state);
     }
@@ -174,6 +181,30 @@ impl<W: Work> Shared<W> {
         let mut state = lock(&self.state);
         state.stats.add(&stages);
         state.arrived(seq, result, now);
+        state
+    }
+
+    /// Puts another task, a result or an error in the place of a batch with failed samples.
+    fn decide(
+        &self,
+        seq: u64,
+        batch: W::Batch,
+        failures: Vec<(usize, Error)>,
+    ) -> MutexGuard<'_, State<W>> {
+        let result = match guarded(|| self.work.again(seq, batch, failures)) {
+            Ok(Again::Task(task, pause)) => {
+                let samples = self.work.samples(&task);
+                let mut state = lock(&self.state);
+                let others = state.replaced(seq, task, samples, pause);
+                drop(state);
+                self.notifier.notify(others);
+                return lock(&self.state);
+            }
+            Ok(Again::Output(output)) => Ok(output),
+            Err(error) => Err(error),
+        };
+        let mut state = lock(&self.state);
+        state.arrived(seq, result, Instant::now());
         state
     }
 

@@ -42,7 +42,7 @@ _MISSING = {
     errno.EPERM,
 }
 _PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
-_DECODE = (EOFError, SyntaxError, UnicodeDecodeError, struct.error, zlib.error)
+_DECODE = (OSError, EOFError, SyntaxError, UnicodeDecodeError, struct.error, zlib.error)
 # torchvision.io raises RuntimeError with the system's error in its message
 _SYSTEM = re.compile(r"\[Errno (\d+)\]")
 
@@ -66,7 +66,7 @@ def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fa
         return "fatal"
     if number is not None:
         return "missing" if number in _MISSING else "fatal"
-    if isinstance(error, OSError | _DECODE):
+    if isinstance(error, _DECODE):
         # Pillow raises SyntaxError for a damaged file; that of Python code names the code's file
         is_code = isinstance(error, SyntaxError) and error.filename is not None
         return "fatal" if is_code else "decode"

@@ -201,9 +201,8 @@ class Loader(DataLoader[_T_co]):
         self._record = record_of(dataset)
         self._settled = None
         self._read = ()
-        self.workers = (
-            workers  # before torch's check of num_workers, whose warning depends on the lane
-        )
+        # before torch's check of num_workers, whose warning depends on the lane
+        self.workers, self.on_error = workers, on_error
         super().__init__(
             dataset,
             batch_size,
@@ -229,7 +228,6 @@ class Loader(DataLoader[_T_co]):
         self.lazy_images = lazy_images
         self.tune = tune
         self.snapshot_every_n_steps = _steps(snapshot_every_n_steps)
-        self.on_error = on_error
         self._ledger = None
         policy_of(on_error, self)
         self._tuner = None

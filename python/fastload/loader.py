@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any, Literal, Self, TypeVar
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, Sampler, SequentialSampler
+from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
@@ -343,11 +343,9 @@ class Loader(DataLoader[_T_co]):
         return is_masked or sample_mask.tells(self.batch_sampler)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        policy = policy_of(self.on_error, self)
-        if self._ledger is None or self._ledger.policy != policy:
-            evaluates = type(self.sampler) is SequentialSampler
-            self._ledger = None if policy is None else Ledger(policy, evaluates=evaluates)
-        marks, tolerant = self._marks, policy is not None
+        if self._ledger is None:
+            self._ledger = Ledger.of(self)
+        marks, tolerant = self._marks, self._ledger is not None
         if self.num_workers == 0 and self.workers == "auto" and self._profile is None:
             return self._iterated_inline(marks=marks)
         choice = self._choice()

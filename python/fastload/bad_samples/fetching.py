@@ -31,14 +31,14 @@ class Bad(NamedTuple):
 
     Attributes:
         position: Its position in the planned batch.
-        index: Its dataset index; words for an index that is no integer.
+        sample: Its dataset index; words for an index that is no integer.
         path: Its file; empty if unknown.
         reason: Why it is bad.
         error: The exception, in words.
     """
 
     position: int
-    index: int | str
+    sample: int | str
     path: str
     reason: str
     error: str
@@ -141,7 +141,7 @@ class _Tolerant:
 
     def _each(self, indices: Any) -> list[Any]:
         """Makes the samples one by one."""
-        samples = []
+        samples: list[Any] = []
         dataset = self._dataset
         for index in indices:
             try:

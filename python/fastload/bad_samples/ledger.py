@@ -7,11 +7,14 @@ that a limit is exceeded at the same batch for any number of threads or workers.
 import json
 import logging
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from torch.utils.data import SequentialSampler
 
 from fastload.bad_samples.fetching import Fetched
-from fastload.bad_samples.policy import OnError
+from fastload.bad_samples.policy import OnError, policy_of
 from fastload.machine.ranks import rank_of
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
@@ -24,7 +27,8 @@ _SHARE_FROM = 1000
 """Samples of an epoch from which on `max_share` holds."""
 
 
-class BadSample(NamedTuple):
+@dataclass(frozen=True)
+class BadSample:
     """A sample that could not be made.
 
     Attributes:
@@ -72,6 +76,13 @@ class Ledger:
         self._written: set[Any] = set()
         self._is_written = policy.quarantine is not None
 
+    @classmethod
+    def of(cls, loader: Any) -> "Ledger | None":
+        """Returns a ledger for a loader; None if it raises errors as they are."""
+        policy = policy_of(loader.on_error, loader)
+        evaluates = type(loader.sampler) is SequentialSampler
+        return None if policy is None else cls(policy, evaluates=evaluates)
+
     def begin(self) -> None:
         """Begins an epoch."""
         self._epoch += 1
@@ -101,7 +112,9 @@ class Ledger:
         self._write(new)
         if len(new) == fetched.samples and fetched.batch is None:
             msg = f"all {len(new)} samples of batch {batch} are bad"
-            raise self._error(msg, new, "repair the files, or leave their samples out of the sampler")
+            raise self._error(
+                msg, new, "repair the files, or leave their samples out of the sampler"
+            )
         self._check(fetched)
         return fetched.batch
 
@@ -147,7 +160,9 @@ class Ledger:
             row = row + 1 if bad.position == previous + 1 else 1
             previous = bad.position
             if policy.max_in_row is not None and row > policy.max_in_row:
-                msg = f"{row} samples one after the other are bad, and max_in_row={policy.max_in_row}"
+                msg = (
+                    f"{row} samples one after the other are bad, and max_in_row={policy.max_in_row}"
+                )
                 raise self._error(msg, self.records, "raise max_in_row")
         self._in_row = row if previous == fetched.samples - 1 else 0
         if self._samples >= _SHARE_FROM and count > policy.max_share * self._samples:
@@ -182,7 +197,7 @@ class Ledger:
             if known not in self._written:
                 self._written.add(known)
                 stamp = {"size": size, "mtime_ns": mtime_ns}
-                lines.append(json.dumps(record._asdict() | stamp) + "\n")
+                lines.append(json.dumps(asdict(record) | stamp) + "\n")
         if not lines:
             return
         path = self._path()

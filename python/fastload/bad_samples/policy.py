@@ -1,6 +1,6 @@
 """`OnError`: what a loader does about samples that cannot be made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
@@ -44,7 +44,9 @@ class OnError:
             or a `substitute` without its action, or the reverse.
 
     Examples:
-        >>> loader = Loader(dataset, batch_size=64, on_error=OnError("replace", quarantine="bad.jsonl"))
+        >>> loader = Loader(
+        ...     dataset, batch_size=64, on_error=OnError("replace", quarantine="bad.jsonl")
+        ... )
     """
 
     action: Literal["raise", "replace", "mask", "skip", "substitute"]
@@ -54,14 +56,15 @@ class OnError:
     max_count: int | None = None
     max_in_row: int | None = 100
     quarantine: str | PathLike[str] | None = None
-    substitute: Any = None
+    substitute: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
         if self.action not in _ACTIONS:
             msg = f"on_error should be one of {_ACTIONS} or an OnError, but got {self.action!r}"
             raise ValueError(msg)
-        if not isinstance(self.only, tuple) or not all(map(_is_exception, self.only)):
+        only: Any = self.only
+        if not isinstance(only, tuple) or not all(map(_is_exception, only)):
             msg = f"only should be a tuple of exceptions, but got {self.only!r}"
             raise TypeError(msg)
         if never := [kind for kind in self.only if issubclass(kind, NEVER)]:

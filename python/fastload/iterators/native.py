@@ -157,7 +157,10 @@ class NativeIter(Resumable):
         """Returns a batch whose bad samples are counted."""
         if not isinstance(batch, Fetched):  # otherwise made in Python
             samples, retried, found = self._stream.outcome()
-            bad = [Bad(*sample, described(error)) for *sample, error in found]
+            bad = [
+                Bad(at, index, path, reason, described(error))
+                for at, index, path, reason, error in found
+            ]
             batch = Fetched(batch, samples, retried, bad)
         return ledger.taken(batch, self._cursor.taken - 1)
 

@@ -100,7 +100,7 @@ def test_the_copy_has_the_draws_of_its_sample_and_the_others_have_theirs(
 
     def batches_of(folder, **changes):
         dataset = ImageFolder(folder, transform)
-        dataset.samples = [(path_of(folder, n), int(n >= COUNT // 2)) for n in range(COUNT)]
+        dataset.samples = [(str(path_of(folder, n)), n * 2 // COUNT) for n in range(COUNT)]
         sampler = RandomSampler(
             dataset, replacement=True, generator=torch.Generator().manual_seed(4)
         )

@@ -102,21 +102,22 @@ class Ledger:
         self._last = fetched
         self._samples += fetched.samples
         self._retried += fetched.retried
-        if not fetched.bad:
-            self._in_row = 0
-            return fetched.batch
+        if fetched.bad:
+            self._note([BadSample(self._epoch, batch, *bad) for bad in fetched.bad])
+            if fetched.batch is None:
+                records = self.records[-len(fetched.bad) :]
+                msg = f"all {len(records)} samples of batch {batch} are bad"
+                raise self._error(msg, records, "leave their samples out of the sampler")
+        if self.records:
+            self._check(fetched)
+        return fetched.batch
+
+    def _note(self, new: list[BadSample]) -> None:
+        """Adds bad samples to the list, the log and the file."""
         before = len(self.records)
-        new = [BadSample(self._epoch, batch, *bad) for bad in fetched.bad]
         self.records += new
         self._tell(before, new)
         self._write(new)
-        if len(new) == fetched.samples and fetched.batch is None:
-            msg = f"all {len(new)} samples of batch {batch} are bad"
-            raise self._error(
-                msg, new, "repair the files, or leave their samples out of the sampler"
-            )
-        self._check(fetched)
-        return fetched.batch
 
     def marks(self, marks: bytes) -> bytes:
         """Returns the marks of the batch handed over last: 0 where a sample is bad and masked, none where skipped.
@@ -154,7 +155,7 @@ class Ledger:
         policy, count = self.policy, len(self.records)
         if policy.max_count is not None and count > policy.max_count:
             msg = f"{count} samples are bad, and max_count={policy.max_count}"
-            raise self._error(msg, self.records, "raise max_count")
+            raise self._error(msg, self.records, "raise max_count of on_error")
         row, previous = self._in_row, -1
         for bad in fetched.bad:
             row = row + 1 if bad.position == previous + 1 else 1
@@ -163,21 +164,21 @@ class Ledger:
                 msg = (
                     f"{row} samples one after the other are bad, and max_in_row={policy.max_in_row}"
                 )
-                raise self._error(msg, self.records, "raise max_in_row")
+                raise self._error(msg, self.records, "raise max_in_row of on_error")
         self._in_row = row if previous == fetched.samples - 1 else 0
         if self._samples >= _SHARE_FROM and count > policy.max_share * self._samples:
             msg = f"{count} of {self._samples} samples are bad, and max_share={policy.max_share}"
-            raise self._error(msg, self.records, "raise max_share")
+            raise self._error(msg, self.records, "raise max_share of on_error")
 
     def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
         rank, ranks = rank_of()
         named = "; ".join(map(_named, records[:_NAMED]))
         more = f"; and {len(records) - _NAMED} more" if len(records) > _NAMED else ""
-        if remedy.startswith("raise"):
-            remedy = f"repair the files, or {remedy} of on_error"
         others = f" The other {ranks - 1} ranks wait for this one now." if ranks > 1 else ""
         where = f"rank {rank}, epoch {self._epoch}"
-        return BadSamplesError(f"{what} ({where}): {remedy}. They are: {named}{more}.{others}")
+        return BadSamplesError(
+            f"{what} ({where}): repair the files, or {remedy}. They are: {named}{more}.{others}"
+        )
 
     def _tell(self, before: int, new: list[BadSample]) -> None:
         """Logs the 1st, 2nd, 4th, 8th, ... bad sample of an epoch."""

@@ -512,6 +512,9 @@ class Loader(DataLoader[_T_co]):
         or waiting; `held_tasks`, which `memory_budget` keeps back; and `oversize_batches`, larger than it.
         Empty before the first iterator, and in a forked child until it starts its own.
 
+        With `on_error` other than `"raise"`, all lanes count the epoch's `bad_samples`, by reason as `bad_missing`,
+        `bad_decode` and so on, and `bad_retried`, the retries of samples whose storage failed.
+
         If the loader is tuned, the tuner's last window adds:
 
         - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a

@@ -334,7 +334,7 @@ impl<W: Work> State<W> {
         (flight.samples, flight.unclaimed, flight.open) = (samples, 0, samples);
         flight.not_before = (!pause.is_zero()).then(|| Instant::now() + pause);
         self.unbegun += samples;
-        self.threads_to_wake(samples, 0)
+        self.threads_to_wake(samples, 0).max(1)
     }
 
     /// Returns the time until the first paused task may be begun; None if no task is paused.

@@ -131,6 +131,7 @@ def test_epochs_of_one_loader_have_lists_of_their_own(persistent):
         assert {bad.epoch for bad in loader.bad} == {epoch}
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_lightning_keeps_what_is_done_about_bad_samples():
     lightning = pytest.importorskip("lightning")
 

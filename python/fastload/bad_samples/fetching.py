@@ -22,6 +22,9 @@ from fastload.faults import fault_of
 
 __all__ = ["Bad", "Fetched", "described", "in_workers", "tolerate"]
 
+Save = Callable[[], Callable[[], None]]
+"""Saves the generators, and returns the function that restores them."""
+
 _LONGEST = 500
 """Characters of an error that are kept."""
 
@@ -66,7 +69,7 @@ def tolerate(
     policy: OnError,
     *,
     repeat: Callable[[Any], None] | None = None,
-    save: Callable[[], Callable[[], None]] | None = None,
+    save: Save | None = None,
 ) -> Any:
     """Has one of torch's fetchers return `Fetched`, with good samples in place of bad ones.
 
@@ -75,15 +78,15 @@ def tolerate(
         dataset: The dataset itself.
         policy: What takes the place of a bad sample.
         repeat: Keys the generators again for the sample of the index taken last; given the indices.
-        save: Saves the generators; returns the function that restores them.
+        save: Saves the generators; returns the function that restores them. None if samples draw nothing.
     """
-    fetcher.fetch = _Tolerant(fetcher, dataset, policy, repeat or _repeat, save).fetch
+    fetcher.fetch = _Tolerant(
+        fetcher, dataset, policy, repeat or _repeat, save or _saved_nothing
+    ).fetch
     return fetcher
 
 
-def in_workers(
-    policy: OnError, save: Callable[[], Callable[[], None]], worker_init_fn: Any, number: int
-) -> None:
+def in_workers(policy: OnError, save: Save, worker_init_fn: Any, number: int) -> None:
     """Has all fetchers of a worker process tolerate bad samples; takes the place of its `worker_init_fn`."""
     begin = _MapDatasetFetcher.__init__
 
@@ -105,7 +108,7 @@ class _Tolerant:
         dataset: Any,
         policy: OnError,
         repeat: Callable[[Any], None],
-        save: Callable[[], Callable[[], None]] | None,
+        save: Save,
     ) -> None:
         self._dataset = fetcher.dataset
         self._collate_fn = fetcher.collate_fn
@@ -126,12 +129,10 @@ class _Tolerant:
         self._retried, self._bad = 0, []
         lists = getattr(self._dataset, "__getitems__", None) if self._is_batched else None
         if not self._is_batched:
-            make = functools.partial(operator.getitem, self._dataset)
-            sample = self._made(make, indices, 0, indices)
-            is_bad = bool(self._bad)
-            batch = self._collate_fn(self._policy.substitute if is_bad else sample)
+            [sample] = self._each((indices,))
+            batch = self._collate_fn(self._policy.substitute if self._bad else sample)
             return Fetched(batch, 1, self._retried, self._bad)
-        samples = self._each(indices) if not lists else self._listed(lists, indices)
+        samples = self._listed(lists, indices) if lists else self._each(indices)
         batch = None
         if not self._bad:
             batch = self._collate_fn(samples)
@@ -147,39 +148,42 @@ class _Tolerant:
             try:
                 sample = dataset[index]
             except Exception as error:
-                make = functools.partial(operator.getitem, dataset)
-                sample = self._failed(error, make, index, len(samples), indices)
+                again = functools.partial(self._again, indices)
+                sample = self._failed(error, again, index, len(samples))
             samples.append(sample)
         return samples
 
+    def _again(self, indices: Any, index: Any) -> Any:
+        """Makes a sample again, from the same draws if they are keyed."""
+        self._repeat(indices)
+        return self._dataset[index]
+
     def _listed(self, lists: Any, indices: Any) -> list[Any]:
         """Makes the samples together; one by one, from the same generators, if that fails."""
-        restore = None if self._save is None else self._save()
+        restore = self._save()
         try:
             return lists(indices)  # type: ignore[no-any-return]
         except Exception as error:
             if fault_of(error, self._policy.only) == "fatal":
                 raise
-        if restore is not None:
-            restore()
-        return [
-            self._made(lambda index: lists([index])[0], index, position, indices)
-            for position, index in enumerate(indices)
-        ]
+        restore()
+        return [self._alone(lists, index, position) for position, index in enumerate(indices)]
 
-    def _made(self, make: Callable[[Any], Any], index: Any, position: int, indices: Any) -> Any:
+    def _alone(self, lists: Any, index: Any, position: int) -> Any:
+        """Makes a sample by a list of its index."""
+        restore = self._save()
         try:
-            return make(index)
+            return lists([index])[0]
         except Exception as error:
-            return self._failed(error, make, index, position, indices)
+
+            def again(index: Any) -> Any:
+                restore()
+                return lists([index])[0]
+
+            return self._failed(error, again, index, position)
 
     def _failed(
-        self,
-        error: Exception,
-        make: Callable[[Any], Any],
-        index: Any,
-        position: int,
-        indices: Any,
+        self, error: Exception, again: Callable[[Any], Any], index: Any, position: int
     ) -> Any:
         """Returns the sample if a retry makes it; otherwise notes it as bad and returns None.
 
@@ -192,11 +196,10 @@ class _Tolerant:
                 break
             time.sleep(pause_s)
             self._retried += 1
-            self._repeat(indices)
             try:
-                return make(index)
-            except Exception as again:
-                error, fault = again, fault_of(again, self._policy.only)
+                return again(index)
+            except Exception as other:
+                error, fault = other, fault_of(other, self._policy.only)
         if fault == "passing":
             error.add_note(f"the storage failed {len(self._policy.pauses) + 1} times")
         if fault in ("passing", "fatal"):
@@ -238,6 +241,10 @@ def described(error: BaseException) -> str:
 def _repeat(indices: Any) -> None:
     if isinstance(indices, _lib.Followed):
         indices.repeat()
+
+
+def _saved_nothing() -> Callable[[], None]:
+    return lambda: None
 
 
 def _number(index: Any) -> int | str:

@@ -72,7 +72,7 @@ class Ledger:
         self._evaluates = evaluates
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
-        self._last: Fetched | None = None
+        self._last: tuple[int, list[int]] = (0, [])
         self._written: set[Any] = set()
         self._is_written = policy.quarantine is not None
 
@@ -99,13 +99,13 @@ class Ledger:
         Raises:
             BadSamplesError: All of its samples are bad, or a limit is exceeded.
         """
-        self._last = fetched
+        self._last = fetched.samples, [bad.position for bad in fetched.bad]
         self._samples += fetched.samples
         self._retried += fetched.retried
         if fetched.bad:
             self._note([BadSample(self._epoch, batch, *bad) for bad in fetched.bad])
-            if fetched.batch is None:
-                records = self.records[-len(fetched.bad) :]
+            if len(fetched.bad) == fetched.samples and self.policy.action != "substitute":
+                records = self.records[-fetched.samples :]
                 msg = f"all {len(records)} samples of batch {batch} are bad"
                 raise self._error(msg, records, "leave their samples out of the sampler")
         if self.records:
@@ -125,14 +125,13 @@ class Ledger:
         Args:
             marks: A byte for each planned sample: 0 for a filler, else 1; empty for all 1.
         """
-        fetched = self._last
-        assert fetched is not None
-        kept = bytearray(marks or bytes([1]) * fetched.samples)
-        for bad in reversed(fetched.bad):
+        samples, bad = self._last
+        kept = bytearray(marks or bytes([1]) * samples)
+        for position in reversed(bad):
             if self.policy.action == "skip":
-                del kept[bad.position]
+                del kept[position]
             elif self.policy.action == "mask":
-                kept[bad.position] = 0
+                kept[position] = 0
         return bytes(kept)
 
     def end(self) -> None:

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::Run;
 use super::run::{Finished, OpenBatch, Task};
+use crate::collate::Field;
 use crate::error::{Error, Fault, Reason, Result};
 use crate::order::Indices;
 use crate::stream::Again;
@@ -80,7 +81,7 @@ impl Attempts {
     }
 
     /// Adds what was found to a batch; without fields if there is no good sample.
-    pub(super) fn finished(self, fields: Vec<crate::collate::Field>) -> Finished {
+    pub(super) fn finished(self, fields: Vec<Field>) -> Finished {
         Finished {
             fields,
             samples: self.planned.len(),

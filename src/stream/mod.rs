@@ -6,7 +6,8 @@
 //! The unit of work is a claim: some samples of the oldest unfinished batch. So the first batch is ready
 //! after its samples divided by the threads, a slow sample delays only its own batch, and batches still come
 //! in order. A consumer that would wait for a batch cheaper than a wake-up makes it itself, within the same
-//! permits, or spins for it before it sleeps. The bound is at submission: the caller asks
+//! permits, or spins for it before it sleeps. A batch whose samples failed may be made again in its place, at
+//! once or after a pause ([`Work::again`]). The bound is at submission: the caller asks
 //! [`Stream::has_room`] before [`Stream::submit`]. Nothing ever waits for room, so nothing can deadlock on
 //! it.
 

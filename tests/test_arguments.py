@@ -33,6 +33,7 @@ OURS = (
     "snapshot_every_n_steps",
     "sample_mask",
     "mesh",
+    "on_error",
 )
 """The arguments that torch does not have."""
 

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import lanes
+from fastload.bad_samples import BadSample, Ledger, OnError, policy_of
 from fastload.batching import PlannedBatchSampler, TokenBatchSampler, device_mesh
 from fastload.batching import sample_mask as masks
 from fastload.batching.fields import lengths_for
@@ -93,6 +94,9 @@ class Loader(DataLoader[_T_co]):
             pixels are needed. Samples do not depend on it.
         tune: Whether number of workers and depth, unless the user set them, follow the training's measured
             consumption. Samples do not depend on it. A `Profile`, or the path of one, gives the initial values.
+        on_error: What is done about samples that cannot be made: `"raise"` for their error in place of the batch;
+            `"replace"` for a copy of the next good sample of the batch; `"mask"` for the same, with
+            `sample_mask` False there; `"skip"` to leave them out; or an `OnError` with limits.
         snapshot_every_n_steps: Interval in batches at which the generators of workers are saved for
             `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
             again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
@@ -132,6 +136,7 @@ class Loader(DataLoader[_T_co]):
     snapshot_every_n_steps: int
     sample_mask: bool
     mesh: "DeviceMesh | None"
+    on_error: str | OnError
     _profile: Profile | None
     _record: Record
     _tuner: Online | None = None
@@ -139,6 +144,7 @@ class Loader(DataLoader[_T_co]):
     _profile_fits: bool | None = None
     _counters: Callable[[], Mapping[str, Any]] | None = None
     _memo: Memo | None = None
+    _ledger: Ledger | None = None
     _settled: tuple[lanes.Choice, tuple[Any, ...]] | None = None
     _read: tuple[Any, ...] = ()
     _cursor: Cursor | None = None
@@ -174,6 +180,7 @@ class Loader(DataLoader[_T_co]):
         snapshot_every_n_steps: int | None = 1,
         sample_mask: bool = False,
         mesh: "DeviceMesh | None" = None,
+        on_error: Literal["raise", "replace", "mask", "skip"] | OnError = "raise",
     ) -> None:
         # Torch's __setattr__ takes a third of a microsecond for each attribute.
         vars(self).update(
@@ -188,6 +195,7 @@ class Loader(DataLoader[_T_co]):
             snapshot_every_n_steps=_steps(snapshot_every_n_steps),
             sample_mask=sample_mask,
             mesh=mesh,
+            on_error=on_error,
         )
         replica = None if mesh is None else device_mesh.replica_of(mesh)
         if max_tokens is not None and batch_sampler is None:
@@ -235,6 +243,7 @@ class Loader(DataLoader[_T_co]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
+        policy_of(on_error, self)
         # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
             self.prefetch_factor = Auto(self.prefetch_factor)
@@ -350,7 +359,15 @@ class Loader(DataLoader[_T_co]):
             epoch = state_dict["sampler_epoch"]
             self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
+    @property
+    def _marks(self) -> bool:
+        """True if batches have a `sample_mask`."""
+        is_masked = self._ledger is not None and self._ledger.policy.action == "mask"
+        return is_masked or masks.is_wanted(self)
+
     def _get_iterator(self) -> _BaseDataLoaderIter:
+        if self._ledger is None:
+            self._ledger = Ledger.of(self)
         choice = lanes.current_choice(self)
         if self._profile is not None and self._profile_fits is None:
             program = None if choice.lowered is None else choice.lowered.program
@@ -419,6 +436,9 @@ class Loader(DataLoader[_T_co]):
         or waiting; `held_tasks`, which `memory_budget` keeps back; and `oversize_batches`, larger than it.
         Empty before the first iterator, and in a forked child until it starts its own.
 
+        With `on_error` other than `"raise"`, all lanes count the epoch's `bad_samples`, by reason as `bad_missing`,
+        `bad_decode` and so on, and `bad_retried`, the retries of samples whose storage failed.
+
         If the loader is tuned, the tuner's last window adds:
 
         - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a
@@ -435,7 +455,14 @@ class Loader(DataLoader[_T_co]):
             counters = dict(self._counters())
         except RuntimeError:  # a stream of the parent process, whose threads do not exist here
             return {}
+        if self._ledger is not None:
+            counters |= self._ledger.stats()
         return counters if self._tuner is None else {**counters, **self._tuner.stats()}
+
+    @property
+    def bad(self) -> list[BadSample]:
+        """The bad samples of the epoch in progress, or else of the last one, in the order of their batches."""
+        return [] if self._ledger is None else list(self._ledger.records)
 
     @property
     def tuner(self) -> Online | None:
@@ -472,6 +499,7 @@ class Loader(DataLoader[_T_co]):
         return {
             **self.__dict__,
             "_iterator": None,
+            "_ledger": None,
             "_counters": None,
             "_cursor": None,
             "_memo": None,

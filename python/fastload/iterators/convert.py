@@ -39,6 +39,7 @@ EXTRA = (
     "snapshot_every_n_steps",
     "sample_mask",
     "mesh",
+    "on_error",
 )
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (

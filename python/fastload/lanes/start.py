@@ -13,7 +13,6 @@ from typing import Any
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastload import _lib
-from fastload.batching import sample_mask
 from fastload.draws.sampler import recognise
 from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import stays_here
@@ -60,7 +59,7 @@ def current_choice(loader: Any) -> Choice:
 
 def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
-    marks = sample_mask.is_wanted(loader)
+    marks, tolerant = loader._marks, loader._ledger is not None
     if choice.lane == "native":
         _log_worker_init(loader)
         loader._read = choice.read
@@ -72,7 +71,9 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     if choice.fallback:
         _log_threads(loader, choice.why)
     if choice.lane == "inline":
-        inline: _BaseDataLoaderIter = marked(InlineIter, wanted=marks)(stand_in(loader))
+        inline: _BaseDataLoaderIter = marked(InlineIter, wanted=marks, tolerant=tolerant)(
+            stand_in(loader)
+        )
         loader._counters = _counters_of(inline)
         return inline
     if marks:
@@ -90,7 +91,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
         else:
             loader._counters = _counters_of(iterator)
             return iterator
-    kind = marked(ThreadIter, wanted=marks)
+    kind = marked(ThreadIter, wanted=marks, tolerant=tolerant)
     threads: ThreadIter = kind(loader, seam=choice.seam, told=Logged.of(loader))
     loader._counters = threads.stats
     return threads
@@ -116,7 +117,7 @@ def _start_here(loader: Any, choice: Choice, why: str, *, is_news: bool) -> _Bas
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
         if order is not None and order.is_private:
             changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
-    kind = marked(ConsumerIter, wanted=sample_mask.is_wanted(loader))
+    kind = marked(ConsumerIter, wanted=loader._marks, tolerant=loader._ledger is not None)
     iterator: _BaseDataLoaderIter = kind(stand_in(loader, **changes), draws=choice.draws)
     loader._counters = _counters_of(iterator)
     return iterator

@@ -161,8 +161,8 @@ class Pulls:
         shared = None
         if restored.is_coming:
             draws.note()
-            if draws.is_seed:
-                draw_seed()  # which would have been drawn; the state says what it would have been
+        if draws.is_seed and restored.is_undrawn:
+            draw_seed()  # which would have been drawn; the state says what it would have been
         if state is not None and draws.generator is not None:
             if not restored.is_coming:
                 draws.generator.set_state(state)

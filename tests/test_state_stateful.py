@@ -438,6 +438,40 @@ def test_a_sampler_goes_on_from_the_snapshot(kind, stop, workers):
     assert [batch[0] for batch in taken(iter(other), 99)] == rest
 
 
+class ByEpoch(Kept):
+    """A sampler with a state, which does not hold the epoch that its order depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        order = [(index * 7 + self.epoch) % COUNT for index in range(COUNT)]
+        for _, place in zip(super().__iter__(), range(self.at, COUNT), strict=False):
+            yield order[place]
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+def test_the_epoch_of_a_sampler_is_that_of_the_state(workers, stop):
+    """Until it ends: then it is what the sampler was told."""
+
+    def loader():
+        return Loader(columns(), 4, sampler=ByEpoch(), num_workers=workers)
+
+    first, other = loader(), loader()
+    first.sampler.set_epoch(3)
+    iterator = iter(first)
+    taken(iterator, stop)
+    other.load_state_dict(carried(first.state_dict()))
+    assert taken(iter(other), 99) == taken(iterator, 99)
+    assert other.sampler.epoch == 0
+    assert taken(iter(other), 99) == taken(iter(loader()), 99)
+
+
 class Drawn(Dataset):
     """A map-style dataset without a state, whose samples draw."""
 

@@ -232,6 +232,16 @@ def test_an_error_ends_a_generator():
     assert "ends its generator" in report.notes[0]
 
 
+def test_a_stream_that_lists_files(tmp_path):
+    """It has no indices, so that none of its files is that of a position."""
+
+    class Files(Stream):
+        def __init__(self) -> None:
+            self.files = [str(tmp_path / f"{index}.npy") for index in range(20)]
+
+    assert [(bad.index, bad.path) for bad in check(Files()).bad] == [(12, None)]
+
+
 def test_a_dataset_without_length():
     class Endless(Dataset[Any]):
         def __getitem__(self, index: int) -> int:
@@ -316,6 +326,14 @@ def test_the_command_reads_a_folder(photographs, capsys):
     assert out.splitlines()[-1] == "3 bad samples"
 
 
+def test_names_of_files_are_shown_on_one_line(tmp_path, capsys):
+    (tmp_path / "line\n\x1b[31m.jpg").write_text("this is no photograph")
+    assert main([str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "/line\\n\\x1b[31m.jpg  Unidentified" in out
+    assert out.splitlines()[-1] == "1 bad sample"
+
+
 def test_the_command_finds_nothing(targets, capsys):
     assert main(["checked.py:good", "-o", "bad.jsonl"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "0 bad samples"
@@ -371,6 +389,7 @@ def test_an_interrupt_prints_what_was_found(targets):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(120)
 def test_without_rich_it_prints_the_same(targets, capsys):
     main(["checked:own"])
     code = "import runpy, sys; sys.modules['rich'] = None; sys.argv[1:] = ['checked:own']; runpy.run_module('fastload.check', run_name='__main__')"

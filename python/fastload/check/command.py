@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch.utils.data import DataLoader
+
 from fastload.check.progress import Progress
 from fastload.check.reading import read
 from fastload.check.report import BadSample, Report
@@ -59,7 +61,8 @@ def _loader(name: str) -> Any:
     folder = Path(name)
     if folder.is_dir():
         return Loader(Image(image_files(folder)))
-    return loader_of(named_target(name))
+    made = named_target(name)
+    return made if isinstance(made, DataLoader) else loader_of(made)
 
 
 class _BadList:

@@ -80,13 +80,13 @@ def _read_indices(loader: Any, report: Report, tell: Tell) -> None:
         window = range(report.samples, min(total, report.samples + _AHEAD * AUTO))
         death = _read_range(loader, report, tell, window, num_workers=1, prefetch_factor=1)
         if death is not None:
-            _add_bad(report, tell, loader.dataset, death)
+            _add_bad(loader.dataset, report, tell, death)
 
 
 def _read_stream(loader: Any, report: Report, tell: Tell) -> None:
     death = _read_range(loader, report, tell, None)
     if death is not None:
-        _add_bad(report, tell, None, death)
+        _add_bad(loader.dataset, report, tell, death)
     if report.bad:
         report.notes.append(
             "The dataset is iterable, and an error ends its generator: samples that it would have yielded "
@@ -111,7 +111,7 @@ def _read_range(
             except Exception as error:
                 if getattr(iterator, "_shutdown", False):  # torch's, true after a worker's death
                     return error
-                _add_bad(report, tell, loader.dataset, error)
+                _add_bad(loader.dataset, report, tell, error)
             else:
                 report.add(described)
                 tell(None)
@@ -122,24 +122,22 @@ def _read_range(
 
 def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tuple[Any, str]:
     """Returns the loader of single samples, which Python workers describe; and its lane in words."""
-    options: dict[str, Any] = {"num_workers": AUTO, "prefetch_factor": _AHEAD, "tune": False}
-    options |= {
-        "worker_init_fn": loader.worker_init_fn,
-        "multiprocessing_context": loader.multiprocessing_context,
-        "timeout": loader.timeout,
-    }
-    if isinstance(loader, Loader):
+    options: dict[str, Any] = {"tune": False, "worker_init_fn": loader.worker_init_fn}
+    is_ours = isinstance(loader, Loader)
+    if is_ours and loader.num_workers == 0:
+        options["num_workers"] = 0
+    else:
+        # an iterable dataset divides its samples among as many workers as the loader has
+        options["num_workers"] = AUTO if indices is not None else loader.num_workers or AUTO
+        options["prefetch_factor"] = _AHEAD
+        options["multiprocessing_context"] = loader.multiprocessing_context
+    if is_ours:
         options |= {"lazy_images": loader.lazy_images, "memory_budget": loader.memory_budget}
         if loader.workers != "native":  # which a dataset of single samples may not be
             options["workers"] = loader.workers
-    if indices is None:
-        options["num_workers"] = loader.num_workers or AUTO  # the dataset shares among so many
-    options |= changes
     if indices is not None and len(indices) < len(loader.dataset):
         options["sampler"] = indices
-    if isinstance(loader, Loader) and loader.num_workers == 0:
-        kept = ("sampler", "tune", "worker_init_fn")
-        options = {name: options[name] for name in kept if name in options} | {"num_workers": 0}
+    options |= changes
     reader = Loader(loader.dataset, None, **options)
     choice = lanes.choose(reader)
     if choice.lane != "native":
@@ -147,9 +145,11 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
     return reader, f"{lanes.choose(reader).lane}: {choice.why}"
 
 
-def _add_bad(report: Report, tell: Tell, dataset: Any, error: Exception) -> None:
+def _add_bad(dataset: Any, report: Report, tell: Tell, error: Exception) -> None:
     words = one_line(error)
-    path = _path(dataset, report.samples, error, words)
+    has_indices = report.total is not None
+    listed = [str(path) for path in listed_files(dataset, report.samples)] if has_indices else []
+    path = _path(error, words, listed)
     size = mtime_ns = None
     if path is not None:
         try:
@@ -162,11 +162,10 @@ def _add_bad(report: Report, tell: Tell, dataset: Any, error: Exception) -> None
     tell(bad)
 
 
-def _path(dataset: Any, index: int, error: Exception, words: str) -> str | None:
-    """Returns the file that an error names, or else the one that the dataset lists for its sample."""
+def _path(error: Exception, words: str, listed: list[str]) -> str | None:
+    """Returns the file that an error names, or else the first that the dataset lists for the sample."""
     if isinstance(name := getattr(error, "filename", None), str):
         return name
-    listed = [] if dataset is None else [str(path) for path in listed_files(dataset, index)]
     quoted = (match[2] for match in _QUOTED.finditer(words))
     named = [path for path in listed if path in words]
     named += [path for path in quoted if os.sep in path and os.path.lexists(path)]

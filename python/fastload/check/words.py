@@ -74,7 +74,12 @@ def _shape(shape: Sequence[int]) -> str:
 
 def _bad(found: BadSample) -> tuple[str, ...]:
     nbytes = "" if found.size is None else f"{found.size:,}"
-    return str(found.index), nbytes, found.path or "", found.error
+    return str(found.index), nbytes, _visible(found.path or ""), _visible(found.error)
+
+
+def _visible(text: str) -> str:
+    """Returns text with what a terminal cannot show, or would obey, as escapes."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _print(*lines: str) -> None:

@@ -105,4 +105,5 @@ def resumes(make: Callable[[], Any], stop: int, *, again: Callable[[], Any] | No
     iterator = iter(other)
     assert where(other.state_dict()) == where(state)
     assert taken(iterator, 1000) == rest
-    assert torch.equal(torch.get_rng_state(), before)
+    if stop or state["draws_from"] != "caller":  # inline, the order is drawn with the first batch
+        assert torch.equal(torch.get_rng_state(), before)

@@ -317,3 +317,166 @@ def test_an_iterator_that_was_left_is_let_go_of(workers):
     gc.collect()
     assert loader.state_dict()["_num_yielded"] == 2
     assert [each() for each in held] == [None] * len(held)
+
+
+class Reset(Itself):
+    """A dataset that is its own iterator, and begins anew whenever it is iterated."""
+
+    def __iter__(self):
+        self.at = 0
+        return self
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_what_iter_resets_is_loaded_afterwards(workers):
+    loader = make(Reset, workers)
+    iterator = iter(loader)
+    taken(iterator, 3)
+    state = carried(loader.state_dict())
+    at = torch.get_rng_state()
+    rest = taken(iterator, 99)
+    other = make(Reset, workers)
+    other.load_state_dict(state)
+    if workers == 0:
+        torch.set_rng_state(at)
+    assert taken(iter(other), 99) == rest != []
+
+
+class Drawing(Dataset):
+    """A map-style dataset that keeps the global generator, from which its samples draw."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return index, float(torch.rand(()))
+
+    def state_dict(self):
+        return {"generator": torch.get_rng_state().tolist()}
+
+    def load_state_dict(self, state):
+        torch.set_rng_state(torch.tensor(state["generator"], dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("stop", [0, 1, 4])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_dataset_that_keeps_the_callers_generator(shuffle, stop):
+    loader = make(Drawing, 0, shuffle=shuffle)
+    iterator = iter(loader)
+    taken(iterator, stop)
+    state = carried(loader.state_dict())
+    rest = taken(iterator, 99)
+    other = make(Drawing, 0, shuffle=shuffle)
+    other.load_state_dict(state)
+    torch.rand(7)  # the caller's generator is elsewhere
+    assert taken(iter(other), 99) == rest
+
+
+def test_epochs_follow_where_a_dataset_keeps_the_callers_generator():
+    loader = make(Drawing, 0, shuffle=True)
+    taken(iter(loader), 99)
+    state = carried(loader.state_dict())
+    following = [taken(iter(loader), 99) for _ in range(2)]
+    other = make(Drawing, 0, shuffle=True)
+    other.load_state_dict(state)
+    torch.rand(7)
+    assert [taken(iter(other), 99) for _ in range(2)] == following
+
+
+class Resetting(IterableDataset):
+    """A dataset whose generator, at its end, says where the next epoch begins."""
+
+    def __init__(self):
+        self.at = self.epoch = 0
+
+    def __iter__(self):
+        indices = share(COUNT)
+        while self.at < len(indices):
+            self.at += 1
+            yield indices[self.at - 1] + 1000 * self.epoch
+        self.at, self.epoch = 0, self.epoch + 1
+
+    def state_dict(self):
+        return {"at": self.at, "epoch": self.epoch}
+
+    def load_state_dict(self, state):
+        self.at, self.epoch = state["at"], state["epoch"]
+
+
+@pytest.mark.parametrize("lane", ["process", "threads"])
+@pytest.mark.parametrize("kind", [Resetting, Counting])
+def test_persistent_workers_say_where_the_next_epoch_begins(kind, lane):
+    """Also where the last batch of an epoch is no multiple of the interval."""
+    options = {"num_workers": 2, "persistent_workers": True, "snapshot_every_n_steps": 4}
+    loader = Loader(kind(), 4, lane=lane, **options)
+    taken(iter(loader), 99)
+    state = carried(loader.state_dict())
+    following = [taken(iter(loader), 99) for _ in range(2)]
+    other = Loader(kind(), 4, lane=lane, **options)
+    other.load_state_dict(state)
+    assert [taken(iter(other), 99) for _ in range(2)] == following
+
+
+@pytest.mark.parametrize("stop", [1, 2, 4, 5])
+@pytest.mark.parametrize("kind", [Kept, Iterated, Batched])
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_sampler_goes_on_from_the_snapshot(kind, stop, workers):
+    """Batches since the snapshot are made again; also with another number of workers."""
+
+    def loader(number):
+        sampler = {"batch_sampler": kind()} if kind is Batched else {"sampler": kind()}
+        size = {} if kind is Batched else {"batch_size": 4}
+        return Loader(Drawn(), **size, **sampler, num_workers=number, snapshot_every_n_steps=4)
+
+    first = loader(2)
+    iterator = iter(first)
+    taken(iterator, stop)
+    state = carried(first.state_dict())
+    rest = [batch[0] for batch in taken(iterator, 99)]
+    other = loader(workers)
+    other.load_state_dict(state)
+    assert [batch[0] for batch in taken(iter(other), 99)] == rest
+
+
+class ByEpoch(Kept):
+    """A sampler with a state, which does not hold the epoch that its order depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        order = [(index * 7 + self.epoch) % COUNT for index in range(COUNT)]
+        for _, place in zip(super().__iter__(), range(self.at, COUNT), strict=False):
+            yield order[place]
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+def test_the_epoch_of_a_sampler_is_that_of_the_state(workers, stop):
+    """Until it ends: then it is what the sampler was told."""
+
+    def loader():
+        return Loader(columns(), 4, sampler=ByEpoch(), num_workers=workers)
+
+    first, other = loader(), loader()
+    first.sampler.set_epoch(3)
+    iterator = iter(first)
+    taken(iterator, stop)
+    other.load_state_dict(carried(first.state_dict()))
+    assert taken(iter(other), 99) == taken(iterator, 99)
+    assert other.sampler.epoch == 0
+    assert taken(iter(other), 99) == taken(iter(loader()), 99)
+
+
+class Drawn(Dataset):
+    """A map-style dataset without a state, whose samples draw."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return index, float(torch.rand(()))

@@ -185,7 +185,7 @@ class ConsumerIter(Resumable):
         self._send_idx = self._rcvd_idx = 0
         load_dataset(self._dataset, saved)
         self._maker.begin()
-        load_iterator(self._maker.fetcher, saved)
+        load_iterator(self._maker.fetcher, self._dataset, saved)
         streams = self._maker.streams
         if streams is not None:
             self._cursor.pack = streams.pack

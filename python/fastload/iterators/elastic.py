@@ -7,6 +7,7 @@ sampler's order can depend on when it is asked, indices are taken on torch's sch
 workers.
 """
 
+import contextlib
 import operator
 import pickle
 from abc import abstractmethod
@@ -38,6 +39,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _lazy_images = False
     _keys: Keys | None = None
     _every = 0
+    _total: int | None = None
     _loader: Any  # a weak reference
     _index_queues: list[Any]
 
@@ -215,6 +217,11 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                 batch = super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
             self._cursor.is_finished = True
+            for worker, moved in self._ended.items():
+                self._keep(worker, moved)
+            self._ended.clear()
+            if self._is_iterable:
+                self._keep_states()
             if self._keys is not None and not self._shutdown:
                 self._dismiss_idle()
             raise
@@ -230,7 +237,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
     def _keep_states(self) -> None:
         """Keeps the workers' states at the batches where snapshots are due."""
-        if self._every and self._cursor.taken % self._every == 0:
+        taken = self._cursor.taken
+        if self._every and (taken % self._every == 0 or taken == self._total):
             self._cursor.keep(self._generators, self._datasets)
 
     def _made_here(self, maker: Maker) -> Any:
@@ -257,6 +265,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     def _continue(self, loader: Any) -> None:
         self._generators: dict[int, bytes] = {}
         self._datasets: dict[int, bytes] = {}
+        self._ended: dict[int, Moved | None] = {}  # what workers said at the end of their streams
         self._draws_from = "keys" if is_elastic(loader) else "workers"
         super()._continue(loader)
 
@@ -267,12 +276,18 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._every = int(loader.snapshot_every_n_steps)
         if self._every and loader._dataset_kind == _DatasetKind.Iterable:
             self._every = 1  # how many batches a worker makes is not known
+        self._rewinds = self._every > 0
+        if (
+            loader.persistent_workers and self._every > 1
+        ):  # the next epoch begins with what is said at the end
+            with contextlib.suppress(TypeError, NotImplementedError):
+                self._total = len(loader._index_sampler)
         restored = self._restored
         if restored is None:
-            return Keeping(self._every, 0, {}, {})
+            return Keeping(self._every, 0, self._total, {}, {})
         self._generators, self._datasets = dict(restored.workers), dict(restored.datasets)
         pickled = {each: pickle.loads(saved) for each, saved in restored.datasets.items()}
-        return Keeping(self._every, restored.taken, restored.workers, pickled)
+        return Keeping(self._every, restored.taken, self._total, restored.workers, pickled)
 
     def _keep(self, worker: int, moved: Moved | None) -> None:
         """Notes what a worker says with a batch that is handed over."""

@@ -291,6 +291,7 @@ class ProcessIter(Paced):
             self._context.tasks[place].in_hand.clear()
             self._admission.taken(arrival.size)
             self._admission.drop(place)
+            self._ended[arrival.worker] = arrival.moved
             return arrival.seq, data
         return arrival.seq, arrival if isinstance(arrival.seq, int) else data
 

@@ -38,12 +38,13 @@ class Cursor:
         workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
         datasets: What the datasets of workers said then, pickled.
         kept_at: The same.
+        rewinds: Whether a run goes on from `kept_at`, and drops what was taken since.
         next_worker: The worker that makes the first batch.
         last_worker: The one that made the batch that was taken last; None if none did.
         said: What a sampler with a state says before the first batch is asked for.
         pack: Returns the generators of an iterable dataset that this process iterates.
         fetcher: What makes the samples, if this process does, of a dataset that has a state.
-        pulled: What a sampler with a state said before and after each batch that was asked for, and not taken before `pulled_from`.
+        pulled: What a sampler with a state said before and after each batch that was asked for, from `pulled_from` on.
         kept: What `state_dict` need not find out again.
     """
 
@@ -55,6 +56,7 @@ class Cursor:
     is_finished = False
     origin = (0, 0)
     kept_at = 0
+    rewinds = False
     next_worker = 0
     last_worker: int | None = None
     said: Any = None
@@ -94,13 +96,18 @@ class Cursor:
         self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
 
     def pull(self, state: Any) -> None:
-        """Keeps what a sampler says after a batch was asked for, until further ones are taken."""
+        """Keeps what a sampler says after a batch was asked for, until a run can no longer go on from there."""
         self.pulled.append(state)
-        while self.pulled_from < self.taken:
+        while self.pulled_from < self._resumed_at:
             self.pulled.popleft()
             self.pulled_from += 1
 
+    @property
+    def _resumed_at(self) -> int:
+        """The batches after which a run goes on."""
+        return self.kept_at if self.rewinds else self.taken
+
     def sampler_state(self) -> Any:
-        """Returns what the sampler said after the batch that was taken last; None where it has no state."""
-        said = self.pulled[self.taken - self.pulled_from] if self.pulled else self.said
+        """Returns what the sampler said after the last batch that is not made again; None where it has no state."""
+        said = self.pulled[self._resumed_at - self.pulled_from] if self.pulled else self.said
         return copy.deepcopy(said)

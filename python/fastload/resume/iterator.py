@@ -48,6 +48,7 @@ class Resumable(_BaseDataLoaderIter):
     _generator: tuple[torch.Generator, torch.Tensor] | None = None
     _is_first = False
     _draws_from = "keys"
+    _rewinds = False
 
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
@@ -114,6 +115,7 @@ class Resumable(_BaseDataLoaderIter):
             draws = Draws(self._index_sampler, batched=self._auto_collation)
             self._cursor = Cursor(draws, restored, self._draws_from)
             self._cursor.base_seed = self.__dict__.get("_seed", self._cursor.base_seed)
+            self._cursor.rewinds = self._rewinds
         if self._dataset_kind == _DatasetKind.Iterable:
             self._pulls = iterator  # torch's endless one, which has no position
             self._cursor.draws.is_noted = True
@@ -143,6 +145,10 @@ class Resumable(_BaseDataLoaderIter):
             generator.set_state(state)
             self._generator = None
         self._seed = self._cursor.base_seed = drawn
+        self._seeded()
+
+    def _seeded(self) -> None:
+        """Called when the seed is drawn, before the dataset is iterated."""
 
 
 class InlineIter(Resumable, _SingleProcessDataLoaderIter):
@@ -157,11 +163,17 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
         saved = self._saved_here()
-        load_dataset(loader.dataset, saved)
+        if self._restored is not None and self._restored.is_coming:
+            load_dataset(loader.dataset, saved)
         super().__init__(loader)
-        load_iterator(self._dataset_fetcher, saved)
+        load_iterator(self._dataset_fetcher, self._dataset, saved)
         self._cursor.ask(self._dataset, self._dataset_fetcher)
         self._num_yielded = self._cursor.taken
+
+    def _seeded(self) -> None:
+        """Loads the dataset of an epoch that has begun: it may set the generator from which the seed was drawn."""
+        if self._restored is not None and not self._restored.is_coming:
+            load_dataset(self._dataset, self._saved_here())
 
     def _next_data(self) -> Any:
         try:

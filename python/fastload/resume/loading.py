@@ -54,9 +54,10 @@ def restored(loader: Any, state: Any) -> Restored | None:
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
     workers: dict[int, bytes] = {}
     number = _kept_workers(state)
-    if number and number == number_of(loader):
+    is_same = number == number_of(loader)
+    if number and (is_same or state["sampler_state"] is not None):  # which is that of the snapshot
         workers, at = unpack(state["workers"])
-        taken = min(at, taken)
+        workers, taken = workers if is_same else {}, min(at, taken)
     if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
         workers, taken = {}, 0  # which is read again
     dropped = wanted - taken

@@ -146,7 +146,7 @@ class Pulls:
             self._is_begun = False
             return
         order, sampler = self._cursor.draws.order, self._index_sampler
-        with self._replayed(restored):
+        with self._replayed(restored) as is_told:
             if order is not None:
                 self._iterator = order.tasks(restored.start)
             elif isinstance(sampler, PlannedBatchSampler) and not restored.is_coming:
@@ -155,26 +155,30 @@ class Pulls:
             elif not self._open(restored.sampler_state):
                 for batch in islice(self._iterator, restored.taken):
                     self._cursor.place += count_of(batch, batched=self._batched)
-            if self._stateful is not None:  # which draws from what it holds itself
+            if self._stateful is not None and not is_told:  # which draws from what it holds itself
                 return
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)
 
     @contextlib.contextmanager
-    def _replayed(self, restored: Restored) -> Iterator[None]:
-        """Has the sampler draw what it drew, from what it drew it; the global generator is left as it is."""
+    def _replayed(self, restored: Restored) -> Iterator[bool]:
+        """Has the sampler draw what it drew, from what it drew it; the global generator is left as it is.
+
+        Yields whether the sampler's epoch is that of the state meanwhile, in place of its own.
+        """
         draws = self._cursor.draws
         sampler, state = draws.sampler, restored.generator
         epoch = epoch_of(sampler)
         is_told = restored.sampler_epoch not in (None, epoch) and draws.order is None
         is_told = is_told and not restored.is_coming
-        if is_told and not isinstance(sampler, PlannedBatchSampler):
+        is_told = is_told and not isinstance(sampler, PlannedBatchSampler)
+        if is_told:
             sampler.set_epoch(restored.sampler_epoch)
         shared = None
         if restored.is_coming:
             draws.note()
-            if draws.is_seed:
-                draw_seed()  # which would have been drawn; the state says what it would have been
+        if draws.is_seed and restored.is_undrawn:
+            draw_seed()  # which would have been drawn; the state says what it would have been
         if state is not None and draws.generator is not None:
             if not restored.is_coming:
                 draws.generator.set_state(state)
@@ -182,11 +186,11 @@ class Pulls:
             shared = torch.default_generator.get_state()
             torch.default_generator.set_state(state)
         try:
-            yield
+            yield is_told
         finally:
             if shared is not None:
                 torch.default_generator.set_state(shared)
-            if is_told and not isinstance(sampler, PlannedBatchSampler):
+            if is_told:
                 sampler.set_epoch(epoch)
 
 

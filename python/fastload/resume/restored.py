@@ -45,3 +45,9 @@ class Restored(NamedTuple):
     to_drop: int
     draws_from: str | None
     number: int
+
+    @property
+    def is_undrawn(self) -> bool:
+        """True if the order of the epoch was not drawn yet: torch's inline iterator draws it with the first batch."""
+        begun = self.taken + self.to_drop > 0 or self.draws_from != "caller"
+        return self.is_coming or not begun

@@ -83,7 +83,10 @@ def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[st
         return None
     said = {str(each): pickle.loads(state) for each, state in sorted(cursor.datasets.items())}
     return (
-        {each: {**state, "iterator": None, "ended": False} for each, state in said.items()}
+        {
+            each: {**state, "iterator": None, "is_iterator": False, "ended": False}
+            for each, state in said.items()
+        }
         if is_coming
         else said
     )

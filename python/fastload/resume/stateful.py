@@ -25,28 +25,33 @@ def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
         fetcher: Torch's, which iterates it; None before there is one.
     """
     iterator: Any = getattr(fetcher, "dataset_iter", None)
-    iterator = None if iterator is dataset else iterator
+    is_iterator = iterator is dataset
+    iterator = None if is_iterator else iterator
     if not is_stateful(dataset) and not is_stateful(iterator):
         return None
     said = [each.state_dict() if is_stateful(each) else None for each in (dataset, iterator)]
     return {
         "dataset": said[0],
         "iterator": said[1],
+        "is_iterator": is_iterator,
         "ended": bool(getattr(fetcher, "ended", False)),
     }
 
 
 def load_dataset(dataset: Any, saved: dict[str, Any] | None) -> None:
-    """Puts a dataset where it was; before it is iterated."""
-    if saved is not None and saved["dataset"] is not None and is_stateful(dataset):
+    """Puts a dataset where it was, before it is iterated; not one that is its own iterator."""
+    if saved is None or saved["dataset"] is None or saved["is_iterator"]:
+        return
+    if is_stateful(dataset):
         dataset.load_state_dict(copy.deepcopy(saved["dataset"]))
 
 
-def load_iterator(fetcher: Any, saved: dict[str, Any] | None) -> None:
-    """Puts the iterator of a dataset where it was, or at its end."""
+def load_iterator(fetcher: Any, dataset: Any, saved: dict[str, Any] | None) -> None:
+    """Puts the iterator of a dataset where it was, or at its end; its `__iter__` may have reset it."""
     iterator = getattr(fetcher, "dataset_iter", None)
     if saved is None or iterator is None:
         return
-    if saved["iterator"] is not None and is_stateful(iterator):
-        iterator.load_state_dict(copy.deepcopy(saved["iterator"]))
+    state = saved["dataset"] if saved["is_iterator"] and iterator is dataset else saved["iterator"]
+    if state is not None and is_stateful(iterator):
+        iterator.load_state_dict(copy.deepcopy(state))
     fetcher.ended = saved["ended"]

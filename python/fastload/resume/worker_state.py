@@ -21,12 +21,14 @@ class Keeping(NamedTuple):
     Attributes:
         every: After so many batches of the loader a state can be told; 0 for never.
         first: Batches of the epoch that were made before it started.
+        total: Batches of each epoch, after whose last one a state is told, too; None where that is not asked for.
         generators: Where its generators begin, by the numbers of the workers; as seeded where there are none.
         datasets: Where its dataset begins, likewise.
     """
 
     every: int
     first: int
+    total: int | None
     generators: dict[int, bytes]
     datasets: dict[int, Any]
 
@@ -71,7 +73,7 @@ class WorkerState:
         self._is_opened = True
         load_dataset(dataset, saved)
         fetcher = make(kind, dataset, *rest)
-        load_iterator(fetcher, saved)
+        load_iterator(fetcher, dataset, saved)
         self._dataset, self._fetcher = dataset, fetcher
         return fetcher
 
@@ -95,8 +97,10 @@ class WorkerState:
         Args:
             seq: The number of the batch among those that the iterator asked for.
         """
-        every = self._keeping.every
-        if not every or -(self._keeping.first + seq + 1) % every >= self._workers:
+        every, total = self._keeping.every, self._keeping.total
+        made = self._keeping.first + seq + 1
+        is_late = total is not None and made > total - self._workers
+        if not every or (-made % every >= self._workers and not is_late):
             return None
         generators, dataset = self._told
         state = state_of_dataset(self._dataset, self._fetcher)

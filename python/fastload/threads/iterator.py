@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
 from fastload.iterators.elastic import is_elastic
@@ -181,6 +182,9 @@ class ThreadIter(Paced):
         except queue.Empty:
             result = self._awaited()
         self._pace.made(result.cost)
+        if isinstance(result.batch, _IterableDatasetStopIteration):
+            self._ended[result.worker] = result.moved
+            return result.task, result.batch
         return result.task, result.batch if result.moved is None else result
 
     def _awaited(self) -> Result:

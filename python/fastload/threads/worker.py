@@ -149,7 +149,7 @@ class Worker:
         torch.get_num_threads()
         duties = self._duties
         self._streams = streams = Streams(duties.base_seed, self.number)
-        keeping = duties.keeping or Keeping(0, 0, {}, {})
+        keeping = duties.keeping or Keeping(0, 0, None, {}, {})
         self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
             with self._duties.grad_mode.applied(), Routed(streams, self._duties.tell):
@@ -220,7 +220,7 @@ class Worker:
                 if data is None:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                moved = None if ended else state.moved(task[0])
+                moved = state.moved(task[0])
                 now_s = time.perf_counter()
                 results.put(Result(task[0], data[0], now_s, watch.lap(), self.number, moved))
                 del data

@@ -19,17 +19,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.utils._pytree as tree
-from torch.utils.data import Subset
 
-from fastload.columns.dataset import Dataset as Columns
 from fastload.tune.bench import Bench
+from fastload.tune.files import listed_files
 from fastload.tune.measure import NOTHING_MS, Overdue, Run, end_workers, size_of, within
 from fastload.tune.target import restored_generators
 
 _MOST_SAMPLES = 2_000
 _MATTERS = 0.9  # a rate below this fraction of another is limited by what differs between them
-# Attributes in which columns, torchvision's datasets and many others list a file for each sample
-_LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
 _SYSTEM = ("/proc", "/sys", "/dev")
 _CODE = (".py", ".pyc", ".so")
 
@@ -61,8 +58,8 @@ def compare(bench: Bench, best: Run, seconds: float) -> Storage | None:
     wanted = int(min(_MOST_SAMPLES, length, max(size, best.rate * seconds / 3)))
     indices = _spread(length, wanted, size)
     bench.display.doing("looking for files")
-    paths = _listed_files(loader.dataset, indices)
-    if not paths:
+    paths = [path for index in indices for path in listed_files(loader.dataset, index)]
+    if not paths or not all(path.is_file() for path in paths):
         indices, paths = _opened_files(bench, indices, size, seconds / 4)
     batches = [indices[start : start + size] for start in range(0, len(indices), size)]
     if not batches:
@@ -149,27 +146,6 @@ def _spread(length: int, wanted: int, size: int) -> list[int]:
     wanted = max(1, wanted // size) * size if length >= size else length
     spread = np.linspace(0, length - 1, min(wanted, length)).astype(int)
     return [int(index) for index in np.unique(spread)]
-
-
-def _listed_files(dataset: Any, indices: Sequence[int]) -> list[Path]:
-    """Returns the files that a dataset lists for some samples; empty where it lists none."""
-    if isinstance(dataset, Subset):
-        return _listed_files(dataset.dataset, [int(dataset.indices[index]) for index in indices])
-    if isinstance(dataset, Columns):
-        lists = (_listed_files(column, indices) for _, column in dataset._leaves)
-        return [path for paths in lists for path in paths]
-    for name in _LISTS:
-        listed = getattr(dataset, "__dict__", {}).get(name)
-        if isinstance(listed, list | tuple) and len(listed) == len(dataset):
-            paths = [_path(listed[index]) for index in indices]
-            if all(path is not None and path.is_file() for path in paths):
-                return [path for path in paths if path is not None]
-    return []
-
-
-def _path(entry: Any) -> Path | None:
-    first = entry[0] if isinstance(entry, tuple | list) and entry else entry
-    return Path(first) if isinstance(first, str | os.PathLike) and first else None
 
 
 def _opened_files(

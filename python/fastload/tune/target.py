@@ -112,10 +112,11 @@ def restored_generators(loader: Any) -> Iterator[None]:
 
 def one_line(error: BaseException) -> str:
     """Returns an error as one line: its type, and the first line of its message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith("Caught "):  # torch puts a worker's traceback in front
-        return lines[-1]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        frames = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
+        return lines[frames[-1] + 1 if frames else -1].strip()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 
 def resolve(name: str, batch_size: int | None = None) -> Target:
@@ -126,13 +127,14 @@ def resolve(name: str, batch_size: int | None = None) -> Target:
     """
     folder = Path(name)
     if folder.is_dir():
-        made: Any = _images(folder)
+        steps = [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
+        made: Any = Image(image_files(folder), steps)
         what = f"{len(made)} images, resized to 256, cropped to 224"
     else:
-        made = _made(name)
+        made = named_target(name)
         what = _described(made)
     try:
-        loader = _loader(made, batch_size)
+        loader = loader_of(made, batch_size)
         choice = choose(loader)
     except (TypeError, ValueError) as error:
         msg = f"cannot tune {name}: {one_line(error)}"
@@ -195,8 +197,12 @@ def _file(path: Path, what: str) -> ModuleType:
     return module
 
 
-def _made(name: str) -> Any:
-    """Calls a factory; a loader or a dataset that is named itself is returned."""
+def named_target(name: str) -> Any:
+    """Calls the factory `module:factory` or `file.py:factory`; returns a loader or a dataset that is named itself.
+
+    Raises:
+        TargetError: There is no such factory, or it failed.
+    """
     if ":" not in name:
         msg = f"{name!r} is neither a folder nor module:factory nor file.py:factory"
         raise TargetError(msg)
@@ -210,8 +216,12 @@ def _made(name: str) -> Any:
         raise TargetError(msg) from error
 
 
-def _loader(made: Any, batch_size: int | None) -> Any:
-    """Returns the loader of what a factory returned."""
+def loader_of(made: Any, batch_size: int | None = None) -> Any:
+    """Returns the loader of what a factory returned.
+
+    Raises:
+        TypeError: That is neither a loader nor a dataset.
+    """
     if isinstance(made, DataLoader):
         if isinstance(made, Loader) and batch_size is None:
             return made
@@ -222,13 +232,17 @@ def _loader(made: Any, batch_size: int | None) -> Any:
     return Loader(made, batch_size or _BATCH_SIZE)
 
 
-def _images(folder: Path) -> Image:
+def image_files(folder: Path) -> list[Path]:
+    """Returns the images in a folder and its subfolders, sorted.
+
+    Raises:
+        TargetError: There are none.
+    """
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _IMAGES)
     if not paths:
         msg = f"{folder} has no images ({', '.join(_IMAGES)})"
         raise TargetError(msg)
-    steps = [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
-    return Image(paths, steps)
+    return paths
 
 
 def _described(made: Any) -> str:

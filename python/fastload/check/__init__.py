@@ -1,0 +1,9 @@
+"""Checking: reads a dataset once, and says which samples fail, how large they are, and of which shapes and dtypes.
+
+`check` is for programs; the command is `python -m fastload.check`.
+"""
+
+from fastload.check.reading import check
+from fastload.check.report import BadSample, Field, Report
+
+__all__ = ["BadSample", "Field", "Report", "check"]

@@ -1,0 +1,36 @@
+"""The files of samples, where a dataset lists them: columns of files, torchvision's folders, and many others."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import ConcatDataset, Subset
+
+from fastload.columns.dataset import Dataset as Columns
+
+# Attributes in which columns, torchvision's datasets and many others list a file for each sample
+_LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
+
+
+def listed_files(dataset: Any, index: int) -> list[Path]:
+    """Returns the files that a dataset lists for a sample, whether they exist or not; empty where it lists none."""
+    if isinstance(dataset, Subset):
+        return listed_files(dataset.dataset, int(dataset.indices[index]))
+    if isinstance(dataset, ConcatDataset):
+        for part in dataset.datasets:
+            if index < len(part):  # type: ignore[arg-type]
+                return listed_files(part, index)
+            index -= len(part)  # type: ignore[arg-type]
+    if isinstance(dataset, Columns):
+        return [path for _, column in dataset._leaves for path in listed_files(column, index)]
+    for name in _LISTS:
+        listed = getattr(dataset, "__dict__", {}).get(name)
+        if isinstance(listed, list | tuple) and len(listed) == len(dataset):
+            path = _path(listed[index])
+            return [] if path is None else [path]
+    return []
+
+
+def _path(entry: Any) -> Path | None:
+    first = entry[0] if isinstance(entry, tuple | list) and entry else entry
+    return Path(first) if isinstance(first, str | os.PathLike) and first else None

@@ -142,6 +142,7 @@ fn next_over_rows(criterion: &mut Criterion) {
                     first: 0,
                     batched: true,
                     destinations: Vec::new(),
+                    attempts: None,
                 },
                 0,
                 None,

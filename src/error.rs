@@ -1,12 +1,14 @@
 //! The one error of the crate. Variants carry data; `Display` writes the sentence once.
 
 mod context;
+mod fault;
 
 use std::path::PathBuf;
 
 use crate::collate::Mismatch;
 use crate::image::ImageMismatch;
 use context::{broadcast, whose};
+pub use fault::{Fault, Reason};
 
 /// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -72,6 +74,8 @@ pub enum Error {
     Fallback {
         /// Its exception, opaque to the core.
         source: Box<dyn std::error::Error + Send + Sync>,
+        /// What it says about the sample.
+        fault: Fault,
     },
     /// An operation or an output cannot be applied.
     #[error("cannot {what}: {reason}")]

@@ -28,9 +28,13 @@ class Request:
         Raises:
             ValueError: It was answered already.
         """
-    def fail(self, error: BaseException) -> None:
-        """Gives the exception that takes the place of the batch.
+    def fail(self, error: BaseException, fault: str = "fatal") -> None:
+        """Gives the exception that takes the place of the batch, or of the sample if the stream is tolerant.
+
+        Args:
+            error: The exception.
+            fault: What it says about the sample, as `fastload.faults.fault_of` returns it.
 
         Raises:
-            ValueError: It was answered already.
+            ValueError: It was answered already, or another fault.
         """

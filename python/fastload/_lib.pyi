@@ -292,6 +292,8 @@ class Stream:
             if the requests were dropped and there are more.
         again: Makes the batch of a list of indices, or raises its error, on the consumer's thread: where the
             fields do not fit together and the program asks, or where lists in lists are no array.
+        tolerance: Whether bad samples are left out, or else replaced by the next good sample of their batch,
+            and how often a batch is tried again whose storage fails. None: an error fails its batch.
 
     Raises:
         ValueError: A leaf has the form `"pillow"`.
@@ -319,6 +321,7 @@ class Stream:
         max_pixels: int | None = None,
         foreign: Callable[[Requests, str], None] | None = None,
         again: Callable[[list[int]], Any] | None = None,
+        tolerance: tuple[bool, int] | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int
@@ -384,6 +387,12 @@ class Stream:
         """
     def state(self) -> bytes | None:
         """Returns the state that came with the task of the batch taken last."""
+    def outcome(self) -> tuple[int, int, list[tuple[int, int, str, str, Exception]]]:
+        """Returns the planned samples of the batch taken last, the retries, and the bad samples, once.
+
+        Each bad sample is its position, index, file (empty if it has none), reason and error. `take` returns
+        None for a batch without good samples.
+        """
     def stats(self) -> dict[str, Any]:
         """Returns the counters so far: plain numbers, units in the names, and `"bottleneck"`, words."""
     def close(self) -> None:

@@ -3,6 +3,7 @@
 //! Owns the recipe; makes samples from indices without Python. Knows neither threads nor order: a
 //! [`Stream`](crate::stream::Stream) calls it through a [`Run`].
 
+mod attempts;
 mod concat;
 mod copying;
 mod fallback;
@@ -23,6 +24,7 @@ mod tree;
 
 use std::time::Instant;
 
+pub use attempts::{Attempts, BadSample, Tolerance};
 pub use concat::Concat;
 pub use fallback::{FallbackDecoder, Refusal, Request};
 pub use fetched::{Blob, Fetched};
@@ -33,7 +35,7 @@ pub use lists::Lists;
 pub use picture::Picture;
 pub use planned::Planned;
 pub use record::{Content, Record};
-pub use run::{OpenBatch, Run, Task};
+pub use run::{Finished, OpenBatch, Run, Task};
 pub use select::Select;
 
 use crate::collate::{Field, Method, Rule};
@@ -81,6 +83,8 @@ pub struct Options {
     pub repeats: bool,
     /// What Pillow is configured to tolerate.
     pub switches: Switches,
+    /// What is done about samples that cannot be made; without it they fail their batch.
+    pub tolerance: Option<Tolerance>,
 }
 
 impl Options {
@@ -199,6 +203,7 @@ impl Program {
             batched: false,
             first: 0,
             destinations: Vec::new(),
+            attempts: None,
         })?;
         let mut stages = Stages::default();
         let index = self.resolve(index)?;
@@ -209,7 +214,7 @@ impl Program {
                 None => return Err(refusal.error),
             }
         }
-        run.finish(batch)
+        Ok(run.finish(batch)?.fields)
     }
 
     /// Converts a Python index to one below the length.

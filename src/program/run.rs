@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
+use super::attempts::{Attempts, BadSample};
 use super::image::Decoded;
 use super::spans::FieldSlot;
 use super::tree;
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Destination, ReadGuard};
 use crate::order::Indices;
 use crate::stats::Stages;
-use crate::stream::{Chunk, Completion, Fetch, Work};
+use crate::stream::{Again, Chunk, Completion, Fetch, Work};
 use crate::sync::Arc;
 
 thread_local! {
@@ -48,15 +49,40 @@ pub struct Task {
     /// Memory for the fields. Empty, or for each leaf either the tensors of [`Program::tensors`] or nothing,
     /// so that the program allocates them.
     pub destinations: Vec<Vec<Destination>>,
+    /// What earlier attempts at the batch have found; None for the first.
+    pub attempts: Option<Box<Attempts>>,
 }
 
 /// A batch while it is being made.
 #[derive(Debug)]
 pub struct OpenBatch {
-    indices: Indices,
-    first: u64,
-    batched: bool,
+    pub(super) indices: Indices,
+    pub(super) first: u64,
+    pub(super) batched: bool,
+    pub(super) attempts: Option<Box<Attempts>>,
     parts: Vec<FieldSlot>,
+}
+
+impl OpenBatch {
+    /// Returns the place of a sample in the iterator's stream of samples.
+    fn place(&self, position: usize) -> u64 {
+        let attempts = self.attempts.as_ref();
+        let position = attempts.map_or(position, |attempts| attempts.source(position));
+        self.first + position as u64
+    }
+}
+
+/// A finished batch.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its fields; none if all samples are bad.
+    pub fields: Vec<Field>,
+    /// Number of planned samples.
+    pub samples: usize,
+    /// Number of retries of samples whose storage failed.
+    pub retried: u64,
+    /// The bad samples, in the order of their positions.
+    pub bad: Vec<BadSample>,
 }
 
 impl Run {
@@ -205,7 +231,7 @@ impl Run {
         fetched: Fetched,
         stages: &mut Stages,
     ) -> Result<Option<Refusal>> {
-        let place = batch.first + position as u64;
+        let place = batch.place(position);
         let mut blobs = fetched.blobs.into_iter();
         let leaves = self.program.leaves.iter().enumerate();
         for ((number, leaf), part) in leaves.zip(&batch.parts).skip(fetched.first) {
@@ -292,7 +318,7 @@ impl Work for Run {
     type Task = Task;
     type Batch = OpenBatch;
     type Fetched = Fetched;
-    type Output = Vec<Field>;
+    type Output = Finished;
 
     fn samples(&self, task: &Task) -> usize {
         task.indices.len()
@@ -324,6 +350,7 @@ impl Work for Run {
             indices: task.indices,
             first: task.first,
             batched: task.batched,
+            attempts: task.attempts,
             parts,
         })
     }
@@ -401,23 +428,57 @@ impl Work for Run {
         }
     }
 
-    fn finish(&self, batch: OpenBatch) -> Result<Vec<Field>> {
-        let parts = batch.parts.into_iter().zip(&self.program.lists);
+    fn finish(&self, batch: OpenBatch) -> Result<Finished> {
+        let OpenBatch {
+            indices,
+            batched,
+            attempts,
+            parts,
+            ..
+        } = batch;
+        let parts = parts.into_iter().zip(&self.program.lists);
         let fields = parts.enumerate().map(|(leaf, (part, &list))| {
             let to_error = |source| Error::Leaf {
                 leaf,
                 source: Box::new(source),
             };
-            let field = part.slot.finish(batch.batched).map_err(to_error)?;
+            let field = part.slot.finish(batched).map_err(to_error)?;
             let field = match field {
-                Field::Separate(samples) => self.joined(leaf, samples, &batch.indices),
-                field if list && batch.batched => field.transpose_lists(),
+                Field::Separate(samples) => self.joined(leaf, samples, &indices),
+                field if list && batched => field.transpose_lists(),
                 field => Ok(field),
             };
             self.program.rules[leaf].completed(field?)
         });
         let fields: Result<Vec<Field>> = fields.collect();
-        let fields = fields.and_then(|fields| self.check_together(fields, &batch.indices));
-        fields.map_err(|error| self.declined(error, &batch.indices))
+        let fields = fields.and_then(|fields| self.check_together(fields, &indices));
+        match (fields, attempts) {
+            (Ok(fields), Some(attempts)) => Ok(attempts.finished(fields)),
+            (Ok(fields), None) => Ok(Finished {
+                fields,
+                samples: indices.len(),
+                retried: 0,
+                bad: Vec::new(),
+            }),
+            // Python finds the bad samples itself
+            (Err(error), Some(attempts)) => Err(self.declined(error, attempts.planned())),
+            (Err(error), None) => Err(self.declined(error, &indices)),
+        }
+    }
+
+    fn is_tolerant(&self) -> bool {
+        self.options.tolerance.is_some()
+    }
+
+    fn again(
+        &self,
+        seq: u64,
+        batch: OpenBatch,
+        failures: Vec<(usize, Error)>,
+    ) -> Result<Again<Task, Finished>> {
+        match self.options.tolerance {
+            Some(tolerance) => self.attempt(tolerance, seq, batch, failures),
+            None => Err(self.first_failure(seq, &batch, failures)),
+        }
     }
 }

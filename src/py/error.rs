@@ -22,7 +22,7 @@ impl From<Error> for PyErr {
                 }
                 None => PyOSError::new_err(message),
             },
-            Error::Fallback { source } => match source.downcast::<Raised>() {
+            Error::Fallback { source, .. } => match source.downcast::<Raised>() {
                 Ok(raised) => raised.0,
                 Err(_) => PyRuntimeError::new_err(message),
             },

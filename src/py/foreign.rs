@@ -18,6 +18,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::Error;
 use crate::column::BlobSource;
 use crate::decode::{Format, Library};
+use crate::error::{Fault, Reason};
 use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
 use crate::program::{self, FallbackDecoder, Refusal};
@@ -48,6 +49,7 @@ impl From<PyErr> for Error {
     fn from(error: PyErr) -> Error {
         Error::Fallback {
             source: Box::new(Raised(error)),
+            fault: Fault::Fatal,
         }
     }
 }
@@ -301,11 +303,34 @@ impl Request {
         Ok(())
     }
 
-    fn fail(&self, py: Python<'_>, error: Bound<'_, PyBaseException>) -> PyResult<()> {
+    #[pyo3(signature = (error, fault="fatal"))]
+    fn fail(&self, py: Python<'_>, error: Bound<'_, PyBaseException>, fault: &str) -> PyResult<()> {
+        let error = Error::Fallback {
+            source: Box::new(Raised(PyErr::from_value(error.into_any()))),
+            fault: fault_named(fault)?,
+        };
         let request = self.take()?;
-        let error = Error::from(PyErr::from_value(error.into_any()));
         py.detach(|| self.complete(request, Err(error)));
         Ok(())
+    }
+}
+
+/// Returns what an exception says about its sample.
+fn fault_named(name: &str) -> PyResult<Fault> {
+    let reasons = [
+        Reason::Missing,
+        Reason::Decode,
+        Reason::Transform,
+        Reason::Exception,
+    ];
+    match name {
+        "fatal" => Ok(Fault::Fatal),
+        "passing" => Ok(Fault::Passing),
+        _ => {
+            let reason = reasons.into_iter().find(|reason| reason.name() == name);
+            let fault = reason.map(Fault::Bad);
+            fault.ok_or_else(|| PyValueError::new_err(format!("no fault is named {name:?}")))
+        }
     }
 }
 

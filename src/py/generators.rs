@@ -243,6 +243,16 @@ impl Followed {
     }
 }
 
+impl Followed {
+    /// Keys the generators for the sample `index`, which is at `place` in the batch.
+    fn key_sample(&self, py: Python<'_>, index: &Bound<'_, PyAny>, place: u64) -> PyResult<()> {
+        let (key, _) = self.key;
+        let draw = if self.repeats { key.draw + place } else { 0 };
+        let index = number(index);
+        self.key(py, &Seeds::of_sample(Key { index, draw, ..key }))
+    }
+}
+
 #[pymethods]
 impl Followed {
     #[new]
@@ -282,8 +292,8 @@ impl Followed {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let next = self.iterator.bind(py).clone().next().transpose()?;
-        let (key, batch) = self.key;
         let Some(index) = next else {
+            let (key, batch) = self.key;
             let last = lock(&self.current).take();
             drop(last);
             self.key(py, &of_batch(key.seed, key.epoch, batch))?;
@@ -293,14 +303,16 @@ impl Followed {
         let last = lock(&self.current).replace(index.clone_ref(py));
         drop(last); // outside of the lock: it may be an object of the user's
         let place = self.place.fetch_add(1, Ordering::Relaxed) as u64;
-        let draw = if self.repeats { key.draw + place } else { 0 };
-        let index_key = Key {
-            index: number(index.bind(py)),
-            draw,
-            ..key
-        };
-        self.key(py, &Seeds::of_sample(index_key))?;
+        self.key_sample(py, index.bind(py), place)?;
         Ok(Some(index))
+    }
+
+    fn repeat(&self, py: Python<'_>) -> PyResult<()> {
+        let Some((index,)) = self.current(py) else {
+            return Ok(());
+        };
+        let place = self.place.load(Ordering::Relaxed) as u64 - 1;
+        self.key_sample(py, index.bind(py), place)
     }
 
     #[getter]

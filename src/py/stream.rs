@@ -25,12 +25,17 @@ use crate::decode::Switches;
 use crate::fork::Uninherited;
 use crate::memory::Destination;
 use crate::order::{Indices, Slicer};
-use crate::program::{Options, Run, Task};
+use crate::program::{BadSample, Finished, Options, Run, Task, Tolerance};
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
 
 type Core = stream::Stream<Run>;
+
+/// A bad sample: position, index, path, reason, exception.
+type Bad = (usize, i64, Py<PyAny>, &'static str, Py<PyAny>);
+/// Planned samples of a batch, retries of samples, and the bad ones.
+type Outcome = (usize, u64, Vec<Bad>);
 
 /// See the stub.
 #[pyclass(frozen, weakref, module = "fastload._lib")]
@@ -46,6 +51,8 @@ pub(super) struct Stream {
     /// the native batch.
     python_batches: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
+    /// What became of the samples of the batch taken last.
+    outcome: Mutex<(usize, u64, Vec<BadSample>)>,
     budget: Budget,
     batch_bytes: AtomicU64,
     /// Collates a batch in Python whose fields do not fit together, from its indices.
@@ -62,7 +69,8 @@ impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
                         in_order=true, first_seq=0, first_place=0, max_chunk=0, allocate=None,
-                        seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None))]
+                        seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None,
+                        tolerance=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         py: Python<'_>,
@@ -85,6 +93,7 @@ impl Stream {
         max_pixels: Option<u64>,
         foreign: Option<Py<PyAny>>,
         again: Option<Py<PyAny>>,
+        tolerance: Option<(bool, u32)>,
     ) -> PyResult<Stream> {
         let limits = Limits {
             depth: depth.max(1),
@@ -109,6 +118,7 @@ impl Stream {
                 truncated,
                 max_pixels,
             },
+            tolerance: tolerance.map(|(skips, retries)| Tolerance { skips, retries }),
         };
         let foreign = requests
             .as_ref()
@@ -125,6 +135,7 @@ impl Stream {
             feed: Feed::starting_at(first_place),
             python_batches: Mutex::default(),
             state: Mutex::new(None),
+            outcome: Mutex::default(),
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             again,
@@ -204,10 +215,20 @@ impl Stream {
         self.pull(py, 1)?;
         self.watch.tick(py)?;
         self.program.get().check(py, Some(ready.seq))?;
-        let fields = match ready.output {
-            Ok(fields) => fields,
+        let Finished {
+            fields,
+            samples,
+            retried,
+            bad,
+        } = match ready.output {
+            Ok(finished) => finished,
             Err(error) => return self.made_in_python(py, ready.seq, error),
         };
+        let old = std::mem::replace(&mut *lock(&self.outcome), (samples, retried, bad));
+        drop(old); // outside of the lock: it may hold exceptions
+        if fields.is_empty() {
+            return Ok(py.None().into_bound(py));
+        }
         let bytes: usize = fields.iter().map(Field::bytes).sum();
         self.batch_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.budget.took(bytes);
@@ -248,6 +269,12 @@ impl Stream {
     fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let state = lock(&self.state).clone();
         state.map(|state| PyBytes::new(py, &state))
+    }
+
+    fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
+        let (samples, retried, bad) = std::mem::take(&mut *lock(&self.outcome));
+        let bad = bad.into_iter().map(|sample| bad_sample(py, sample));
+        Ok((samples, retried, bad.collect::<PyResult<_>>()?))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -374,6 +401,7 @@ impl Stream {
                 first,
                 batched: self.batched,
                 destinations,
+                attempts: None,
             };
             let mut python_batches = lock(&self.python_batches);
             let seq = core.submit(task, bytes, state);
@@ -396,6 +424,20 @@ impl Stream {
         py.detach(|| destination.bytes_mut().copy_from_slice(lease));
         Ok(tensor.unbind())
     }
+}
+
+/// Converts a bad sample, with its error as an exception.
+fn bad_sample(py: Python<'_>, sample: BadSample) -> PyResult<Bad> {
+    let path = sample.path.into_os_string().into_pyobject(py)?;
+    let error = PyErr::from(sample.error).into_value(py).into_any();
+    let (position, index) = (sample.position, sample.index);
+    Ok((
+        position,
+        index,
+        path.into_any().unbind(),
+        sample.reason.name(),
+        error,
+    ))
 }
 
 impl Drop for Stream {

@@ -7,9 +7,8 @@ use pyo3::prelude::*;
 
 use super::foreign::RequestQueue;
 use crate::Error;
-use crate::collate::Field;
 use crate::fork::Uninherited;
-use crate::program::Run;
+use crate::program::{Finished, Run};
 use crate::stream::{self, Taken};
 
 /// Longest time between two checks.
@@ -24,7 +23,7 @@ pub(super) fn batch(
     core: &Uninherited<stream::Stream<Run>>,
     requests: Option<&RequestQueue>,
     timeout_s: f64,
-) -> PyResult<Option<stream::Ready<Vec<Field>>>> {
+) -> PyResult<Option<stream::Ready<Finished>>> {
     let begun = Instant::now();
     let mut slices = LOOK;
     loop {

@@ -56,9 +56,11 @@ impl<W: Work> State<W> {
         let may_compute = self.computing < self.limits.compute;
         for flight in &mut self.flights {
             let batch = match &flight.body {
+                Body::Waiting(_) if flight.is_paused() => continue,
                 Body::Waiting(_) => match std::mem::replace(&mut flight.body, Body::Beginning) {
                     Body::Waiting(task) => {
                         flight.begun = Some(Instant::now());
+                        flight.not_before = None;
                         self.unbegun -= flight.samples;
                         return Some(Claim::Begin(flight.seq, task));
                     }

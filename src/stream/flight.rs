@@ -37,9 +37,18 @@ pub(super) struct Flight<W: Work> {
     /// Samples that are neither computed nor failed, plus the turns that hold the batch.
     pub(super) open: usize,
     pub(super) failures: Vec<(usize, Error)>,
+    /// No thread begins it earlier.
+    pub(super) not_before: Option<Instant>,
     /// When a thread began it.
     pub(super) begun: Option<Instant>,
     pub(super) result: Option<Result<W::Output>>,
+}
+
+impl<W: Work> Flight<W> {
+    /// Returns true if it is too early to begin it.
+    pub(super) fn is_paused(&self) -> bool {
+        self.not_before.is_some_and(|start| Instant::now() < start)
+    }
 }
 
 /// What a thread does next.
@@ -54,6 +63,8 @@ pub(super) enum Next<W: Work> {
     Nothing,
     /// The last sample was completed: join the samples.
     Finish(W::Batch),
+    /// These samples failed: decide what takes the batch's place.
+    Decide(W::Batch, Vec<(usize, Error)>),
     /// The flight has its result.
     Arrived,
 }

@@ -6,7 +6,8 @@
 //! The unit of work is a claim: some samples of the oldest unfinished batch. So the first batch is ready
 //! after its samples divided by the threads, a slow sample delays only its own batch, and batches still come
 //! in order. A consumer that would wait for a batch cheaper than a wake-up makes it itself, within the same
-//! permits, or spins for it before it sleeps. The bound is at submission: the caller asks
+//! permits, or spins for it before it sleeps. A batch whose samples failed may be made again in its place, at
+//! once or after a pause ([`Work::again`]). The bound is at submission: the caller asks
 //! [`Stream::has_room`] before [`Stream::submit`]. Nothing ever waits for room, so nothing can deadlock on
 //! it.
 
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 
 pub use completion::Completion;
 pub use cost::is_cheap;
-pub use work::{Chunk, Fetch, Work};
+pub use work::{Again, Chunk, Fetch, Work};
 
 use crate::error::Result;
 use crate::pool::{Notifier, Pool, Source};
@@ -181,9 +182,19 @@ impl<W: Work> Stream<W> {
         }
         state.waiting += 1;
         while !state.is_ready() && !state.cancelled {
-            let left = wait.saturating_sub(begun.elapsed());
+            let mut left = wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 break;
+            }
+            if let Some(pause) = state.pause() {
+                if pause.is_zero() {
+                    let threads = state.resume();
+                    drop(state);
+                    self.shared.notifier.notify(threads);
+                    state = lock(&self.shared.state);
+                    continue;
+                }
+                left = left.min(pause);
             }
             state = self
                 .shared

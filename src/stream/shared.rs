@@ -15,7 +15,7 @@ use crate::wanted;
 use super::Completion;
 use super::flight::{Claim, Next};
 use super::state::State;
-use super::work::{Chunk, Fetch, Work};
+use super::work::{Again, Chunk, Fetch, Work};
 
 /// See the module's documentation.
 pub(super) struct Shared<W: Work> {
@@ -134,16 +134,23 @@ impl<W: Work> Shared<W> {
         let mut state = lock(&self.state);
         state.observe(count, elapsed);
         let next = state.completed(&self.work, seq, over, 1, failures);
-        if let Next::Finish(batch) = next {
-            drop(state);
-            state = self.finish(seq, batch, stages);
-        } else {
-            state.stats.add(&stages);
+        let mut to_wake = 0;
+        match next {
+            Next::Finish(batch) => {
+                drop(state);
+                state = self.finish(seq, batch, stages);
+            }
+            Next::Decide(batch, failures) => {
+                state.stats.add(&stages);
+                drop(state);
+                (state, to_wake) = self.decide(seq, batch, failures);
+            }
+            Next::Nothing | Next::Arrived => state.stats.add(&stages),
         }
         let claim = state.computed(&self.work, continues);
         let waiting = usize::from(state.has_tight_stages());
         self.wake_consumer(state);
-        self.notifier.notify(waiting);
+        self.notifier.notify(waiting.max(to_wake)); // once this thread has left its permit
         claim
     }
 
@@ -157,12 +164,14 @@ impl<W: Work> Shared<W> {
 
     /// Finishes the batch, if its last sample was completed, and wakes the consumer.
     fn handle(&self, seq: u64, next: Next<W>) {
-        let state = match next {
+        let (state, to_wake) = match next {
             Next::Nothing => return,
-            Next::Arrived => lock(&self.state),
-            Next::Finish(batch) => self.finish(seq, batch, Stages::default()),
+            Next::Arrived => (lock(&self.state), 0),
+            Next::Finish(batch) => (self.finish(seq, batch, Stages::default()), 0),
+            Next::Decide(batch, failures) => self.decide(seq, batch, failures),
         };
         self.wake_consumer(state);
+        self.notifier.notify(to_wake);
     }
 
     /// Joins the samples of a batch; counts the stages of the turn that completed it.
@@ -175,6 +184,29 @@ impl<W: Work> Shared<W> {
         state.stats.add(&stages);
         state.arrived(seq, result, now);
         state
+    }
+
+    /// Puts another task, a result or an error in the place of a batch with failed samples; returns how many
+    /// threads to wake for the task.
+    fn decide(
+        &self,
+        seq: u64,
+        batch: W::Batch,
+        failures: Vec<(usize, Error)>,
+    ) -> (MutexGuard<'_, State<W>>, usize) {
+        let decision = guarded(|| self.work.again(seq, batch, failures));
+        let mut state = lock(&self.state);
+        let result = match decision {
+            Ok(Again::Task(task, pause)) => {
+                let samples = self.work.samples(&task);
+                let to_wake = state.replaced(seq, task, samples, pause);
+                return (state, to_wake);
+            }
+            Ok(Again::Output(output)) => Ok(output),
+            Err(error) => Err(error),
+        };
+        state.arrived(seq, result, Instant::now());
+        (state, 0)
     }
 
     /// Wakes the consumer if it waits for a batch that is ready now.

@@ -106,6 +106,7 @@ impl<W: Work> State<W> {
             fetched: Vec::new(),
             open: samples,
             failures: Vec::new(),
+            not_before: None,
             begun: None,
             result: None,
         });
@@ -292,10 +293,12 @@ impl<W: Work> State<W> {
         flight.open -= count + turns;
         if !failures.is_empty() {
             flight.failures.append(&mut failures);
-            // Unclaimed samples come after the failed one, so none of them can be the first error by
-            // position.
-            flight.open -= flight.samples - flight.unclaimed;
-            flight.unclaimed = flight.samples;
+            if !work.is_tolerant() {
+                // Unclaimed samples come after the failed one, so none of them can be the first error by
+                // position.
+                flight.open -= flight.samples - flight.unclaimed;
+                flight.unclaimed = flight.samples;
+            }
         }
         if flight.open > 0 {
             return Next::Nothing;
@@ -304,25 +307,54 @@ impl<W: Work> State<W> {
             return Next::Nothing;
         };
         let failures = std::mem::take(&mut flight.failures);
-        if let Some((position, error)) = failures.into_iter().min_by_key(|(p, _)| *p) {
-            let index = work.index(&batch, position);
-            let source = Box::new(error);
-            flight.result = Some(Err(Error::Sample {
-                index,
-                position,
-                seq,
-                source,
-            }));
-            self.ready += 1;
-            return Next::Arrived;
-        }
         // Succeeds: every executor drops its reference before it completes its last sample.
-        if let Some(batch) = Arc::into_inner(batch) {
-            return Next::Finish(batch);
+        match Arc::into_inner(batch) {
+            Some(batch) if failures.is_empty() => return Next::Finish(batch),
+            Some(batch) => return Next::Decide(batch, failures),
+            None => flight.result = Some(Err(Error::Abandoned)),
         }
-        flight.result = Some(Err(Error::Abandoned));
         self.ready += 1;
         Next::Arrived
+    }
+
+    /// Puts another task in the place of a batch with failed samples, to be begun after `pause`; returns how
+    /// many threads to wake for it.
+    pub(super) fn replaced(
+        &mut self,
+        seq: u64,
+        task: W::Task,
+        samples: usize,
+        pause: Duration,
+    ) -> usize {
+        let Some(at) = self.at(seq) else {
+            return 0;
+        };
+        let flight = &mut self.flights[at];
+        flight.body = Body::Waiting(task);
+        (flight.samples, flight.unclaimed, flight.open) = (samples, 0, samples);
+        flight.not_before = (!pause.is_zero()).then(|| Instant::now() + pause);
+        self.unbegun += samples;
+        self.threads_to_wake(samples, 0).max(1)
+    }
+
+    /// Returns the time until the first paused task may be begun; None if no task is paused.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let starts = self.flights.iter().filter_map(|flight| flight.not_before);
+        let first = starts.min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    /// Ends the pauses that are over; returns how many threads to wake.
+    pub(super) fn resume(&mut self) -> usize {
+        let now = Instant::now();
+        let mut samples = 0;
+        for flight in &mut self.flights {
+            if flight.not_before.is_some_and(|start| start <= now) {
+                flight.not_before = None;
+                samples += flight.samples;
+            }
+        }
+        self.threads_to_wake(samples, 0).max(1)
     }
 
     /// Stores the result, finished at `now`, until the consumer takes it.

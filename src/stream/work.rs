@@ -1,6 +1,6 @@
 //! The work that a stream runs. The engine knows only tasks, samples by position, and outcomes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::stats::Stages;
@@ -64,6 +64,47 @@ pub trait Work: Send + Sync + Sized + 'static {
 
     /// Joins the samples; called once, after all of them are computed.
     fn finish(&self, batch: Self::Batch) -> Result<Self::Output>;
+
+    /// Returns true if all samples of a batch are tried although one has failed.
+    fn is_tolerant(&self) -> bool {
+        false
+    }
+
+    /// Returns what takes the place of the batch `seq`, given the samples that failed, by position. The
+    /// samples that are not among them are computed if the work is tolerant.
+    ///
+    /// # Errors
+    ///
+    /// The batch's own.
+    fn again(
+        &self,
+        seq: u64,
+        batch: Self::Batch,
+        failures: Vec<(usize, Error)>,
+    ) -> Result<Again<Self::Task, Self::Output>> {
+        Err(self.first_failure(seq, &batch, failures))
+    }
+
+    /// Returns the error of the first failed sample.
+    fn first_failure(&self, seq: u64, batch: &Self::Batch, failures: Vec<(usize, Error)>) -> Error {
+        let first = failures.into_iter().min_by_key(|(position, _)| *position);
+        let (position, source) = first.unwrap_or((0, Error::Abandoned));
+        Error::Sample {
+            index: self.index(batch, position),
+            position,
+            seq,
+            source: Box::new(source),
+        }
+    }
+}
+
+/// What takes the place of a batch with failed samples.
+#[derive(Debug)]
+pub enum Again<T, O> {
+    /// Another task, to be begun after a pause.
+    Task(T, Duration),
+    /// A finished batch.
+    Output(O),
 }
 
 /// The outcome of a fetch.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[cfg(loom)]
 use loom::thread::{JoinHandle, spawn};
 
-use super::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
+use super::{Again, Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
 use crate::error::{Error, Result};
 use crate::stats::Stages;
 use crate::sync::{Arc, Mutex, lock};
@@ -35,6 +35,8 @@ struct Doubling {
     fetched: AtomicUsize,
     /// Threads to which computing left a sample.
     executors: Option<Mutex<Vec<JoinHandle<()>>>>,
+    /// Puts [`REDEEMED`] in the place of numbers that fail, after this pause.
+    pause: Option<Duration>,
 }
 
 /// Bytes of a fetched number.
@@ -164,6 +166,31 @@ impl Work for Doubling {
             .into_iter()
             .collect::<Option<_>>()
             .ok_or(Error::Abandoned)
+    }
+
+    fn is_tolerant(&self) -> bool {
+        self.pause.is_some()
+    }
+
+    fn again(
+        &self,
+        seq: u64,
+        mut batch: Batch,
+        failures: Vec<(usize, Error)>,
+    ) -> Result<Again<Vec<i64>, Vec<i64>>> {
+        let has_panicked = failures
+            .iter()
+            .any(|(_, error)| matches!(error, Error::Panic { .. }));
+        let Some(pause) = self.pause.filter(|_| !has_panicked) else {
+            return Err(self.first_failure(seq, &batch, failures));
+        };
+        if failures.len() == batch.numbers.len() {
+            return Ok(Again::Output(Vec::new()));
+        }
+        for (position, _) in failures {
+            batch.numbers[position] = REDEEMED;
+        }
+        Ok(Again::Task(batch.numbers, pause))
     }
 }
 

@@ -54,6 +54,33 @@ fn loom_fetched_samples_are_made_once_and_handed_over() {
     handed_over(true, 2);
 }
 
+/// A batch with failed samples is made again, whichever thread notices first.
+#[test]
+fn loom_a_batch_that_is_made_again_is_handed_over() {
+    explore(Some(2), || {
+        let work = Doubling {
+            fetches: true,
+            pause: Some(Duration::ZERO),
+            ..Doubling::default()
+        };
+        let limits = Limits {
+            max_chunk: 1,
+            ..limits(2)
+        };
+        let stream = Stream::with_notifier(work, limits, 0, Box::new(NoWakeUps));
+        stream.submit(vec![FAIL, 2], 1, None);
+        let source = stream.source.clone();
+        let thread = loom::thread::spawn(move || while source.turn() {});
+        while stream.source.turn() {}
+        thread.join().unwrap();
+        while stream.source.turn() {}
+        match stream.take(Duration::ZERO) {
+            Taken::Ready(ready) => assert_eq!(ready.output.unwrap(), [2 * REDEEMED, 4]),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
 /// A sample left to another thread is computed once, whichever thread ends last.
 #[test]
 fn loom_samples_left_by_computing_are_made_once() {

@@ -73,6 +73,53 @@ fn batches_come_in_order() {
 }
 
 #[test]
+fn a_tolerant_stream_tries_all_samples_and_makes_the_batch_again() {
+    for pause in [Duration::ZERO, Duration::from_millis(5)] {
+        for fetches in [false, true] {
+            for (count, limits) in sizes() {
+                let work = Doubling {
+                    pause: Some(pause),
+                    ..doubling(fetches)
+                };
+                let stream = Stream::open(work, limits, 0).unwrap();
+                let good: Vec<i64> = (0..count as i64).collect();
+                let mut torn = good.clone();
+                torn.insert(0, FAIL);
+                torn.push(FAIL);
+                stream.submit(torn, 1, None);
+                stream.submit(good.clone(), 1, None);
+                stream.submit(vec![FAIL, FAIL], 1, None);
+                stream.submit(vec![1, FAIL, PANIC], 1, None);
+                let doubled: Vec<i64> = good.iter().map(|n| 2 * n).collect();
+                let redeemed = [2 * REDEEMED];
+                let expected = [&redeemed[..], &doubled, &redeemed].concat();
+                assert_eq!(next(&stream).output.unwrap(), expected);
+                assert_eq!(next(&stream).output.unwrap(), doubled);
+                assert_eq!(next(&stream).output.unwrap(), Vec::<i64>::new());
+                assert!(matches!(next(&stream).output, Err(Error::Sample { .. })));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_waits_to_be_made_again_does_not_delay_the_others() {
+    let work = Doubling {
+        pause: Some(Duration::from_millis(300)),
+        ..doubling(true)
+    };
+    let limits = Limits {
+        in_order: false,
+        ..limits(1)
+    };
+    let stream = Stream::open(work, limits, 0).unwrap();
+    stream.submit(vec![FAIL, 1], 1, None);
+    stream.submit(vec![2], 1, None);
+    assert_eq!(next(&stream).seq, 1);
+    assert_eq!(next(&stream).output.unwrap(), [2 * REDEEMED, 2]);
+}
+
+#[test]
 fn an_empty_batch_is_a_batch() {
     let stream = Stream::open(doubling(true), limits(2), 0).unwrap();
     stream.submit(Vec::new(), 0, None);

@@ -2,6 +2,7 @@
 
 from fastload import columns, transforms
 from fastload._lib import __version__
+from fastload.bad_samples import BadSample, BadSamplesError, OnError
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.collate import Keep, PackCollate, Pad, PadCollate, Ragged
 from fastload.columns.dataset import Dataset
@@ -12,10 +13,13 @@ from fastload.tune import Profile
 
 __all__ = [
     "AUTO",
+    "BadSample",
+    "BadSamplesError",
     "BucketBatchSampler",
     "Dataset",
     "Keep",
     "Loader",
+    "OnError",
     "PackBatchSampler",
     "PackCollate",
     "Pad",

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload import _lib, lanes
+from fastload.bad_samples import BadSample, Ledger, OnError, policy_of
 from fastload.batching import PlannedBatchSampler, TokenBatchSampler, sample_mask
 from fastload.batching.fields import lengths_for
 from fastload.batching.planned import check_fits
@@ -100,6 +101,9 @@ class Loader(DataLoader[_T_co]):
             pixels are needed. Samples do not depend on it.
         tune: Whether number of workers and depth, unless the user set them, follow the training's measured
             consumption. Samples do not depend on it. A `Profile`, or the path of one, gives the initial values.
+        on_error: What is done about samples that cannot be made: `"raise"` for their error in place of the batch;
+            `"replace"` for a copy of the next good sample of the batch; `"mask"` for the same, with
+            `sample_mask` False there; `"skip"` to leave them out; or an `OnError` with limits.
         snapshot_every_n_steps: Interval in batches at which the generators of workers are saved for
             `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
             again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
@@ -128,6 +132,8 @@ class Loader(DataLoader[_T_co]):
     lazy_images: bool
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
+    on_error: str | OnError
+    _ledger: Ledger | None
     _profile: Profile | None
     _tuner: Online | None
     _workers_now: int | None
@@ -169,6 +175,7 @@ class Loader(DataLoader[_T_co]):
         lazy_images: bool = True,
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
+        on_error: Literal["raise", "replace", "mask", "skip"] | OnError = "raise",
     ) -> None:
         self._profile = profile_of(tune)
         if max_tokens is not None and batch_sampler is None:
@@ -194,9 +201,8 @@ class Loader(DataLoader[_T_co]):
         self._record = record_of(dataset)
         self._settled = None
         self._read = ()
-        self.workers = (
-            workers  # before torch's check of num_workers, whose warning depends on the lane
-        )
+        # before torch's check of num_workers, whose warning depends on the lane
+        self.workers, self.on_error = workers, on_error
         super().__init__(
             dataset,
             batch_size,
@@ -222,6 +228,8 @@ class Loader(DataLoader[_T_co]):
         self.lazy_images = lazy_images
         self.tune = tune
         self.snapshot_every_n_steps = _steps(snapshot_every_n_steps)
+        self._ledger = None
+        policy_of(on_error, self)
         self._tuner = None
         # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
@@ -328,8 +336,16 @@ class Loader(DataLoader[_T_co]):
             epoch = state_dict["sampler_epoch"]
             self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)
 
+    @property
+    def _marks(self) -> bool:
+        """True if batches have a `sample_mask`."""
+        is_masked = self._ledger is not None and self._ledger.policy.action == "mask"
+        return is_masked or sample_mask.tells(self.batch_sampler)
+
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        marks = sample_mask.tells(self.batch_sampler)
+        if self._ledger is None:
+            self._ledger = Ledger.of(self)
+        marks, tolerant = self._marks, self._ledger is not None
         if self.num_workers == 0 and self.workers == "auto" and self._profile is None:
             return self._iterated_inline(marks=marks)
         choice = self._choice()
@@ -368,7 +384,7 @@ class Loader(DataLoader[_T_co]):
             else:
                 self._counters = _counters_of(iterator)
                 return iterator
-        kind = marked(ThreadIter, wanted=marks)
+        kind = marked(ThreadIter, wanted=marks, tolerant=tolerant)
         threads: ThreadIter = kind(self, seam=choice.seam, told=Logged.of(self))
         self._counters = threads.stats
         return threads
@@ -395,7 +411,7 @@ class Loader(DataLoader[_T_co]):
 
     def _iterated_inline(self, *, marks: bool) -> _BaseDataLoaderIter:
         """Returns torch's own iterator, in the training thread."""
-        kind = marked(InlineIter, wanted=marks)
+        kind = marked(InlineIter, wanted=marks, tolerant=self._ledger is not None)
         iterator: _BaseDataLoaderIter = kind(stand_in(self))
         self._counters = _counters_of(iterator)
         return iterator
@@ -415,7 +431,7 @@ class Loader(DataLoader[_T_co]):
             _log.warning("loading in this process: %s", why)
         stays_here(self.dataset, why)
         self._record.why_here = self._record.why_here or why
-        kind = marked(ConsumerIter, wanted=sample_mask.tells(self.batch_sampler))
+        kind = marked(ConsumerIter, wanted=self._marks, tolerant=self._ledger is not None)
         changes = {"dataset": Seam(self.dataset, self._memo)} if choice.seam else {}
         iterator: _BaseDataLoaderIter = kind(stand_in(self, **changes), draws=choice.draws)
         self._counters = _counters_of(iterator)
@@ -496,6 +512,9 @@ class Loader(DataLoader[_T_co]):
         or waiting; `held_tasks`, which `memory_budget` keeps back; and `oversize_batches`, larger than it.
         Empty before the first iterator, and in a forked child until it starts its own.
 
+        With `on_error` other than `"raise"`, all lanes count the epoch's `bad_samples`, by reason as `bad_missing`,
+        `bad_decode` and so on, and `bad_retried`, the retries of samples whose storage failed.
+
         If the loader is tuned, the tuner's last window adds:
 
         - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a
@@ -512,7 +531,14 @@ class Loader(DataLoader[_T_co]):
             counters = dict(self._counters())
         except RuntimeError:  # a stream of the parent process, whose threads do not exist here
             return {}
+        if self._ledger is not None:
+            counters |= self._ledger.stats()
         return counters if self._tuner is None else {**counters, **self._tuner.stats()}
+
+    @property
+    def bad(self) -> list[BadSample]:
+        """The bad samples of the epoch in progress, or else of the last one, in the order of their batches."""
+        return [] if self._ledger is None else list(self._ledger.records)
 
     @property
     def tuner(self) -> Online | None:
@@ -549,6 +575,7 @@ class Loader(DataLoader[_T_co]):
         return {
             **self.__dict__,
             "_iterator": None,
+            "_ledger": None,
             "_counters": None,
             "_cursor": None,
             "_memo": None,

@@ -44,7 +44,7 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
         mask = mask.pin_memory()
     if isinstance(batch, MutableMapping):
         if NAME in batch:
-            msg = f"the batch has {NAME!r} already, which remainder='mask' adds; rename that field"
+            msg = f"the batch has {NAME!r} already, which the loader adds; rename that field"
             raise ValueError(msg)
         if type(batch) is dict:
             return batch | {NAME: mask}
@@ -56,7 +56,7 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
         return (*batch, mask)
     if isinstance(batch, tuple) or hasattr(batch, "keys"):
         msg = (
-            f"{type(batch).__name__} cannot hold {NAME!r}, which remainder='mask' adds; return "
+            f"{type(batch).__name__} cannot hold {NAME!r}, which the loader adds; return "
             "dicts or tuples from collate_fn"
         )
         raise ValueError(msg)

@@ -8,7 +8,9 @@ dataset holds itself, which cannot be found. Invariant: what a sample draws from
 and random is the same in every worker, in both lanes, and whatever was made before.
 """
 
+import functools
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ __all__ = [
     "count_of",
     "current",
     "follow",
+    "saved",
 ]
 
 
@@ -173,6 +176,12 @@ def current() -> Generators:
     if _kept is None or not _kept.is_current:
         _kept = Generators(torch.default_generator, np.random.mtrand._rand, random._inst)
     return _kept
+
+
+def saved() -> Callable[[], None]:
+    """Saves the states of the global generators; returns the function that restores them."""
+    generators = current()
+    return functools.partial(generators.restore, generators.save())
 
 
 def _devices() -> tuple[dict[str, Any], Any] | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastload import _lib
+from fastload.faults import fault_of
 from fastload.images import torchvision_io
 from fastload.machine import pillow
 
@@ -73,7 +74,7 @@ def _serve(requests: _lib.Requests) -> None:
         try:
             pixels, shape = _library(request.mode)(request.source, request.mode)
         except BaseException as error:
-            request.fail(_from_decode(error))
+            request.fail(_from_decode(error), fault_of(error))
         else:
             request.answer(pixels, shape)
             del pixels

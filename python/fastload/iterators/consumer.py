@@ -17,6 +17,7 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _DatasetKind
 
+from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.lowering.cheap import is_cheap
@@ -47,6 +48,7 @@ class Maker:
         dataset = iterator._dataset
         self._takes_lists = self._is_listed and bool(getattr(dataset, "__getitems__", None))
         self._draws = draws
+        self._policy = iterator._ledger.policy if hasattr(iterator, "_ledger") else None
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device
@@ -73,6 +75,9 @@ class Maker:
         fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
         if self._lazy_images:
             fetcher.dataset = waited(fetcher.dataset)
+        if self._policy is not None:
+            save = keyed.saved if self._draws else None
+            tolerate(fetcher, self._arguments[1], self._policy, save=save)
         return fetcher
 
     def make(self, indices: Any, key: Key | None) -> Any:

@@ -11,6 +11,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDat
 
 from fastload.batching.sample_mask import marks_of, with_mask
 from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.tolerant import Tolerant
 
 __all__ = ["check_order", "marked"]
 
@@ -30,6 +31,8 @@ class _Marked(_BaseDataLoaderIter):
             batch: Any = super()._next_data()
         finally:  # an error takes the place of its batch, too
             marks = self.__dict__.get("_marks", {}).pop(self._at(), b"")
+        if isinstance(self, Tolerant):
+            marks = self._ledger.marks(marks)
         return with_mask(batch, marks, pinned=self._pin_memory)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
@@ -57,13 +60,21 @@ class _MarkedAhead(_Marked):
 
 
 @functools.cache
-def marked(kind: type[_Kind], *, wanted: bool) -> type[_Kind]:
-    """Returns a kind of iterator of torch's that adds a mask to each batch, if that is wanted."""
-    if not wanted:
+def marked(kind: type[_Kind], *, wanted: bool, tolerant: bool = False) -> type[_Kind]:
+    """Returns a kind of iterator of torch's that adds a mask to each batch, if that is wanted.
+
+    Args:
+        kind: The kind.
+        wanted: Whether batches have a mask.
+        tolerant: Whether its batches come with bad samples, which are counted.
+    """
+    bases: tuple[type, ...] = (Tolerant, kind) if tolerant else (kind,)
+    if wanted:
+        is_ahead = issubclass(kind, _MultiProcessingDataLoaderIter | ConsumerIter)
+        bases = (_MarkedAhead if is_ahead else _Marked, *bases)
+    elif not tolerant:
         return kind
-    is_ahead = issubclass(kind, _MultiProcessingDataLoaderIter | ConsumerIter)
-    base = _MarkedAhead if is_ahead else _Marked
-    return type(f"Marked{kind.__name__}", (base, kind), {})
+    return type(f"{'Marked' * wanted}{'Tolerant' * tolerant}{kind.__name__}", bases, {})
 
 
 def check_order(loader: Any) -> None:
@@ -74,7 +85,7 @@ def check_order(loader: Any) -> None:
     """
     if not loader.in_order:
         msg = (
-            "remainder='mask' tells which samples of each batch count, and workers with "
+            "sample_mask tells which samples of each batch count, and workers with "
             "in_order=False do not say which batch came: leave in_order at True"
         )
         raise ValueError(msg)

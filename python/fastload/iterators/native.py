@@ -17,9 +17,10 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
+from fastload.bad_samples import Bad, Fetched, Ledger, described, tolerate
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
-from fastload.draws import sampler
+from fastload.draws import keyed, sampler
 from fastload.images import foreign
 from fastload.iterators.ahead import ahead
 from fastload.lowering import collators
@@ -57,7 +58,8 @@ class NativeIter(Resumable):
         self._below = len(program) if from_zero else None
         order = self._order(batched=batched)
         self._ahead, most_ahead = ahead(loader, program, order)
-        self._marks = sample_mask.tells(loader.batch_sampler)
+        self._ledger = loader._ledger
+        self._marks = loader._marks
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
@@ -69,6 +71,7 @@ class NativeIter(Resumable):
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
             "again": self._fetch(),
+            "tolerance": self._tolerance(),
         }
         self._tuner = loader._start_tuner(
             workers=workers,
@@ -86,6 +89,8 @@ class NativeIter(Resumable):
         if order is None or not first_iter:
             super()._reset(loader, first_iter)
         self._epoch += 1
+        if self._ledger is not None:
+            self._ledger.begin()
         cursor = self._cursor
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if order is None:
@@ -133,10 +138,31 @@ class NativeIter(Resumable):
 
     def _fetch(self) -> Callable[[Any], Any]:
         """Returns a function that makes a batch in Python, as torch does inline, without holding the iterator."""
-        fetch = _fetcher(self).fetch
+        fetcher = _fetcher(self)
+        if self._ledger is not None:
+            tolerate(fetcher, self._dataset, self._ledger.policy, save=keyed.saved)
+        fetch = fetcher.fetch
         if not self._pin_memory:
             return fetch  # type: ignore[no-any-return]
         return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
+
+    def _tolerance(self) -> tuple[bool, int] | None:
+        """Returns whether bad samples are left out, and how often they are tried again; None to raise errors."""
+        if self._ledger is None:
+            return None
+        policy = self._ledger.policy
+        return policy.action == "skip", policy.retries
+
+    def _taken(self, ledger: Ledger, batch: Any) -> Any:
+        """Returns a batch whose bad samples are counted."""
+        if not isinstance(batch, Fetched):  # otherwise made in Python
+            samples, retried, found = self._stream.outcome()
+            bad = [
+                Bad(at, index, path, reason, described(error))
+                for at, index, path, reason, error in found
+            ]
+            batch = Fetched(batch, samples, retried, bad)
+        return ledger.taken(batch, self._cursor.taken - 1)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._shutdown_workers()
@@ -153,14 +179,21 @@ class NativeIter(Resumable):
             self._cursor.is_finished = True
             if self._tuner is not None:
                 self._tuner.pause(self._tuned)
+            if self._ledger is not None:
+                self._ledger.end()
             raise
         except Exception:  # that of a batch; or of the wait for one, which was not taken then
             self._cursor.taken = self._cursor.first + self._stream.stats()["batches"]
             raise
         self._cursor.taken += 1
+        ledger = self._ledger
+        if ledger is not None:
+            batch = self._taken(ledger, batch)
         if not self._marks:
             return batch
         marks = self._stream.state() or b""
+        if ledger is not None:
+            marks = ledger.marks(marks)
         return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
 
     def __next__(self) -> Any:

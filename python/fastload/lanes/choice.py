@@ -16,6 +16,7 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data._utils import collate
 
 from fastload import _lib
+from fastload.bad_samples import OnError
 from fastload.collate.default import default_collate
 from fastload.collate.pad_collate import PadCollate
 from fastload.draws.sampler import picks_batches, recognise
@@ -240,6 +241,9 @@ def _obstacles(
     if is_read and loader.worker_init_fn is not None and not only_seeds(loader.worker_init_fn):
         msg = "worker_init_fn may change the dataset, whose code is read before it runs"
         yield NotNative(msg, "leave worker_init_fn out")
+    if isinstance(loader.on_error, OnError) and loader.on_error.action == "substitute":
+        msg = "on_error='substitute' puts a sample of Python into batches"
+        yield NotNative(msg, "choose another action, such as 'replace'")
     if _draws_as_torch(loader, lowered):
         msg = f"num_workers={loader.num_workers} requires the random streams of torch's workers"
         yield NotNative(msg, "leave num_workers at AUTO, which has a random stream for each sample")

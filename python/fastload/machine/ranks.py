@@ -1,4 +1,4 @@
-"""How many training processes share this host.
+"""How many training processes share this host, and which of a job's this one is.
 
 Read from what launchers leave in the environment, else from the process group of
 `torch.distributed` if there is one. Initialises nothing.
@@ -45,6 +45,15 @@ def ranks_on_host(
             return local
     world = _number(environ, "WORLD_SIZE") or (group_size or _group_size)()
     return 1 if world == 1 else max(1, min(world, accelerators()))
+
+
+def rank_of(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """Returns the rank of this process and the number of ranks of its job; (0, 1) without a launcher."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    rank = environ.get("RANK", "").strip()
+    return int(rank) if rank.isdecimal() else 0, _number(environ, "WORLD_SIZE") or 1
 
 
 def _group_size() -> int:

@@ -5,11 +5,14 @@ lies between: one socket per worker, and arenas of shared memory whose slots bat
 tensors are made over. It goes in where torch asks a start method's context for queues, events and processes.
 """
 
+import functools
 import sys
 from typing import Any
 
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
+from fastload.bad_samples import in_workers
+from fastload.draws import keyed
 from fastload.iterators.marked import marked
 from fastload.iterators.native import stand_in
 from fastload.lowering.seam import Seam
@@ -33,14 +36,22 @@ def iterate(
     Raises:
         UnpicklableError: Workers have to be given something that does not pickle; none was started.
     """
-    changes = {"dataset": Seam(loader.dataset, loader._memo)} if seam else {}
+    changes: dict[str, Any] = {"dataset": Seam(loader.dataset, loader._memo)} if seam else {}
+    tolerant = loader._ledger is not None
+    if tolerant:
+        policy = loader._ledger.policy
+        changes["worker_init_fn"] = functools.partial(
+            in_workers, policy, keyed.saved, loader.worker_init_fn
+        )
     iterator: _MultiProcessingDataLoaderIter
     if sys.platform in ("linux", "darwin"):
         from fastload.processes.iterator import ProcessIter
 
-        iterator = marked(ProcessIter, wanted=marks)(loader, may_return=may_return, **changes)
+        iterator = marked(ProcessIter, wanted=marks, tolerant=tolerant)(
+            loader, may_return=may_return, **changes
+        )
     else:
-        iterator = marked(_QueueIter, wanted=marks)(stand_in(loader, **changes))
+        iterator = marked(_QueueIter, wanted=marks, tolerant=tolerant)(stand_in(loader, **changes))
     return iterator
 
 

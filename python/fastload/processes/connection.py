@@ -7,7 +7,6 @@ are keyed, and to tell what a batch took. Refuses to change an error: the note t
 import functools
 import pickle
 import queue
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from torch.utils.data import _DatasetKind, get_worker_info
 
 from fastload import _lib
 from fastload.draws import keyed
+from fastload.faults import ONLY_HERE
 from fastload.iterators.cost import Watch
 from fastload.processes import unpicklable
 from fastload.processes.changes import Attributes
@@ -25,12 +25,6 @@ from fastload.processes.pickling import WholePickler, dumps, dumps_small
 from fastload.resume.worker_state import Keeping, WorkerState
 
 __all__ = ["Connection"]
-
-_ONLY_HERE = re.compile(
-    r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
-    r"|functions with out=\.\.\. arguments don't support automatic differentiation"
-)
-"""What torch says where a forked process uses a device that its parent has used, and of graphs in workers."""
 
 
 class Connection:
@@ -108,7 +102,7 @@ class Connection:
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
-            if self._may_return and (found := _ONLY_HERE.search(data.exc_msg)):
+            if self._may_return and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_return = found[0]  # type: ignore[attr-defined]
         changed, self._attributes = self._attributes and self._attributes.changed(), None
         moved = None

@@ -112,6 +112,7 @@ class ThreadIter(Paced):
             results=self._data_queue,
             stopping=self._workers_done_event,
             keeping=self._keeping(loader),
+            policy=loader._ledger.policy if loader._ledger is not None else None,
             tell=self._told,
         )
         self._crew = Crew(self._workers_done_event)

@@ -6,6 +6,7 @@ iterator can be dropped while its threads are busy.
 """
 
 import contextvars
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from torch.utils.data.dataloader import _DatasetKind
 from torch.utils.data.graph_settings import apply_random_seed
 
+from fastload.bad_samples import OnError, tolerate
 from fastload.draws.keyed import Key
 from fastload.iterators.cost import Cost, Watch
 from fastload.resume.worker_state import Keeping, Moved, WorkerState
@@ -70,6 +72,7 @@ class Duties(NamedTuple):
         results: Takes what is finished.
         stopping: Set when no more batches are needed.
         keeping: The generators of workers that are kept; None where samples are keyed.
+        policy: What is done about bad samples; None to raise their errors.
         tell: Called with what the worker does against the rules.
     """
 
@@ -85,6 +88,7 @@ class Duties(NamedTuple):
     results: "SimpleQueue[Result]"
     stopping: threading.Event
     keeping: Keeping | None
+    policy: OnError | None
     tell: Callable[[str], None]
 
 
@@ -130,6 +134,7 @@ class Worker:
         self._collate_fn = collate_fn
         self._init_fn = init_fn
         self._ended = ended
+        self._keyed: tuple[Key, Any, int] | None = None
         self.thread = threading.Thread(
             target=contextvars.copy_context().run,
             args=(self._run,),
@@ -180,7 +185,19 @@ class Worker:
         self.doing = "starting to iterate the dataset"
         duties = self._duties
         parts = self._dataset, duties.auto_collation, self._collate_fn, duties.drop_last
-        return self._state.open(_DatasetKind.create_fetcher, duties.kind, *parts)
+        fetcher = self._state.open(_DatasetKind.create_fetcher, duties.kind, *parts)
+        if duties.policy is not None:
+            tolerate(fetcher, self._dataset, duties.policy, repeat=self._repeat, save=self._saved)
+        return fetcher
+
+    def _saved(self) -> Callable[[], None]:
+        generators = self._streams.generators
+        return functools.partial(generators.restore, generators.save())
+
+    def _repeat(self, _: Any) -> None:
+        """Keys the generators again for the sample that is being made."""
+        if self._keyed is not None:
+            self._streams.begin_sample(*self._keyed)
 
     def _serve(self, fetcher: Any) -> None:
         """Makes batches until it is told to end."""
@@ -246,6 +263,7 @@ class Worker:
         if not self._duties.auto_collation:
             self.doing = f"making sample {named(indices)}"
             if key is not None:
+                self._keyed = key, indices, 0
                 self._streams.begin_sample(key, indices, 0)
             return indices
         if getattr(self._dataset, "__getitems__", None):
@@ -262,6 +280,7 @@ class Worker:
                 raise _Left
             self.doing = (index,)
             if key is not None:
+                self._keyed = key, index, place
                 self._streams.begin_sample(key, index, place)
             yield index
         self.doing = f"collating samples {named(indices)}"

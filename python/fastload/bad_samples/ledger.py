@@ -1,0 +1,233 @@
+"""`Ledger`: the account of a loader's bad samples.
+
+Owns their count, the limits, the list, the file and the log lines. Counts a batch when it is handed over, so
+that a limit is exceeded at the same batch for any number of threads or workers.
+"""
+
+import json
+import logging
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import SequentialSampler
+
+from fastload.bad_samples.fetching import Fetched
+from fastload.bad_samples.policy import OnError, policy_of
+from fastload.machine.ranks import rank_of
+
+__all__ = ["BadSample", "BadSamplesError", "Ledger"]
+
+_log = logging.getLogger("fastload")
+
+_NAMED = 10
+"""Bad samples that an error names."""
+_SHARE_FROM = 1000
+"""Samples of an epoch from which on `max_share` holds."""
+
+
+@dataclass(frozen=True)
+class BadSample:
+    """A sample that could not be made.
+
+    Attributes:
+        epoch: The epoch, counted from the loader's first in this process.
+        batch: The number of its batch in the epoch.
+        position: Its position in the planned batch.
+        index: Its dataset index; words for an index that is no integer.
+        path: Its file; empty if unknown.
+        reason: `"missing"`, `"decode"`, `"transform"`, or `"exception"` for any other of the dataset's code.
+        error: The exception, in words.
+    """
+
+    epoch: int
+    batch: int
+    position: int
+    index: int | str
+    path: str
+    reason: str
+    error: str
+
+
+class BadSamplesError(RuntimeError):
+    """More samples are bad than `OnError` allows, or all samples of a batch."""
+
+
+class Ledger:
+    """Counts bad samples where batches are handed over.
+
+    Args:
+        policy: What is done about them.
+        evaluates: Whether the sampler visits each sample once, in the order of the dataset.
+
+    Attributes:
+        policy: The same.
+        records: The bad samples of the epoch, in the order of their batches.
+    """
+
+    def __init__(self, policy: OnError, *, evaluates: bool = False) -> None:
+        self.policy = policy
+        self.records: list[BadSample] = []
+        self._evaluates = evaluates
+        self._epoch = -1
+        self._samples = self._retried = self._in_row = 0
+        self._last: tuple[int, list[int]] = (0, [])
+        self._written: set[Any] = set()
+        self._is_written = policy.quarantine is not None
+
+    @classmethod
+    def of(cls, loader: Any) -> "Ledger | None":
+        """Returns a ledger for a loader; None if it raises errors as they are."""
+        policy = policy_of(loader.on_error, loader)
+        evaluates = type(loader.sampler) is SequentialSampler
+        return None if policy is None else cls(policy, evaluates=evaluates)
+
+    def begin(self) -> None:
+        """Begins an epoch."""
+        self._epoch += 1
+        self.records = []
+        self._samples = self._retried = self._in_row = 0
+
+    def taken(self, fetched: Fetched, batch: int) -> Any:
+        """Counts the samples of a batch that is handed over, and returns the batch.
+
+        Args:
+            fetched: The batch, with its bad samples.
+            batch: Its number in the epoch.
+
+        Raises:
+            BadSamplesError: All of its samples are bad, or a limit is exceeded.
+        """
+        self._last = fetched.samples, [bad.position for bad in fetched.bad]
+        self._samples += fetched.samples
+        self._retried += fetched.retried
+        if fetched.bad:
+            self._note([BadSample(self._epoch, batch, *bad) for bad in fetched.bad])
+            if len(fetched.bad) == fetched.samples and self.policy.action != "substitute":
+                records = self.records[-fetched.samples :]
+                msg = f"all {len(records)} samples of batch {batch} are bad"
+                raise self._error(msg, records, "leave their samples out of the sampler")
+        if self.records:
+            self._check(fetched)
+        return fetched.batch
+
+    def _note(self, new: list[BadSample]) -> None:
+        """Adds bad samples to the list, the log and the file."""
+        before = len(self.records)
+        self.records += new
+        self._tell(before, new)
+        self._write(new)
+
+    def marks(self, marks: bytes) -> bytes:
+        """Returns the marks of the batch handed over last: 0 where a sample is bad and masked, none where skipped.
+
+        Args:
+            marks: A byte for each planned sample: 0 for a filler, else 1; empty for all 1.
+        """
+        samples, bad = self._last
+        kept = bytearray(marks or bytes([1]) * samples)
+        for position in reversed(bad):
+            if self.policy.action == "skip":
+                del kept[position]
+            elif self.policy.action == "mask":
+                kept[position] = 0
+        return bytes(kept)
+
+    def end(self) -> None:
+        """Logs the sum of an epoch."""
+        if not self.records:
+            return
+        msg = "epoch %d: %d of %d samples are bad (%s)"
+        reasons = Counter(record.reason for record in self.records)
+        words = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
+        if self._evaluates and self.policy.action != "substitute":
+            msg += ", and were not evaluated"
+        _log.warning(msg, self._epoch, len(self.records), self._samples, words)
+
+    def stats(self) -> dict[str, int]:
+        """Returns the counts of the epoch."""
+        reasons = Counter(f"bad_{record.reason}" for record in self.records)
+        return {"bad_samples": len(self.records), "bad_retried": self._retried, **reasons}
+
+    def _check(self, fetched: Fetched) -> None:
+        policy, count = self.policy, len(self.records)
+        if policy.max_count is not None and count > policy.max_count:
+            msg = f"{count} samples are bad, and max_count={policy.max_count}"
+            raise self._error(msg, self.records, "raise max_count of on_error")
+        row, previous = self._in_row, -1
+        for bad in fetched.bad:
+            row = row + 1 if bad.position == previous + 1 else 1
+            previous = bad.position
+            if policy.max_in_row is not None and row > policy.max_in_row:
+                msg = (
+                    f"{row} samples one after the other are bad, and max_in_row={policy.max_in_row}"
+                )
+                raise self._error(msg, self.records, "raise max_in_row of on_error")
+        self._in_row = row if previous == fetched.samples - 1 else 0
+        if self._samples >= _SHARE_FROM and count > policy.max_share * self._samples:
+            msg = f"{count} of {self._samples} samples are bad, and max_share={policy.max_share}"
+            raise self._error(msg, self.records, "raise max_share of on_error")
+
+    def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
+        rank, ranks = rank_of()
+        named = "; ".join(map(_named, records[:_NAMED]))
+        more = f"; and {len(records) - _NAMED} more" if len(records) > _NAMED else ""
+        others = f" The other {ranks - 1} ranks wait for this one now." if ranks > 1 else ""
+        where = f"rank {rank}, epoch {self._epoch}"
+        return BadSamplesError(
+            f"{what} ({where}): repair the files, or {remedy}. They are: {named}{more}.{others}"
+        )
+
+    def _tell(self, before: int, new: list[BadSample]) -> None:
+        """Logs the 1st, 2nd, 4th, 8th, ... bad sample of an epoch."""
+        for count, record in enumerate(new, before + 1):
+            if count & (count - 1) == 0:
+                action = self.policy.action
+                _log.warning("bad sample %d (on_error=%r): %s", count, action, _named(record))
+
+    def _write(self, records: list[BadSample]) -> None:
+        """Appends bad samples to the file, each once until its file changes."""
+        if not self._is_written:
+            return
+        lines = []
+        for record in records:
+            size, mtime_ns = _stamp(record.path)
+            known = record.index, record.path, size, mtime_ns
+            if known not in self._written:
+                self._written.add(known)
+                stamp = {"size": size, "mtime_ns": mtime_ns}
+                lines.append(json.dumps(asdict(record) | stamp) + "\n")
+        if not lines:
+            return
+        path = self._path()
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.writelines(lines)
+        except OSError as error:
+            self._is_written = False
+            _log.warning(
+                "cannot write bad samples to %s: %s; from here on they are only in loader.bad",
+                path,
+                error,
+            )
+
+    def _path(self) -> Path:
+        assert self.policy.quarantine is not None
+        path = Path(self.policy.quarantine)
+        rank, ranks = rank_of()
+        return path.with_suffix(f".rank{rank}{path.suffix}") if ranks > 1 else path
+
+
+def _named(record: BadSample) -> str:
+    at = f" ({record.path})" if record.path else ""
+    return f"sample {record.index}{at}: {record.error}"
+
+
+def _stamp(path: str) -> tuple[int | None, int | None]:
+    """Returns size and time of change, in nanoseconds, of a file; None if there is none."""
+    try:
+        status = Path(path).stat() if path else None
+    except OSError:
+        status = None
+    return (None, None) if status is None else (status.st_size, status.st_mtime_ns)

@@ -1,0 +1,90 @@
+"""Sorts exceptions: those of a sample's content, those of the storage that may pass, and all others.
+
+Does for exceptions what `src/error/fault.rs` does for native errors.
+"""
+
+import errno
+import re
+import struct
+import zlib
+from typing import Literal
+
+import torch
+
+__all__ = ["NEVER", "ONLY_HERE", "Fault", "fault_of"]
+
+Fault = Literal["missing", "decode", "transform", "exception", "passing", "fatal"]
+
+NEVER: tuple[type[BaseException], ...] = (
+    SystemError,
+    ImportError,
+    StopIteration,
+    StopAsyncIteration,
+    MemoryError,
+    RecursionError,
+    ReferenceError,
+    NameError,
+    torch.OutOfMemoryError,
+)
+"""What no sample's content raises: the program or the machine does."""
+
+ONLY_HERE = re.compile(
+    r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
+    r"|functions with out=\.\.\. arguments don't support automatic differentiation"
+)
+"""What torch says where a forked process uses a device that its parent has used, and of graphs in workers."""
+
+_MISSING = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EACCES,
+    errno.EPERM,
+}
+_PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+_DECODE = (OSError, EOFError, SyntaxError, UnicodeDecodeError, struct.error, zlib.error)
+# torchvision.io raises RuntimeError with the system's error in its message
+_SYSTEM = re.compile(r"\[Errno (\d+)\]")
+
+
+def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fault:
+    """Returns what an exception says about the sample that was being made.
+
+    Args:
+        error: The exception.
+        only: The exceptions that make a sample bad; empty for all that are not known to be fatal.
+
+    Returns:
+        The reason why the sample is bad; or `"passing"` for a failure of the storage, `"fatal"` for all else.
+    """
+    if not isinstance(error, Exception) or isinstance(error, NEVER):
+        return "fatal"
+    number = _number(error)
+    if number in _PASSING:
+        return "passing"
+    if only and not isinstance(error, only):
+        return "fatal"
+    if number is not None:
+        return "missing" if number in _MISSING else "fatal"
+    if isinstance(error, _DECODE):
+        # Pillow raises SyntaxError for a damaged file; that of Python code names the code's file
+        is_code = isinstance(error, SyntaxError) and error.filename is not None
+        return "fatal" if is_code else "decode"
+    is_index = isinstance(error, IndexError) and not only
+    return "fatal" if is_index or _is_of_device(error) else "exception"
+
+
+def _number(error: Exception) -> int | None:
+    """Returns the system's number of an error, or None."""
+    if isinstance(error, OSError):
+        return error.errno
+    found = _SYSTEM.match(str(error)) if isinstance(error, RuntimeError) else None
+    return int(found[1]) if found else None
+
+
+def _is_of_device(error: Exception) -> bool:
+    """Returns true for errors of an accelerator."""
+    if type(error).__name__ == "AcceleratorError":  # torch 2.8 and later
+        return True
+    words = str(error) if isinstance(error, RuntimeError) else ""
+    return "CUDA error" in words or ONLY_HERE.search(words) is not None

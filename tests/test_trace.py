@@ -118,10 +118,10 @@ def test_the_latest_windows_are_kept():
     recent = Recent()
     for number in range(100):
         recent.add(window(number, count=1000))
-    kept = recent.windows()
+    kept = recent.windows
     assert [each.step for each in kept] == [number * 1000 + 999 for number in range(35, 100)]
     recent.add(window(0, count=100_000))
-    assert [len(each.steps) for each in recent.windows()] == [100_000]
+    assert [len(each.steps) for each in recent.windows] == [100_000]
     for _ in range(5000):
         recent.add(window(0, count=0))
-    assert len(recent.windows()) == 4096
+    assert len(recent.windows) == 4096

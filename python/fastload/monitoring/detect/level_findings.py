@@ -17,7 +17,6 @@ __all__ = ["drift_of", "level_findings"]
 Floats = NDArray[np.float64]
 Levels = dict[str, Floats]
 
-_MINUTE = 6
 _TEN_MINUTES = 60
 _DATA_SHARE = 0.8
 _MACHINE = {
@@ -76,8 +75,11 @@ def level_findings(history: History, context: Context) -> list[Finding]:
     levels = history.levels(is_whole=False)
     if not len(levels["step"]):
         return []
-    found = history.every(_MINUTE, "slower", lambda: _slower(history, context))
-    return [*found, *_starved(history), *_slowed_by(history, context)]
+    return [
+        *_slower(history, context),
+        *_starved(history),
+        *_slowed_by(history, context),
+    ]
 
 
 def drift_of(history: History) -> Drift | None:

@@ -75,11 +75,10 @@ def level_findings(history: History, context: Context) -> list[Finding]:
     levels = history.levels(is_whole=False)
     if not len(levels["step"]):
         return []
-    return [
-        *_slower(history, context),
-        *_starved(history),
-        *_slowed_by(history, context),
-    ]
+    slower = _slower(history, context)
+    said = "".join(finding.what for finding in slower)
+    machine = [one for one in _slowed_by(history, context) if one.what not in said]
+    return [*slower, *_starved(history), *machine]
 
 
 def drift_of(history: History) -> Drift | None:

@@ -160,7 +160,8 @@ def dense_period(
     left = rows - rows.mean(axis=0)
     # noise may be larger at some phases, and correlate from one period to the next
     own = rows[:, slowest]
-    own_z = student_z(float(own.mean() / own.std(ddof=1) * math.sqrt(len(own))), len(own) - 1)
+    error = float(own.std(ddof=1)) / math.sqrt(len(own))
+    own_z = student_z(float(own.mean()) / error, len(own) - 1) if error > 0.0 else z
     z = min(z, own_z) / math.sqrt(inflation(autocorrelation(left.T.ravel())))
     p = normal_tail(z) * sum(periods) * _LOOKS
     if p > _DENSE_P:

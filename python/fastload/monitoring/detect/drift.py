@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastload.monitoring.detect.estimates import slope
+from fastload.monitoring.detect.estimates import Slope, slope
 
 __all__ = ["Drift", "drift"]
 
@@ -16,7 +16,7 @@ LEAST_CHANGE = 0.02
 """A run whose steps got longer by less than this has no drift worth telling: 1 % an hour, for two hours."""
 _Z = 5.0
 """Standard deviations: 3 in 10^7 on one side, because a run of a million steps is looked at a thousand times."""
-_MOST_UNCERTAIN = 0.1
+_MOST_UNCERTAIN = 0.15
 """A statement needs bounds that are at most this far apart."""
 _DATA_SHARE = 0.8
 
@@ -34,7 +34,8 @@ class Drift:
         span_s: Seconds from begin to end.
         since_step: Step number at the begin.
         steps: Steps from begin to end.
-        wait_share: Share of the change that is longer waiting for batches.
+        owner: `"data"` if waiting for batches has at least 80 % of the change, or the rest may have none; else
+            `"own code"`.
         is_found: Steps get longer: by 2 % or more, at five standard deviations.
     """
 
@@ -46,26 +47,23 @@ class Drift:
     span_s: float
     since_step: int
     steps: int
-    wait_share: float
+    owner: str
     is_found: bool
 
-    @property
-    def owner(self) -> str:
-        """`"data"` if waiting has at least 80 % of the change, else `"own code"`."""
-        return "data" if self.wait_share >= _DATA_SHARE else "own code"
-
     def statement(self) -> str:
-        """Returns one sentence: a drift, none within a bound, or that too little is known."""
+        """Returns one sentence: a drift, none within bounds, or that too little is known."""
         over = f"over {_duration(self.span_s)} ({self.steps:,} steps)"
         bounds = f"95 % bounds {self.low:+.1%} to {self.high:+.1%}"
         if self.is_found:
             return f"The steps get longer: {self.change:+.1%} {over}, {bounds}."
         if not self.high - self.low <= _MOST_UNCERTAIN:
             return f"Too little is known of drift: {self.change:+.1%} {over}, {bounds}."
-        return (
-            f"No drift: the duration of a step, usually {self.usual_s:.3g} s, changed by {self.change:+.1%} "
-            f"{over}, {bounds}."
-        )
+        usually = f"a step usually takes {self.usual_s:.3g} s"
+        if self.low > 0.0 and self.change >= LEAST_CHANGE:
+            return f"Perhaps a drift, too small to be sure: {self.change:+.1%} {over}, {bounds}."
+        if self.high < 0.0:
+            return f"The steps get shorter: {self.change:+.1%} {over}, {bounds}; {usually}."
+        return f"No drift: {self.change:+.1%} {over}, {bounds}; {usually}."
 
 
 def drift(
@@ -100,7 +98,7 @@ def drift(
     part = (time_s - time_s[0]) / span_s
     slopes = [slope(part, values, _Z) for values in measured]
     least = min(slopes, key=lambda one: one.least if math.isfinite(one.least) else one.value)
-    waiting = slope(part, wait_s / usual_s, _Z).value
+    waiting, own = (slope(part, each / usual_s, _Z) for each in (wait_s, step_s - wait_s))
     return Drift(
         change=least.value,
         low=least.low,
@@ -110,9 +108,14 @@ def drift(
         span_s=span_s,
         since_step=int(step[0]),
         steps=int(step[-1] - step[0]),
-        wait_share=float(np.clip(waiting / least.value, 0.0, 1.0)) if least.value > 0 else 0.0,
+        owner="data" if waiting.low > 0.0 and _is_rest(own, waiting) else "own code",
         is_found=least.least > 0.0 and least.value >= LEAST_CHANGE,
     )
+
+
+def _is_rest(rest: Slope, main: Slope) -> bool:
+    """Returns true if a slope is small beside another one, or may be none."""
+    return rest.low <= 0.0 or rest.value <= (1 - _DATA_SHARE) * (rest.value + main.value)
 
 
 def _duration(seconds: float) -> str:

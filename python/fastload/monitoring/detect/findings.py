@@ -1,7 +1,7 @@
 """`findings`: the whole decision, what to tell of a run.
 
-The cost per window of 10 s is bounded by looking seldom at what changes slowly: single steps once a minute, drift
-and growth every ten minutes, over at most 64 points each.
+The cost per window of 10 s is bounded by looking seldom: at pauses and levels once a minute, at drift, dense
+periods and growth every ten minutes.
 """
 
 from fastload.monitoring.detect.history import Context, History
@@ -26,7 +26,7 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     known = context or Context()
     found = [
         *history.every(_MINUTE, "pauses", lambda: pause_findings(history, known)),
-        *level_findings(history, known),
+        *history.every(_MINUTE, "levels", lambda: level_findings(history, known)),
         *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history, known)),
     ]
     return sorted(found, key=lambda finding: -finding.cost_s)

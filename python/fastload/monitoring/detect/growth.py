@@ -20,10 +20,15 @@ _LEAST_MINUTES = 24
 _LEAST_S = 1_800.0
 _LEAST_EPOCHS = 3
 _WARM_UP = 0.1
-_LEAST_IN_EPOCH = 5
+_SHORT_EPOCH = 2
+_LONG_EPOCH = 5
+"""Minutes."""
+_MOST_POINTS = 64
 _PARTS = 3
 _STEADY = 0.5
 """Each third of the run must be able to have this part of the slope: warm-up and one-time steps have not."""
+_KEPT = 0.25
+"""This part of the growth must remain: workers that are started anew for each epoch give theirs back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,10 @@ def growth(
 ) -> Growth | None:
     """Measures the growth of a figure per batch from its minimum in each minute.
 
-    The first tenth is left out. Where epochs are long, pairs of minutes count within an epoch only, so a step
-    between epochs is no growth (`estimates.slope` with groups). A leak goes on: no third of the run may rule
-    out half of the slope.
+    The first tenth is left out. Where an epoch lasts for five minutes or more, only pairs of minutes of one epoch
+    count, so a step between epochs is no growth (`estimates.slope` with groups); in shorter epochs, such pairs
+    must not rule the growth out. A leak goes on, so no third of the run may rule out half of the slope; and it
+    stays, so the last third is above the first.
 
     Args:
         step: Step number of each minute, shape `(minutes,)`.
@@ -82,13 +88,21 @@ def growth(
     epochs, sizes = np.unique(epoch, return_counts=True)
     if time_s[-1] - time_s[0] < _LEAST_S and len(epochs) < _LEAST_EPOCHS:
         return None
-    is_grouped = len(epochs) > 1 and bool(np.median(sizes) >= _LEAST_IN_EPOCH)
-    whole = _slope(step, values, epoch if is_grouped else None)
+    usual = float(np.median(sizes)) if len(epochs) > 1 else 0.0
+    groups = epoch if usual >= _LONG_EPOCH else np.zeros(n)
+    whole = _slope(step, values, groups)
     is_found = whole.low > least and whole.least > 0.0
     if is_found:
-        for part in np.array_split(np.arange(n), _PARTS):
-            one = _slope(step[part], values[part], epoch[part] if is_grouped else None)
-            is_found &= one.high >= _STEADY * whole.value
+        parts = np.array_split(np.arange(n), _PARTS)
+        slopes = [_slope(step[part], values[part], groups[part]) for part in parts]
+        if _SHORT_EPOCH <= usual < _LONG_EPOCH:
+            slopes.append(_slope(step, values, epoch))
+        middles = [(float(np.median(step[part])), float(np.median(values[part]))) for part in parts]
+        (begin, low), *_, (end, high) = middles
+        is_found = (
+            all(one.high >= _STEADY * whole.value for one in slopes)
+            and high - low >= _KEPT * whole.value * (end - begin)
+        )
     return Growth(
         per_batch=whole.value,
         low=whole.low,
@@ -100,14 +114,16 @@ def growth(
     )
 
 
-def _slope(step: Floats, values: Floats, epoch: Floats | None) -> Slope:
-    """Returns the slope of some minutes, with pairs within an epoch only if epochs are given."""
-    if epoch is None:
+def _slope(step: Floats, values: Floats, groups: Floats) -> Slope:
+    """Returns the slope of some minutes, of pairs within the newest groups only if there are several."""
+    names = np.unique(groups)
+    if len(names) == 1:
         return slope(step, values, _Z)
-    rows = [
-        np.stack([thinned(column[epoch == one], most) for column in (step, values, epoch)])
-        for most in [max(_LEAST_IN_EPOCH, 64 // len(np.unique(epoch)))]
-        for one in np.unique(epoch)[-64 // _LEAST_IN_EPOCH :]
+    names = names[-_MOST_POINTS // _SHORT_EPOCH :]
+    most = max(_SHORT_EPOCH, _MOST_POINTS // len(names))
+    columns = step, values, groups
+    parts = [
+        np.stack([thinned(column[groups == name], most) for column in columns]) for name in names
     ]
-    points = np.concatenate(rows, axis=1)
-    return slope(points[0], points[1], _Z, points[2].astype(np.int64))
+    x, y, within = np.concatenate(parts, axis=1)
+    return slope(x, y, _Z, within.astype(np.int64))

@@ -17,7 +17,6 @@ __all__ = ["drift_of", "level_findings"]
 Floats = NDArray[np.float64]
 Levels = dict[str, Floats]
 
-_MINUTE = 6
 _TEN_MINUTES = 60
 _DATA_SHARE = 0.8
 _MACHINE = {
@@ -76,8 +75,10 @@ def level_findings(history: History, context: Context) -> list[Finding]:
     levels = history.levels(is_whole=False)
     if not len(levels["step"]):
         return []
-    found = history.every(_MINUTE, "slower", lambda: _slower(history, context))
-    return [*found, *_starved(history), *_slowed_by(history, context)]
+    slower = _slower(history, context)
+    said = "".join(finding.what for finding in slower)
+    machine = [one for one in _slowed_by(history, context) if one.what not in said]
+    return [*slower, *_starved(history), *machine]
 
 
 def drift_of(history: History) -> Drift | None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload.monitoring.detect.history import Context, History
-from fastload.monitoring.detect.periods import dense_period, stall_periods
+from fastload.monitoring.detect.periods import Period, dense_period, stall_periods
 from fastload.monitoring.record import Finding
 
 __all__ = ["pause_findings"]
@@ -33,6 +33,8 @@ _EVALUATION = ("eval", "valid", "test")
 _TEN_MINUTES = 60
 _LEAST_STEPS = 64
 _LEAST_STALLS = 3
+_LEAST_IRREGULAR = 8
+"""Fewer may still turn out to have a period."""
 
 _ADVICE = {
     "data": "Make these batches cheaper, or let the loader work further ahead (prefetch_factor).",
@@ -59,13 +61,16 @@ def pause_findings(history: History, context: Context) -> list[Finding]:
     step_s = steps["wait_s"] + steps["own_s"]
     whole_s = float(step_s.sum())
     found, is_periodic = _periods(history, context, whole_s / n)
+    dense = history.every(_TEN_MINUTES, "dense", lambda: _dense_period(history, context))
+    if dense is not None:
+        is_periodic |= history.stalls()["number"] % dense.steps == dense.phase
+        if not found:
+            found += _late_batches(steps, dense, context)
     found += _stalls(history, context, is_periodic)
     found += _regions(context, steps, whole_s)
     if not any(one.owner == "garbage collection" for one in found):
         found += _collection(steps, whole_s)
     found += _borders(steps, whole_s)
-    if not found:
-        found += history.every(_TEN_MINUTES, "dense", lambda: _dense(history, context))
     return found
 
 
@@ -143,7 +148,7 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
     span_s = float(steps["end_s"][-1] - min(steps["end_s"][0], single["end_s"][0]))
     lost_s, longest_s = float(excess.sum()), float(excess.max())
     is_long = longest_s >= max(_LONG_S, _LONG_STEPS * history.usual_s)
-    if not is_long and (len(excess) < _LEAST_STALLS or lost_s < _LEAST_SHARE * span_s):
+    if not is_long and (len(excess) < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
         return []
     owner, place = _cause(history, context, single)
     many = f"{len(excess)} steps" if len(excess) > 1 else f"step {single['number'][0]:.0f}"
@@ -243,20 +248,23 @@ def _borders(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     ]
 
 
-def _dense(history: History, context: Context) -> list[Finding]:
-    """Returns the finding that some of the batches are late, by less than a stall."""
+def _dense_period(history: History, context: Context) -> Period | None:
     steps = history.steps()
-    usable = steps["border"] == 0
     step_s = steps["wait_s"] + steps["own_s"] - steps["region_s"]
-    period = dense_period(steps["number"], step_s, usable, _likely(context))
-    if period is None:
-        return []
-    hit = {name: column[period.is_hit] for name, column in steps.items()}
-    waited_s = float(hit["wait_s"].mean() - steps["wait_s"][usable & ~period.is_hit].mean())
+    return dense_period(steps["number"], step_s, steps["border"] == 0, _likely(context))
+
+
+def _late_batches(steps: dict[str, Floats], period: Period, context: Context) -> list[Finding]:
+    """Returns the finding that some of the batches are late, by less than a stall."""
+    usable = steps["border"] == 0
+    is_hit = usable & (steps["number"] % period.steps == period.phase)
+    step_s = steps["wait_s"] + steps["own_s"] - steps["region_s"]
+    waited_s = float(steps["wait_s"][is_hit].mean() - steps["wait_s"][usable & ~is_hit].mean())
     cost_s = period.excess_s / period.steps
     mean_s = float(step_s.mean())
     if cost_s < _LEAST_DENSE_COST * mean_s or waited_s < period.excess_s / 2:
         return []
+    first = int(is_hit.argmax())
     return [
         Finding(
             kind="period",
@@ -264,8 +272,8 @@ def _dense(history: History, context: Context) -> list[Finding]:
             + _loader_period(period.steps, context),
             evidence=f"mean of {period.count} times, {period.trend}; a mean step takes {mean_s:.3g} s; "
             f"chance {period.p:.0e}",
-            since_step=int(hit["number"][0]),
-            since_s=float(hit["end_s"][0]),
+            since_step=int(steps["number"][first]),
+            since_s=float(steps["end_s"][first]),
             cost_s=cost_s,
             advice=_ADVICE["data"],
             owner="data",

@@ -17,6 +17,7 @@ from fastload.monitoring.detect.estimates import (
     inflation,
     median_and_mad,
     normal_tail,
+    student_z,
 )
 
 __all__ = ["CLOCK_PERIODS_S", "Period", "dense_period", "stall_periods"]
@@ -32,7 +33,8 @@ _MOST_P = 1e-6
 """Chance that stalls without a period show one, at one look. A run looks after each new stall."""
 _LEAST_STALLS = 5
 _LEAST_SHARE = 0.8
-_LEAST_COVERAGE = 0.5
+_LEAST_COVERAGE = 0.6
+"""Half of a period has a stall at half of its times."""
 _MOST_PERIODS = 3
 _COMMON_GAPS = 8
 _PHASE_BIN = 0.02
@@ -86,7 +88,7 @@ def stall_periods(
     """Finds up to three periods of stalls, on the step number or on the clock.
 
     A period on the step number has its stalls at exactly one phase. On the clock they lie within 2 to 10 % of
-    the period. It holds 80 % of the stalls, or has a stall at 80 % of the times it would; and at half of
+    the period. It holds 80 % of the stalls, or has a stall at 80 % of the times it would; and at 60 % of
     them in any case. Chances are binomial, times the phases and the periods tried (Bonferroni).
 
     Args:
@@ -126,7 +128,8 @@ def dense_period(
 
     Durations become logarithms, in deviations from the median, clipped at 3; an AR(1) is taken out of them.
     The mean of each phase, of each period from 2 to 256 steps and of each candidate, is compared with what
-    chance gives: a normal tail, times the phases and periods tried, times the looks of a run of 10^6 steps.
+    chance gives: the tail of a normal value or of Student's t, whichever is larger, times the phases and periods
+    tried, times the looks of a run of 10^6 steps.
     In 4,096 steps a phase of one step in 30 stands out if it is longer by 0.6 standard deviations of a step.
 
     Args:
@@ -153,13 +156,17 @@ def dense_period(
     deviation = float(rest.std())
     z, period = max((peak / (deviation * math.sqrt(n // period)), period) for peak, period in sums)
     rows = _rows(rest, period)
+    slowest = int(rows.sum(axis=0).argmax())
     left = rows - rows.mean(axis=0)
-    # noise that an AR(1) does not describe may still correlate from one period to the next
-    z /= math.sqrt(inflation(autocorrelation(left.T.ravel())))
+    # noise may be larger at some phases, and correlate from one period to the next
+    own = rows[:, slowest]
+    error = float(own.std(ddof=1)) / math.sqrt(len(own))
+    own_z = student_z(float(own.mean()) / error, len(own) - 1) if error > 0.0 else z
+    z = min(z, own_z) / math.sqrt(inflation(autocorrelation(left.T.ravel())))
     p = normal_tail(z) * sum(periods) * _LOOKS
     if p > _DENSE_P:
         return None
-    phase = (n % period + int(rows.sum(axis=0).argmax())) % period
+    phase = (n % period + slowest) % period
     is_hit = np.zeros(n, bool)
     is_hit[phase::period] = True
     is_hit &= usable

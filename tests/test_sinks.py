@@ -64,11 +64,11 @@ def test_a_file_has_the_record(tmp_path):
     assert [line["kind"] for line in found] == [
         "start",
         "window",
-        "window",
         "finding",
         "window",
         "window",
         "finding",
+        "window",
         "window",
         "end",
     ]
@@ -81,8 +81,15 @@ def test_a_file_has_the_record(tmp_path):
     assert first["scalars"] == want.scalars
     for name, column in first["steps"].items():
         np.testing.assert_allclose(column, getattr(want.steps, name), atol=1e-7)
-    assert found[3]["finding"] == "period"
-    assert found[6]["evidence"] == "13 stalls"
+    assert [line["findings"] for line in found if line["kind"] == "window"] == [
+        [],
+        [0],
+        [0],
+        [0],
+        [],
+    ]
+    assert (found[2]["finding"], found[2]["number"]) == ("period", 0)
+    assert (found[5]["evidence"], found[5]["number"]) == ("13 stalls", 0)
     assert end["summary"] == "one finding"
 
 
@@ -113,7 +120,7 @@ def test_numbers_that_json_has_not_are_null(tmp_path):
     odd = {"nan_s": math.nan, "inf_s": -math.inf, 'odd "label"\n\u2028é_s': 1.0}
     sink.write(window(**odd), [finding(cost_s=math.nan)])
     sink.close()
-    first, told, _ = lines(path)
+    told, first, _ = lines(path)
     assert first["scalars"]["nan_s"] is None
     assert first["scalars"]["inf_s"] is None
     assert first["scalars"]['odd "label"\n\u2028é_s'] == 1.0

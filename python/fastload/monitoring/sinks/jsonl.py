@@ -1,8 +1,14 @@
 """`JsonLines`: the record of a run as a file, from which `fastload.top` and `fastload.report` read.
 
-Format: one JSON object per line, with a `kind`. `start` has `version`, `time_s`, `pid`, `rank`, `host` and the loader's
-settings; `window` the fields of a `Window`, of whose steps at most 256 are kept; `finding` those of a `Finding`, with
-its kind as `finding`, when it is first made or changes; `end` has `time_s` and `summary`. What is not finite is null. Lines are appended: a file may hold several runs.
+Format: one JSON object per line, with a `kind`:
+
+- `start`: `version`, `time_s`, `pid`, `rank`, `host`, and the loader's settings as `loader`;
+- `finding`: the fields of a `Finding`, its kind as `finding`, and its `number` in the run; written when it is first made
+  and when it changes;
+- `window`: the fields of a `Window`, of whose steps at most 256 are kept, and as `findings` the numbers of those that hold;
+- `end`: `time_s` and `summary`.
+
+What is not finite is null. Lines are appended: a file may hold several runs.
 """
 
 import json
@@ -10,6 +16,7 @@ import math
 import os
 import socket
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -42,9 +49,10 @@ class JsonLines(Sink):
     def __init__(self, path: str | os.PathLike[str], rank: int = 0) -> None:
         self.name = os.fspath(path)
         self._rank = rank
-        self._told: dict[tuple[str, str, int], Finding] = {}
+        self._told: dict[tuple[str, str, int], tuple[int, Finding]] = {}
         # No buffer: what a forked child inherits of one would be written twice.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._close = weakref.finalize(self, os.close, self._file)
         self._is_torn = _is_torn(path)  # True where the last line is not whole
 
     def start(self, settings: Mapping[str, Any]) -> None:
@@ -62,7 +70,8 @@ class JsonLines(Sink):
         )
 
     def write(self, window: Window, findings: Sequence[Finding]) -> None:
-        """Writes the window, then the findings that are new or have changed."""
+        """Writes the findings that are new or have changed, then the window."""
+        standing = [self._tell(finding) for finding in findings]
         self._line(
             {
                 "kind": "window",
@@ -71,23 +80,29 @@ class JsonLines(Sink):
                 "monotonic_s": window.monotonic_s,
                 "rank": window.rank,
                 "scalars": dict(window.scalars),
+                "findings": standing,
             },
             window.steps,
         )
-        for finding in findings:
-            key = finding.kind, finding.owner, finding.since_step
-            if self._told.get(key) != finding:
-                self._told[key] = finding
-                fields_of = asdict(finding)
-                fields_of["finding"] = fields_of.pop("kind")
-                self._line({"kind": "finding", **fields_of})
+
+    def _tell(self, finding: Finding) -> int:
+        """Writes a finding that is new or has changed; returns its number."""
+        key = finding.kind, finding.owner, finding.since_step
+        number, told = self._told.get(key, (len(self._told), None))
+        if told != finding:
+            self._told[key] = number, finding
+            values = asdict(finding)
+            self._line(
+                {"kind": "finding", "number": number, "finding": values.pop("kind"), **values}
+            )
+        return number
 
     def close(self, summary: str = "") -> None:
         """Writes the line that ends the run, and closes the file."""
         try:
             self._line({"kind": "end", "time_s": time.time(), "summary": summary})
         finally:
-            os.close(self._file)
+            self._close()
 
     def _line(self, values: Mapping[str, Any], steps: Steps | None = None) -> None:
         pieces = [b"\n" if self._is_torn else b""]

@@ -190,6 +190,12 @@ def test_rows_go_on_after_a_resumed_batch(kept):
     assert kept.column("rows").tolist() == [BATCH, ROWS % BATCH]
 
 
+class Odd:
+    @property
+    def shape(self):
+        raise RuntimeError
+
+
 @pytest.mark.parametrize(
     ("batch", "rows"),
     [
@@ -203,6 +209,7 @@ def test_rows_go_on_after_a_resumed_batch(kept):
         ([], 0),
         (None, 0),
         (object(), 0),
+        (Odd(), 0),
     ],
 )
 def test_rows_of_a_batch(batch, rows):

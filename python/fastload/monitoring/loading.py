@@ -56,10 +56,17 @@ class Loading:
 
     def begin(self, loader: MonitoredLoader) -> None:
         """Takes the counters of an iterator that has just been started, after the last ones of the one before."""
-        if self._counters is loader._counters:
-            return
-        self._add(_numbers(self._counters))
-        self._counters, self._before = loader._counters, {}
+        self.count()
+        if self._counters is not loader._counters:
+            self._counters, self._before = loader._counters, {}
+
+    def count(self) -> None:
+        """Adds what the iterator has counted since the last reading."""
+        counters = _numbers(self._counters)
+        for name, now in counters.items():
+            before = self._before.get(name, 0.0)
+            self._passed[name] += now - before if now >= before else now  # a new epoch began at 0
+        self._before |= counters
 
     def read(self, loader: MonitoredLoader, elapsed_s: float) -> dict[str, float]:
         """Returns the figures since the last call.
@@ -75,7 +82,7 @@ class Loading:
             where `workers` are the workers' Python code. And the loader's own `arena_bytes` and so on.
         """
         stats = loader.stats()
-        self._add(_numbers(self._counters))
+        self.count()
         passed, self._passed = self._passed, dict.fromkeys(_SUMS, 0.0)
         figures = {name: float(stats[name]) for name in _LEVELS if name in stats}
         figures.setdefault("workers", float(loader.num_workers))
@@ -84,14 +91,6 @@ class Loading:
             if name in stats:
                 figures[f"{name}_per_s"] = passed[name] / elapsed_s
         return figures | _shares(stats, passed, is_inline=loader.num_workers == 0)
-
-    def _add(self, counters: Mapping[str, float]) -> None:
-        """Adds what was counted since the last reading."""
-        for name in _SUMS:
-            now = counters.get(name, 0.0)
-            self._passed[name] += max(0.0, now - self._before.get(name, 0.0))
-        if counters:
-            self._before = dict(counters)
 
 
 def settings_of(loader: MonitoredLoader) -> dict[str, Any]:

@@ -65,7 +65,9 @@ class Run:
         stall_s: float,
         accelerator: Accelerator | None,
     ) -> None:
-        self.recorder = Recorder(accelerator)
+        self._loading = Loading()
+        self._lock = threading.Lock()  # of the counters that an iterator begins and a window reads
+        self.recorder = Recorder(accelerator, self._end_epoch)
         self.regions = Regions(self.recorder)
         self.window: Window | None = None
         self.findings: list[Finding] = []
@@ -76,7 +78,6 @@ class Run:
         self._accelerator = accelerator
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
-        self._loading = Loading()
         self._history = History()
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
@@ -86,7 +87,6 @@ class Run:
         self._writer: sinks.Writer | None = None
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
-        self._lock = threading.Lock()  # of the counters that an iterator begins and a window reads
         self._pid = os.getpid()
 
     def follow(self, loader: Any, iterator: _BaseDataLoaderIter, start_s: float) -> None:
@@ -122,6 +122,10 @@ class Run:
     def is_closed(self) -> bool:
         """True if nothing more will be recorded."""
         return self._ending.is_set()
+
+    def _end_epoch(self) -> None:
+        with self._lock:
+            self._loading.count()
 
     def end(self) -> None:
         """Has the thread make the last window and end; returns at once."""

@@ -6,11 +6,12 @@ has no code for it. A step ends when the next batch is asked for; the work after
 the call that raises `StopIteration`. A step whose loop is left early is dropped: its end is not known.
 """
 
+import contextlib
 import functools
 import threading
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -60,6 +61,7 @@ class Recorder:
 
     Args:
         probe: Asks the accelerator; None without one.
+        at_end: Called at the end of an epoch, while its iterator still has its counters.
 
     Attributes:
         count: Steps that have ended.
@@ -70,12 +72,13 @@ class Recorder:
         thread: Identifier of the thread that takes the batches; None before the first one of an epoch.
         native_thread: Its number in the system; 0 before the first batch of all.
         start_s: Seconds that starting iterators took, in all.
-        probed: Steps in which the accelerator was asked.
-        probed_s: Length of these steps without the training's own time: the waits.
-        starved_s: Part of `probed_s` in whose steps the accelerator ran out of work.
+        probed_s: Waits for which the accelerator was asked, in all.
+        starved_s: Part of them during which it had no work left.
     """
 
-    def __init__(self, probe: Probe | None = None) -> None:
+    def __init__(
+        self, probe: Probe | None = None, at_end: Callable[[], object] = lambda: None
+    ) -> None:
         self.count = 0
         self.epoch = -1
         self.in_step = False
@@ -84,10 +87,10 @@ class Recorder:
         self.thread: int | None = None
         self.native_thread = 0
         self.start_s = 0.0
-        self.probed = 0
         self.probed_s = 0.0
         self.starved_s = 0.0
         self._probe = probe
+        self._at_end = at_end
         self._is_marked = False
         self._asked_s = 0.0
         self._batch_size: int | None = None
@@ -117,7 +120,7 @@ class Recorder:
             self.count += 1
         self._asked_s = now
         if self._probe is not None and self.count % _PROBED == 0:
-            self._is_marked = self._probe.mark()
+            self._mark(self._probe)
 
     def returned(self, batch: Any) -> None:
         """Notes that a batch is returned."""
@@ -135,9 +138,14 @@ class Recorder:
         self._epoch[at] = self.epoch
         if self.thread is None:
             self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
-        if self._is_marked:
-            self._asked_probe(now - self._asked_s)
+        if self._is_marked and self._probe is not None:
+            self._ask(self._probe, now - self._asked_s)
         self.in_step = True
+
+    def finished(self) -> None:
+        """Notes that the epoch has no more batches."""
+        self.is_running = False
+        self._at_end()
 
     def read(self, since: int) -> Recorded:
         """Returns the steps from number `since` on; the oldest are missing if there are more than are kept."""
@@ -153,12 +161,21 @@ class Recorder:
         latest = self.read(max(0, self.count - steps))
         return float(np.median(latest.end_s - latest.returned_s)) if len(latest.end_s) else 0.0
 
-    def _asked_probe(self, wait_s: float) -> None:
-        assert self._probe is not None
+    def _mark(self, probe: Probe) -> None:
+        try:
+            self._is_marked = probe.mark()
+        except Exception:  # the device is lost: the training's next operation says so
+            self._probe, self._is_marked = None, False
+
+    def _ask(self, probe: Probe, wait_s: float) -> None:
         self._is_marked = False
-        self.probed += 1
+        try:
+            is_idle = probe.is_idle()
+        except Exception:
+            self._probe = None
+            return
         self.probed_s += wait_s
-        if self._probe.is_idle():
+        if is_idle:
             self.starved_s += wait_s
 
 
@@ -173,7 +190,7 @@ class _Watched(_BaseDataLoaderIter):
         try:
             batch = super().__next__()
         except StopIteration:
-            recorder.is_running = False
+            recorder.finished()
             raise
         recorder.returned(batch)
         return batch
@@ -203,16 +220,17 @@ def _watched_kind(kind: Any) -> type[_Watched]:
 
 def rows_of(batch: Any) -> int:
     """Returns the length of the first tensor, array or list of numbers or text in a batch; 0 if there is none."""
-    for _ in range(_DEPTH):
-        shape = getattr(batch, "shape", None)
-        if shape is not None:
-            return int(shape[0]) if len(shape) else 0
-        if isinstance(batch, Mapping):
-            batch = next(iter(batch.values()), None)
-        elif isinstance(batch, tuple | list) and batch:
-            if isinstance(batch[0], str | bytes | int | float):
-                return len(batch)
-            batch = batch[0]
-        else:
-            return 0
+    with contextlib.suppress(Exception):  # a class of the user's
+        for _ in range(_DEPTH):
+            shape = getattr(batch, "shape", None)
+            if shape is not None:
+                return int(shape[0]) if len(shape) else 0
+            if isinstance(batch, Mapping):
+                batch = next(iter(batch.values()), None)
+            elif isinstance(batch, tuple | list) and batch:
+                if isinstance(batch[0], str | bytes | int | float):
+                    return len(batch)
+                batch = batch[0]
+            else:
+                return 0
     return 0

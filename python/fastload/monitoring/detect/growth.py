@@ -99,10 +99,9 @@ def growth(
             slopes.append(_slope(step, values, epoch))
         middles = [(float(np.median(step[part])), float(np.median(values[part]))) for part in parts]
         (begin, low), *_, (end, high) = middles
-        is_found = (
-            all(one.high >= _STEADY * whole.value for one in slopes)
-            and high - low >= _KEPT * whole.value * (end - begin)
-        )
+        is_found = all(
+            one.high >= _STEADY * whole.value for one in slopes
+        ) and high - low >= _KEPT * whole.value * (end - begin)
     return Growth(
         per_batch=whole.value,
         low=whole.low,

@@ -96,7 +96,9 @@ def healthy(
     own_s = step_s * np.exp(sigma * ar1(random, steps, rho))
     rows = np.full(steps, 64)
     if lengths:
-        rows = np.maximum(1, np.round(64 * np.exp(lengths * random.standard_normal(steps)))).astype(int)
+        rows = np.maximum(1, np.round(64 * np.exp(lengths * random.standard_normal(steps)))).astype(
+            int
+        )
         own_s *= rows / 64
     own_s *= 1 + 2 * np.exp(-number / 40)
     wait_s = wait_part * step_s * np.exp(0.5 * random.standard_normal(steps))

@@ -274,7 +274,9 @@ def _epoch_memory(seed: int) -> Recorded:
     run = fast(seed, 2.0, epoch_steps=18_000)
     return with_scalars(
         run,
-        lambda _time_s, step: {"rss_bytes": run.scalars(0.0, step)["rss_bytes"] + 1e8 * (step // 18_000)},
+        lambda _time_s, step: {
+            "rss_bytes": run.scalars(0.0, step)["rss_bytes"] + 1e8 * (step // 18_000)
+        },
     )
 
 
@@ -282,7 +284,9 @@ def _larger_epoch(seed: int) -> Recorded:
     run = fast(seed, 2.0, epoch_steps=36_000)
     return with_scalars(
         run,
-        lambda _time_s, step: {"rss_bytes": run.scalars(0.0, step)["rss_bytes"] + 2e9 * (step >= 72_000)},
+        lambda _time_s, step: {
+            "rss_bytes": run.scalars(0.0, step)["rss_bytes"] + 2e9 * (step >= 72_000)
+        },
     )
 
 
@@ -295,7 +299,9 @@ def _largest_batch(seed: int) -> Recorded:
     random = np.random.default_rng(seed)
     largest = np.maximum.accumulate(np.exp(0.5 * random.standard_normal(80_000)))
     run = fast(seed)
-    return with_scalars(run, lambda _time_s, step: {"rss_bytes": 2e9 + 1e8 * largest[max(0, step - 1)]})
+    return with_scalars(
+        run, lambda _time_s, step: {"rss_bytes": 2e9 + 1e8 * largest[max(0, step - 1)]}
+    )
 
 
 def _buckets(seed: int) -> Recorded:

@@ -62,7 +62,9 @@ class Drift:
         if self.low > 0.0 and self.change >= LEAST_CHANGE:
             return f"Perhaps a drift, too small to be sure: {self.change:+.1%} {over}, {bounds}."
         if self.high < 0.0:
-            return f"The steps get shorter: {self.change:+.1%} {over}, {bounds}; {usually}."
+            return (
+                f"No drift, the steps get shorter: {self.change:+.1%} {over}, {bounds}; {usually}."
+            )
         return f"No drift: {self.change:+.1%} {over}, {bounds}; {usually}."
 
 

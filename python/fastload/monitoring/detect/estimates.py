@@ -119,10 +119,10 @@ def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = Non
     if n / wider < _LEAST_EFFECTIVE:
         return Slope(value, -math.inf, math.inf, -math.inf, n)
     deviation = math.sqrt(float((sizes * (sizes - 1) * (2 * sizes + 5)).sum()) / 18 * wider)
-    bounds = [(pairs - bound * deviation) / 2 for bound in (Z95, z)]
-    low, least = (float(slopes[math.floor(at)]) if at >= 0 else -math.inf for at in bounds)
-    above = math.ceil(pairs - 1 - bounds[0])
-    high = float(slopes[above]) if above < pairs else math.inf
+    # Gilbert 1987, section 16.5: of N slopes, the ((N - C) / 2)th and the ((N + C) / 2 + 1)th
+    ranks = [math.floor((pairs - bound * deviation) / 2) for bound in (Z95, z)]
+    low, least = (float(slopes[rank - 1]) if rank > 0 else -math.inf for rank in ranks)
+    high = float(slopes[pairs - ranks[0]]) if ranks[0] > 0 else math.inf
     return Slope(value, low, high, least, n)
 
 
@@ -149,7 +149,7 @@ def normal_tail(z: float) -> float:
 
 
 def student_z(t: float, freedom: float) -> float:
-    """Returns the normal deviate whose tail is that of Student's t, to about 1 % (Wallace 1959, eq. 4.4)."""
+    """Returns the normal deviate whose tail is that of Student's t, to 4 % from two degrees of freedom on (Wallace 1959)."""
     z = (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(t * t / freedom))
     return math.copysign(z, t)
 

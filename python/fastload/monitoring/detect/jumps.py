@@ -18,8 +18,6 @@ __all__ = ["Jump", "jump"]
 Floats = NDArray[np.float64]
 
 LEAST_CHANGE = 0.05
-_Z = 6.0
-"""Standard deviations of the t-test, after Page and Hinkley have chosen the most suspicious point."""
 _TOLERANCE = 0.5
 _THRESHOLD = 8.0
 """Page and Hinkley's delta and lambda, in standard deviations of a window."""
@@ -53,7 +51,7 @@ class Jump:
         return self.after / self.before - 1 if self.before > 0.0 else math.inf
 
 
-def jump(values: Floats) -> Jump | None:
+def jump(values: Floats, least_z: float = 6.0) -> Jump | None:
     """Finds the newest rise to a higher level that still lasts.
 
     Page and Hinkley's cumulative sum (Page 1954, Hinkley 1971) raises an alarm and names the point; Welch's t-test
@@ -61,6 +59,7 @@ def jump(values: Floats) -> Jump | None:
 
     Args:
         values: Typical durations of the windows, shape `(windows,)`.
+        least_z: Standard deviations of the t-test: many, because the point is chosen for being suspicious.
     """
     found, start, level_start = None, 0, 0
     for _ in range(_MOST_ALARMS):
@@ -68,7 +67,7 @@ def jump(values: Floats) -> Jump | None:
         if alarm is None:
             break
         index, at = start + alarm[0], start + alarm[1]
-        tested = _tested(values, level_start, index)
+        tested = _tested(values, level_start, index, least_z)
         if tested is None:
             start = at
         else:
@@ -113,7 +112,7 @@ def _noise(values: Floats) -> tuple[float, float]:
     return spread / math.sqrt(2 * (1 - correlation)), min(inflation(correlation), _MOST_WIDER)
 
 
-def _tested(values: Floats, start: int, index: int) -> Jump | None:
+def _tested(values: Floats, start: int, index: int, least_z: float) -> Jump | None:
     """Returns the jump near an alarm if both sides differ by what chance does not give."""
     index = _refined(values, start, index)
     before = values[max(start, index - _MOST_SIDE) : index]
@@ -134,7 +133,7 @@ def _tested(values: Floats, start: int, index: int) -> Jump | None:
     # Welch and Satterthwaite's degrees of freedom
     freedom = error**2 / (low_error**2 / max(low_n - 1, 0.5) + high_error**2 / max(high_n - 1, 0.5))
     z = student_z((high - low) / math.sqrt(error), freedom)
-    return Jump(index, low, high, z) if z >= _Z else None
+    return Jump(index, low, high, z) if z >= least_z else None
 
 
 def _refined(values: Floats, start: int, index: int) -> int:

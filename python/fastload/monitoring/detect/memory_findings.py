@@ -61,14 +61,14 @@ _HOST_MEMORY = ("rss_bytes", "children_private_dirty_bytes", "pinned_bytes")
 
 def memory_findings(history: History, context: Context) -> list[Finding]:
     """Returns what grows over the whole run, or over its newer half."""
-    when, values = history.minima()
-    newest = slice(when.shape[1] // 2, None)
+    (step, time_s, epoch), values = history.minima()
+    newer = slice(len(step) // 2, None)
     found = []
     for name in FIGURES:
         least = LEAST_BYTES if name.endswith("_bytes") else _LEAST_COUNT
-        one = growth(*when, values[name], least)
+        one = growth(step, time_s, epoch, values[name], least)
         if one is None or not one.is_found:
-            one = growth(*when[:, newest], values[name][newest], least)
+            one = growth(step[newer], time_s[newer], epoch[newer], values[name][newer], least)
         if one is not None and one.is_found:
             found.append(_finding(history, context, name, one))
     return found

@@ -29,8 +29,6 @@ Hits = NDArray[np.bool_]
 CLOCK_PERIODS_S = (30.0, 60.0, 120.0, 300.0, 600.0)
 """Seconds after which loggers write, sinks flush and jobs of the machine run."""
 
-_MOST_P = 1e-6
-"""Chance that stalls without a period show one, at one look. A run looks after each new stall."""
 _LEAST_STALLS = 5
 _LEAST_SHARE = 0.8
 _LEAST_COVERAGE = 0.6
@@ -42,10 +40,6 @@ _WIDEST_BIN = 0.1
 _GAP_TRIALS = 100
 """A period estimated from the gaps counts as this many, because it was fitted."""
 
-_DENSE_P = 0.01
-"""Chance that a run of a million steps shows a dense period it does not have."""
-_LOOKS = 1_000
-"""Looks at dense steps in a run of a million."""
 _LEAST_ROWS = 16
 """A phase is the mean of at least this many steps, so that it is nearly normal."""
 _LONGEST_DENSE = 256
@@ -84,6 +78,7 @@ def stall_periods(
     excess_s: Floats,
     usual_s: float,
     candidates: Iterable[int] = (),
+    most_p: float = 1e-6,
 ) -> list[Period]:
     """Finds up to three periods of stalls, on the step number or on the clock.
 
@@ -97,11 +92,13 @@ def stall_periods(
         excess_s: How much longer than usual they took.
         usual_s: Duration of a usual step.
         candidates: Periods in steps that are likely; the commonest distances of stalls are tried besides.
+        most_p: Chance that stalls without a period show one. A run looks once a minute.
     """
     if len(number) < _LEAST_STALLS:
         return []
     # several slow steps in a row are one stall, at the first
     left = np.concatenate([[True], np.diff(number) > 1])
+    first = np.maximum.accumulate(np.where(left, np.arange(len(number)), 0))
     found: list[Period] = []
     while len(found) < _MOST_PERIODS:
         at = np.flatnonzero(left)
@@ -109,6 +106,7 @@ def stall_periods(
             break
         fits = _on_steps(number[at].astype(np.int64), candidates)
         fits += _on_clock(end_s[at], usual_s)
+        fits = [fit for fit in fits if fit[0] <= most_p]
         if not fits:
             break
         p, steps, seconds, phase, hit = min(fits, key=lambda fit: fit[0])
@@ -116,20 +114,24 @@ def stall_periods(
         is_hit[at[hit]] = True
         excess = excess_s[is_hit]
         count, middle = len(excess), float(np.median(excess))
-        found.append(Period(steps, seconds, phase, middle, count, p, _trend(excess), is_hit))
+        found.append(Period(steps, seconds, phase, middle, count, p, _trend(excess), is_hit[first]))
         left[is_hit] = False
     return found
 
 
 def dense_period(
-    number: Floats, step_s: Floats, usable: Hits, candidates: Iterable[int] = ()
+    number: Floats,
+    step_s: Floats,
+    usable: Hits,
+    candidates: Iterable[int] = (),
+    most_p: float = 1e-5,
 ) -> Period | None:
     """Finds the period in steps whose slowest phase stands out most (epoch folding: Leahy et al. 1983).
 
     Durations become logarithms, in deviations from the median, clipped at 3; an AR(1) is taken out of them.
     The mean of each phase, of each period from 2 to 256 steps and of each candidate, is compared with what
     chance gives: the tail of a normal value or of Student's t, whichever is larger, times the phases and periods
-    tried, times the looks of a run of 10^6 steps.
+    tried.
     In 4,096 steps a phase of one step in 30 stands out if it is longer by 0.6 standard deviations of a step.
 
     Args:
@@ -137,6 +139,7 @@ def dense_period(
         step_s: Durations of the steps.
         usable: False for steps that do not count, such as those at the borders of epochs.
         candidates: Longer periods to try.
+        most_p: Chance that steps without a period show one. A run of 10^6 steps looks a thousand times.
     """
     n = len(step_s)
     longest = min(n // _LEAST_ROWS, _LONGEST_DENSE)
@@ -144,7 +147,7 @@ def dense_period(
         return None
     logs = np.log(np.maximum(step_s, 1e-9))
     center, mad = median_and_mad(logs)
-    if mad == 0.0:
+    if mad == 0.0 or not usable.any():
         return None
     values = np.clip((logs - center) / (1.4826 * mad), -_CLIP, _CLIP)
     values[~usable] = 0.0
@@ -163,8 +166,8 @@ def dense_period(
     error = float(own.std(ddof=1)) / math.sqrt(len(own))
     own_z = student_z(float(own.mean()) / error, len(own) - 1) if error > 0.0 else z
     z = min(z, own_z) / math.sqrt(inflation(autocorrelation(left.T.ravel())))
-    p = normal_tail(z) * sum(periods) * _LOOKS
-    if p > _DENSE_P:
+    p = normal_tail(z) * sum(periods)
+    if p > most_p:
         return None
     phase = (n % period + slowest) % period
     is_hit = np.zeros(n, bool)
@@ -203,8 +206,7 @@ def _on_steps(at: Integers, candidates: Iterable[int]) -> list[Fit]:
         count = int(is_hit.sum())
         if _is_regular(count, len(at), span / period + 1):
             p = trials * period * binomial_tail(count, len(at), 1 / period)
-            if p < _MOST_P:
-                fits.append((p, period, 0.0, float(phase), is_hit))
+            fits.append((p, period, 0.0, float(phase), is_hit))
     return fits
 
 
@@ -227,8 +229,7 @@ def _on_clock(end_s: Floats, usual_s: float) -> list[Fit]:
         count, n = int(is_hit.sum()), len(end_s)
         if _is_regular(count, n, span / period + 1):
             p = trials * n * binomial_tail(count - 1, n - 1, width)
-            if p < _MOST_P:
-                fits.append((p, 0, period, float(order[most] * period), is_hit))
+            fits.append((p, 0, period, float(order[most] * period), is_hit))
     return fits
 
 

@@ -135,7 +135,7 @@ def test_a_process_is_found_by_its_open_file(tmp_path):
         ("heap_growth_bytes", -2e6, "-2 MB"),
         ("workers", 4.0, "4"),
         ("pressure", 0.1234, "0.123"),
-        ("own_s", float("nan"), "unknown"),
+        ("own_s", float("nan"), "-"),
     ],
 )
 def test_figures_have_units(name, value, want):
@@ -146,7 +146,7 @@ def test_figures_have_names_and_an_order():
     assert [named(name) for name in ("samples_per_s", "wait_s", "rss_bytes", "depth")] == [
         "samples per second",
         "wait",
-        "rss",
+        "rss bytes",
         "depth",
     ]
     assert ordered(["rss_bytes", "b", "own_s", "a", "wait_s"]) == [
@@ -273,12 +273,13 @@ def test_the_report_in_a_browser(run, tmp_path):
             "Where the time went",
             "Slowest steps",
             "Ranks",
+            "Summary",
             "Figures",
             "Settings of the loader",
         ]
         advice = page.locator(".advice").inner_text()
         assert advice.startswith("Every 30 steps the training pauses for 1.2 s")
-        assert "No drift" in advice
+        assert "No drift: the steps" in page.locator(".sections").inner_text()
         assert "memory grows by <100 B> per batch" in page.locator("table").first.inner_text()
         for width in (380, 1240):
             page.set_viewport_size({"width": width, "height": 900})

@@ -12,7 +12,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from fastload.monitoring.record import Window
-from fastload.monitoring.trace import Span, write_trace
+from fastload.monitoring.trace import Recent, Span, write_trace
 
 from ._monitored import finding, steps, window
 
@@ -112,3 +112,16 @@ def test_a_trace_of_torch_profiler_has_the_same_clock(name, tmp_path):
     assert {event["pid"] for event in theirs} == {os.getpid()}
     for event in theirs:
         assert step["ts"] < event["ts"] < event["ts"] + event["dur"] < step["ts"] + step["dur"]
+
+
+def test_the_latest_windows_are_kept():
+    recent = Recent()
+    for number in range(100):
+        recent.add(window(number, count=1000))
+    kept = recent.windows()
+    assert [each.step for each in kept] == [number * 1000 + 999 for number in range(35, 100)]
+    recent.add(window(0, count=100_000))
+    assert [len(each.steps) for each in recent.windows()] == [100_000]
+    for _ in range(5000):
+        recent.add(window(0, count=0))
+    assert len(recent.windows()) == 4096

@@ -11,14 +11,18 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fastload.monitoring.record import Finding, Window
 
-__all__ = ["Span", "write_trace"]
+__all__ = ["Recent", "Span", "write_trace"]
+
+_KEPT = 1 << 16  # steps
+_KEPT_WINDOWS = 1 << 12
 
 _FIRST_TRACK = 1 << 23  # above the ids of native threads, which Linux keeps below 1 << 22
 _SECOND_NS = 1_000_000_000
@@ -34,9 +38,30 @@ class Span:
     end_s: float
 
 
+class Recent:
+    """The latest windows: with 65,536 steps at most, and one window at least."""
+
+    def __init__(self) -> None:
+        self._windows: deque[Window] = deque()
+        self._steps = 0
+
+    def add(self, window: Window) -> None:
+        """Adds a window; the oldest leave where there are too many steps, or 4,096 windows."""
+        self._windows.append(window)
+        self._steps += len(window.steps)
+        while len(self._windows) > 1 and (
+            self._steps > _KEPT or len(self._windows) > _KEPT_WINDOWS
+        ):
+            self._steps -= len(self._windows.popleft().steps)
+
+    def windows(self) -> list[Window]:
+        """Returns them, the oldest first."""
+        return list(self._windows)
+
+
 def write_trace(
     path: str | os.PathLike[str],
-    windows: Sequence[Window],
+    windows: Iterable[Window],
     spans: Iterable[Span] = (),
     findings: Iterable[Finding] = (),
     *,
@@ -58,6 +83,7 @@ def write_trace(
         OSError: A file cannot be read or written.
         ValueError: There is no window yet, or `torch_trace` has no `baseTimeNanoseconds` and `traceEvents`.
     """
+    windows = list(windows)
     if not windows:
         msg = "there is nothing to trace yet: no window has ended"
         raise ValueError(msg)

@@ -19,18 +19,15 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def named(name: str) -> str:
-    """Returns the name of a figure without its unit, as a phrase."""
-    for unit in ("_per_s", "_s", "_bytes"):
-        if name.endswith(unit) and name != unit:
-            words = name.removesuffix(unit).replace("_", " ")
-            return f"{words} per second" if unit == "_per_s" else words
-    return name.replace("_", " ")
+    """Returns the name of a figure as a phrase: `wait_s` is "wait", `samples_per_s` "samples per second"."""
+    words = name.removesuffix("_s").replace("_", " ")
+    return f"{words} second" if words.endswith(" per") else words
 
 
 def shown(name: str, value: float) -> str:
     """Returns the value of a figure with the unit that its name says."""
     if not math.isfinite(value):
-        return "unknown"
+        return "-"
     if name.endswith("_per_s"):
         return f"{number(value)}/s"
     if name.endswith("_s"):

@@ -77,12 +77,12 @@ def _by_cost(run: Run) -> list[tuple[int, Finding]]:
 
 
 def _advice(run: Run) -> str:
-    summary = sentence(str(run.end["summary"])) if run.end and run.end.get("summary") else ""
-    found = _by_cost(run)
+    """Returns the costliest finding that held at the end, or else before, with what to do."""
+    found = sorted(_by_cost(run), key=lambda item: item[0] not in run.standing)
     if not found:
-        return summary or _NOTHING
+        return _NOTHING
     finding = found[0][1]
-    return " ".join(filter(None, (sentence(finding.what), sentence(finding.advice), summary)))
+    return f"{sentence(finding.what)} {sentence(finding.advice)}"
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str, str]]:
@@ -148,6 +148,7 @@ def _axis(run: Run) -> tuple[str, Callable[[float], float]]:
 def _memory(run: Run) -> list[str]:
     """Returns the names of the four kinds of memory that became largest."""
     names = {name for window in run.windows for name in window.scalars if name.endswith("_bytes")}
+    names.discard("free_bytes")
     most = {name: max(_values(run, name), default=0.0) for name in names}
     kept = sorted((name for name in names if most[name] > 0), key=lambda name: -most[name])
     return kept[:4]
@@ -213,6 +214,8 @@ def _sections(run: Run, files: Sequence[RunFile]) -> Iterator[Section]:
         yield _slowest(steps)
     if len(files) > 1:
         yield _ranks(files)
+    if run.end is not None and run.end.get("summary"):
+        yield Section("Summary", (), notes=str(run.end["summary"]).splitlines())
     yield _figures(run)
     settings = run.start.get("loader")
     if settings:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from fastload.monitoring.record import Finding, Window
 from fastload.monitoring.sinks.sink import Sink, figures, renamed
@@ -17,6 +18,7 @@ class Mlflow(Sink):
 
     Args:
         run_id: Id of the run; the active run of the calling thread if empty.
+        client: An `MlflowClient`; one for the tracking server in use unless given.
 
     Raises:
         ImportError: mlflow is not installed.
@@ -25,7 +27,7 @@ class Mlflow(Sink):
 
     name = "mlflow"
 
-    def __init__(self, run_id: str = "") -> None:
+    def __init__(self, run_id: str = "", client: Any = None) -> None:
         try:
             import mlflow
             from mlflow.entities import Metric
@@ -39,7 +41,7 @@ class Mlflow(Sink):
                 raise ValueError(msg)
             run_id = run.info.run_id
         self._metric = Metric
-        self._client = mlflow.MlflowClient()
+        self._client = mlflow.MlflowClient() if client is None else client
         self._run_id = run_id
 
     def write(self, window: Window, findings: Sequence[Finding]) -> None:

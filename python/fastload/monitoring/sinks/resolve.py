@@ -18,7 +18,7 @@ from fastload.monitoring.sinks.wandb import Wandb
 __all__ = ["resolve"]
 
 _ADMITTED = (
-    "a SummaryWriter, a W&B run, 'mlflow', 'mlflow:RUN_ID', 'prometheus:PORT', an OpenTelemetry meter, "
+    "a SummaryWriter, a W&B run or 'wandb', 'mlflow', 'mlflow:RUN_ID', 'prometheus:PORT', an OpenTelemetry meter, "
     "a path ending in .jsonl, or a function of (window, findings)"
 )
 _SUFFIX = ".jsonl"
@@ -32,16 +32,17 @@ def resolve(to: Any, rank: int = 0) -> list[Sink]:
     listens one port above the one given.
 
     Args:
-        to: None, one of the following, or a list of them: a `SummaryWriter`; a run of W&B; `"mlflow"` for its active
-            run, `"mlflow:RUN_ID"`, or a run of mlflow; `"prometheus:9400"`; a `Meter` of OpenTelemetry; a path that
-            ends in `.jsonl`; a function that is called with a window and its findings; a `Sink`.
+        to: None, one of the following, or a list of them: a `SummaryWriter`; a run of W&B, or `"wandb"` for its active
+            run; a run of mlflow, `"mlflow"` for its active run, or `"mlflow:RUN_ID"`; `"prometheus:9400"`; a `Meter` of
+            OpenTelemetry; a path that ends in `.jsonl`; a function that is called with a window and its findings; a
+            `Sink`.
         rank: Rank of this process.
 
     Raises:
         TypeError: Something else.
         ValueError: A string that names no sink, or a port that is none.
         OSError: The file cannot be written, or the port is taken.
-        ImportError: mlflow is named, and not installed.
+        ImportError: wandb or mlflow is named, and not installed.
     """
     if to is None:
         return []
@@ -73,6 +74,8 @@ def _named(to: str, rank: int) -> Sink:
     if to.endswith(_SUFFIX):
         path = Path(to)
         return JsonLines(path.with_suffix(f".rank{rank}{_SUFFIX}") if rank else path, rank)
+    if to == "wandb":
+        return Wandb()
     if kind == "mlflow":
         return Mlflow(rest)
     if kind == "prometheus":

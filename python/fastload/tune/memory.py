@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import psutil
 
-from fastload.tune.machine import memory_share, worker_bytes
+from fastload.machine.strain import memory_share
+from fastload.tune.machine import worker_bytes
 
 WARN = 0.95  # used fraction of the memory from which a warning is given
 REFUSE = 0.98  # used fraction of the memory from which nothing is measured

@@ -5,6 +5,7 @@ import time
 import pytest
 import torch
 import transformers
+from accelerate import Accelerator
 
 import fastload
 import fastload.accelerate
@@ -111,3 +112,12 @@ def test_a_run_that_goes_on_is_monitored(tmp_path):
 def test_a_loader_of_torch_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"needs a fastload\.Loader.*has DataLoader.*TrainerMixin"):
         trainer(Monitor(), tmp_path, transformers.Trainer).train()
+
+
+def test_a_prepared_loader_is_monitored():
+    fastload.accelerate.install()
+    data = fastload.Dataset({"inputs": Rows(INPUTS)})
+    prepared = Accelerator(cpu=True).prepare(fastload.Loader(data, 2))
+    with fastload.monitor(prepared) as monitor:
+        assert len(list(prepared)) == 12
+    assert monitor.summary().startswith("12 steps")

@@ -2,13 +2,10 @@
 
 import contextlib
 import functools
+import importlib
+import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
-
-try:
-    from lightning.pytorch import Callback
-except ImportError:
-    from pytorch_lightning import Callback
 
 import fastload
 from fastload.loader import Loader
@@ -17,7 +14,13 @@ from fastload.monitoring.sinks.mlflow import Mlflow
 __all__ = ["Monitor"]
 
 
-class Monitor(Callback):
+# Lightning has two packages
+_pl: Any = importlib.import_module(
+    "lightning.pytorch" if importlib.util.find_spec("lightning") else "pytorch_lightning"
+)
+
+
+class Monitor(_pl.Callback):  # type: ignore[misc]
     """Monitors the training loader of `Trainer.fit`; checkpoints, validation and logging are regions.
 
     A loader that has a monitor keeps it.

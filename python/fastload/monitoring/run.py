@@ -31,6 +31,7 @@ from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
+from fastload.monitoring.trace import Recent, write_trace
 
 __all__ = ["Run"]
 
@@ -72,6 +73,7 @@ class Run:
         self.window: Window | None = None
         self.findings: list[Finding] = []
         self._settings: dict[str, Any] = {}
+        self._recent = Recent()
         self._totals = Totals()
         self._targets = targets
         self._every_s = every_s
@@ -150,6 +152,17 @@ class Run:
         statement = "" if drift is None else drift.statement()
         return self._totals.summary(self._settings, self.findings, statement)
 
+    def trace(
+        self, path: str | os.PathLike[str], torch_trace: str | os.PathLike[str] | None
+    ) -> None:
+        """Writes the latest windows, regions and garbage collections as a trace."""
+        spans = [
+            *self.regions.intervals.spans("regions"),
+            *self._collections.intervals.spans("garbage collection"),
+        ]
+        windows = self._recent.windows
+        write_trace(path, windows, spans, self.findings, torch_trace=torch_trace)
+
     @property
     def dropped(self) -> int:
         """The number of windows that were not written to all sinks."""
@@ -192,6 +205,7 @@ class Run:
         """Makes a window, looks for findings and hands both on."""
         window = self._made(now_s)
         self._history.add(window)
+        self._recent.add(window)
         found = findings(self._history, self._context())
         self.window, self.findings = window, found
         for finding in found:

@@ -119,11 +119,19 @@ class Regions:
         self.intervals = Intervals()
         self.depth = 0
         self._recorder = recorder
+        self._names: deque[str] = deque(maxlen=_SIZE)
         self._steps: dict[str, deque[int]] = {}
 
     def steps(self) -> Mapping[str, list[int]]:
         """Returns the numbers of the latest steps with a region, by its name."""
         return {name: list(steps) for name, steps in self._steps.items()}
+
+    def latest(self) -> list[tuple[str, float, float]]:
+        """Returns name, begin and end, by the monotonic clock, of the outermost regions, oldest first."""
+        names = list(self._names)
+        begins, ends = self.intervals.latest()
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [(name, *span) for name, span in zip(names, spans, strict=False)]
 
     @contextlib.contextmanager
     def region(self, name: str) -> Iterator[None]:
@@ -145,4 +153,5 @@ class Regions:
         finally:
             self.depth -= 1
             if self.depth == 0:
+                self._names.append(name)
                 self.intervals.add(began_s, time.monotonic())

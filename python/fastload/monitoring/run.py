@@ -28,6 +28,7 @@ from fastload.monitoring.intervals import Collections, Regions
 from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of
 from fastload.monitoring.process import Footprint
 from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
@@ -79,6 +80,7 @@ class Run:
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
         self._history = History()
+        self._shortage = Shortage()
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
         self._gc_steps: deque[int] = deque(maxlen=_GC_STEPS)
@@ -192,7 +194,7 @@ class Run:
         """Makes a window, looks for findings and hands both on."""
         window = self._made(now_s)
         self._history.add(window)
-        found = findings(self._history, self._context())
+        found = [*self._shortage.look(window), *findings(self._history, self._context())]
         self.window, self.findings = window, found
         for finding in found:
             key = finding.kind, finding.owner

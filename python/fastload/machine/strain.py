@@ -11,7 +11,10 @@ import psutil
 from fastload.machine import cgroup
 from fastload.machine.budget import available_bytes
 
-__all__ = ["Gauge", "Strain", "memory_share"]
+__all__ = ["REFUSE", "WARN", "Gauge", "Strain", "memory_share"]
+
+WARN = 0.95  # used fraction of the memory from which a warning is given
+REFUSE = 0.98  # used fraction of the memory from which nothing more is started
 
 
 class Strain(NamedTuple):

@@ -28,16 +28,18 @@ from fastload.monitoring.intervals import Collections, Regions
 from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of
 from fastload.monitoring.process import Footprint
 from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
-from fastload.monitoring.trace import Recent, write_trace
+from fastload.monitoring.trace import Recent, Span, write_trace
 
 __all__ = ["Run"]
 
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 2.0
+_GC = "garbage collection"
 _GC_STEPS = 512  # steps with a garbage collection that are kept
 _GC_SHARE = 0.25  # of a usual step; a shorter garbage collection is not told to the detectors
 _ENDLESS = 1 << 62  # samples of an epoch whose length is not known
@@ -81,6 +83,7 @@ class Run:
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
         self._history = History()
+        self._shortage = Shortage()
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
         self._gc_steps: deque[int] = deque(maxlen=_GC_STEPS)
@@ -156,10 +159,9 @@ class Run:
         self, path: str | os.PathLike[str], torch_trace: str | os.PathLike[str] | None
     ) -> None:
         """Writes the latest windows, regions and garbage collections as a trace."""
-        spans = [
-            *self.regions.intervals.spans("regions"),
-            *self._collections.intervals.spans("garbage collection"),
-        ]
+        collections = zip(*self._collections.intervals.latest(), strict=True)
+        spans = [Span("regions", *region) for region in self.regions.latest()]
+        spans += [Span(_GC, _GC, float(begin), float(end)) for begin, end in collections]
         windows = self._recent.windows
         write_trace(path, windows, spans, self.findings, torch_trace=torch_trace)
 
@@ -206,7 +208,7 @@ class Run:
         window = self._made(now_s)
         self._history.add(window)
         self._recent.add(window)
-        found = findings(self._history, self._context())
+        found = [*self._shortage.look(window), *findings(self._history, self._context())]
         self.window, self.findings = window, found
         for finding in found:
             key = finding.kind, finding.owner

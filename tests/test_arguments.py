@@ -31,6 +31,7 @@ OURS = (
     "lazy_images",
     "tune",
     "snapshot_every_n_steps",
+    "monitor",
 )
 """The arguments that torch does not have."""
 

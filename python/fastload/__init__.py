@@ -8,6 +8,7 @@ from fastload.columns.dataset import Dataset
 from fastload.field_lengths import lengths
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
+from fastload.monitoring.monitor import Monitor, monitor
 from fastload.tune import Profile
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Dataset",
     "Keep",
     "Loader",
+    "Monitor",
     "PackBatchSampler",
     "PackCollate",
     "Pad",
@@ -26,5 +28,6 @@ __all__ = [
     "__version__",
     "columns",
     "lengths",
+    "monitor",
     "transforms",
 ]

@@ -8,6 +8,7 @@ frameworks rebuild loaders from them.
 import copy
 import logging
 import operator
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +38,7 @@ from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto, resolve
 from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
+from fastload.monitoring.monitor import Monitor, monitor_of
 from fastload.processes import UnpicklableError, iterate
 from fastload.resume.cursor import Cursor
 from fastload.resume.iterator import InlineIter
@@ -104,6 +106,8 @@ class Loader(DataLoader[_T_co]):
             `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
             again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
             each batch.
+        monitor: Records the run and says what slows it down: a `Monitor`, or what its `to` takes. The attribute
+            is the monitor.
 
     Attributes:
         tuner: The loader's tuner, with `history`; None before the first iterator and if nothing is tuned.
@@ -128,6 +132,7 @@ class Loader(DataLoader[_T_co]):
     lazy_images: bool
     tune: bool | str | PathLike[str] | Profile
     snapshot_every_n_steps: int
+    monitor: Monitor | None
     _profile: Profile | None
     _tuner: Online | None
     _workers_now: int | None
@@ -169,6 +174,7 @@ class Loader(DataLoader[_T_co]):
         lazy_images: bool = True,
         tune: bool | str | PathLike[str] | Profile = True,
         snapshot_every_n_steps: int | None = 1,
+        monitor: Any = None,
     ) -> None:
         self._profile = profile_of(tune)
         if max_tokens is not None and batch_sampler is None:
@@ -222,6 +228,7 @@ class Loader(DataLoader[_T_co]):
         self.lazy_images = lazy_images
         self.tune = tune
         self.snapshot_every_n_steps = _steps(snapshot_every_n_steps)
+        self.monitor = monitor_of(monitor)
         self._tuner = None
         # a framework that rebuilds the loader hands it back, and it still counts as not set
         if prefetch_factor is None and self.prefetch_factor is not None:
@@ -279,6 +286,7 @@ class Loader(DataLoader[_T_co]):
 
     def __iter__(self) -> _BaseDataLoaderIter:
         """Returns an iterator; a new one even with persistent workers if the dataset now reads differently."""
+        began_s = time.monotonic()
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
         if self._loaded is not None:
@@ -289,6 +297,8 @@ class Loader(DataLoader[_T_co]):
             self._restored = None
         self._loaded = None
         self._cursor = getattr(iterator, "_cursor", None)  # a subclass may return its own iterator
+        if self.monitor is not None:
+            self.monitor._follow(self, iterator, time.monotonic() - began_s)
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
@@ -545,7 +555,7 @@ class Loader(DataLoader[_T_co]):
         return lanes.explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes without iterators, counters and caches."""
+        """Returns the attributes without iterators, counters, caches and the monitor."""
         return {
             **self.__dict__,
             "_iterator": None,
@@ -557,6 +567,7 @@ class Loader(DataLoader[_T_co]):
             "_read": (),
             "_tuner": None,
             "_workers_now": None,
+            "monitor": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ EXTRA = (
     "lazy_images",
     "tune",
     "snapshot_every_n_steps",
+    "monitor",
 )
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (

@@ -1,4 +1,4 @@
-"""How many training processes share this host.
+"""How many training processes share this host, and which of the job's this one is.
 
 Read from what launchers leave in the environment, else from the process group of
 `torch.distributed` if there is one. Initialises nothing.
@@ -21,6 +21,21 @@ _LOCAL_SIZES = (
     "MPI_LOCALNRANKS",
     "PMI_LOCAL_SIZE",
 )
+
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def rank(environ: Mapping[str, str] = os.environ) -> int:
+    """Returns the number of this process among those of its job; 0 without one.
+
+    Args:
+        environ: The environment that launchers set; read if torch has no process group.
+    """
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    given = (environ.get(name, "").strip() for name in _RANKS)
+    return next((int(text) for text in given if text.isdecimal()), 0)
 
 
 def ranks_on_host(

@@ -41,12 +41,14 @@ _ADVICE = {
     "own code": "Look at what the training does there.",
     "garbage collection": "Call gc.freeze() after the set-up, or gc.disable() and collect at the end of an epoch.",
     "checkpoint": "Save less often, or in another thread or process.",
+    "machine": "Look at what else runs on this machine, or use fewer workers.",
     "sink": "Log less often, or from another thread; SummaryWriter flushes every 120 s (flush_secs).",
 }
 _BLAME = {
     "data": "the batches were late",
     "own code": "the training's own code",
     "garbage collection": "garbage collection",
+    "machine": "no CPU was free for the training thread",
 }
 
 
@@ -80,17 +82,24 @@ def _periods(
     number, usual_s = stalls["number"], history.usual_s
     is_periodic = np.zeros(len(number), bool)
     found = []
+    costly = np.flatnonzero(_costly(stalls["excess_s"]))
     for period in stall_periods(
-        number, stalls["end_s"], stalls["excess_s"], usual_s, _likely(context)
+        number[costly],
+        stalls["end_s"][costly],
+        stalls["excess_s"][costly],
+        usual_s,
+        _likely(context),
     ):
-        is_periodic |= period.is_hit
+        hits = costly[period.is_hit]
+        is_periodic[hits] = True
         every = period.steps or period.seconds / mean_s
-        hits = np.flatnonzero(period.is_hit)
         last = float(history.steps()["number"][-1])
         cost_s = period.excess_s / every
         if last - number[hits[-1]] > _RECENT_PERIODS * every or cost_s < _LEAST_COST * mean_s:
             continue
-        owner, place = _cause(context, {name: column[hits] for name, column in stalls.items()})
+        owner, place = _cause(
+            history, context, {name: column[hits] for name, column in stalls.items()}
+        )
         pause = period.excess_s / usual_s
         least = _LEAST_OWN_PAUSE if every > _SHORT_PERIOD else _LEAST_SHORT_PAUSE
         if owner == "own code" and pause < least:
@@ -116,6 +125,18 @@ def _periods(
     return found, is_periodic
 
 
+def _costly(excess_s: Floats) -> NDArray[np.bool_]:
+    """Returns which stalls are not much shorter than those that cost half of the time of all.
+
+    A busy machine adds many short stalls, among which the period of the long ones would not be seen.
+    """
+    if not len(excess_s):
+        return np.zeros(0, bool)
+    longest_first = np.sort(excess_s)[::-1]
+    half = np.searchsorted(np.cumsum(longest_first), longest_first.sum() / 2)
+    return np.asarray(excess_s >= longest_first[half] / 2)
+
+
 def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) -> list[Finding]:
     """Returns the finding on stalls without a period, by the owner that costs most."""
     steps, stalls = history.steps(), history.stalls()
@@ -129,7 +150,7 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
     is_long = longest_s >= max(_LONG_S, _LONG_STEPS * history.usual_s)
     if not is_long and (len(excess) < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
         return []
-    owner, place = _cause(context, single)
+    owner, place = _cause(history, context, single)
     many = f"{len(excess)} steps" if len(excess) > 1 else f"step {single['number'][0]:.0f}"
     took = (
         f"took up to {longest_s:.3g} s longer"
@@ -260,19 +281,28 @@ def _late_batches(steps: dict[str, Floats], period: Period, context: Context) ->
     ]
 
 
-def _cause(context: Context, stalls: dict[str, Floats]) -> tuple[str, str]:
+def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tuple[str, str]:
     """Returns the owner of most of the excess of stalls, and the place of it for the end of a sentence."""
     whole_s = float(stalls["excess_s"].sum())
     if float(stalls["gc_s"].sum()) >= whole_s / 2:
         return "garbage collection", ""
-    if float(stalls["wait_s"].sum()) >= whole_s / 2:
+    is_waiting = float(stalls["wait_s"].sum()) >= whole_s / 2
+    numbers = [int(number) for number in stalls["number"]]
+    seen = Counter(context.functions[step] for step in numbers if step in context.functions)
+    if not is_waiting and 2 * seen.total() >= len(numbers):
+        return "own code", f", in {seen.most_common(1)[0][0]}"
+    if _queued_s(history, stalls["end_s"]) >= whole_s / 2:
+        return "machine", ""
+    if is_waiting:
         return "data", ""
-    functions = Counter(
-        context.functions[int(number)]
-        for number in stalls["number"]
-        if int(number) in context.functions
-    )
-    return "own code", f", in {functions.most_common(1)[0][0]}" if functions else ""
+    return "own code", f", in {seen.most_common(1)[0][0]}" if seen else ""
+
+
+def _queued_s(history: History, end_s: Floats) -> float:
+    """Returns how long the training thread waited for a CPU in the windows in which these steps ended."""
+    queued_s, ends = history.scalar("queued_s"), history.scalar("monotonic_s")
+    at = np.unique(np.searchsorted(ends, end_s))
+    return float(np.nansum(queued_s[at[at < len(queued_s)]]))
 
 
 def _takes(owner: str, seconds: float) -> str:
@@ -281,6 +311,8 @@ def _takes(owner: str, seconds: float) -> str:
         return f"the batch is late by {seconds:.3g} s"
     if owner == "garbage collection":
         return f"garbage collection takes {seconds:.3g} s"
+    if owner == "machine":
+        return f"no CPU is free for the training thread for {seconds:.3g} s"
     return f"the training pauses for {seconds:.3g} s"
 
 

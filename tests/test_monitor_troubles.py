@@ -3,6 +3,7 @@
 Time is scaled: steps take milliseconds, and windows a twentieth of a second.
 """
 
+import ctypes
 import gc
 import time
 
@@ -152,3 +153,15 @@ def test_a_healthy_run_is_silent(lane):
         return not without_load(findings)
 
     assert sometimes(is_silent), attempts
+
+
+def test_what_holds_the_interpreter_is_not_blamed_on_a_function():
+    hold = ctypes.PyDLL(None).usleep  # called without giving up the interpreter
+
+    def held(step, _):
+        if step % EVERY == EVERY - 1:
+            hold(int(20 * STEP_S * 1e6))
+
+    findings = without_load(run(held)[0])
+    assert findings[0].owner == "unknown"
+    assert "native code held the interpreter" in findings[0].what

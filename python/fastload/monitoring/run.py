@@ -32,6 +32,7 @@ from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
+from fastload.monitoring.trace import Recent, write_trace
 
 __all__ = ["Run"]
 
@@ -73,9 +74,12 @@ class Run:
         self.window: Window | None = None
         self.findings: list[Finding] = []
         self._settings: dict[str, Any] = {}
+        self._recent = Recent()
         self._totals = Totals()
         self._targets = targets
         self._every_s = every_s
+        self._stall_s = stall_s
+        self._paused_s = 0.0
         self._accelerator = accelerator
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
@@ -152,6 +156,17 @@ class Run:
         statement = "" if drift is None else drift.statement()
         return self._totals.summary(self._settings, self.findings, statement)
 
+    def trace(
+        self, path: str | os.PathLike[str], torch_trace: str | os.PathLike[str] | None
+    ) -> None:
+        """Writes the latest windows, regions and garbage collections as a trace."""
+        spans = [
+            *self.regions.intervals.spans("regions"),
+            *self._collections.intervals.spans("garbage collection"),
+        ]
+        windows = self._recent.windows
+        write_trace(path, windows, spans, self.findings, torch_trace=torch_trace)
+
     @property
     def dropped(self) -> int:
         """The number of windows that were not written to all sinks."""
@@ -175,6 +190,8 @@ class Run:
             window_s = due_s + self._every_s
             while not self._ending.wait(max(0.0, due_s - time.monotonic())):
                 now_s = time.monotonic()
+                if now_s - due_s >= self._stall_s:
+                    self._paused_s += now_s - due_s
                 look_s = self._stalls.poll(now_s) if self.regions.depth == 0 else window_s
                 if now_s >= window_s:
                     self._look(now_s)
@@ -194,6 +211,7 @@ class Run:
         """Makes a window, looks for findings and hands both on."""
         window = self._made(now_s)
         self._history.add(window)
+        self._recent.add(window)
         found = [*self._shortage.look(window), *findings(self._history, self._context())]
         self.window, self.findings = window, found
         for finding in found:
@@ -242,8 +260,8 @@ class Run:
         recorder = self.recorder
         probed_s = recorder.probed_s - self._probed_s
         starved_s = recorder.starved_s - self._starved_s
-        figures = {"start_s": recorder.start_s - self._start_s}
-        self._start_s = recorder.start_s
+        figures = {"start_s": recorder.start_s - self._start_s, "paused_s": self._paused_s}
+        self._start_s, self._paused_s = recorder.start_s, 0.0
         self._probed_s, self._starved_s = recorder.probed_s, recorder.starved_s
         if recorder.in_step:
             figures["open_step_s"] = max(0.0, self._since_s - recorder.returned_s)

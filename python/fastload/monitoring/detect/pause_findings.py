@@ -42,6 +42,7 @@ _ADVICE = {
     "garbage collection": "Call gc.freeze() after the set-up, or gc.disable() and collect at the end of an epoch.",
     "checkpoint": "Save less often, or in another thread or process.",
     "machine": "Look at what else runs on this machine, or use fewer workers.",
+    "unknown": "Look for extensions that compute without releasing the interpreter lock.",
     "sink": "Log less often, or from another thread; SummaryWriter flushes every 120 s (flush_secs).",
 }
 _BLAME = {
@@ -49,6 +50,7 @@ _BLAME = {
     "own code": "the training's own code",
     "garbage collection": "garbage collection",
     "machine": "no CPU was free for the training thread",
+    "unknown": "no Python ran meanwhile",
 }
 
 
@@ -291,18 +293,20 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
     seen = Counter(context.functions[step] for step in numbers if step in context.functions)
     if not is_waiting and 2 * seen.total() >= len(numbers):
         return "own code", f", in {seen.most_common(1)[0][0]}"
-    if _queued_s(history, stalls["end_s"]) >= whole_s / 2:
+    if _seconds(history, "queued_s", stalls["end_s"]) >= whole_s / 2:
         return "machine", ""
     if is_waiting:
         return "data", ""
+    if _seconds(history, "paused_s", stalls["end_s"]) >= whole_s / 2:
+        return "unknown", ": the process was stopped, or native code held the interpreter"
     return "own code", f", in {seen.most_common(1)[0][0]}" if seen else ""
 
 
-def _queued_s(history: History, end_s: Floats) -> float:
-    """Returns how long the training thread waited for a CPU in the windows in which these steps ended."""
-    queued_s, ends = history.scalar("queued_s"), history.scalar("monotonic_s")
+def _seconds(history: History, name: str, end_s: Floats) -> float:
+    """Returns the sum of a figure in seconds over the windows in which these steps ended."""
+    seconds, ends = history.scalar(name), history.scalar("monotonic_s")
     at = np.unique(np.searchsorted(ends, end_s))
-    return float(np.nansum(queued_s[at[at < len(queued_s)]]))
+    return float(np.nansum(seconds[at[at < len(seconds)]]))
 
 
 def _takes(owner: str, seconds: float) -> str:

@@ -23,7 +23,7 @@ from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Accelerator
 from fastload.monitoring.detect import Context, History, drift_of, findings
-from fastload.monitoring.host import Host
+from fastload.monitoring.host import Host, scheduled_s
 from fastload.monitoring.intervals import Collections, Regions
 from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of
 from fastload.monitoring.process import Footprint
@@ -39,6 +39,7 @@ __all__ = ["Run"]
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 2.0
+_STOP_S = 0.25  # longest time that a busy machine is expected to keep a thread from running
 _GC_STEPS = 512  # steps with a garbage collection that are kept
 _GC_SHARE = 0.25  # of a usual step; a shorter garbage collection is not told to the detectors
 _ENDLESS = 1 << 62  # samples of an epoch whose length is not known
@@ -78,8 +79,7 @@ class Run:
         self._totals = Totals()
         self._targets = targets
         self._every_s = every_s
-        self._stall_s = stall_s
-        self._paused_s = 0.0
+        self._stopped_s = self._running_s = 0.0
         self._accelerator = accelerator
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
@@ -190,8 +190,7 @@ class Run:
             window_s = due_s + self._every_s
             while not self._ending.wait(max(0.0, due_s - time.monotonic())):
                 now_s = time.monotonic()
-                if now_s - due_s >= self._stall_s:
-                    self._paused_s += now_s - due_s
+                self._note_stop(now_s - due_s)
                 look_s = self._stalls.poll(now_s) if self.regions.depth == 0 else window_s
                 if now_s >= window_s:
                     self._look(now_s)
@@ -206,6 +205,18 @@ class Run:
             atexit.unregister(self.close)
             if self._writer is not None:
                 self._writer.close(_EXIT_S, self.summary())
+
+    def _note_stop(self, late_s: float) -> None:
+        """Counts the time for which this thread could not run, if the training thread did not compute meanwhile.
+
+        Then either the process was stopped, or native code of it waited without giving up the interpreter.
+        """
+        scheduled = scheduled_s(self.recorder.native_thread)
+        if scheduled is None:
+            return
+        before_s, self._running_s = self._running_s, scheduled.running_s
+        if late_s >= _STOP_S and self._running_s - before_s < late_s / 2:
+            self._stopped_s += late_s
 
     def _look(self, now_s: float) -> None:
         """Makes a window, looks for findings and hands both on."""
@@ -260,8 +271,8 @@ class Run:
         recorder = self.recorder
         probed_s = recorder.probed_s - self._probed_s
         starved_s = recorder.starved_s - self._starved_s
-        figures = {"start_s": recorder.start_s - self._start_s, "paused_s": self._paused_s}
-        self._start_s, self._paused_s = recorder.start_s, 0.0
+        figures = {"start_s": recorder.start_s - self._start_s, "stopped_s": self._stopped_s}
+        self._start_s, self._stopped_s = recorder.start_s, 0.0
         self._probed_s, self._starved_s = recorder.probed_s, recorder.starved_s
         if recorder.in_step:
             figures["open_step_s"] = max(0.0, self._since_s - recorder.returned_s)

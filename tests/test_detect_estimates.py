@@ -39,7 +39,7 @@ def test_thinned_keeps_the_newest():
     values = np.arange(1000.0)
     kept = thinned(values, 64)
     assert len(kept) <= 64
-    assert kept[-1] == np.median(values[-16:])
+    assert kept[-1] == values[-16:].mean()
     assert np.array_equal(thinned(values[:64], 64), values[:64])
 
 

@@ -14,9 +14,9 @@ Floats = NDArray[np.float64]
 
 LEAST_CHANGE = 0.02
 """A run whose steps got longer by less than this has no drift worth telling: 1 % an hour, for two hours."""
-_Z = 5.0
-"""Standard deviations: 3 in 10^7 on one side, because a run of a million steps is looked at a thousand times."""
-_MOST_UNCERTAIN = 0.15
+_Z = 4.5
+"""Standard deviations: 3 in 10^6 on one side, because a run of a million steps is looked at a thousand times."""
+_MOST_UNCERTAIN = 0.2
 """A statement needs bounds that are at most this far apart."""
 _DATA_SHARE = 0.8
 
@@ -36,7 +36,7 @@ class Drift:
         steps: Steps from begin to end.
         owner: `"data"` if waiting for batches has at least 80 % of the change, or the rest may have none; else
             `"own code"`.
-        is_found: Steps get longer: by 2 % or more, at five standard deviations.
+        is_found: Steps get longer: by 2 % or more, at 4.5 standard deviations.
     """
 
     change: float

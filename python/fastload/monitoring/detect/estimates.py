@@ -72,14 +72,13 @@ def trimmed_mean(values: Floats) -> float:
 
 
 def thinned(values: Floats, most: int = _MOST_POINTS) -> Floats:
-    """Returns medians of blocks of equal length, at most `most` of them; the oldest remainder is dropped."""
+    """Returns means of blocks of equal length, at most `most` of them; the oldest remainder is dropped."""
     size = -(-len(values) // most)
     if size <= 1:
         return values
     blocks = len(values) // size
-    return np.asarray(
-        np.median(values[len(values) - blocks * size :].reshape(blocks, size), axis=1)
-    )
+    kept = values[len(values) - blocks * size :]
+    return np.asarray(kept.reshape(blocks, size).mean(axis=1))
 
 
 def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = None) -> Slope:

@@ -88,13 +88,11 @@ class History:
     Attributes:
         windows: Windows so far.
         usual_s: Median duration of the newest 256 steps; NaN before there are 32.
-        usual_wait_s: Median wait of these steps.
     """
 
     def __init__(self) -> None:
         self.windows = 0
         self.usual_s = math.nan
-        self.usual_wait_s = math.nan
         self._steps = Ring(len(STEPS), _STEPS)
         self._stalls = Ring(len(STALLS), _STALLS)
         self._levels = Ring(len(LEVELS), _WINDOWS)
@@ -180,35 +178,36 @@ class History:
         border = this != epochs[_BORDER + 1 :]
         for before in range(1, _BORDER + 1):
             border |= this != epochs[_BORDER - before : -1 - before]
-        warm = (block[0] >= _WARM_UP_STEPS) | (block[1] - self._start_s > _WARM_UP_S)
-        block = np.concatenate([block, border[None]])[:, warm]
-        if not block.shape[1]:
-            return
-        self._is_warm = True
-        self._steps.extend(block)
-        self._add_stalls(block)
-        self._add_level(block[:, -_LEVEL_STEPS:])
+        block = np.concatenate([block, border[None]])
+        if not self._is_warm:
+            warm = (block[0] >= _WARM_UP_STEPS) | (block[1] - self._start_s > _WARM_UP_S)
+            block = block[:, warm]
+            self._is_warm = bool(warm.any())
+        if block.shape[1]:
+            self._steps.extend(block)
+            block = block[:, block[8] == 0]
+        if block.shape[1]:
+            step_s = _step_s(block)
+            self._add_stalls(block, step_s)
+            self._add_level(block[:, -_LEVEL_STEPS:], step_s[-_LEVEL_STEPS:])
 
-    def _add_stalls(self, block: Floats) -> None:
-        usual = self._steps.view()[:, -_BASELINE:]
-        usual = usual[:, usual[8] == 0]
-        block = block[:, block[8] == 0]
-        if usual.shape[1] < _LEAST_BASELINE or not block.shape[1]:
+    def _add_stalls(self, block: Floats, step_s: Floats) -> None:
+        newest = self._steps.view()[:, -_BASELINE:]
+        is_usual = newest[8] == 0
+        usual_s = _step_s(newest)[is_usual]
+        if len(usual_s) < _LEAST_BASELINE:
             return
-        found = stalls(_step_s(block), _step_s(usual))
-        self.usual_s, self.usual_wait_s = found.usual_s, float(np.median(usual[2]))
+        found = stalls(step_s, usual_s)
+        self.usual_s = found.usual_s
         if not len(found.index):
             return
         stalled = block[:, found.index]
-        wait_s = stalled[2] - self.usual_wait_s
+        wait_s = stalled[2] - np.median(newest[2, is_usual])
         self._stalls.extend(np.stack([stalled[0], stalled[1], found.excess_s, wait_s, stalled[4]]))
 
-    def _add_level(self, block: Floats) -> None:
-        block = block[:, block[8] == 0]
-        if not block.shape[1]:
-            return
-        step_s, wait_s = trimmed_mean(_step_s(block)), trimmed_mean(block[2])
-        level = np.array([block[1, -1], block[0, -1], step_s, wait_s, block[6].mean()])
+    def _add_level(self, block: Floats, step_s: Floats) -> None:
+        typical_s, wait_s = trimmed_mean(step_s), trimmed_mean(block[2])
+        level = np.array([block[1, -1], block[0, -1], typical_s, wait_s, block[6].mean()])
         self._levels.extend(level[:, None])
         self._all_levels.append(level)
 

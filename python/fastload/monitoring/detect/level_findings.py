@@ -242,7 +242,7 @@ def _slowed_by(history: History, context: Context) -> list[Finding]:
         values = _machine(history, context, name)[-_RECENT:]
         values = values[~np.isnan(values)]
         n, high = len(values), int((values >= least).sum())
-        if n < _LEAST_WINDOWS or binomial_tail(high, n, 0.5) > _MOST_P:
+        if n < _LEAST_WINDOWS or 2 * high <= n or binomial_tail(high, n, 0.5) > _MOST_P:
             continue
         at = max(0, len(levels["step"]) - n)
         share = float(np.median(values)) if name.endswith("_share") else 0.0

@@ -155,7 +155,8 @@ def dense_period(
     rest = values.copy()
     rest[1:] -= autocorrelation(values) * values[:-1]
     periods = [*range(2, longest + 1), *{p for p in candidates if longest < p <= n // _LEAST_ROWS}]
-    sums = [(float(_rows(rest, period).sum(axis=0).max()), period) for period in periods]
+    ones = np.ones(n // 2)
+    sums = [(float((ones[: n // one] @ _rows(rest, one)).max()), one) for one in periods]
     deviation = float(rest.std())
     z, period = max((peak / (deviation * math.sqrt(n // period)), period) for peak, period in sums)
     rows = _rows(rest, period)

@@ -55,7 +55,7 @@ def starvation(wait_share: Floats, starved_share: Floats) -> Starvation | None:
     if n < _LEAST_WINDOWS:
         return None
     high = int((newest >= LEAST_SHARE).sum())
-    if binomial_tail(high, n, 0.5) > _MOST_P:
+    if 2 * high <= n or binomial_tail(high, n, 0.5) > _MOST_P:
         return None
     low = np.flatnonzero(shares[known] < LEAST_SHARE / 2)
     index = int(known[low[-1] + 1]) if len(low) and low[-1] + 1 < len(known) else int(known[0])

@@ -139,8 +139,14 @@ def _of_costly(
             break
         least_s = longest_first[np.searchsorted(cost_s, share * cost_s[-1])] / 2
         costly = np.flatnonzero(stalls["excess_s"] >= (least_s if share < 1 else 0.0))
-        columns = (stalls[name][costly] for name in ("number", "end_s", "excess_s"))
-        periods = stall_periods(*columns, usual_s, likely, _MOST_P / len(_COSTLY))
+        periods = stall_periods(
+            stalls["number"][costly],
+            stalls["end_s"][costly],
+            stalls["excess_s"][costly],
+            usual_s,
+            likely,
+            _MOST_P / len(_COSTLY),
+        )
         if periods:
             return [(costly[period.is_hit], period) for period in periods]
     return []

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,6 @@ __all__ = ["Run"]
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 2.0
-_GC_STEPS = 512  # steps with a garbage collection that are kept
-_GC_SHARE = 0.25  # of a usual step; a shorter garbage collection is not told to the detectors
 
 
 class Run:
@@ -85,7 +82,6 @@ class Run:
         self._shortage = Shortage()
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
-        self._gc_steps: deque[int] = deque(maxlen=_GC_STEPS)
         self._loader: weakref.ref[Any] | None = None
         self._iterator: weakref.ref[_BaseDataLoaderIter] | None = None
         self._writer: sinks.Writer | None = None
@@ -246,9 +242,6 @@ class Run:
         elapsed_s = max(now_s - self._since_s, 1e-9)
         self._since_s = now_s
         self._totals.add(steps, self.recorder.start_s)
-        if len(steps):
-            in_gc = steps.gc_s > _GC_SHARE * np.median(steps.own_s)
-            self._gc_steps.extend(steps.number[in_gc].tolist())
         scalars = self._figures.read(steps, now_s) | self._of_loader(elapsed_s)
         scalars |= self._footprint.read(now_s) | self._host.read(now_s, self.recorder.native_thread)
         scalars["stopped_s"] = self._stops.passed_s()
@@ -279,7 +272,6 @@ class Run:
             prefetch=int(scalars.get("depth", 0)),
             epoch_steps=self._epoch_steps,
             regions=self.regions.steps(),
-            gc_steps=list(self._gc_steps),
             functions=self._stalls.functions,
             limits=limits_of(scalars),
         )

@@ -3,6 +3,7 @@
 Time is scaled: steps take milliseconds, and windows a twentieth of a second.
 """
 
+import ctypes
 import gc
 import time
 
@@ -13,6 +14,7 @@ import fastload
 from fastload.columns import Rows
 
 from ._monitoring import Kept
+from ._processes import LINUX
 
 STEP_S = 0.003
 STEPS = 560  # the first 200 of them are warm-up
@@ -152,3 +154,30 @@ def test_a_healthy_run_is_silent(lane):
         return not without_load(findings)
 
     assert sometimes(is_silent), attempts
+
+
+@LINUX
+def test_a_process_that_is_stopped_is_not_blamed_on_a_function():
+    """Native code that waits and holds the interpreter looks the same from inside, and needs no other process."""
+    hold = ctypes.PyDLL(None).usleep  # called without giving up the interpreter
+
+    def stop(step, _):
+        if step % 60 == 59:
+            hold(400_000)
+
+    findings, _, kept = run(stop)
+    assert findings[0].owner == "unknown"
+    assert "the process was stopped" in findings[0].what
+    assert sum(window.scalars["stopped_s"] for window in kept.windows) > 1
+
+
+def test_native_code_that_holds_the_interpreter_is_named_by_its_caller():
+    def hold_and_compute():
+        return sum(range(8_000_000))  # one call of C
+
+    def compute(step, _):
+        if step % 60 == 59:
+            hold_and_compute()
+
+    findings = sometimes(lambda: [each for each in run(compute)[0] if each.owner == "own code"])
+    assert "hold_and_compute (test_monitor_troubles.py:" in findings[0].what

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -287,3 +288,12 @@ def test_the_report_in_a_browser(run, tmp_path):
         if folder := os.environ.get("FASTLOAD_TEST_PICTURES"):
             page.screenshot(path=f"{folder}/report.png", full_page=True)
         browser.close()
+
+
+def test_top_names_the_extra_that_it_needs(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.delitem(sys.modules, "fastload.top")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("fastload.top", run_name="__main__")
+    assert ended.value.code == 2
+    assert "needs rich: pip install 'fastload[monitor]'" in capsys.readouterr().err

@@ -112,15 +112,18 @@ def test_ranks_have_files_of_their_own(tmp_path):
         "run.rank1.jsonl",
         "run.rank2.jsonl",
     ]
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {0}  # no run was begun
 
 
 def test_numbers_that_json_has_not_are_null(tmp_path):
     path = tmp_path / "run.jsonl"
     sink = JsonLines(path)
+    sink.start({"timeout": math.inf})
     odd = {"nan_s": math.nan, "inf_s": -math.inf, 'odd "label"\n\u2028é_s': 1.0}
     sink.write(window(**odd), [finding(cost_s=math.nan)])
     sink.close()
-    told, first, _ = lines(path)
+    start, told, first, _ = lines(path)
+    assert start["loader"] == {"timeout": None}
     assert first["scalars"]["nan_s"] is None
     assert first["scalars"]["inf_s"] is None
     assert first["scalars"]['odd "label"\n\u2028é_s'] == 1.0
@@ -138,7 +141,7 @@ def test_of_many_steps_the_longest_are_kept(tmp_path):
     sink.write(type(shown)(count - 1, 0.0, 0.0, 0, {}, many), [])
     sink.write(window(count=0), [])
     sink.close()
-    first, empty, _ = lines(path)
+    first, empty = lines(path)
     numbers = first["steps"]["number"]
     assert 200 <= len(numbers) <= 256
     assert numbers == sorted(set(numbers))

@@ -1,5 +1,6 @@
 """Sinks beside the real trackers, whose files and endpoints are read back."""
 
+import contextlib
 import math
 import socket
 import struct
@@ -74,12 +75,15 @@ def test_wandb(tmp_path, monkeypatch):
 
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
+    with pytest.raises(ValueError, match=r"no run of W&B is active: call wandb.init\(\) first"):
+        resolve("wandb")
     run = wandb.init(dir=tmp_path, project="p")
     for number in range(4):
-        write(run, window(2 * number), window(2 * number + 1))
+        write(run if number else "wandb", window(2 * number), window(2 * number + 1))
         run.log({"loss": 0.5}, step=number)  # dropped by W&B if the step has passed
     write(run, window(8, **ODD))
     run.finish()
+    wandb.teardown()  # which writes the file to its end
     (path,) = tmp_path.rglob("*.wandb")
     rows, metrics = [], []
     for data in log_records(path.read_bytes()):
@@ -173,15 +177,25 @@ def test_prometheus_answers_beside_a_client_that_says_nothing():
     sink.close()
 
 
-def test_prometheus_names_the_port_that_is_taken(monkeypatch):
+def test_prometheus_names_the_port_that_is_taken():
     (sink,) = resolve("prometheus:0")
     with pytest.raises(OSError, match=rf"127.0.0.1:{sink.port}.*another port.*{sink.port + 1}"):
         resolve(f"prometheus:{sink.port}")
-    monkeypatch.setenv("LOCAL_RANK", "2")
-    (third,) = resolve(f"prometheus:{sink.port}", rank=10)
-    assert third.port == sink.port + 2
     sink.close()
-    third.close()
+
+
+@pytest.mark.parametrize(("local", "above"), [("2", 2), ("", 10)])
+def test_each_process_of_a_host_has_its_port(local, above, monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", local)
+    for _ in range(20):
+        with contextlib.suppress(OSError):  # another program has the port
+            (sink,) = resolve("prometheus:0", rank=10)
+            sink.close()
+            (other,) = resolve(f"prometheus:{sink.port}", rank=10)
+            other.close()
+            assert other.port == sink.port + above
+            return
+    pytest.fail("no port is free")
 
 
 def test_opentelemetry():

@@ -1,5 +1,6 @@
 """Traces of a run: valid, ordered, without overlaps, on the clock of torch.profiler's."""
 
+import gc
 import gzip
 import json
 import os
@@ -11,6 +12,8 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+import fastload
+from fastload.columns import Rows
 from fastload.monitoring.record import Window
 from fastload.monitoring.trace import Recent, Span, write_trace
 
@@ -118,10 +121,32 @@ def test_the_latest_windows_are_kept():
     recent = Recent()
     for number in range(100):
         recent.add(window(number, count=1000))
-    kept = recent.windows()
+    kept = recent.windows
     assert [each.step for each in kept] == [number * 1000 + 999 for number in range(35, 100)]
     recent.add(window(0, count=100_000))
-    assert [len(each.steps) for each in recent.windows()] == [100_000]
+    assert [len(each.steps) for each in recent.windows] == [100_000]
     for _ in range(5000):
         recent.add(window(0, count=0))
-    assert len(recent.windows()) == 4096
+    assert len(recent.windows) == 4096
+
+
+def test_a_monitor_writes_its_trace(tmp_path):
+    loader = fastload.Loader(fastload.Dataset(Rows(torch.zeros(200, 2))), 10, num_workers=1)
+    with fastload.monitor(loader) as monitor:
+        with pytest.raises(ValueError, match="no window has ended"):
+            monitor.trace(tmp_path / "trace.json")
+        for number, _ in enumerate(loader):
+            with monitor.region("evaluation" if number % 2 else "checkpoint"):
+                time.sleep(0.001)
+            if number == 7:
+                gc.collect()
+    monitor.trace(tmp_path / "trace.json")
+    tracks = ours(json.loads((tmp_path / "trace.json").read_text()))
+    for spans in tracks.values():
+        assert_apart(spans)
+    assert len(tracks["steps"]) == 40
+    names = [span["name"] for span in tracks["regions"]]
+    assert names == ["checkpoint", "evaluation"] * 10
+    assert "generation 2" in {span["name"] for span in tracks["garbage collection"]}
+    for step, region in zip(tracks["steps"][1::2], tracks["regions"], strict=True):
+        assert step["ts"] <= region["ts"] < step["ts"] + step["dur"]

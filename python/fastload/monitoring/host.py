@@ -3,11 +3,12 @@
 import resource
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from fastload.machine import cgroup, kernel_file
 from fastload.machine.strain import Gauge, memory_share
 
-__all__ = ["Host"]
+__all__ = ["Host", "Scheduled", "scheduled_s"]
 
 _VMSTAT = Path("/proc/vmstat")
 _COUNTED = {
@@ -52,15 +53,35 @@ class Host:
 
     def _queued_since(self, thread: int) -> dict[str, float]:
         """Returns `queued_s`; nothing for a thread that was not read before."""
-        # Format: `scheduler/sched-stats` of the kernel's documentation
-        words = kernel_file.read(Path(f"/proc/self/task/{thread}/schedstat")).split()
         before, self._queued = self._queued, None
-        if len(words) < 2:
+        scheduled = scheduled_s(thread)
+        if scheduled is None:
             return {}
-        self._queued = thread, int(words[1]) / 1e9
+        self._queued = thread, scheduled.queued_s
         if before is None or before[0] != thread:
             return {}
-        return {"queued_s": max(0.0, self._queued[1] - before[1])}
+        return {"queued_s": max(0.0, scheduled.queued_s - before[1])}
+
+
+class Scheduled(NamedTuple):
+    """How long a thread ran and waited so far, in seconds."""
+
+    running_s: float  # on a CPU
+    queued_s: float  # ready to run while no CPU was free
+
+
+def scheduled_s(thread: int) -> Scheduled | None:
+    """Returns what the scheduler counts of a thread of this process; None if it is not known.
+
+    Format: `scheduler/sched-stats` of the kernel's documentation.
+
+    Args:
+        thread: Its number in the system.
+    """
+    match kernel_file.read(Path(f"/proc/self/task/{thread}/schedstat")).split():
+        case [running, queued, *_]:
+            return Scheduled(int(running) / 1e9, int(queued) / 1e9)
+    return None
 
 
 def _counts() -> dict[str, float]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload.monitoring.steps import Recorder
+from fastload.monitoring.trace import Span
 
 __all__ = ["Collections", "Intervals", "Regions"]
 
@@ -31,11 +32,13 @@ class Intervals:
 
     def __init__(self) -> None:
         self._begin, self._end = (array("d", bytes(8 * _SIZE)) for _ in range(2))
+        self._names = [""] * _SIZE
         self._count = 0
 
-    def add(self, begin_s: float, end_s: float) -> None:
+    def add(self, begin_s: float, end_s: float, name: str = "") -> None:
         """Adds an interval, which begins after the last one has ended."""
         at = self._count % _SIZE
+        self._names[at] = name
         self._begin[at], self._end[at] = begin_s, end_s
         self._count += 1
 
@@ -44,6 +47,12 @@ class Intervals:
         count = self._count
         at = np.arange(max(0, count - _SIZE), count) % _SIZE
         return np.frombuffer(self._begin)[at], np.frombuffer(self._end)[at]
+
+    def spans(self, track: str) -> list[Span]:
+        """Returns the intervals that are kept as spans of a track, oldest first."""
+        count = self._count
+        kept = [at % _SIZE for at in range(max(0, count - _SIZE), count)]
+        return [Span(track, self._names[at], self._begin[at], self._end[at]) for at in kept]
 
     def within(
         self, begin_s: NDArray[np.float64], end_s: NDArray[np.float64]
@@ -84,12 +93,12 @@ class Collections:
             self._is_on = False
             gc.callbacks.remove(self._note)
 
-    def _note(self, phase: str, info: Mapping[str, int]) -> None:  # noqa: ARG002 (gc's signature)
+    def _note(self, phase: str, info: Mapping[str, int]) -> None:
         now = time.monotonic()
         if phase == "start":
             self._began_s = now
         elif now - self._began_s >= _LEAST_S:
-            self.intervals.add(self._began_s, now)
+            self.intervals.add(self._began_s, now, f"generation {info['generation']}")
 
 
 _open: "weakref.WeakSet[Collections]" = weakref.WeakSet()
@@ -119,19 +128,11 @@ class Regions:
         self.intervals = Intervals()
         self.depth = 0
         self._recorder = recorder
-        self._names: deque[str] = deque(maxlen=_SIZE)
         self._steps: dict[str, deque[int]] = {}
 
     def steps(self) -> Mapping[str, list[int]]:
         """Returns the numbers of the latest steps with a region, by its name."""
         return {name: list(steps) for name, steps in self._steps.items()}
-
-    def latest(self) -> list[tuple[str, float, float]]:
-        """Returns name, begin and end, by the monotonic clock, of the outermost regions, oldest first."""
-        names = list(self._names)
-        begins, ends = self.intervals.latest()
-        spans = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [(name, *span) for name, span in zip(names, spans, strict=False)]
 
     @contextlib.contextmanager
     def region(self, name: str) -> Iterator[None]:
@@ -153,5 +154,4 @@ class Regions:
         finally:
             self.depth -= 1
             if self.depth == 0:
-                self._names.append(name)
-                self.intervals.add(began_s, time.monotonic())
+                self.intervals.add(began_s, time.monotonic(), name)

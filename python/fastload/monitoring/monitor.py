@@ -1,6 +1,7 @@
 """`Monitor` and `monitor`: what users of a monitored loader call."""
 
 import math
+import os
 import weakref
 from contextlib import AbstractContextManager
 from typing import Any, Self
@@ -28,7 +29,7 @@ class Monitor:
     Args:
         to: Where windows are written: a `SummaryWriter`, a W&B run, a path that ends in `.jsonl`,
             `"prometheus:9400"`, a function of a window and its findings, or a list of them; see
-            [Monitoring](monitoring.md). None for nowhere.
+            [Where a monitor writes](monitoring-sinks.md). None for nowhere.
         every_s: Length of a window, in seconds.
         stall_s: A step whose own time exceeds this, in seconds, and 5 medians has its stack looked at, three times at
             most, to name the function.
@@ -77,6 +78,27 @@ class Monitor:
     def summary(self) -> str:
         """Returns where the time of the run went until the last window, its drift, and the findings, as text."""
         return self._run.summary()
+
+    def trace(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        torch_trace: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Writes the run until the last window as a trace for Perfetto and `chrome://tracing`.
+
+        It has the latest 65,536 steps with their waits, regions, garbage collections, windows and findings.
+
+        Args:
+            path: The file to write; compressed if it ends in `.gz`.
+            torch_trace: A trace that `torch.profiler` has exported in this process; its events are written too, on the
+                same clock.
+
+        Raises:
+            OSError: A file cannot be read or written.
+            ValueError: No window has ended, or `torch_trace` is no such trace.
+        """
+        self._run.trace(path, torch_trace)
 
     def region(self, name: str) -> AbstractContextManager[None]:
         """Returns a context manager for a part of the training that is no step: a checkpoint, an evaluation.
@@ -135,6 +157,7 @@ def monitor(loader: Any, to: Any = None, *, every_s: float = 10.0, stall_s: floa
         TypeError: Not a `fastload.Loader`.
         ValueError: The loader has a monitor that is not closed.
     """
+    loader = getattr(loader, "_origin", loader)  # of what Accelerate puts around it
     if not hasattr(loader, "monitor"):
         msg = (
             f"monitor takes a fastload.Loader, found {type(loader).__qualname__}; "

@@ -22,7 +22,7 @@ from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Accelerator
 from fastload.monitoring.detect import Context, History, drift_of, findings
-from fastload.monitoring.host import Host
+from fastload.monitoring.host import Host, scheduled_s
 from fastload.monitoring.intervals import Collections, Regions
 from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of
 from fastload.monitoring.process import Footprint
@@ -31,12 +31,14 @@ from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
+from fastload.monitoring.trace import Recent, write_trace
 
 __all__ = ["Run"]
 
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 2.0
+_STOP_S = 0.25  # longest time that a busy machine is expected to keep a thread from running
 _ENDLESS = 1 << 62  # samples of an epoch whose length is not known
 
 
@@ -70,9 +72,11 @@ class Run:
         self.window: Window | None = None
         self.findings: list[Finding] = []
         self._settings: dict[str, Any] = {}
+        self._recent = Recent()
         self._totals = Totals()
         self._targets = targets
         self._every_s = every_s
+        self._stopped_s = self._running_s = 0.0
         self._accelerator = accelerator
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
@@ -148,6 +152,17 @@ class Run:
         statement = "" if drift is None else drift.statement()
         return self._totals.summary(self._settings, self.findings, statement)
 
+    def trace(
+        self, path: str | os.PathLike[str], torch_trace: str | os.PathLike[str] | None
+    ) -> None:
+        """Writes the latest windows, regions and garbage collections as a trace."""
+        spans = [
+            *self.regions.intervals.spans("regions"),
+            *self._collections.intervals.spans("garbage collection"),
+        ]
+        windows = self._recent.windows
+        write_trace(path, windows, spans, self.findings, torch_trace=torch_trace)
+
     @property
     def dropped(self) -> int:
         """The number of windows that were not written to all sinks."""
@@ -171,6 +186,7 @@ class Run:
             window_s = due_s + self._every_s
             while not self._ending.wait(max(0.0, due_s - time.monotonic())):
                 now_s = time.monotonic()
+                self._note_stop(now_s - due_s)
                 look_s = self._stalls.poll(now_s) if self.regions.depth == 0 else window_s
                 if now_s >= window_s:
                     self._look(now_s)
@@ -186,10 +202,23 @@ class Run:
             if self._writer is not None:
                 self._writer.close(_EXIT_S, self.summary())
 
+    def _note_stop(self, late_s: float) -> None:
+        """Counts the time for which this thread could not run, if the training thread did not compute meanwhile.
+
+        Then either the process was stopped, or native code of it waited without giving up the interpreter.
+        """
+        scheduled = scheduled_s(self.recorder.native_thread)
+        if scheduled is None:
+            return
+        before_s, self._running_s = self._running_s, scheduled.running_s
+        if late_s >= _STOP_S and self._running_s - before_s < late_s / 2:
+            self._stopped_s += late_s
+
     def _look(self, now_s: float) -> None:
         """Makes a window, looks for findings and hands both on."""
         window = self._made(now_s)
         self._history.add(window)
+        self._recent.add(window)
         found = [*self._shortage.look(window), *findings(self._history, self._context())]
         self.window, self.findings = window, found
         for finding in found:
@@ -235,8 +264,8 @@ class Run:
         recorder = self.recorder
         probed_s = recorder.probed_s - self._probed_s
         starved_s = recorder.starved_s - self._starved_s
-        figures = {"start_s": recorder.start_s - self._start_s}
-        self._start_s = recorder.start_s
+        figures = {"start_s": recorder.start_s - self._start_s, "stopped_s": self._stopped_s}
+        self._start_s, self._stopped_s = recorder.start_s, 0.0
         self._probed_s, self._starved_s = recorder.probed_s, recorder.starved_s
         if recorder.in_step:
             figures["open_step_s"] = max(0.0, self._since_s - recorder.returned_s)

@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,24 +38,25 @@ class Span:
 
 
 class Recent:
-    """The latest windows: with 65,536 steps at most, and one window at least."""
+    """The latest windows: with 65,536 steps at most, and one window at least.
+
+    Attributes:
+        windows: The windows, the oldest first.
+    """
 
     def __init__(self) -> None:
-        self._windows: deque[Window] = deque()
-        self._steps = 0
+        # replaced as a whole: the user's thread reads what the monitor's thread adds to
+        self.windows: tuple[Window, ...] = ()
 
     def add(self, window: Window) -> None:
         """Adds a window; the oldest leave where there are too many steps, or 4,096 windows."""
-        self._windows.append(window)
-        self._steps += len(window.steps)
-        while len(self._windows) > 1 and (
-            self._steps > _KEPT or len(self._windows) > _KEPT_WINDOWS
-        ):
-            self._steps -= len(self._windows.popleft().steps)
-
-    def windows(self) -> list[Window]:
-        """Returns them, the oldest first."""
-        return list(self._windows)
+        windows = (*self.windows, window)[-_KEPT_WINDOWS:]
+        steps = sum(len(each.steps) for each in windows)
+        first = 0
+        while steps > _KEPT and first < len(windows) - 1:
+            steps -= len(windows[first].steps)
+            first += 1
+        self.windows = windows[first:]
 
 
 def write_trace(

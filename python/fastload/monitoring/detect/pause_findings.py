@@ -33,6 +33,10 @@ _EVALUATION = ("eval", "valid", "test")
 _TEN_MINUTES = 60
 _LEAST_STEPS = 64
 _LEAST_STALLS = 3
+_MOST_P = 1e-6
+"""Chance that stalls without a period show one, in one look."""
+_COSTLY = (0.5, 0.8, 1.0)
+"""Shares of the time lost that the stalls cost which are searched for a period."""
 _LEAST_IRREGULAR = 8
 """Fewer may still turn out to have a period."""
 
@@ -42,6 +46,7 @@ _ADVICE = {
     "garbage collection": "Do not call gc.collect() in the loop; call gc.freeze() after the set-up, or gc.disable() and collect at the end of an epoch.",
     "checkpoint": "Save less often, or in another thread or process.",
     "machine": "Look at what else runs on this machine, or use fewer workers.",
+    "unknown": "Look for signals and debuggers, and for extensions that wait without releasing the interpreter.",
     "sink": "Log less often, or from another thread; SummaryWriter flushes every 120 s (flush_secs).",
 }
 _BLAME = {
@@ -49,6 +54,7 @@ _BLAME = {
     "own code": "the training's own code",
     "garbage collection": "garbage collection",
     "machine": "no CPU was free for the training thread",
+    "unknown": "no Python ran meanwhile",
 }
 
 
@@ -82,15 +88,7 @@ def _periods(
     number, usual_s = stalls["number"], history.usual_s
     is_periodic = np.zeros(len(number), bool)
     found = []
-    costly = np.flatnonzero(_costly(stalls["excess_s"]))
-    for period in stall_periods(
-        number[costly],
-        stalls["end_s"][costly],
-        stalls["excess_s"][costly],
-        usual_s,
-        _likely(context),
-    ):
-        hits = costly[period.is_hit]
+    for hits, period in _of_costly(stalls, usual_s, _likely(context)):
         is_periodic[hits] = True
         every = period.steps or period.seconds / mean_s
         last = float(history.steps()["number"][-1])
@@ -125,16 +123,28 @@ def _periods(
     return found, is_periodic
 
 
-def _costly(excess_s: Floats) -> NDArray[np.bool_]:
-    """Returns which stalls are not much shorter than those that cost half of the time of all.
+def _of_costly(
+    stalls: dict[str, Floats], usual_s: float, likely: list[int]
+) -> list[tuple[NDArray[np.int64], Period]]:
+    """Returns the periods of stalls, with the positions of their stalls.
 
-    A busy machine adds many short stalls, among which the period of the long ones would not be seen.
+    A busy machine adds many short stalls, among which the period of long ones would not be seen. So the longest are
+    tried first: those that cost half of the time lost, and all that are at least half as long; then those that cost
+    80 %; then all.
     """
-    if not len(excess_s):
-        return np.zeros(0, bool)
-    longest_first = np.sort(excess_s)[::-1]
-    half = np.searchsorted(np.cumsum(longest_first), longest_first.sum() / 2)
-    return np.asarray(excess_s >= longest_first[half] / 2)
+    longest_first = np.sort(stalls["excess_s"])[::-1]
+    cost_s = np.cumsum(longest_first)
+    for share in _COSTLY:
+        if not len(cost_s):
+            break
+        least_s = longest_first[np.searchsorted(cost_s, share * cost_s[-1])] / 2
+        costly = np.flatnonzero(stalls["excess_s"] >= (least_s if share < 1 else 0.0))
+        number, end_s, excess_s = (stalls[name][costly] for name in ("number", "end_s", "excess_s"))
+        most_p = _MOST_P / len(_COSTLY)
+        periods = stall_periods(number, end_s, excess_s, usual_s, likely, most_p)
+        if periods:
+            return [(costly[period.is_hit], period) for period in periods]
+    return []
 
 
 def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) -> list[Finding]:
@@ -148,7 +158,9 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
     span_s = float(steps["end_s"][-1] - min(steps["end_s"][0], single["end_s"][0]))
     lost_s, longest_s = float(excess.sum()), float(excess.max())
     is_long = longest_s >= max(_LONG_S, _LONG_STEPS * history.usual_s)
-    times = int(_costly(excess).sum())
+    times = lost_s**2 / float(
+        excess @ excess
+    )  # as many equal stalls would be as uneven (Kish 1965)
     if not is_long and (times < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
         return []
     owner, place = _cause(history, context, single)
@@ -285,22 +297,27 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
     if float(stalls["gc_s"].sum()) >= whole_s / 2:
         return "garbage collection", ""
     is_waiting = float(stalls["wait_s"].sum()) >= whole_s / 2
+    if _seconds(history, "stopped_s", stalls["end_s"]) >= whole_s / 2:
+        return (
+            "unknown",
+            ": the process was stopped, or native code waited and held the interpreter",
+        )
     numbers = [int(number) for number in stalls["number"]]
     seen = Counter(context.functions[step] for step in numbers if step in context.functions)
     if not is_waiting and 2 * seen.total() >= len(numbers):
         return "own code", f", in {seen.most_common(1)[0][0]}"
-    if _queued_s(history, stalls["end_s"]) >= whole_s / 2:
+    if _seconds(history, "queued_s", stalls["end_s"]) >= whole_s / 2:
         return "machine", ""
     if is_waiting:
         return "data", ""
     return "own code", f", in {seen.most_common(1)[0][0]}" if seen else ""
 
 
-def _queued_s(history: History, end_s: Floats) -> float:
-    """Returns how long the training thread waited for a CPU in the windows in which these steps ended."""
-    queued_s, ends = history.scalar("queued_s"), history.scalar("monotonic_s")
+def _seconds(history: History, name: str, end_s: Floats) -> float:
+    """Returns the sum of a figure in seconds over the windows in which these steps ended."""
+    seconds, ends = history.scalar(name), history.scalar("monotonic_s")
     at = np.unique(np.searchsorted(ends, end_s))
-    return float(np.nansum(queued_s[at[at < len(queued_s)]]))
+    return float(np.nansum(seconds[at[at < len(seconds)]]))
 
 
 def _takes(owner: str, seconds: float) -> str:

@@ -49,6 +49,7 @@ class JsonLines(Sink):
     def __init__(self, path: str | os.PathLike[str], rank: int = 0) -> None:
         self.name = os.fspath(path)
         self._rank = rank
+        self._is_started = False
         self._told: dict[tuple[str, str, int], tuple[int, Finding]] = {}
         # No buffer: what a forked child inherits of one would be written twice.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -57,6 +58,7 @@ class JsonLines(Sink):
 
     def start(self, settings: Mapping[str, Any]) -> None:
         """Writes the line that begins a run."""
+        self._is_started = True
         self._line(
             {
                 "kind": "start",
@@ -98,9 +100,10 @@ class JsonLines(Sink):
         return number
 
     def close(self, summary: str = "") -> None:
-        """Writes the line that ends the run, and closes the file."""
+        """Writes the line that ends a run that was begun, and closes the file."""
         try:
-            self._line({"kind": "end", "time_s": time.time(), "summary": summary})
+            if self._is_started:
+                self._line({"kind": "end", "time_s": time.time(), "summary": summary})
         finally:
             self._close()
 

@@ -123,6 +123,15 @@ def _periods(
     return found, is_periodic
 
 
+def _costly(excess_s: Floats, share: float = 0.5) -> NDArray[np.bool_]:
+    """Returns which stalls are at least half as long as the shortest of the longest that cost this share of all."""
+    if not len(excess_s) or share >= 1:
+        return np.ones(len(excess_s), bool)
+    longest_first = np.sort(excess_s)[::-1]
+    shortest = np.searchsorted(np.cumsum(longest_first), share * longest_first.sum())
+    return np.asarray(excess_s >= longest_first[shortest] / 2)
+
+
 def _of_costly(
     stalls: dict[str, Floats], usual_s: float, likely: list[int]
 ) -> list[tuple[NDArray[np.int64], Period]]:
@@ -132,16 +141,16 @@ def _of_costly(
     tried first: those that cost half of the time lost, and all that are at least half as long; then those that cost
     80 %; then all.
     """
-    longest_first = np.sort(stalls["excess_s"])[::-1]
-    cost_s = np.cumsum(longest_first)
     for share in _COSTLY:
-        if not len(cost_s):
-            break
-        least_s = longest_first[np.searchsorted(cost_s, share * cost_s[-1])] / 2
-        costly = np.flatnonzero(stalls["excess_s"] >= (least_s if share < 1 else 0.0))
-        number, end_s, excess_s = (stalls[name][costly] for name in ("number", "end_s", "excess_s"))
-        most_p = _MOST_P / len(_COSTLY)
-        periods = stall_periods(number, end_s, excess_s, usual_s, likely, most_p)
+        costly = np.flatnonzero(_costly(stalls["excess_s"], share))
+        periods = stall_periods(
+            stalls["number"][costly],
+            stalls["end_s"][costly],
+            stalls["excess_s"][costly],
+            usual_s,
+            likely,
+            _MOST_P / len(_COSTLY),
+        )
         if periods:
             return [(costly[period.is_hit], period) for period in periods]
     return []
@@ -158,9 +167,7 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
     span_s = float(steps["end_s"][-1] - min(steps["end_s"][0], single["end_s"][0]))
     lost_s, longest_s = float(excess.sum()), float(excess.max())
     is_long = longest_s >= max(_LONG_S, _LONG_STEPS * history.usual_s)
-    times = lost_s**2 / float(
-        excess @ excess
-    )  # as many equal stalls would be as uneven (Kish 1965)
+    times = int(_costly(excess).sum())
     if not is_long and (times < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
         return []
     owner, place = _cause(history, context, single)

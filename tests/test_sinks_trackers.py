@@ -28,7 +28,7 @@ def write(to, *windows, findings=()):
     for each in windows:
         writer.put(each, findings)
     writer.close(timeout_s=60)
-    assert all(target.is_alive for target in writer._queue._queued + writer._queue._instant)
+    assert all(target.is_alive for part in writer._parts for target in part._targets)
     return sinks
 
 

@@ -113,6 +113,16 @@ def _throttled(seed: int) -> Recorded:
     return with_scalars(run, lambda _time_s, step: {"throttled_share": 0.3 * (step > 3600)})
 
 
+def _no_cpu(seed: int) -> Recorded:
+    """Another program takes the CPUs for two seconds, now and then."""
+    run = _irregular(seed)
+    stalled = np.flatnonzero(run.own_s > 1.9)
+    queued_s = np.bincount(stalled, weights=np.full(len(stalled), 2.0), minlength=7200).cumsum()
+    return with_scalars(
+        run, lambda _time_s, step: {"queued_s": queued_s[step - 1] - queued_s[max(0, step - 22)]}
+    )
+
+
 def _refaults(seed: int) -> Recorded:
     run = jumping(healthy(seed), 3600, 0.3, of="wait_s")
     return with_scalars(run, lambda _time_s, step: {"cache_refault_bytes": 1e8 * (step > 3600)})
@@ -181,6 +191,7 @@ TROUBLES = {
     "the prefetch window, fading": Trouble(
         _fading, "period", "data", "the batches that the loader is ahead"
     ),
+    "stalls for want of a CPU": Trouble(_no_cpu, "stall", "machine", "no CPU was free"),
     "stalls without a period": Trouble(_irregular, "stall", "own code", "took up to 2"),
     "one long stall": Trouble(
         lambda seed: with_pauses(healthy(seed), [5000], 40.0), "stall", "own code", "step 5000 took 4"

@@ -21,7 +21,7 @@ from fastload.monitoring.loading import STAGES, Loading, settings_of
 from fastload.monitoring.process import Footprint
 from fastload.monitoring.steps import Recorder
 
-from ._monitoring import BATCH, BATCHES, LANES, ROWS, Kept
+from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
 from ._processes import LINUX, OUR_PROCESSES
 
 pytestmark = OUR_PROCESSES

@@ -16,7 +16,7 @@ from fastload.monitoring.intervals import Collections, Intervals, Regions
 from fastload.monitoring.stacks import StallSampler, function_of
 from fastload.monitoring.steps import Recorder
 
-from ._monitoring import Kept
+from ._monitor_lanes import Kept
 from ._processes import OUR_PROCESSES
 
 

@@ -16,7 +16,7 @@ from fastload.iterators.native import NativeIter
 from fastload.monitoring.steps import Recorder, rows_of, watched
 
 from ._compare import assert_same
-from ._monitoring import BATCH, BATCHES, LANES, ROWS, Kept
+from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
 from ._processes import OUR_PROCESSES
 
 pytestmark = OUR_PROCESSES

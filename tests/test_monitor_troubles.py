@@ -13,7 +13,7 @@ import torch
 import fastload
 from fastload.columns import Rows
 
-from ._monitoring import Kept
+from ._monitor_lanes import Kept
 from ._processes import LINUX
 
 STEP_S = 0.003

@@ -1,4 +1,4 @@
-"""`Host`: what the machine did to the training in a window: faults, swapping, pressure, throttling, suspension."""
+"""`Host`: what the machine did to the training in a window: faults, swapping, pressure, throttling, suspension, stops."""
 
 import resource
 import time
@@ -8,13 +8,14 @@ from typing import NamedTuple
 from fastload.machine import cgroup, kernel_file
 from fastload.machine.strain import Gauge, memory_share
 
-__all__ = ["Host", "Scheduled", "scheduled_s"]
+__all__ = ["Host", "Scheduled", "Stops", "scheduled_s"]
 
 _VMSTAT = Path("/proc/vmstat")
 _COUNTED = {
     "pswpin": "swap_in_bytes",
     "workingset_refault_file": "cache_refault_bytes",
 }
+_STOP_S = 0.25  # longest time that a busy machine is expected to keep a thread from running
 _PAGE = resource.getpagesize()
 
 
@@ -61,6 +62,34 @@ class Host:
         if before is None or before[0] != thread:
             return {}
         return {"queued_s": max(0.0, scheduled.queued_s - before[1])}
+
+
+class Stops:
+    """Counts the time in which the process could not run, from the lateness of the monitor's thread."""
+
+    def __init__(self) -> None:
+        self._stopped_s = self._running_s = 0.0
+
+    def note(self, late_s: float, thread: int) -> None:
+        """Counts a lateness, if it is longer than a busy machine explains and the training thread did not compute.
+
+        Then either the process was stopped, or its native code waited without giving up the interpreter.
+
+        Args:
+            late_s: How late the monitor's thread woke, in seconds.
+            thread: The training thread's number in the system.
+        """
+        scheduled = scheduled_s(thread)
+        if scheduled is None:
+            return
+        before_s, self._running_s = self._running_s, scheduled.running_s
+        if late_s >= _STOP_S and self._running_s - before_s < late_s / 2:
+            self._stopped_s += late_s
+
+    def passed_s(self) -> float:
+        """Returns the seconds since the last call."""
+        stopped_s, self._stopped_s = self._stopped_s, 0.0
+        return stopped_s
 
 
 class Scheduled(NamedTuple):

@@ -1,4 +1,4 @@
-"""`Loading`: what a loader did in a window, from its own counters: settings, bytes, and what its batches waited for.
+"""`Loading`: what a loader did in a window, from its own counters: bytes, and what its batches waited for; its sizes.
 
 The counters of an iterator begin at 0. Those of the iterator before are read once more when a new one starts, so
 that no time between two windows is lost.
@@ -7,7 +7,11 @@ that no time between two windows is lost.
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-__all__ = ["Loading", "MonitoredLoader", "settings_of"]
+from torch.utils.data import IterableDataset
+
+from fastload.collate import PackCollate
+
+__all__ = ["STAGES", "Loading", "MonitoredLoader", "length_of", "settings_of", "sizes_of"]
 
 _STAGES = {
     "read_s": "read",
@@ -29,6 +33,7 @@ _LEVELS = (
     "held_tasks",
     "interpreter_wait_ms",
 )
+_ENDLESS = 1 << 62  # samples of an epoch whose length is not known
 STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
 
 
@@ -104,6 +109,34 @@ def settings_of(loader: MonitoredLoader) -> dict[str, Any]:
     }
     settings["dataset"] = type(loader.dataset).__qualname__
     return settings | {name: stats[name] for name in ("workers", "depth") if name in stats}
+
+
+def sizes_of(loader: Any, iterator: Any) -> tuple[int | None, int]:
+    """Returns the samples of a full batch, and of an epoch, as `Recorder.begin` takes them.
+
+    Args:
+        loader: The loader.
+        iterator: Its iterator, which has just been started.
+    """
+    if not loader._auto_collation:
+        return 1, _ENDLESS
+    if loader.batch_size is None:
+        return 0 if isinstance(loader.collate_fn, PackCollate) else None, _ENDLESS
+    if isinstance(loader.dataset, IterableDataset):
+        return loader.batch_size, _ENDLESS
+    try:
+        samples = len(loader.sampler)
+    except (TypeError, NotImplementedError):
+        return loader.batch_size, _ENDLESS
+    return loader.batch_size, samples - iterator._num_yielded * loader.batch_size
+
+
+def length_of(loader: Any) -> int:
+    """Returns the batches of an epoch; 0 if unknown."""
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError):
+        return 0
 
 
 def _numbers(counters: Callable[[], Mapping[str, Any]] | None) -> Mapping[str, float]:

@@ -15,7 +15,7 @@ import psutil
 from fastload import _lib
 from fastload.machine import kernel_file
 
-__all__ = ["Footprint"]
+__all__ = ["Footprint", "limits_of"]
 
 _SLOW_S = 60.0
 _FIELDS = {"Pss:": "pss_bytes", "Private_Dirty:": "private_dirty_bytes"}
@@ -60,6 +60,22 @@ class Footprint:
             figures["children"] = len(children)
             figures |= _sums("children_", [_sizes(child.pid) for child in children])
         return figures
+
+
+def limits_of(figures: Mapping[str, float]) -> dict[str, float]:
+    """Returns how far figures can grow, by their names.
+
+    Args:
+        figures: Those of a window.
+    """
+    limits = {
+        "fds": figures.get("fd_limit"),
+        "cuda_allocated_bytes": figures.get("cuda_limit_bytes"),
+    }
+    for name in ("rss_bytes", "children_private_dirty_bytes"):
+        if name in figures and "free_bytes" in figures:
+            limits[name] = figures[name] + figures["free_bytes"]
+    return {name: limit for name, limit in limits.items() if limit}
 
 
 def _sizes(pid: int) -> Mapping[str, float]:

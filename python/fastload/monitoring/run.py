@@ -5,28 +5,26 @@ ends when the monitor is closed or gone, and at exit.
 """
 
 import atexit
+import contextlib
 import logging
 import os
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from torch.utils.data import IterableDataset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from fastload.collate import PackCollate
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Accelerator
 from fastload.monitoring.detect import Context, History, drift_of, findings
-from fastload.monitoring.host import Host, scheduled_s
+from fastload.monitoring.figures import StepFigures
+from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
-from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of
-from fastload.monitoring.process import Footprint
+from fastload.monitoring.loading import Loading, MonitoredLoader, length_of, settings_of, sizes_of
+from fastload.monitoring.process import Footprint, limits_of
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
@@ -39,10 +37,6 @@ __all__ = ["Run"]
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 2.0
-_STOP_S = 0.25  # longest time that a busy machine is expected to keep a thread from running
-_GC_STEPS = 512  # steps with a garbage collection that are kept
-_GC_SHARE = 0.25  # of a usual step; a shorter garbage collection is not told to the detectors
-_ENDLESS = 1 << 62  # samples of an epoch whose length is not known
 
 
 class Run:
@@ -79,15 +73,15 @@ class Run:
         self._totals = Totals()
         self._targets = targets
         self._every_s = every_s
-        self._stopped_s = self._running_s = 0.0
         self._accelerator = accelerator
         self._collections = Collections()
         self._stalls = StallSampler(self.recorder, stall_s)
+        self._figures = StepFigures(self.recorder)
+        self._stops = Stops()
         self._history = History()
         self._shortage = Shortage()
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
-        self._gc_steps: deque[int] = deque(maxlen=_GC_STEPS)
         self._loader: weakref.ref[Any] | None = None
         self._iterator: weakref.ref[_BaseDataLoaderIter] | None = None
         self._writer: sinks.Writer | None = None
@@ -95,20 +89,23 @@ class Run:
         self._ending = threading.Event()
         self._pid = os.getpid()
 
-    def follow(self, loader: Any, iterator: _BaseDataLoaderIter, start_s: float) -> None:
+    def follow(self, loader: Any, iterator: Any, start_s: float) -> None:
         """Records the steps of an iterator that has just been started.
 
         Args:
             loader: Its loader.
-            iterator: The iterator.
+            iterator: The iterator; one that is not torch's is not recorded.
             start_s: Seconds that starting it took.
         """
+        if not isinstance(iterator, _BaseDataLoaderIter):
+            self._log_once(
+                "a monitor records torch's iterators, and not a %s", type(iterator).__name__
+            )
+            return
         before = None if self._iterator is None else self._iterator()
         is_other = self._loader is not None and self._loader() is not loader
         if is_other and before is not None and self.recorder.is_running:
-            if ("loaders", "") not in self._logged:
-                self._logged.add(("loaders", ""))
-                _log.warning("a monitor follows one loader at a time: a second one is not recorded")
+            self._log_once("a monitor follows one loader at a time: a second one is not recorded")
             return
         if before is not None and before is not iterator:
             watched(before, None)
@@ -118,11 +115,16 @@ class Run:
         with self._lock:
             self._loader, self._iterator = weakref.ref(loader), weakref.ref(iterator)
             self._loading.begin(loader)
-        self._epoch_steps = _length(loader)
-        self.recorder.begin(start_s, *_sizes(loader, iterator))
+        self._epoch_steps = length_of(loader)
+        self.recorder.begin(start_s, *sizes_of(loader, iterator))
         watched(iterator, self.recorder)
         if self._thread is None:
             self._start(loader)
+
+    def _log_once(self, message: str, *arguments: str) -> None:
+        if (message, "") not in self._logged:
+            self._logged.add((message, ""))
+            _log.warning(message, *arguments)
 
     @property
     def is_closed(self) -> bool:
@@ -130,6 +132,8 @@ class Run:
         return self._ending.is_set()
 
     def _end_epoch(self) -> None:
+        if os.getpid() != self._pid:
+            return  # the lock may be held by a thread that does not exist here
         with self._lock:
             self._loading.count()
 
@@ -144,9 +148,9 @@ class Run:
         if before is not None:
             watched(before, None)
         if self._thread is None:
-            for target in self._targets:
-                target.close()
-            self._targets = []
+            while self._targets:
+                with contextlib.suppress(Exception):
+                    self._targets.pop().close()
         elif self._thread is not threading.current_thread() and os.getpid() == self._pid:
             self._thread.join(2 * _EXIT_S)
 
@@ -175,7 +179,6 @@ class Run:
     def _start(self, loader: MonitoredLoader) -> None:
         self._settings = settings_of(loader)
         self._since_s = time.monotonic()
-        self._start_s = self._probed_s = self._starved_s = 0.0
         self._collections.start()
         if self._targets:
             self._writer = sinks.Writer(self._targets, self._settings)
@@ -190,13 +193,13 @@ class Run:
             window_s = due_s + self._every_s
             while not self._ending.wait(max(0.0, due_s - time.monotonic())):
                 now_s = time.monotonic()
-                self._note_stop(now_s - due_s)
+                self._stops.note(now_s - due_s, self.recorder.native_thread)
                 look_s = self._stalls.poll(now_s) if self.regions.depth == 0 else window_s
                 if now_s >= window_s:
-                    self._look(now_s)
+                    self._look()
                     window_s += self._every_s * (1 + (now_s - window_s) // self._every_s)
                 due_s = min(window_s, look_s)
-            self._look(time.monotonic())
+            self._look()
         except Exception:  # a monitor must not end a training
             _log.exception("the monitor has failed and records nothing more")
         finally:
@@ -206,21 +209,9 @@ class Run:
             if self._writer is not None:
                 self._writer.close(_EXIT_S, self.summary())
 
-    def _note_stop(self, late_s: float) -> None:
-        """Counts the time for which this thread could not run, if the training thread did not compute meanwhile.
-
-        Then either the process was stopped, or native code of it waited without giving up the interpreter.
-        """
-        scheduled = scheduled_s(self.recorder.native_thread)
-        if scheduled is None:
-            return
-        before_s, self._running_s = self._running_s, scheduled.running_s
-        if late_s >= _STOP_S and self._running_s - before_s < late_s / 2:
-            self._stopped_s += late_s
-
-    def _look(self, now_s: float) -> None:
+    def _look(self) -> None:
         """Makes a window, looks for findings and hands both on."""
-        window = self._made(now_s)
+        window = self._made()
         self._history.add(window)
         self._recent.add(window)
         found = [*self._shortage.look(window), *findings(self._history, self._context())]
@@ -233,9 +224,10 @@ class Run:
         if self._writer is not None:
             self._writer.put(window, found)
 
-    def _made(self, now_s: float) -> Window:
+    def _made(self) -> Window:
         """Returns the window since the last one."""
         recorded = self.recorder.read(self._totals.steps)
+        now_s = time.monotonic()  # no step of the window ends later
         own_s = recorded.end_s - recorded.returned_s
         steps = Steps(
             number=np.arange(recorded.first, recorded.first + len(own_s)),
@@ -250,11 +242,9 @@ class Run:
         elapsed_s = max(now_s - self._since_s, 1e-9)
         self._since_s = now_s
         self._totals.add(steps, self.recorder.start_s)
-        if len(steps):
-            in_gc = steps.gc_s > _GC_SHARE * np.median(steps.own_s)
-            self._gc_steps.extend(steps.number[in_gc].tolist())
-        scalars = {**self._of_steps(steps), **self._of_loader(elapsed_s)}
+        scalars = self._figures.read(steps, now_s) | self._of_loader(elapsed_s)
         scalars |= self._footprint.read(now_s) | self._host.read(now_s, self.recorder.native_thread)
+        scalars["stopped_s"] = self._stops.passed_s()
         if self._accelerator is not None:
             scalars |= self._accelerator.read()
         return Window(
@@ -265,36 +255,6 @@ class Run:
             scalars=scalars,
             steps=steps,
         )
-
-    def _of_steps(self, steps: Steps) -> dict[str, float]:
-        """Returns the figures of the steps of a window."""
-        recorder = self.recorder
-        probed_s = recorder.probed_s - self._probed_s
-        starved_s = recorder.starved_s - self._starved_s
-        figures = {"start_s": recorder.start_s - self._start_s, "stopped_s": self._stopped_s}
-        self._start_s, self._stopped_s = recorder.start_s, 0.0
-        self._probed_s, self._starved_s = recorder.probed_s, recorder.starved_s
-        if recorder.in_step:
-            figures["open_step_s"] = max(0.0, self._since_s - recorder.returned_s)
-        figures["steps"] = float(len(steps))
-        if not len(steps):
-            return figures
-        whole_s = max(float(np.sum(steps.wait_s + steps.own_s)), 1e-9)
-        figures |= {
-            "wait_s": float(np.median(steps.wait_s)),
-            "own_s": float(np.median(steps.own_s)),
-            "wait_max_s": float(np.max(steps.wait_s)),
-            "own_max_s": float(np.max(steps.own_s)),
-            "wait_share": float(np.sum(steps.wait_s)) / whole_s,
-            "gc_share": float(np.sum(steps.gc_s)) / whole_s,
-            "region_share": float(np.sum(steps.region_s)) / whole_s,
-            "epoch": float(steps.epoch[-1]),
-        }
-        if probed_s > 0:
-            figures["starved_share"] = figures["wait_share"] * starved_s / probed_s
-        if steps.rows.all():
-            figures["samples_per_s"] = float(np.sum(steps.rows)) / whole_s
-        return figures
 
     def _of_loader(self, elapsed_s: float) -> dict[str, float]:
         """Returns the figures of the loader; none if it is gone."""
@@ -312,42 +272,6 @@ class Run:
             prefetch=int(scalars.get("depth", 0)),
             epoch_steps=self._epoch_steps,
             regions=self.regions.steps(),
-            gc_steps=list(self._gc_steps),
             functions=self._stalls.functions,
-            limits=_limits(scalars),
+            limits=limits_of(scalars),
         )
-
-
-def _sizes(loader: Any, iterator: Any) -> tuple[int | None, int]:
-    """Returns the samples of a full batch (0 if unknown, None to look at each one) and those of the epoch."""
-    if not loader._auto_collation:
-        return 1, _ENDLESS
-    if loader.batch_size is None:
-        return 0 if isinstance(loader.collate_fn, PackCollate) else None, _ENDLESS
-    if isinstance(loader.dataset, IterableDataset):
-        return loader.batch_size, _ENDLESS
-    try:
-        samples = len(loader.sampler)
-    except (TypeError, NotImplementedError):
-        return loader.batch_size, _ENDLESS
-    return loader.batch_size, samples - iterator._num_yielded * loader.batch_size
-
-
-def _length(loader: Any) -> int:
-    """Returns the batches of an epoch; 0 if unknown."""
-    try:
-        return len(loader)
-    except (TypeError, NotImplementedError):
-        return 0
-
-
-def _limits(scalars: Mapping[str, float]) -> dict[str, float]:
-    """Returns how far figures can grow, by their names."""
-    limits = {
-        "fds": scalars.get("fd_limit"),
-        "cuda_allocated_bytes": scalars.get("cuda_limit_bytes"),
-    }
-    for name in ("rss_bytes", "children_private_dirty_bytes"):
-        if name in scalars and "free_bytes" in scalars:
-            limits[name] = scalars[name] + scalars["free_bytes"]
-    return {name: limit for name, limit in limits.items() if limit}

@@ -34,8 +34,8 @@ class Drift:
         span_s: Seconds from begin to end.
         since_step: Step number at the begin.
         steps: Steps from begin to end.
-        owner: `"data"` if waiting for batches has at least 80 % of the change, or the rest may have none; else
-            `"own code"`.
+        owner: `"data"` if waiting for batches has at least 80 % of the change, or half and the rest may be noise;
+            else `"own code"`.
         is_found: Steps get longer: by 2 % or more, at 4.5 standard deviations.
     """
 
@@ -110,14 +110,15 @@ def drift(
         span_s=span_s,
         since_step=int(step[0]),
         steps=int(step[-1] - step[0]),
-        owner="data" if waiting.low > 0.0 and _is_rest(own, waiting) else "own code",
+        owner="data" if _is_main(waiting, own) else "own code",
         is_found=least.least > 0.0 and least.value >= LEAST_CHANGE,
     )
 
 
-def _is_rest(rest: Slope, main: Slope) -> bool:
-    """Returns true if a slope is small beside another one, or may be none."""
-    return rest.low <= 0.0 or rest.value <= (1 - _DATA_SHARE) * (rest.value + main.value)
+def _is_main(one: Slope, rest: Slope) -> bool:
+    """Returns true if a slope is at least 80 % of both, or at least half and the rest may be noise."""
+    share = one.value / max(one.value + rest.value, 1e-12)
+    return share >= _DATA_SHARE or (share >= 0.5 and one.least > 0.0 >= rest.least)
 
 
 def _duration(seconds: float) -> str:

@@ -26,7 +26,7 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     known = context or Context()
     found = [
         *history.every(_MINUTE, "pauses", lambda: pause_findings(history, known)),
-        *history.every(_MINUTE, "levels", lambda: level_findings(history, known)),
+        *history.every(_MINUTE, "levels", lambda: level_findings(history)),
         *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history, known)),
     ]
     return sorted(found, key=lambda finding: -finding.cost_s)

@@ -63,9 +63,7 @@ class Context:
         prefetch: Batches that the loader is ahead.
         epoch_steps: Steps of an epoch; 0 if unknown.
         regions: Step numbers at which each named region ran.
-        gc_steps: Step numbers with a collection of the oldest generation.
         functions: Function by step, where the stack was sampled.
-        machine: Figures per window, the newest last, that are not among the scalars of the windows.
         limits: The limit of a figure of memory in bytes, or of a count, by the scalar's name.
     """
 
@@ -73,9 +71,7 @@ class Context:
     prefetch: int = 0
     epoch_steps: int = 0
     regions: Mapping[str, list[int]] = field(default_factory=dict)
-    gc_steps: list[int] = field(default_factory=list)
     functions: Mapping[int, str] = field(default_factory=dict)
-    machine: Mapping[str, Floats] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -104,6 +100,7 @@ class History:
         self._held = np.empty((8, 0))
         self._epochs = np.full(_BORDER, -1.0)
         self._start_s = math.nan
+        self._window_s = math.nan
         self._is_warm = False
         self._answers: dict[str, tuple[int, object]] = {}
 
@@ -115,6 +112,10 @@ class History:
         if "cuda_reserved_bytes" in scalars:
             allocated = scalars.get("cuda_allocated_bytes", math.nan)
             scalars["cuda_unused_bytes"] = scalars["cuda_reserved_bytes"] - allocated
+        if "queued_s" in scalars and window.monotonic_s > self._window_s:
+            elapsed_s = window.monotonic_s - self._window_s
+            scalars["queued_share"] = scalars["queued_s"] / elapsed_s
+        self._window_s = window.monotonic_s
         self._add_scalars(scalars)
         if len(window.steps):
             self._add_steps(window.steps)

@@ -21,7 +21,8 @@ LEAST_CHANGE = 0.05
 _TOLERANCE = 0.5
 _THRESHOLD = 8.0
 """Page and Hinkley's delta and lambda, in standard deviations of a window."""
-_LEAST_SIDE = 6
+_LEAST_SIDE = 12
+"""Windows: two minutes of slower steps are no new level yet."""
 _MOST_SIDE = 60
 _MOST_ALARMS = 16
 _MOST_WIDER = 6.0

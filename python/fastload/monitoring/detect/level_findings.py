@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fastload.monitoring.detect.drift import Drift, drift
 from fastload.monitoring.detect.estimates import binomial_tail
-from fastload.monitoring.detect.history import Context, History
+from fastload.monitoring.detect.history import History
 from fastload.monitoring.detect.jumps import Jump, jump
 from fastload.monitoring.detect.starvation import starvation
 from fastload.monitoring.record import Finding
@@ -52,7 +52,8 @@ _SLOWING = {
     "major_faults": "major page faults",
     "cache_refault_bytes": "files read again that the page cache had",
     "io_stall_share": "waiting for storage",
-    "cpu_stall_share": "waiting for a CPU",
+    "queued_share": "no CPU was free for the training thread",
+    "cpu_stall_share": "no CPU was free for some task",
     **{name: words for name, (_, words, _) in _MACHINE.items()},
 }
 """Scalars that may explain slower steps if they rise with them."""
@@ -70,14 +71,14 @@ _LEAST_WINDOWS = 14
 _MOST_P = 1e-4
 
 
-def level_findings(history: History, context: Context) -> list[Finding]:
+def level_findings(history: History) -> list[Finding]:
     """Returns what the levels of windows show."""
     levels = history.levels(is_whole=False)
     if not len(levels["step"]):
         return []
-    slower = _slower(history, context)
+    slower = _slower(history)
     said = "".join(finding.what for finding in slower)
-    machine = [one for one in _slowed_by(history, context) if one.what not in said]
+    machine = [one for one in _slowed_by(history) if one.what not in said]
     return [*slower, *_starved(history), *machine]
 
 
@@ -86,18 +87,18 @@ def drift_of(history: History) -> Drift | None:
     return drift(*history.levels(is_whole=True).values())
 
 
-def _slower(history: History, context: Context) -> list[Finding]:
+def _slower(history: History) -> list[Finding]:
     """Returns the finding that steps have become longer, by a jump or by drift, whichever fits better."""
     levels = history.levels(is_whole=False)
     found = _jump_of(levels)
     if found is not None:
-        return [_jumped(history, context, levels, found)]
+        return [_jumped(history, levels, found)]
     whole = history.every(_TEN_MINUTES, "drift", lambda: drift_of(history))
     recent = history.every(_TEN_MINUTES, "recent drift", lambda: drift(*levels.values()))
     drifts = [one for one in (whole, recent) if one is not None and one.is_found]
     if not drifts:
         return []
-    return [_drifted(history, context, max(drifts, key=lambda one: one.change / one.span_s))]
+    return [_drifted(history, max(drifts, key=lambda one: one.change / one.span_s))]
 
 
 def _jump_of(levels: Levels) -> Jump | None:
@@ -117,13 +118,13 @@ def _jump_of(levels: Levels) -> Jump | None:
     return found if np.abs(near - flat).sum() < np.abs(near - line).sum() else None
 
 
-def _jumped(history: History, context: Context, levels: Levels, found: Jump) -> Finding:
+def _jumped(history: History, levels: Levels, found: Jump) -> Finding:
     index = found.index
     before = slice(max(0, index - 60), index)
     added_s = found.after - found.before
     waited_s = float(levels["wait_s"][index:].mean() - levels["wait_s"][before].mean())
     owner = "data" if waited_s >= _DATA_SHARE * added_s else "own code"
-    owner, beside = _explained(history, context, owner, float(levels["time_s"][index]))
+    owner, beside = _explained(history, owner, float(levels["time_s"][index]))
     return Finding(
         kind="jump",
         what=f"since step {levels['step'][index - 1] + 1:.0f} a step takes {found.change:.0%} longer, "
@@ -137,9 +138,9 @@ def _jumped(history: History, context: Context, levels: Levels, found: Jump) -> 
     )
 
 
-def _drifted(history: History, context: Context, found: Drift) -> Finding:
+def _drifted(history: History, found: Drift) -> Finding:
     middle_s = found.since_s + found.span_s / 2
-    owner, beside = _explained(history, context, found.owner, middle_s)
+    owner, beside = _explained(history, found.owner, middle_s)
     per_hour = found.change / found.span_s * 3600
     return Finding(
         kind="drift",
@@ -169,11 +170,11 @@ def _deviations(z: float) -> str:
     return f"{z:.0f} standard deviations" if math.isfinite(z) else "without noise"
 
 
-def _explained(history: History, context: Context, owner: str, since_s: float) -> tuple[str, str]:
+def _explained(history: History, owner: str, since_s: float) -> tuple[str, str]:
     """Returns the machine as the owner if one of its figures has risen since; the figure ends a sentence."""
     is_after = history.scalar("monotonic_s") >= since_s
     for name, words in _SLOWING.items():
-        values = _machine(history, context, name)
+        values = history.scalar(name)
         before, after = values[~is_after], values[is_after]
         before, after = before[~np.isnan(before)][-60:], after[~np.isnan(after)][:60]
         if len(before) < _LEAST_WINDOWS // 2 or len(after) < _LEAST_WINDOWS // 2:
@@ -190,18 +191,6 @@ def _least(name: str) -> float:
     if name in _MACHINE:
         return _MACHINE[name][0]
     return 1e6 if name.endswith("_bytes") else 0.05 if name.endswith("_share") else 10.0
-
-
-def _machine(history: History, context: Context, name: str) -> Floats:
-    """Returns a figure of the machine per window, aligned with `History.scalar`."""
-    if name not in context.machine:
-        return history.scalar(name)
-    given = np.asarray(context.machine[name], float)
-    values = np.full(len(history.scalar(name)), np.nan)
-    count = min(len(values), len(given))
-    if count:
-        values[-count:] = given[-count:]
-    return values
 
 
 def _starved(history: History) -> list[Finding]:
@@ -234,12 +223,12 @@ def _starved(history: History) -> list[Finding]:
     ]
 
 
-def _slowed_by(history: History, context: Context) -> list[Finding]:
+def _slowed_by(history: History) -> list[Finding]:
     """Returns a finding for each figure of the machine that was high in nearly all recent windows."""
     found = []
     levels = history.levels(is_whole=False)
     for name, (least, words, advice) in _MACHINE.items():
-        values = _machine(history, context, name)[-_RECENT:]
+        values = history.scalar(name)[-_RECENT:]
         values = values[~np.isnan(values)]
         n, high = len(values), int((values >= least).sum())
         if n < _LEAST_WINDOWS or 2 * high <= n or binomial_tail(high, n, 0.5) > _MOST_P:

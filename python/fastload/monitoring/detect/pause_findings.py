@@ -43,7 +43,7 @@ _LEAST_IRREGULAR = 8
 _ADVICE = {
     "data": "Make these batches cheaper, or let the loader work further ahead (prefetch_factor).",
     "own code": "Look at what the training does there.",
-    "garbage collection": "Call gc.freeze() after the set-up, or gc.disable() and collect at the end of an epoch.",
+    "garbage collection": "Do not call gc.collect() in the loop; call gc.freeze() after the set-up, or gc.disable() and collect at the end of an epoch.",
     "checkpoint": "Save less often, or in another thread or process.",
     "machine": "Look at what else runs on this machine, or use fewer workers.",
     "unknown": "Look for signals and debuggers, and for extensions that wait without releasing the interpreter.",
@@ -123,6 +123,15 @@ def _periods(
     return found, is_periodic
 
 
+def _costly(excess_s: Floats, share: float = 0.5) -> NDArray[np.bool_]:
+    """Returns which stalls are at least half as long as the shortest of the longest that cost this share of all."""
+    if not len(excess_s) or share >= 1:
+        return np.ones(len(excess_s), bool)
+    longest_first = np.sort(excess_s)[::-1]
+    shortest = np.searchsorted(np.cumsum(longest_first), share * longest_first.sum())
+    return np.asarray(excess_s >= longest_first[shortest] / 2)
+
+
 def _of_costly(
     stalls: dict[str, Floats], usual_s: float, likely: list[int]
 ) -> list[tuple[NDArray[np.int64], Period]]:
@@ -132,15 +141,16 @@ def _of_costly(
     tried first: those that cost half of the time lost, and all that are at least half as long; then those that cost
     80 %; then all.
     """
-    longest_first = np.sort(stalls["excess_s"])[::-1]
-    cost_s = np.cumsum(longest_first)
     for share in _COSTLY:
-        if not len(cost_s):
-            break
-        least_s = longest_first[np.searchsorted(cost_s, share * cost_s[-1])] / 2
-        costly = np.flatnonzero(stalls["excess_s"] >= (least_s if share < 1 else 0.0))
-        columns = (stalls[name][costly] for name in ("number", "end_s", "excess_s"))
-        periods = stall_periods(*columns, usual_s, likely, _MOST_P / len(_COSTLY))
+        costly = np.flatnonzero(_costly(stalls["excess_s"], share))
+        periods = stall_periods(
+            stalls["number"][costly],
+            stalls["end_s"][costly],
+            stalls["excess_s"][costly],
+            usual_s,
+            likely,
+            _MOST_P / len(_COSTLY),
+        )
         if periods:
             return [(costly[period.is_hit], period) for period in periods]
     return []
@@ -157,15 +167,13 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
     span_s = float(steps["end_s"][-1] - min(steps["end_s"][0], single["end_s"][0]))
     lost_s, longest_s = float(excess.sum()), float(excess.max())
     is_long = longest_s >= max(_LONG_S, _LONG_STEPS * history.usual_s)
-    if not is_long and (len(excess) < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
+    times = int(_costly(excess).sum())
+    if not is_long and (times < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
         return []
     owner, place = _cause(history, context, single)
-    many = f"{len(excess)} steps" if len(excess) > 1 else f"step {single['number'][0]:.0f}"
-    took = (
-        f"took up to {longest_s:.3g} s longer"
-        if len(excess) > 1
-        else f"took {longest_s:.3g} s longer"
-    )
+    is_one = len(excess) == 1
+    many = f"step {single['number'][0]:.0f}" if is_one else f"{len(excess)} steps"
+    took = f"took {'' if is_one else 'up to '}{longest_s:.3g} s longer"
     return [
         Finding(
             kind="stall",
@@ -215,9 +223,9 @@ def _regions(context: Context, steps: dict[str, Floats], whole_s: float) -> list
 def _collection(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     """Returns the finding that garbage collection takes 5 % of the time or more, whenever it runs."""
     lost_s = float(steps["gc_s"].sum())
-    if lost_s < _LEAST_GC_SHARE * whole_s:
-        return []
     is_in = steps["gc_s"] > 0
+    if lost_s < _LEAST_GC_SHARE * whole_s or is_in.sum() < _LEAST_IRREGULAR:
+        return []
     return [
         Finding(
             kind="stall",
@@ -226,7 +234,7 @@ def _collection(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
             since_step=int(steps["number"][is_in][0]),
             since_s=float(steps["end_s"][is_in][0]),
             cost_s=lost_s / len(is_in),
-            advice="Do not call gc.collect() in the loop; " + _ADVICE["garbage collection"],
+            advice=_ADVICE["garbage collection"],
             owner="garbage collection",
         )
     ]

@@ -113,6 +113,21 @@ def test_three_errors_in_a_row_end_a_sink_with_one_line(error, caplog):
     assert f"{type(error).__name__}: {error}" in message
 
 
+def test_a_sink_that_blocks_holds_up_no_file_and_no_endpoint(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = Noted()
+    sink.gate.clear()
+    (endpoint,) = resolve("prometheus:0")
+    writer = Writer([sink, *resolve(path), endpoint])
+    for number in range(3):
+        writer.put(window(number), [])
+    until(lambda: path.read_text().count('"window"') == 3)
+    assert endpoint._server.newest[0].step == 29
+    writer.close(timeout_s=0.2, summary="done")
+    until(lambda: '"summary": "done"' in path.read_text())
+    sink.gate.set()
+
+
 def test_two_errors_in_a_row_end_nothing(caplog):
     calls = []
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -174,13 +175,25 @@ def test_a_forked_child_writes_nothing(tmp_path):
     writer = Writer([JsonLines(path), sink, *resolve("prometheus:0")])
     writer.put(window(0), [])
     until(lambda: sink.steps == [9])
+    held, released = threading.Event(), threading.Event()
+
+    def hold():
+        with writer._queues[0]._changed:
+            held.set()
+            released.wait()
+
+    threading.Thread(target=hold).start()
+    held.wait()
     child = os.fork()
     if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)  # the lock will never be released here
         writer.put(window(1), [])
         writer.close()
-        os._exit(len(sink.steps))
+        os._exit(40 + len(sink.steps))
+    released.set()
     _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 1
+    assert os.waitstatus_to_exitcode(status) == 41
     writer.put(window(2), [])
     writer.close(timeout_s=30)
     kinds = [json.loads(line) for line in path.read_text().splitlines()]

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -220,6 +222,26 @@ def test_the_commands(run, tmp_path):
     assert done.stdout.endswith("report.html\ntrace.json\n")
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_top_follows_a_run_to_its_end(tmp_path, capsys):
+    sink = JsonLines(tmp_path / "run.jsonl")
+    sink.start({})
+
+    def train():
+        for number in range(5):
+            time.sleep(0.05)
+            sink.write(window(number), ())
+        sink.close()
+
+    training = threading.Thread(target=train)
+    training.start()
+    assert top.main([str(os.getpid()), "--every", "0.01"]) == 0
+    training.join()
+    shown = capsys.readouterr().out
+    assert "no window yet" not in shown
+    assert "step 50 " in shown
+    assert "ended" in shown
 
 
 def test_a_run_without_windows_has_no_report(tmp_path, capsys):

@@ -28,7 +28,7 @@ def write(to, *windows, findings=()):
     for each in windows:
         writer.put(each, findings)
     writer.close(timeout_s=60)
-    assert all(target.is_alive for target in writer._queue._queued + writer._queue._instant)
+    assert all(target.is_alive for part in writer._parts for target in part._targets)
     return sinks
 
 
@@ -198,7 +198,7 @@ def test_each_process_of_a_host_has_its_port(local, above, monkeypatch):
     pytest.fail("no port is free")
 
 
-def test_opentelemetry():
+def test_opentelemetry(caplog):
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -223,6 +223,8 @@ def test_opentelemetry():
     sink.write(window(1, **ODD, loader_bytes=7), [])
     found = read()
     assert found["fastload.step"][1][0].value == 19
+    assert "fastload.nan_s" not in found
+    assert caplog.records == []
     assert found["fastload.loader_bytes"][0] == "By"
     assert found["fastload.samples_per_s"][0] == "1/s"
     assert len([name for name in found if "region" in name]) == 2

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -113,6 +114,21 @@ def test_three_errors_in_a_row_end_a_sink_with_one_line(error, caplog):
     assert f"{type(error).__name__}: {error}" in message
 
 
+def test_a_sink_that_blocks_holds_up_no_file_and_no_endpoint(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = Noted()
+    sink.gate.clear()
+    (endpoint,) = resolve("prometheus:0")
+    writer = Writer([sink, *resolve(path), endpoint])
+    for number in range(3):
+        writer.put(window(number), [])
+    until(lambda: path.read_text().count('"window"') == 3)
+    assert endpoint._server.newest[0].step == 29
+    writer.close(timeout_s=0.2, summary="done")
+    until(lambda: '"summary": "done"' in path.read_text())
+    sink.gate.set()
+
+
 def test_two_errors_in_a_row_end_nothing(caplog):
     calls = []
 
@@ -159,13 +175,25 @@ def test_a_forked_child_writes_nothing(tmp_path):
     writer = Writer([JsonLines(path), sink, *resolve("prometheus:0")])
     writer.put(window(0), [])
     until(lambda: sink.steps == [9])
+    held, released = threading.Event(), threading.Event()
+
+    def hold():
+        with writer._queues[0]._changed:
+            held.set()
+            released.wait()
+
+    threading.Thread(target=hold).start()
+    held.wait()
     child = os.fork()
     if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)  # the lock will never be released here
         writer.put(window(1), [])
         writer.close()
-        os._exit(len(sink.steps))
+        os._exit(40 + len(sink.steps))
+    released.set()
     _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 1
+    assert os.waitstatus_to_exitcode(status) == 41
     writer.put(window(2), [])
     writer.close(timeout_s=30)
     kinds = [json.loads(line) for line in path.read_text().splitlines()]

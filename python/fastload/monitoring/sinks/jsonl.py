@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,8 @@ class JsonLines(Sink):
     Raises:
         OSError: The file cannot be opened.
     """
+
+    is_file: ClassVar[bool] = True
 
     def __init__(self, path: str | os.PathLike[str], rank: int = 0) -> None:
         self.name = os.fspath(path)

@@ -1,5 +1,6 @@
 """`OpenTelemetry`: the newest window as observable gauges of a meter."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -51,8 +52,10 @@ class OpenTelemetry(Sink):
 
     def _reader(self, name: str) -> Callable[[Any], Iterable[Any]]:
         def read(_options: Any) -> Iterable[Any]:
-            value = self._newest.get(name)
-            return [] if value is None else [self._observation(value, self._attributes)]
+            value = self._newest.get(name, math.nan)
+            if not math.isfinite(value):  # of which the SDK would warn at each reading
+                return []
+            return [self._observation(value, self._attributes)]
 
         return read
 

@@ -54,7 +54,7 @@ class Prometheus(Sink):
         thread = threading.Thread(
             target=self._server.serve_forever,
             args=(0.1,),
-            name="fastload-monitor-prometheus",
+            name="fastload monitor prometheus",
             daemon=True,
         )
         thread.start()

@@ -11,17 +11,19 @@ __all__ = ["Sink", "figures", "renamed"]
 class Sink:
     """Takes one window after the other.
 
-    The writer's thread calls it, never the training's. An exception costs the sink that window; after three in a
+    A thread of the writer calls it, never the training's. An exception costs the sink that window; after three in a
     row it gets no more.
 
     Attributes:
         name: What messages call it.
         is_instant: True if `write` only keeps the window for a later reader; then the thread that makes windows
             calls it, and no slow sink holds it up.
+        is_file: True if `write` only appends to a file; then no tracker holds it up.
     """
 
     name: str = "a sink"
     is_instant: ClassVar[bool] = False
+    is_file: ClassVar[bool] = False
 
     def start(self, settings: Mapping[str, Any]) -> None:
         """Begins the run; called once, before the first window.

@@ -37,6 +37,7 @@ __all__ = ["Run"]
 _log = logging.getLogger("fastload")
 
 _EXIT_S = 2.0
+_IN_EFFECT = ("workers", "depth", "fds", "fd_limit")  # figures that a summary lists as settings
 
 
 class Run:
@@ -158,7 +159,9 @@ class Run:
         """Returns what there is to say of the run until the last window."""
         drift = drift_of(self._history)
         statement = "" if drift is None else drift.statement()
-        return self._totals.summary(self._settings, self.findings, statement)
+        scalars = {} if self.window is None else self.window.scalars
+        now = {name: int(scalars[name]) for name in _IN_EFFECT if name in scalars}
+        return self._totals.summary(self._settings | now, self.findings, statement)
 
     def trace(
         self, path: str | os.PathLike[str], torch_trace: str | os.PathLike[str] | None

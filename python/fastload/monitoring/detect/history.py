@@ -39,7 +39,7 @@ FIGURES = (
 _STEPS = 4096
 _WINDOWS = 512
 _STALLS = 64
-_MOST_SCALARS = 64
+_MOST_SCALARS = 96
 _WARM_UP_STEPS = 200
 _WARM_UP_S = 120.0
 """Seconds. Longer than this no warm-up lasts, however few steps it had."""

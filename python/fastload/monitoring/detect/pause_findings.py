@@ -306,7 +306,8 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
         return "garbage collection", ""
     is_waiting = float(stalls["wait_s"].sum()) >= whole_s / 2
     is_long = float(np.median(stalls["excess_s"])) >= _SHORTEST_STOP_S
-    if is_long and _seconds(history, "stopped_s", stalls["end_s"]) >= whole_s / 2:
+    # the window that a stop has delayed is made before the step of the stop ends
+    if is_long and _seconds(history, "stopped_s", stalls["end_s"], 2) >= whole_s / 2:
         return (
             "unknown",
             ": the process was stopped, or native code waited and held the interpreter",
@@ -322,11 +323,12 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
     return "own code", f", in {seen.most_common(1)[0][0]}" if seen else ""
 
 
-def _seconds(history: History, name: str, end_s: Floats) -> float:
-    """Returns the sum of a figure in seconds over the windows in which these steps ended."""
+def _seconds(history: History, name: str, end_s: Floats, windows: int = 1) -> float:
+    """Returns the sum of a figure in seconds over the windows in which these steps ended, or so many up to there."""
     seconds, ends = history.scalar(name), history.scalar("monotonic_s")
-    at = np.unique(np.searchsorted(ends, end_s))
-    return float(np.nansum(seconds[at[at < len(seconds)]]))
+    last = np.searchsorted(ends, end_s)
+    at = np.unique(last[:, None] - np.arange(windows))
+    return float(np.nansum(seconds[at[(at >= 0) & (at < len(seconds))]]))
 
 
 def _takes(owner: str, seconds: float) -> str:

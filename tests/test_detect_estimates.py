@@ -101,7 +101,7 @@ def test_autocorrelation(rho):
 def test_student(t, freedom):
     """The tail is exact to some per cent of the deviate."""
     exact = -scipy.stats.norm.ppf(scipy.stats.t.sf(t, freedom))
-    assert student_z(t, freedom) == pytest.approx(exact, rel=0.04, abs=0.02)
+    assert student_z(t, freedom) == pytest.approx(exact, rel=0.05, abs=0.02)
     assert student_z(-t, freedom) == -student_z(t, freedom)
 
 

@@ -148,7 +148,7 @@ def normal_tail(z: float) -> float:
 
 
 def student_z(t: float, freedom: float) -> float:
-    """Returns the normal deviate whose tail is that of Student's t, to 4 % from two degrees of freedom on (Wallace 1959)."""
+    """Returns the normal deviate whose tail is that of Student's t, to 5 % from two degrees of freedom on (Wallace 1959)."""
     z = (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(t * t / freedom))
     return math.copysign(z, t)
 

@@ -16,7 +16,7 @@ from fastload import columns
 from fastload.columns import Rows
 from fastload.machine.ranks import rank
 from fastload.monitoring.accelerator import Cuda
-from fastload.monitoring.host import Host, _counts
+from fastload.monitoring.host import Host, Stops, _counts
 from fastload.monitoring.loading import STAGES, Loading, settings_of
 from fastload.monitoring.process import Footprint
 from fastload.monitoring.steps import Recorder
@@ -313,3 +313,20 @@ def test_ranks_come_from_the_launcher():
     assert rank({"RANK": "3"}) == 3
     assert rank({"SLURM_PROCID": "5"}) == 5
     assert rank({"RANK": "x", "PMI_RANK": "2"}) == 2
+
+
+@LINUX
+def test_a_late_wake_up_counts_if_the_training_thread_had_nothing_to_do():
+    stops, thread = Stops(), threading.get_native_id()
+    stops.note(0.0, thread)
+    stops.note(0.2, thread)  # as a busy machine explains it
+    assert stops.passed_s() == 0
+    stops.note(30.0, thread)
+    assert stops.passed_s() == 30
+    assert stops.passed_s() == 0
+    stops.note(30.0, 0)  # not known
+    began_s = time.monotonic()
+    while time.monotonic() < began_s + 0.6:
+        pass
+    stops.note(0.6, thread)
+    assert stops.passed_s() == 0

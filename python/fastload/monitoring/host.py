@@ -68,10 +68,10 @@ class Stops:
     """Counts the time in which the process could not run, from the lateness of the monitor's thread."""
 
     def __init__(self) -> None:
-        self._stopped_s = self._running_s = 0.0
+        self._stopped_s = self._active_s = 0.0
 
     def note(self, late_s: float, thread: int) -> None:
-        """Counts a lateness, if it is longer than a busy machine explains and the training thread did not compute.
+        """Counts a lateness that a busy machine does not explain, if the training thread had nothing to compute.
 
         Then either the process was stopped, or its native code waited without giving up the interpreter.
 
@@ -82,8 +82,8 @@ class Stops:
         scheduled = scheduled_s(thread)
         if scheduled is None:
             return
-        before_s, self._running_s = self._running_s, scheduled.running_s
-        if late_s >= _STOP_S and self._running_s - before_s < late_s / 2:
+        before_s, self._active_s = self._active_s, sum(scheduled)
+        if late_s >= _STOP_S and self._active_s - before_s < late_s / 2:
             self._stopped_s += late_s
 
     def passed_s(self) -> float:

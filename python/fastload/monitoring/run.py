@@ -189,16 +189,16 @@ class Run:
     def _loop(self) -> None:
         try:
             self._host, self._footprint = Host(), Footprint()
-            due_s = time.monotonic()
+            due_s = asleep_s = time.monotonic()
             window_s = due_s + self._every_s
             while not self._ending.wait(max(0.0, due_s - time.monotonic())):
                 now_s = time.monotonic()
-                self._stops.note(now_s - due_s, self.recorder.native_thread)
+                self._stops.note(now_s - max(due_s, asleep_s), self.recorder.native_thread)
                 look_s = self._stalls.poll(now_s) if self.regions.depth == 0 else window_s
                 if now_s >= window_s:
                     self._look()
                     window_s += self._every_s * (1 + (now_s - window_s) // self._every_s)
-                due_s = min(window_s, look_s)
+                due_s, asleep_s = min(window_s, look_s), time.monotonic()
             self._look()
         except Exception:  # a monitor must not end a training
             _log.exception("the monitor has failed and records nothing more")

@@ -74,7 +74,7 @@ class StallSampler:
         if now_s < due_s:
             return due_s
         self._look(step, thread)
-        return due_s + self._long_s
+        return now_s + self._long_s
 
     def _look(self, step: int, thread: int) -> None:
         """Reads the stack; ignores it if the step has ended meanwhile."""

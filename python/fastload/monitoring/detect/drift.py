@@ -12,7 +12,7 @@ __all__ = ["Drift", "drift"]
 
 Floats = NDArray[np.float64]
 
-LEAST_CHANGE = 0.02
+_LEAST_CHANGE = 0.02
 """A run whose steps got longer by less than this has no drift worth telling: 1 % an hour, for two hours."""
 _Z = 4.5
 """Standard deviations: 3 in 10^6 on one side, because a run of a million steps is looked at a thousand times."""
@@ -59,7 +59,7 @@ class Drift:
         if not self.high - self.low <= _MOST_UNCERTAIN:
             return f"Too little is known of drift: {self.change:+.1%} {over}, {bounds}."
         usually = f"a step usually takes {self.usual_s:.3g} s"
-        if self.low > 0.0 and self.change >= LEAST_CHANGE:
+        if self.low > 0.0 and self.change >= _LEAST_CHANGE:
             return f"Perhaps a drift, too small to be sure: {self.change:+.1%} {over}, {bounds}."
         if self.high < 0.0:
             return (
@@ -111,7 +111,7 @@ def drift(
         since_step=int(step[0]),
         steps=int(step[-1] - step[0]),
         owner="data" if _is_main(waiting, own) else "own code",
-        is_found=least.least > 0.0 and least.value >= LEAST_CHANGE,
+        is_found=least.least > 0.0 and least.value >= _LEAST_CHANGE,
     )
 
 

@@ -17,7 +17,7 @@ __all__ = ["Jump", "jump"]
 
 Floats = NDArray[np.float64]
 
-LEAST_CHANGE = 0.05
+_LEAST_CHANGE = 0.05
 _TOLERANCE = 0.5
 _THRESHOLD = 8.0
 """Page and Hinkley's delta and lambda, in standard deviations of a window."""
@@ -127,7 +127,7 @@ def _tested(values: Floats, start: int, index: int, least_z: float) -> Jump | No
         sides.append((mean, float(side.var(ddof=1)) * wider / len(side), len(side) / wider))
     (low, low_error, low_n), (high, high_error, high_n) = sides
     error = low_error + high_error
-    if high <= (1 + LEAST_CHANGE) * low:
+    if high <= (1 + _LEAST_CHANGE) * low:
         return None
     if error <= (_NO_NOISE * low) ** 2:
         return Jump(index, low, high, math.inf)

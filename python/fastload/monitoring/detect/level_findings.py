@@ -145,7 +145,7 @@ def _drifted(history: History, found: Drift) -> Finding:
     return Finding(
         kind="drift",
         what=f"a step takes longer and longer, {per_hour:+.1%} an hour, {_WHERE[owner]}{beside}",
-        evidence=found.statement(),
+        evidence=found.statement().rstrip("."),
         since_step=found.since_step,
         since_s=found.since_s,
         cost_s=found.change * found.usual_s / 2,

@@ -33,6 +33,7 @@ _EVALUATION = ("eval", "valid", "test")
 _TEN_MINUTES = 60
 _LEAST_STEPS = 64
 _LEAST_STALLS = 3
+_SHORTEST_STOP_S = 0.2
 _MOST_P = 1e-6
 """Chance that stalls without a period show one, in one look."""
 _COSTLY = (0.5, 0.8, 1.0)
@@ -304,7 +305,8 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
     if float(stalls["gc_s"].sum()) >= whole_s / 2:
         return "garbage collection", ""
     is_waiting = float(stalls["wait_s"].sum()) >= whole_s / 2
-    if _seconds(history, "stopped_s", stalls["end_s"]) >= whole_s / 2:
+    is_long = float(np.median(stalls["excess_s"])) >= _SHORTEST_STOP_S
+    if is_long and _seconds(history, "stopped_s", stalls["end_s"]) >= whole_s / 2:
         return (
             "unknown",
             ": the process was stopped, or native code waited and held the interpreter",

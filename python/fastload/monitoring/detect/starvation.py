@@ -11,7 +11,7 @@ __all__ = ["Starvation", "starvation"]
 
 Floats = NDArray[np.float64]
 
-LEAST_SHARE = 0.1
+_LEAST_SHARE = 0.1
 _WINDOWS = 30
 _LEAST_WINDOWS = 14
 _MOST_P = 1e-4
@@ -54,9 +54,9 @@ def starvation(wait_share: Floats, starved_share: Floats) -> Starvation | None:
     n = len(newest)
     if n < _LEAST_WINDOWS:
         return None
-    high = int((newest >= LEAST_SHARE).sum())
+    high = int((newest >= _LEAST_SHARE).sum())
     if 2 * high <= n or binomial_tail(high, n, 0.5) > _MOST_P:
         return None
-    low = np.flatnonzero(shares[known] < LEAST_SHARE / 2)
+    low = np.flatnonzero(shares[known] < _LEAST_SHARE / 2)
     index = int(known[low[-1] + 1]) if len(low) and low[-1] + 1 < len(known) else int(known[0])
     return Starvation(float(np.median(newest)), n, index, is_starved)

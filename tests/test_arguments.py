@@ -34,6 +34,7 @@ OURS = (
     "sample_mask",
     "mesh",
     "on_error",
+    "monitor",
 )
 """The arguments that torch does not have."""
 

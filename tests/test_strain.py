@@ -11,7 +11,8 @@ import fastload
 from fastload.columns import Rows
 from fastload.machine import cgroup
 from fastload.machine.cpu import cpu_budget
-from fastload.tune import machine, online
+from fastload.machine.strain import Gauge
+from fastload.tune import online
 
 from .test_budget import machine as fake
 
@@ -61,7 +62,7 @@ def test_nothing_is_known(tmp_path):
 
 
 def test_shares_are_shares():
-    gauge = machine.Gauge()
+    gauge = Gauge()
     for _ in range(2):
         strain = gauge.read()
         assert strain.rss_bytes > 1 << 20

@@ -10,6 +10,7 @@ from fastload.field_lengths import lengths
 from fastload.gather import gather_masked
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
+from fastload.monitoring.monitor import Monitor, monitor
 from fastload.tune import Profile
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Dataset",
     "Keep",
     "Loader",
+    "Monitor",
     "OnError",
     "PackBatchSampler",
     "PackCollate",
@@ -32,5 +34,6 @@ __all__ = [
     "columns",
     "gather_masked",
     "lengths",
+    "monitor",
     "transforms",
 ]

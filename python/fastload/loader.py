@@ -8,6 +8,7 @@ frameworks rebuild loaders from them.
 import copy
 import logging
 import operator
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
@@ -31,6 +32,7 @@ from fastload.lowering import Memo
 from fastload.machine.auto import AUTO, Auto, is_auto, resolve
 from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
+from fastload.monitoring.monitor import Monitor, monitor_of
 from fastload.resume.cursor import Cursor
 from fastload.resume.loading import restored
 from fastload.resume.restored import Restored
@@ -109,6 +111,8 @@ class Loader(DataLoader[_T_co]):
             (`dp`, `dp_replicate`, `dp_shard`, `data_parallel`, `batch`) take different samples, and their tensor-,
             context- and pipeline-parallel peers take the same batches. A mesh of one dimension of another name is
             data-parallel. Unless there is a sampler, a `DistributedSampler` is made; call its `set_epoch`.
+        monitor: Records the run and says what slows it down: a `Monitor`, or what its `to` takes. The attribute
+            is the monitor.
 
     Attributes:
         tuner: The loader's tuner, with `history`; None before the first iterator and if nothing is tuned.
@@ -137,6 +141,7 @@ class Loader(DataLoader[_T_co]):
     sample_mask: bool
     mesh: "DeviceMesh | None"
     on_error: str | OnError
+    monitor: Monitor | None
     _profile: Profile | None
     _record: Record
     _tuner: Online | None = None
@@ -181,6 +186,7 @@ class Loader(DataLoader[_T_co]):
         sample_mask: bool = False,
         mesh: "DeviceMesh | None" = None,
         on_error: Literal["raise", "replace", "mask", "skip"] | OnError = "raise",
+        monitor: Any = None,
     ) -> None:
         # Torch's __setattr__ takes a third of a microsecond for each attribute.
         vars(self).update(
@@ -196,6 +202,7 @@ class Loader(DataLoader[_T_co]):
             sample_mask=sample_mask,
             mesh=mesh,
             on_error=on_error,
+            monitor=monitor_of(monitor),
         )
         replica = None if mesh is None else device_mesh.replica_of(mesh)
         if max_tokens is not None and batch_sampler is None:
@@ -308,6 +315,7 @@ class Loader(DataLoader[_T_co]):
 
     def __iter__(self) -> _BaseDataLoaderIter:
         """Returns an iterator; a new one even with persistent workers if the dataset now reads differently."""
+        began_s = time.monotonic()
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
         if self._loaded is None:
@@ -320,6 +328,8 @@ class Loader(DataLoader[_T_co]):
                 self._restored = None
             self._loaded = None
         self._cursor = getattr(iterator, "_cursor", None)  # a subclass may return its own iterator
+        if self.monitor is not None:
+            self.monitor._follow(self, iterator, time.monotonic() - began_s)
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
@@ -495,7 +505,7 @@ class Loader(DataLoader[_T_co]):
         return lanes.explain(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the attributes without iterators, counters and caches."""
+        """Returns the attributes without iterators, counters, caches and the monitor."""
         return {
             **self.__dict__,
             "_iterator": None,
@@ -508,6 +518,7 @@ class Loader(DataLoader[_T_co]):
             "_read": (),
             "_tuner": None,
             "_workers_now": None,
+            "monitor": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -40,6 +40,7 @@ EXTRA = (
     "sample_mask",
     "mesh",
     "on_error",
+    "monitor",
 )
 # Arguments that are accepted only with workers.
 _OF_WORKERS = (

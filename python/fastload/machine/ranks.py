@@ -22,6 +22,21 @@ _LOCAL_SIZES = (
     "PMI_LOCAL_SIZE",
 )
 
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def rank(environ: Mapping[str, str] = os.environ) -> int:
+    """Returns the number of this process among those of its job; 0 without one.
+
+    Args:
+        environ: The environment that launchers set; read if torch has no process group.
+    """
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    given = (environ.get(name, "").strip() for name in _RANKS)
+    return next((int(text) for text in given if text.isdecimal()), 0)
+
 
 def ranks_on_host(
     environ: Mapping[str, str] = os.environ,
@@ -49,11 +64,7 @@ def ranks_on_host(
 
 def rank_of(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """Returns the rank of this process and the number of ranks of its job; (0, 1) without a launcher."""
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    rank = environ.get("RANK", "").strip()
-    return int(rank) if rank.isdecimal() else 0, _number(environ, "WORLD_SIZE") or 1
+    return rank(environ), _number(environ, "WORLD_SIZE") or _group_size()
 
 
 def _group_size() -> int:

@@ -182,48 +182,6 @@ class LoadingClock:
         return max(0.0, _children_cpu_s() - self._children_s + own_s - self._step_s)
 
 
-class Strain(NamedTuple):
-    """Memory use and resource pressure; shares are fractions of the elapsed time, 0 to 1."""
-
-    rss_bytes: int  # resident memory of this process
-    cgroup_bytes: int  # memory of its control group, page cache included
-    free_bytes: int  # memory that can still be allocated
-    memory_stall_share: float  # all tasks waited for memory
-    cpu_stall_share: float  # at least one runnable task waited for a CPU
-    throttled_share: float  # a CPU quota kept the process from running
-
-
-class Gauge:
-    """Reads memory use and pressure; shares cover the time since the last reading."""
-
-    def __init__(self) -> None:
-        self._process = psutil.Process()
-        self._since = time.perf_counter()
-        self._counters = _stalled_s()
-
-    def read(self) -> Strain:
-        """Returns the current values."""
-        now, counters = time.perf_counter(), _stalled_s()
-        elapsed_s = max(now - self._since, 1e-9)
-        shares = [
-            min(1.0, max(0.0, later - earlier) / elapsed_s)
-            for earlier, later in zip(self._counters, counters, strict=True)
-        ]
-        self._since, self._counters = now, counters
-        return Strain(
-            self._process.memory_info().rss,
-            cgroup.memory_used_bytes(),
-            available_bytes(),
-            *shares,
-        )
-
-
-def memory_share() -> float:
-    """Returns the used fraction of the memory that this process may use, 0 to 1."""
-    host = psutil.virtual_memory()
-    return max(1 - host.available / host.total, cgroup.memory_share())
-
-
 def worker_bytes() -> list[int]:
     """Returns the private memory of each child process: without what it shares with its parent."""
     return [_private_bytes(child.pid) for child in _children()]
@@ -263,15 +221,6 @@ def other_programs_cpu_s() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     own_s = time.process_time() + ended.ru_utime + ended.ru_stime + _children_cpu_s()
     return float(busy_s - own_s)
-
-
-def _stalled_s() -> tuple[float, float, float]:
-    """Returns seconds in which all tasks waited for memory, one for a CPU, and a quota throttled."""
-    return (
-        cgroup.stalled_s("memory", "full"),
-        cgroup.stalled_s("cpu", "some"),
-        cgroup.throttled_s(),
-    )
 
 
 def _cpu_model() -> str:

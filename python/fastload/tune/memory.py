@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import psutil
 
-from fastload.tune.machine import memory_share, worker_bytes
+from fastload.machine.strain import REFUSE, WARN, memory_share
+from fastload.tune.machine import worker_bytes
 
-WARN = 0.95  # used fraction of the memory from which a warning is given
-REFUSE = 0.98  # used fraction of the memory from which nothing is measured
 _EVERY_S = 1.0
 _MOST_LOOKING = 0.01  # most of the time that is spent reading the memory
 _GB = 10**9

@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 
 from fastload import _lib
 from fastload.machine.cpu import cpu_budget
-from fastload.tune.machine import Gauge, PoolClock, PoolTime, memory_share
+from fastload.machine.strain import Gauge, memory_share
+from fastload.tune.machine import PoolClock, PoolTime
 
 _LOGGER = logging.getLogger("fastload")
 WINDOW_S = 2.0  # shortest window, in seconds

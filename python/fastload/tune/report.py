@@ -1,67 +1,45 @@
-"""The report: findings as one HTML page, with its style and its charts in the file.
+"""The report: findings as one HTML page.
 
-Owns the order of the page and which curves are drawn. Text from outside is escaped. The page loads nothing,
-neither from another host nor from another file.
+Owns the order of the page and which curves are drawn.
 """
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib.resources import files
 
-from fastload.tune.chart import Chart, Mark, Point, Series, svg
+from fastload.tune.chart import Chart, Mark, Point, Series
 from fastload.tune.findings import Demand, Findings
 from fastload.tune.lanes import Lanes
 from fastload.tune.measure import Run, ms, number, size
 from fastload.tune.memory import Moment
+from fastload.tune.page import document, facts, figures, header, sentence, tables
 from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve
 from fastload.tune.sweep import Sweep
-from fastload.tune.tables import INTERRUPTED, Section, sections
+from fastload.tune.tables import INTERRUPTED, sections
 
 _STEPS = 60  # points of a fitted curve
 
 
 def page(findings: Findings) -> str:
     """Returns the report as HTML."""
-    style = files("fastload.tune").joinpath("report.css").read_text(encoding="utf-8")
-    return "\n".join(
+    return document(
+        findings.target,
         [
-            "<!doctype html>",
-            '<html lang="en">',
-            '<head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>fastload: {escape(findings.target)}</title>",
-            f"<style>\n{style}</style></head>",
-            "<body><main>",
             *_head(findings),
-            *_figures(list(_charts(findings))),
-            '<div class="sections">',
-            *map(_section, sections(findings)),
-            "</div>",
+            *figures(list(_charts(findings))),
+            *tables(sections(findings)),
             _foot(findings),
-            "</main></body></html>",
-            "",
-        ]
+        ],
     )
 
 
 def _head(findings: Findings) -> Iterator[str]:
-    yield '<header><p class="brand">fastload <span>tune</span></p>'
-    yield f"<h1>{escape(findings.target)}</h1>"
-    yield f'<p class="what">{escape(findings.what)}</p></header>'
+    yield header("tune", findings.target, findings.what)
     warnings = ([INTERRUPTED] if findings.interrupted else []) + list(findings.warnings)
     for words in warnings:
-        yield f'<p class="warning">{_sentence(words)}</p>'
-    yield f'<p class="advice">{_sentence(findings.advice)}</p>'
-    yield '<section class="facts">'
-    for name, value, more in _facts(findings):
-        yield (
-            f'<div class="fact"><span class="name">{escape(name)}</span>'
-            f'<span class="value">{escape(value)}</span>'
-            f'<span class="more">{escape(more)}</span></div>'
-        )
-    yield "</section>"
+        yield f'<p class="warning">{sentence(words)}</p>'
+    yield f'<p class="advice">{sentence(findings.advice)}</p>'
+    yield from facts(_facts(findings))
 
 
 def _facts(findings: Findings) -> Iterator[tuple[str, str, str]]:
@@ -80,56 +58,6 @@ def _facts(findings: Findings) -> Iterator[tuple[str, str, str]]:
         yield "memory held", size(held), f"of {size(host.memory_bytes)}"
 
 
-def _figures(charts: Sequence[Chart]) -> Iterator[str]:
-    yield '<section class="figures">'
-    for place, chart in enumerate(charts):
-        wide = place == len(charts) - 1 and len(charts) % 2 == 1
-        yield f"<figure{' class=wide' if wide else ''}><figcaption><h2>{escape(chart.heading)}</h2>"
-        yield f"<p>{escape(chart.note)}</p></figcaption>"
-        yield svg(chart, wide=wide)
-        if len(chart.series) > 1:
-            yield '<p class="legend">'
-            for series in chart.series:
-                mark = f'<i class="{series.kind} c{series.colour}{" dashed" * series.dashed}"></i>'
-                yield f"<span>{mark}{escape(series.name)}</span>"
-            yield "</p>"
-        yield "</figure>"
-    yield "</section>"
-
-
-def _section(section: Section) -> str:
-    parts = [
-        f"<section{' class=wide' if section.is_wide else ''}><h2>{escape(section.heading)}</h2>"
-    ]
-    if section.code:
-        parts.append(f"<pre>{escape(section.code)}</pre>")
-    parts.append("<table>")
-    if section.head:
-        head = list(section.head)
-        if section.bars:
-            head.insert(1, "")
-        parts.append(
-            f"<thead><tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr></thead>"
-        )
-    parts.append("<tbody>")
-    for place, row in enumerate(section.rows):
-        cells = [f"<td>{escape(row[0])}</td>"]
-        kind = " class=chosen" if place == section.chosen else ""
-        if section.bars:
-            length = section.bars[place]
-            kind = " class=sum" if length is None else kind
-            cells.append(f"<td>{'' if length is None else _bar(length)}</td>")
-        cells += [f'<td class="n">{escape(cell)}</td>' for cell in row[1:-1]]
-        parts.append(f"<tr{kind}>{''.join(cells)}<td>{escape(row[-1])}</td></tr>")
-    notes = [f"<p>{_sentence(words)}</p>" for words in section.notes]
-    return "\n".join([*parts, "</tbody></table>", *notes, "</section>"])
-
-
-def _bar(length: float) -> str:
-    more = " open" if length > 100 else ""
-    return f'<span class="bar{more}"><i style="width:{min(100.0, length):.1f}%"></i></span>'
-
-
 def _foot(findings: Findings) -> str:
     host, machine = findings.host, findings.host.machine
     words = (
@@ -138,10 +66,6 @@ def _foot(findings: Findings) -> str:
         f"measured for {findings.seconds:.0f} s · lane {findings.lane}: {findings.why}"
     )
     return f"<footer>{escape(words)}</footer>"
-
-
-def _sentence(words: str) -> str:
-    return escape(f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}")
 
 
 def _charts(findings: Findings) -> Iterator[Chart]:

@@ -7,6 +7,7 @@ module's.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fastload.machine.strain import WARN
 from fastload.tune import lanes, plan, stages, storage
 from fastload.tune.advice import advice
 from fastload.tune.bench import Bench
@@ -14,7 +15,7 @@ from fastload.tune.findings import Demand, Findings
 from fastload.tune.lanes import Making
 from fastload.tune.machine import other_programs_cpu_s
 from fastload.tune.measure import NOTHING_MS, Run
-from fastload.tune.memory import WARN, MemoryPlan, plan_memory
+from fastload.tune.memory import MemoryPlan, plan_memory
 from fastload.tune.plan import Costs
 from fastload.tune.profile import Data, Profile
 from fastload.tune.sweep import sweep

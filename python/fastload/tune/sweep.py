@@ -7,9 +7,10 @@ memory is refused before it is tried.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fastload.machine.strain import REFUSE
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Run
-from fastload.tune.memory import REFUSE, MemoryRefused
+from fastload.tune.memory import MemoryRefused
 from fastload.tune.plan import Plan
 from fastload.tune.step import OUT_OF_MEMORY
 from fastload.tune.target import TargetError, one_line

@@ -5,7 +5,6 @@ Owns the words of the tables, which the terminal and the report share. Knows onl
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
@@ -15,28 +14,13 @@ from fastload.tune.findings import Findings
 from fastload.tune.lanes import Lanes
 from fastload.tune.measure import Run, ms, number, size
 from fastload.tune.memory import MemoryPlan
+from fastload.tune.page import Section
 from fastload.tune.plan import Plan
 from fastload.tune.stages import WHOLE, Curve, Stage
 from fastload.tune.storage import Storage
 from fastload.tune.sweep import Sweep
 
 INTERRUPTED = "interrupted: these are the findings until then"
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table with its heading and words."""
-
-    heading: str  # what it is about
-    # The cells. The first column has names, the last one words, those between them numbers
-    rows: Sequence[Sequence[str]]
-    head: Sequence[str] = ()  # names of the columns; empty for none
-    notes: Sequence[str] = ()  # sentences below the table
-    code: str = ""  # what to write in a program
-    chosen: int | None = None  # index of the row that is recommended
-    # for each row the length of a bar in percent, for the report; None for the row of the sum
-    bars: Sequence[float | None] = ()
-    is_wide: bool = False  # true if the report gives it the whole width
 
 
 def print_findings(findings: Findings, console: Console, *, memory: bool) -> None:

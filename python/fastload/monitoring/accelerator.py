@@ -1,0 +1,104 @@
+"""Accelerators: whether they run out of work while the training waits, their memory, and what slows them.
+
+`Accelerator` is what the monitor uses; `Cuda` is the one there is. It initialises nothing: until the training uses
+CUDA, it knows nothing.
+"""
+
+import contextlib
+import importlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+
+__all__ = ["Accelerator", "Cuda"]
+
+_MEMORY = {
+    "allocated_bytes.all.current": "cuda_allocated_bytes",
+    "reserved_bytes.all.current": "cuda_reserved_bytes",
+    "inactive_split_bytes.all.current": "cuda_inactive_bytes",
+    "num_alloc_retries": "cuda_alloc_retries",
+}
+_PINNED = {
+    "allocated_bytes.current": "pinned_bytes",
+    "active_bytes.current": "pinned_used_bytes",
+}
+
+# Bits of `nvmlDeviceGetCurrentClocksEventReasons`; nvml.h.
+_REASONS = {
+    "gpu_power_capped": 0x4,
+    "gpu_hardware_slowdown": 0x8,
+    "gpu_thermal_slowdown": 0x20 | 0x40,
+}
+
+
+class Accelerator(Protocol):
+    """A device that works through what is queued for it. No method may wait for it."""
+
+    def mark(self) -> bool:
+        """Marks the end of the work that is queued now; returns False if that is not possible."""
+
+    def is_idle(self) -> bool:
+        """Returns True if all work up to the mark is done."""
+
+    def read(self) -> Mapping[str, float]:
+        """Returns memory in bytes, counters, and 1 or 0 for each reason that may slow the device."""
+
+
+class Cuda:
+    """The current CUDA device of the training thread."""
+
+    def __init__(self) -> None:
+        self._event: torch.cuda.Event | None = None
+        self._device: int | None = None
+        self._nvml: _Nvml | None = None
+
+    def mark(self) -> bool:
+        """Records an event, except while a graph is captured, where it would become part of the graph."""
+        if not torch.cuda.is_initialized() or torch.cuda.is_current_stream_capturing():  # type: ignore[no-untyped-call]
+            return False
+        if self._event is None:
+            self._device = torch.cuda.current_device()
+            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self._event.record()
+        return True
+
+    def is_idle(self) -> bool:
+        """Returns True if the event has passed."""
+        return self._event is not None and bool(self._event.query())  # type: ignore[no-untyped-call]
+
+    def read(self) -> Mapping[str, float]:
+        """Returns the memory of the allocators and the reasons of NVML, where nvidia-ml-py is installed."""
+        if self._device is None or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            return {}
+        stats = torch.cuda.memory_stats(self._device)
+        figures = {name: float(stats[key]) for key, name in _MEMORY.items() if key in stats}
+        properties = torch.cuda.get_device_properties(self._device)
+        figures["cuda_limit_bytes"] = float(properties.total_memory)
+        if hasattr(torch.cuda, "host_memory_stats"):
+            host = torch.cuda.host_memory_stats()
+            figures |= {name: float(host[key]) for key, name in _PINNED.items() if key in host}
+        if self._nvml is None:
+            self._nvml = _Nvml(self._device)
+        return figures | self._nvml.reasons()
+
+
+class _Nvml:
+    """The reasons for which a device runs at a lower clock; none without nvidia-ml-py or its driver."""
+
+    def __init__(self, device: int) -> None:
+        self._module: Any = None
+        with contextlib.suppress(Exception):  # the package, the driver or the device may be missing
+            module = importlib.import_module("pynvml")
+            module.nvmlInit()
+            uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+            self._handle = module.nvmlDeviceGetHandleByUUID(uuid)
+            self._module = module
+
+    def reasons(self) -> dict[str, float]:
+        if self._module is None:
+            return {}
+        with contextlib.suppress(Exception):  # the device may be lost
+            bits = self._module.nvmlDeviceGetCurrentClocksEventReasons(self._handle)
+            return {name: float(bool(bits & mask)) for name, mask in _REASONS.items()}
+        return {}

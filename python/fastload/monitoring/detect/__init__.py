@@ -1,0 +1,34 @@
+"""Detectors: what is wrong with a run, from the numbers of its record alone.
+
+`History` remembers a run in bounded arrays, `findings` decides what to tell of it. Silence is the default. The
+detectors themselves are pure functions of arrays: no clock, no thread, no file.
+"""
+
+from fastload.monitoring.detect.drift import Drift, drift
+from fastload.monitoring.detect.findings import drift_of, findings
+from fastload.monitoring.detect.growth import Growth, growth
+from fastload.monitoring.detect.history import Context, History
+from fastload.monitoring.detect.jumps import Jump, jump
+from fastload.monitoring.detect.periods import Period, dense_period, stall_periods
+from fastload.monitoring.detect.stalls import Stalls, stalls
+from fastload.monitoring.detect.starvation import Starvation, starvation
+
+__all__ = [
+    "Context",
+    "Drift",
+    "Growth",
+    "History",
+    "Jump",
+    "Period",
+    "Stalls",
+    "Starvation",
+    "dense_period",
+    "drift",
+    "drift_of",
+    "findings",
+    "growth",
+    "jump",
+    "stall_periods",
+    "stalls",
+    "starvation",
+]

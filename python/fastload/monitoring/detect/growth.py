@@ -1,0 +1,128 @@
+"""Growth: memory, descriptors and threads that increase with every batch."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastload.monitoring.detect.estimates import Slope, slope, thinned
+
+__all__ = ["Growth", "growth"]
+
+Floats = NDArray[np.float64]
+
+LEAST_BYTES = 16.0
+"""Bytes per batch. Less takes a hundred million batches to fill 1.6 GB."""
+_Z = 4.5
+"""Standard deviations: each figure is looked at every ten minutes, as long as the run lasts."""
+_LEAST_MINUTES = 24
+_LEAST_S = 1_800.0
+_LEAST_EPOCHS = 3
+_WARM_UP = 0.1
+_SHORT_EPOCH = 2
+_LONG_EPOCH = 5
+"""Minutes."""
+_MOST_POINTS = 64
+_PARTS = 3
+_STEADY = 0.5
+"""Each third of the run must be able to have this part of the slope: warm-up and one-time steps have not."""
+_KEPT = 0.25
+"""This part of the growth must remain: workers that are started anew for each epoch give theirs back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The growth of a figure per batch.
+
+    Attributes:
+        per_batch: The estimate.
+        low: Its lower 95 % bound; -inf where too little is known.
+        high: Its upper 95 % bound.
+        now: The newest minimum.
+        since_step: Step number of the first minute that counts.
+        since_s: Its monotonic clock.
+        is_found: It grows by more than the least in all thirds of the run.
+    """
+
+    per_batch: float
+    low: float
+    high: float
+    now: float
+    since_step: int
+    since_s: float
+    is_found: bool
+
+    def batches_to(self, limit: float) -> float:
+        """Returns the batches until the figure reaches a limit."""
+        return max(0.0, limit - self.now) / self.per_batch if self.per_batch > 0.0 else math.inf
+
+
+def growth(
+    step: Floats, time_s: Floats, epoch: Floats, values: Floats, least: float = LEAST_BYTES
+) -> Growth | None:
+    """Measures the growth of a figure per batch from its minimum in each minute.
+
+    The first tenth is left out. Where an epoch lasts for five minutes or more, only pairs of minutes of one epoch
+    count, so a step between epochs is no growth (`estimates.slope` with groups); in shorter epochs, such pairs
+    must not rule the growth out. A leak goes on, so no third of the run may rule out half of the slope; and it
+    stays, so the last third is above the first.
+
+    Args:
+        step: Step number of each minute, shape `(minutes,)`.
+        time_s: Monotonic clock of each minute.
+        epoch: Epoch of each minute.
+        values: The least value in the minute: bytes, or a count. NaN where it is unknown.
+        least: Growth per batch that is worth telling.
+
+    Returns:
+        None before three epochs or half an hour, and for fewer than 24 minutes.
+    """
+    known = ~np.isnan(values)
+    known[1:] &= np.diff(step) > 0
+    known[: math.ceil(_WARM_UP * len(values))] = False
+    step, time_s, epoch, values = step[known], time_s[known], epoch[known], values[known]
+    n = len(step)
+    if n < _LEAST_MINUTES:
+        return None
+    epochs, sizes = np.unique(epoch, return_counts=True)
+    if time_s[-1] - time_s[0] < _LEAST_S and len(epochs) < _LEAST_EPOCHS:
+        return None
+    usual = float(np.median(sizes)) if len(epochs) > 1 else 0.0
+    groups = epoch if usual >= _LONG_EPOCH else np.zeros(n)
+    whole = _slope(step, values, groups)
+    is_found = whole.low > least and whole.least > 0.0
+    if is_found:
+        parts = np.array_split(np.arange(n), _PARTS)
+        slopes = [_slope(step[part], values[part], groups[part]) for part in parts]
+        if _SHORT_EPOCH <= usual < _LONG_EPOCH:
+            slopes.append(_slope(step, values, epoch))
+        middles = [(float(np.median(step[part])), float(np.median(values[part]))) for part in parts]
+        (begin, low), *_, (end, high) = middles
+        is_found = all(
+            one.high >= _STEADY * whole.value for one in slopes
+        ) and high - low >= _KEPT * whole.value * (end - begin)
+    return Growth(
+        per_batch=whole.value,
+        low=whole.low,
+        high=whole.high,
+        now=float(values[-1]),
+        since_step=int(step[0]),
+        since_s=float(time_s[0]),
+        is_found=is_found,
+    )
+
+
+def _slope(step: Floats, values: Floats, groups: Floats) -> Slope:
+    """Returns the slope of some minutes, of pairs within the newest groups only if there are several."""
+    names = np.unique(groups)
+    if len(names) == 1:
+        return slope(step, values, _Z)
+    names = names[-_MOST_POINTS // _SHORT_EPOCH :]
+    most = max(_SHORT_EPOCH, _MOST_POINTS // len(names))
+    columns = step, values, groups
+    parts = [
+        np.stack([thinned(column[groups == name], most) for column in columns]) for name in names
+    ]
+    x, y, within = np.concatenate(parts, axis=1)
+    return slope(x, y, _Z, within.astype(np.int64))

@@ -1,0 +1,229 @@
+"""`History`: what the detectors remember of a run, in arrays whose size does not grow with it.
+
+Owns the newest 4,096 steps, the newest 64 stalls, the newest 512 windows, and two trails over the whole run:
+the levels of the windows, and the least memory of each minute. `add` copies; it keeps no window.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastload.monitoring.detect.estimates import trimmed_mean
+from fastload.monitoring.detect.rings import Ring, Trail
+from fastload.monitoring.detect.stalls import stalls
+from fastload.monitoring.record import Steps, Window
+
+__all__ = ["Context", "History"]
+
+T = TypeVar("T")
+Floats = NDArray[np.float64]
+
+STEPS = ("number", "end_s", "wait_s", "own_s", "gc_s", "region_s", "rows", "epoch", "border")
+LEVELS = ("time_s", "step", "step_s", "wait_s", "rows")
+STALLS = ("number", "end_s", "excess_s", "wait_s", "gc_s")
+FIGURES = (
+    "rss_bytes",
+    "children_private_dirty_bytes",
+    "pinned_bytes",
+    "cuda_allocated_bytes",
+    "cuda_unused_bytes",
+    "fds",
+    "threads",
+)
+"""Scalars that are followed over the whole run for growth."""
+
+_STEPS = 4096
+_WINDOWS = 512
+_STALLS = 64
+_MOST_SCALARS = 96
+_WARM_UP_STEPS = 200
+_WARM_UP_S = 120.0
+"""Seconds. Longer than this no warm-up lasts, however few steps it had."""
+_BORDER = 2
+"""The first steps of an epoch: workers start, or the prefetch window fills."""
+_BASELINE = 256
+"""Steps that say how long a step usually takes."""
+_LEAST_BASELINE = 32
+_FIRST_WINDOWS = 60
+_MINUTE_S = 60.0
+_LEVEL_STEPS = 1024
+"""A window's level is that of its last steps, at most this many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the monitor knows of the run beside its steps.
+
+    Attributes:
+        workers: Workers of the loader; 0 without.
+        prefetch: Batches that the loader is ahead.
+        epoch_steps: Steps of an epoch; 0 if unknown.
+        regions: Step numbers at which each named region ran.
+        functions: Function by step, where the stack was sampled.
+        limits: The limit of a figure of memory in bytes, or of a count, by the scalar's name.
+    """
+
+    workers: int = 0
+    prefetch: int = 0
+    epoch_steps: int = 0
+    regions: Mapping[str, list[int]] = field(default_factory=dict)
+    functions: Mapping[int, str] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+
+class History:
+    """What the detectors remember of a run.
+
+    A step counts without its named regions. The newest step is held back until the next one tells if it was
+    the last of its epoch. The first 200 steps, or 120 s, are warm-up and leave no trace but in scalars.
+
+    Attributes:
+        windows: Windows so far.
+        usual_s: Median duration of the newest 256 steps; NaN before there are 32.
+    """
+
+    def __init__(self) -> None:
+        self.windows = 0
+        self.usual_s = math.nan
+        self._steps = Ring(len(STEPS), _STEPS)
+        self._stalls = Ring(len(STALLS), _STALLS)
+        self._levels = Ring(len(LEVELS), _WINDOWS)
+        self._scalars = Ring(_MOST_SCALARS, _WINDOWS)
+        self._scalar_rows = {"monotonic_s": 0}
+        self._all_levels = Trail(len(LEVELS), _WINDOWS, np.mean)
+        self._minima = Trail(3 + len(FIGURES), _WINDOWS, np.fmin.reduce)
+        self._minute = np.empty(0)
+        self._held = np.empty((8, 0))
+        self._epochs = np.full(_BORDER, -1.0)
+        self._start_s = math.nan
+        self._window_s = math.nan
+        self._is_warm = False
+        self._answers: dict[str, tuple[int, object]] = {}
+
+    def add(self, window: Window) -> None:
+        """Adds a window."""
+        self.windows += 1
+        scalars = dict(window.scalars)
+        scalars["monotonic_s"] = window.monotonic_s
+        if "cuda_reserved_bytes" in scalars:
+            allocated = scalars.get("cuda_allocated_bytes", math.nan)
+            scalars["cuda_unused_bytes"] = scalars["cuda_reserved_bytes"] - allocated
+        if "queued_s" in scalars and window.monotonic_s > self._window_s:
+            elapsed_s = window.monotonic_s - self._window_s
+            scalars["queued_share"] = scalars["queued_s"] / elapsed_s
+        self._window_s = window.monotonic_s
+        self._add_scalars(scalars)
+        if len(window.steps):
+            self._add_steps(window.steps)
+        if self._is_warm:
+            self._add_minimum(window.step, window.monotonic_s, scalars)
+
+    def steps(self) -> dict[str, Floats]:
+        """Returns the newest steps after the warm-up, by the names of `STEPS`, each of shape `(steps,)`.
+
+        `border` is 1 for the first two steps of an epoch and for its last.
+        """
+        return dict(zip(STEPS, self._steps.view(), strict=True))
+
+    def stalls(self) -> dict[str, Floats]:
+        """Returns the newest stalls by the names of `STALLS`; `wait_s` and `gc_s` are parts of the excess."""
+        return dict(zip(STALLS, self._stalls.view(), strict=True))
+
+    def levels(self, *, is_whole: bool) -> dict[str, Floats]:
+        """Returns the levels of the newest windows, or of the whole run, by the names of `LEVELS`."""
+        ring = self._all_levels if is_whole else self._levels
+        return dict(zip(LEVELS, ring.view(), strict=True))
+
+    def minima(self) -> tuple[Floats, dict[str, Floats]]:
+        """Returns step, monotonic clock and epoch of each minute, shape `(3, minutes)`, and its least figures."""
+        view = self._minima.view()
+        return view[:3], dict(zip(FIGURES, view[3:], strict=True))
+
+    def scalar(self, name: str) -> Floats:
+        """Returns a scalar of the newest windows, oldest first; NaN where it was absent."""
+        row = self._scalar_rows.get(name)
+        return np.full(len(self._scalars), np.nan) if row is None else self._scalars.view()[row]
+
+    def every(self, windows: int, name: str, compute: Callable[[], T]) -> T:
+        """Returns what was last computed under this name; computes anew after so many windows.
+
+        In the first minutes a sixth of that is enough.
+        """
+        kept = self._answers.get(name)
+        after = windows if self.windows > _FIRST_WINDOWS else windows // 6
+        if kept is None or self.windows - kept[0] >= after:
+            kept = self._answers[name] = (self.windows, compute())
+        return cast("T", kept[1])
+
+    def _add_scalars(self, scalars: Mapping[str, float]) -> None:
+        column = np.full((_MOST_SCALARS, 1), np.nan)
+        for name, value in scalars.items():
+            row = self._scalar_rows.setdefault(name, len(self._scalar_rows))
+            if row < _MOST_SCALARS:
+                column[row, 0] = value
+        self._scalars.extend(column)
+
+    def _add_steps(self, steps: Steps) -> None:
+        block = np.concatenate([self._held, [getattr(steps, name) for name in STEPS[:-1]]], axis=1)
+        if math.isnan(self._start_s):
+            self._start_s = float(block[1, 0])
+        self._held = block[:, -1:]
+        epochs = np.concatenate([self._epochs, block[7]])
+        self._epochs = epochs[-1 - _BORDER : -1]
+        block = block[:, :-1]
+        this = epochs[_BORDER:-1]
+        border = this != epochs[_BORDER + 1 :]
+        for before in range(1, _BORDER + 1):
+            border |= this != epochs[_BORDER - before : -1 - before]
+        block = np.concatenate([block, border[None]])
+        if not self._is_warm:
+            warm = (block[0] >= _WARM_UP_STEPS) | (block[1] - self._start_s > _WARM_UP_S)
+            block = block[:, warm]
+            self._is_warm = bool(warm.any())
+        if block.shape[1]:
+            self._steps.extend(block)
+            block = block[:, block[8] == 0]
+        if block.shape[1]:
+            step_s = _step_s(block)
+            self._add_stalls(block, step_s)
+            self._add_level(block[:, -_LEVEL_STEPS:], step_s[-_LEVEL_STEPS:])
+
+    def _add_stalls(self, block: Floats, step_s: Floats) -> None:
+        newest = self._steps.view()[:, -_BASELINE:]
+        is_usual = newest[8] == 0
+        usual_s = _step_s(newest)[is_usual]
+        if len(usual_s) < _LEAST_BASELINE:
+            return
+        found = stalls(step_s, usual_s)
+        self.usual_s = found.usual_s
+        if not len(found.index):
+            return
+        stalled = block[:, found.index]
+        wait_s = stalled[2] - np.median(newest[2, is_usual])
+        self._stalls.extend(np.stack([stalled[0], stalled[1], found.excess_s, wait_s, stalled[4]]))
+
+    def _add_level(self, block: Floats, step_s: Floats) -> None:
+        typical_s, wait_s = trimmed_mean(step_s), trimmed_mean(block[2])
+        level = np.array([block[1, -1], block[0, -1], typical_s, wait_s, block[6].mean()])
+        self._levels.extend(level[:, None])
+        self._all_levels.append(level)
+
+    def _add_minimum(self, step: int, time_s: float, scalars: Mapping[str, float]) -> None:
+        figures = [scalars.get(name, math.nan) for name in FIGURES]
+        point = np.array([step, time_s, self._held[7, 0], *figures])
+        if not len(self._minute):
+            self._minute = point
+        elif time_s - self._minute[1] < _MINUTE_S:
+            self._minute = np.fmin(self._minute, point)
+        else:
+            self._minima.append(self._minute)
+            self._minute = point
+
+
+def _step_s(block: Floats) -> Floats:
+    """Returns the durations of steps, without named regions."""
+    return np.asarray(block[2] + block[3] - block[5])

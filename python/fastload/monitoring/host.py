@@ -1,0 +1,132 @@
+"""`Host`: what the machine did to the training in a window: faults, swapping, pressure, throttling, suspension, stops."""
+
+import resource
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from fastload.machine import cgroup, kernel_file
+from fastload.machine.strain import Gauge, memory_share
+
+__all__ = ["Host", "Scheduled", "Stops", "scheduled_s"]
+
+_VMSTAT = Path("/proc/vmstat")
+_COUNTED = {
+    "pswpin": "swap_in_bytes",
+    "workingset_refault_file": "cache_refault_bytes",
+}
+_STOP_S = 0.25  # longest time that a busy machine is expected to keep a thread from running
+_PAGE = resource.getpagesize()
+
+
+class Host:
+    """Reads the machine; counts and shares cover the time since the last reading."""
+
+    def __init__(self) -> None:
+        self._gauge = Gauge()
+        self._queued: tuple[int, float] | None = None
+        self._since_s = time.monotonic()
+        self._counts = _counts()
+        self._suspended_s = _suspended_s()
+
+    def read(self, now_s: float, thread: int) -> dict[str, float]:
+        """Returns the figures.
+
+        Args:
+            now_s: The monotonic clock.
+            thread: The training thread's number in the system; 0 if unknown.
+
+        Returns:
+            Those of `fastload.machine.strain.Strain`; `memory_share`, the used fraction of the memory; `io_stall_share`,
+            the fraction of the time in which a task waited for storage; `major_faults` of this process;
+            `swap_in_bytes` and `cache_refault_bytes` of the host; `suspended_s`; and `queued_s`, for which the
+            training thread could have run but no CPU was free.
+        """
+        counts, suspended_s = _counts(), _suspended_s()
+        elapsed_s = max(now_s - self._since_s, 1e-9)
+        passed = {name: max(0.0, counts[name] - self._counts.get(name, 0.0)) for name in counts}
+        figures: dict[str, float] = self._gauge.read()._asdict()
+        figures["memory_share"] = memory_share()
+        figures["io_stall_share"] = min(1.0, passed.pop("io_stalled_s") / elapsed_s)
+        figures["suspended_s"] = round(max(0.0, suspended_s - self._suspended_s), 3)
+        self._since_s, self._counts, self._suspended_s = now_s, counts, suspended_s
+        return figures | passed | self._queued_since(thread)
+
+    def _queued_since(self, thread: int) -> dict[str, float]:
+        """Returns `queued_s`; nothing for a thread that was not read before."""
+        before, self._queued = self._queued, None
+        scheduled = scheduled_s(thread)
+        if scheduled is None:
+            return {}
+        self._queued = thread, scheduled.queued_s
+        if before is None or before[0] != thread:
+            return {}
+        return {"queued_s": max(0.0, scheduled.queued_s - before[1])}
+
+
+class Stops:
+    """Counts the time in which the process could not run, from the lateness of the monitor's thread."""
+
+    def __init__(self) -> None:
+        self._stopped_s = self._active_s = 0.0
+
+    def note(self, late_s: float, thread: int) -> None:
+        """Counts a lateness that a busy machine does not explain, if the training thread had nothing to compute.
+
+        Then either the process was stopped, or its native code waited without giving up the interpreter.
+
+        Args:
+            late_s: How late the monitor's thread woke, in seconds.
+            thread: The training thread's number in the system.
+        """
+        scheduled = scheduled_s(thread)
+        if scheduled is None:
+            return
+        before_s, self._active_s = self._active_s, sum(scheduled)
+        if late_s >= _STOP_S and self._active_s - before_s < late_s / 2:
+            self._stopped_s += late_s
+
+    def passed_s(self) -> float:
+        """Returns the seconds since the last call."""
+        stopped_s, self._stopped_s = self._stopped_s, 0.0
+        return stopped_s
+
+
+class Scheduled(NamedTuple):
+    """How long a thread ran and waited so far, in seconds."""
+
+    running_s: float  # on a CPU
+    queued_s: float  # ready to run while no CPU was free
+
+
+def scheduled_s(thread: int) -> Scheduled | None:
+    """Returns what the scheduler counts of a thread of this process; None if it is not known.
+
+    Format: `scheduler/sched-stats` of the kernel's documentation.
+
+    Args:
+        thread: Its number in the system.
+    """
+    match kernel_file.read(Path(f"/proc/self/task/{thread}/schedstat")).split():
+        case [running, queued, *_]:
+            return Scheduled(int(running) / 1e9, int(queued) / 1e9)
+    return None
+
+
+def _counts() -> dict[str, float]:
+    """Returns the counters so far; those that the kernel does not have are absent."""
+    counts = {
+        "major_faults": float(resource.getrusage(resource.RUSAGE_SELF).ru_majflt),
+        "io_stalled_s": cgroup.stalled_s("io", "some"),
+    }
+    for line in kernel_file.read(_VMSTAT).splitlines():
+        name, _, number = line.partition(" ")
+        if name in _COUNTED and number.isdecimal():
+            counts[_COUNTED[name]] = float(int(number) * _PAGE)
+    return counts
+
+
+def _suspended_s() -> float:
+    """Returns the seconds for which the machine was suspended since it was started; 0 if unknown."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return 0.0 if clock is None else time.clock_gettime(clock) - time.monotonic()

@@ -1,0 +1,157 @@
+"""Intervals of time with a known cause: garbage collections, and regions that the user names.
+
+Owns their clocks, in arrays of fixed size: the latest are kept.
+"""
+
+import contextlib
+import gc
+import os
+import threading
+import time
+import weakref
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastload.monitoring.steps import Recorder
+from fastload.monitoring.trace import Span
+
+__all__ = ["Collections", "Intervals", "Regions"]
+
+_SIZE = 4096  # intervals that are kept
+_STEPS = 512  # steps of each region that are kept
+_LEAST_S = 1e-4  # a shorter garbage collection is not recorded
+_NAMES = 64  # names of regions; further ones count as `other`
+
+
+class Intervals:
+    """Disjoint intervals of one thread, in their order."""
+
+    def __init__(self) -> None:
+        self._begin, self._end = (array("d", bytes(8 * _SIZE)) for _ in range(2))
+        self._names = [""] * _SIZE
+        self._count = 0
+
+    def add(self, begin_s: float, end_s: float, name: str = "") -> None:
+        """Adds an interval, which begins after the last one has ended."""
+        at = self._count % _SIZE
+        self._names[at] = name
+        self._begin[at], self._end[at] = begin_s, end_s
+        self._count += 1
+
+    def latest(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the begins and ends that are kept, each of shape `(intervals,)`, oldest first."""
+        count = self._count
+        at = np.arange(max(0, count - _SIZE), count) % _SIZE
+        return np.frombuffer(self._begin)[at], np.frombuffer(self._end)[at]
+
+    def spans(self, track: str) -> list[Span]:
+        """Returns the intervals that are kept as spans of a track, oldest first."""
+        count = self._count
+        kept = [at % _SIZE for at in range(max(0, count - _SIZE), count)]
+        return [Span(track, self._names[at], self._begin[at], self._end[at]) for at in kept]
+
+    def within(
+        self, begin_s: NDArray[np.float64], end_s: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Returns how many seconds of each span `[begin_s, end_s)` the intervals cover."""
+        begins, ends = self.latest()
+        if len(begins) == 0:
+            return np.zeros(len(begin_s))
+        # the covered time up to a moment is linear within an interval and constant between two
+        moments = np.stack([begins, ends], axis=1).ravel()
+        covered = np.repeat(np.cumsum(ends - begins), 2)
+        covered[::2] -= ends - begins
+        covering = np.interp(end_s, moments, covered) - np.interp(begin_s, moments, covered)
+        return np.maximum(covering, 0.0)
+
+
+class Collections:
+    """Records the garbage collections of this process.
+
+    Those of any thread count: the interpreter is held meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.intervals = Intervals()
+        self._began_s = 0.0
+        self._is_on = False
+
+    def start(self) -> None:
+        """Starts recording."""
+        if not self._is_on:
+            self._is_on = True
+            gc.callbacks.append(self._note)
+            _open.add(self)
+
+    def close(self) -> None:
+        """Stops recording; safe to call twice."""
+        if self._is_on:
+            self._is_on = False
+            gc.callbacks.remove(self._note)
+
+    def _note(self, phase: str, info: Mapping[str, int]) -> None:
+        now = time.monotonic()
+        if phase == "start":
+            self._began_s = now
+        elif now - self._began_s >= _LEAST_S:
+            self.intervals.add(self._began_s, now, f"generation {info['generation']}")
+
+
+_open: "weakref.WeakSet[Collections]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for collections in list(_open):
+        collections.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)  # workers are not monitored
+
+
+class Regions:
+    """Records the regions that a user names.
+
+    Args:
+        recorder: The steps that they are part of.
+
+    Attributes:
+        intervals: The outermost regions, of the thread that takes the batches.
+        depth: Regions that are open now in that thread.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.intervals = Intervals()
+        self.depth = 0
+        self._recorder = recorder
+        self._steps: dict[str, deque[int]] = {}
+
+    def steps(self) -> Mapping[str, list[int]]:
+        """Returns the numbers of the latest steps with a region, by its name."""
+        return {name: list(steps) for name, steps in self._steps.items()}
+
+    @contextlib.contextmanager
+    def region(self, name: str) -> Iterator[None]:
+        """Records the time of a `with` block; nothing in another thread than that which takes the batches.
+
+        Args:
+            name: What is done in it.
+        """
+        if self._recorder.thread not in (None, threading.get_ident()):
+            yield
+            return
+        if name not in self._steps and len(self._steps) >= _NAMES:
+            name = "other"
+        self._steps.setdefault(name, deque(maxlen=_STEPS)).append(self._recorder.count)
+        began_s = time.monotonic()
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+            if self.depth == 0:
+                self.intervals.add(began_s, time.monotonic(), name)

@@ -1,0 +1,170 @@
+"""`Loading`: what a loader did in a window, from its own counters: bytes, and what its batches waited for; its sizes.
+
+The counters of an iterator begin at 0. Those of the iterator before are read once more when a new one starts, so
+that no time between two windows is lost.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from torch.utils.data import IterableDataset
+
+from fastload.collate import PackCollate
+
+__all__ = ["STAGES", "Loading", "MonitoredLoader", "length_of", "settings_of", "sizes_of"]
+
+_STAGES = {
+    "read_s": "read",
+    "decode_s": "decode",
+    "transform_s": "decode",
+    "collate_s": "collate",
+    "pillow_fallback_s": "interpreter",
+    "torchvision_fallback_s": "interpreter",
+}
+_BOTTLENECKS = {"reading": "read", "the interpreter": "interpreter", "memory": "memory"}
+_SUMS = (*_STAGES, "read_bytes", "batch_bytes", "batches", "consumer_batches")
+_LEVELS = (
+    "workers",
+    "depth",
+    "interpreter_share",
+    "arena_bytes",
+    "worker_bytes",
+    "ahead_bytes",
+    "held_tasks",
+    "interpreter_wait_ms",
+)
+_ENDLESS = 1 << 62  # samples of an epoch whose length is not known
+STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
+
+
+class MonitoredLoader(Protocol):
+    """What a monitor uses of a loader."""
+
+    batch_size: int | None
+    dataset: Any
+    sampler: Any
+    num_workers: int
+    prefetch_factor: int | None
+    _counters: Callable[[], Mapping[str, Any]] | None
+
+    def stats(self) -> Mapping[str, Any]:
+        """Returns the counters of the last iterator, and the last window of the tuner."""
+
+
+class Loading:
+    """Turns the counters of a loader into figures of windows."""
+
+    def __init__(self) -> None:
+        self._counters: Callable[[], Mapping[str, Any]] | None = None
+        self._before: dict[str, float] = {}
+        self._passed = dict.fromkeys(_SUMS, 0.0)
+
+    def begin(self, loader: MonitoredLoader) -> None:
+        """Takes the counters of an iterator that has just been started, after the last ones of the one before."""
+        self.count()
+        if self._counters is not loader._counters:
+            self._counters, self._before = loader._counters, {}
+
+    def count(self) -> None:
+        """Adds what the iterator has counted since the last reading."""
+        counters = _numbers(self._counters)
+        for name, now in counters.items():
+            before = self._before.get(name, 0.0)
+            self._passed[name] += now - before if now >= before else now  # a new epoch began at 0
+        self._before |= counters
+
+    def read(self, loader: MonitoredLoader, elapsed_s: float) -> dict[str, float]:
+        """Returns the figures since the last call.
+
+        Args:
+            loader: The loader.
+            elapsed_s: Seconds since then.
+
+        Returns:
+            `workers`, `depth`, `prefetch`, `read_bytes_per_s`, `batch_bytes_per_s`; of each stage `stage_<name>_share`, the
+            fraction of the waiting time that is ascribed to it: by the threads' time in each stage if natively
+            loaded; `interpreter` for batches that the training thread makes; else by the tuner's bottleneck,
+            where `workers` are the workers' Python code. And the loader's own `arena_bytes` and so on.
+        """
+        stats = loader.stats()
+        self.count()
+        passed, self._passed = self._passed, dict.fromkeys(_SUMS, 0.0)
+        figures = {name: float(stats[name]) for name in _LEVELS if name in stats}
+        figures.setdefault("workers", float(loader.num_workers))
+        figures.setdefault("depth", float((loader.prefetch_factor or 0) * loader.num_workers))
+        for name in ("read_bytes", "batch_bytes"):
+            if name in stats:
+                figures[f"{name}_per_s"] = passed[name] / elapsed_s
+        return figures | _shares(stats, passed, is_inline=loader.num_workers == 0)
+
+
+def settings_of(loader: MonitoredLoader) -> dict[str, Any]:
+    """Returns the settings in effect, for the head of a report: plain values."""
+    stats = loader.stats()
+    names = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
+    settings: dict[str, Any] = {name: getattr(loader, name, None) for name in names}
+    settings = {
+        name: int(value) if type(value) not in (bool, type(None)) else value
+        for name, value in settings.items()
+    }
+    settings["dataset"] = type(loader.dataset).__qualname__
+    return settings | {name: stats[name] for name in ("workers", "depth") if name in stats}
+
+
+def sizes_of(loader: Any, iterator: Any) -> tuple[int | None, int]:
+    """Returns the samples of a full batch, and of an epoch, as `Recorder.begin` takes them.
+
+    Args:
+        loader: The loader.
+        iterator: Its iterator, which has just been started.
+    """
+    if not loader._auto_collation:
+        return 1, _ENDLESS
+    if loader.batch_size is None:
+        return 0 if isinstance(loader.collate_fn, PackCollate) else None, _ENDLESS
+    if isinstance(loader.dataset, IterableDataset):
+        return loader.batch_size, _ENDLESS
+    try:
+        samples = len(loader.sampler)
+    except (TypeError, NotImplementedError):
+        return loader.batch_size, _ENDLESS
+    return loader.batch_size, samples - iterator._num_yielded * loader.batch_size
+
+
+def length_of(loader: Any) -> int:
+    """Returns the batches of an epoch; 0 if unknown."""
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError):
+        return 0
+
+
+def _numbers(counters: Callable[[], Mapping[str, Any]] | None) -> Mapping[str, float]:
+    """Returns the sums among the counters; empty if the iterator is gone or another process's."""
+    if counters is None:
+        return {}
+    try:
+        found = counters()
+    except RuntimeError:
+        return {}
+    return {name: float(found[name]) for name in _SUMS if name in found}
+
+
+def _shares(
+    stats: Mapping[str, Any], passed: Mapping[str, float], *, is_inline: bool
+) -> dict[str, float]:
+    seconds = dict.fromkeys(STAGES, 0.0)
+    bottleneck = stats.get("bottleneck")
+    if bottleneck == "memory":
+        seconds["memory"] = 1.0
+    elif "read_s" in stats:
+        for name, stage in _STAGES.items():
+            seconds[stage] += passed[name]
+    elif passed["batches"]:
+        here = 1.0 if is_inline else passed["consumer_batches"] / passed["batches"]
+        seconds["interpreter"] = here
+        seconds[_BOTTLENECKS.get(str(bottleneck), "workers")] += 1.0 - here
+    whole = sum(seconds.values())
+    if whole <= 0.0:
+        return {}
+    return {f"stage_{stage}_share": each / whole for stage, each in seconds.items()}

@@ -1,0 +1,92 @@
+"""The record of a run: windows of steps and findings, as the monitor, the detectors and the sinks share them.
+
+Owns the fields. Times are in seconds; a unit is part of a name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Finding", "Steps", "Window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a window: a batch is waited for, then the training works on it.
+
+    All arrays have shape `(steps,)` and dtype float64 unless said otherwise.
+
+    Attributes:
+        number: Step number of this monitor, from 0, over all epochs; int64.
+        end_s: Monotonic clock at the end of the step, when the next batch is asked for.
+        wait_s: Time within `next()`.
+        own_s: Time from the return of `next()` to the next call, regions and garbage collection included.
+        gc_s: Part of `own_s` in garbage collection.
+        region_s: Part of `own_s` in named regions.
+        rows: Samples of the batch; 0 if unknown; int64.
+        epoch: Epoch of the batch, from 0; int64.
+    """
+
+    number: NDArray[np.int64]
+    end_s: NDArray[np.float64]
+    wait_s: NDArray[np.float64]
+    own_s: NDArray[np.float64]
+    gc_s: NDArray[np.float64]
+    region_s: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    epoch: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Returns the number of steps."""
+        return len(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was measured in one interval of the monitor.
+
+    Attributes:
+        step: Number of the last step; -1 before the first one.
+        time_s: Unix time at the end of the window.
+        monotonic_s: Monotonic clock at the end of the window.
+        rank: Rank of this process in a distributed job; 0 without one.
+        scalars: Figures by name, with units in the names. What is unknown is absent.
+        steps: The steps that ended in the window.
+    """
+
+    step: int
+    time_s: float
+    monotonic_s: float
+    rank: int
+    scalars: Mapping[str, float]
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with a run.
+
+    Attributes:
+        kind: `"stall"`, `"period"`, `"drift"`, `"jump"`, `"starvation"`, `"leak"`, `"growth"`, `"memory"` or
+            `"machine"`.
+        what: One sentence, such as "every 30 steps the training pauses for 1.2 s, in optimal_sequence_search
+            (search.py:41)".
+        evidence: The numbers behind it.
+        since_step: Step at which it began.
+        since_s: Monotonic clock at which it began.
+        cost_s: Cost in seconds per step.
+        advice: One sentence.
+        owner: `"data"`, `"own code"`, `"garbage collection"`, `"checkpoint"`, `"sink"`, `"machine"` or
+            `"unknown"`.
+    """
+
+    kind: str
+    what: str
+    evidence: str
+    since_step: int
+    since_s: float
+    cost_s: float
+    advice: str
+    owner: str

@@ -1,0 +1,172 @@
+"""`JsonLines`: the record of a run as a file, from which `fastload.top` and `fastload.report` read.
+
+Format: one JSON object per line, with a `kind`:
+
+- `start`: `version`, `time_s`, `pid`, `rank`, `host`, and the loader's settings as `loader`;
+- `finding`: the fields of a `Finding`, its kind as `finding`, and its `number` in the run; written when it is first made
+  and when it changes;
+- `window`: the fields of a `Window`, of whose steps at most 256 are kept, and as `findings` the numbers of those that hold;
+- `end`: `time_s` and `summary`.
+
+What is not finite is null. Lines are appended: a file may hold several runs.
+"""
+
+import json
+import math
+import os
+import socket
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.sinks.sink import Sink
+
+__all__ = ["VERSION", "JsonLines"]
+
+VERSION = 1  # raised when a name in it changes its meaning
+
+_STEPS = 256  # kept of a window: half of them the longest, the others evenly spaced
+_DIGITS = 7  # after the point of a step's times: 0.1 µs
+
+
+class JsonLines(Sink):
+    """Appends windows and findings to a file, a line at a time.
+
+    Args:
+        path: The file.
+        rank: Rank of this process; that of the windows.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+
+    is_file: ClassVar[bool] = True
+
+    def __init__(self, path: str | os.PathLike[str], rank: int = 0) -> None:
+        self.name = os.fspath(path)
+        self._rank = rank
+        self._is_started = False
+        self._told: dict[tuple[str, str, int], tuple[int, Finding]] = {}
+        # No buffer: what a forked child inherits of one would be written twice.
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._close = weakref.finalize(self, os.close, self._file)
+        self._is_torn = _is_torn(path)  # True where the last line is not whole
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Writes the line that begins a run."""
+        self._is_started = True
+        self._line(
+            {
+                "kind": "start",
+                "version": VERSION,
+                "time_s": time.time(),
+                "pid": os.getpid(),
+                "rank": self._rank,
+                "host": socket.gethostname(),
+                "loader": dict(settings),
+            }
+        )
+
+    def write(self, window: Window, findings: Sequence[Finding]) -> None:
+        """Writes the findings that are new or have changed, then the window."""
+        standing = [self._tell(finding) for finding in findings]
+        self._line(
+            {
+                "kind": "window",
+                "step": window.step,
+                "time_s": window.time_s,
+                "monotonic_s": window.monotonic_s,
+                "rank": window.rank,
+                "scalars": dict(window.scalars),
+                "findings": standing,
+            },
+            window.steps,
+        )
+
+    def _tell(self, finding: Finding) -> int:
+        """Writes a finding that is new or has changed; returns its number."""
+        key = finding.kind, finding.owner, finding.since_step
+        number, told = self._told.get(key, (len(self._told), None))
+        if told != finding:
+            self._told[key] = number, finding
+            values = asdict(finding)
+            self._line(
+                {"kind": "finding", "number": number, "finding": values.pop("kind"), **values}
+            )
+        return number
+
+    def close(self, summary: str = "") -> None:
+        """Writes the line that ends a run that was begun, and closes the file."""
+        try:
+            if self._is_started:
+                self._line({"kind": "end", "time_s": time.time(), "summary": summary})
+        finally:
+            self._close()
+
+    def _line(self, values: Mapping[str, Any], steps: Steps | None = None) -> None:
+        pieces = [b"\n" if self._is_torn else b""]
+        text = _json(values)
+        if steps is not None:
+            text = text[:-1] + ', "steps": {'
+        pieces.append(text.encode())
+        if steps is not None:
+            for piece in _columns(steps):
+                pieces.append(piece.encode())
+                time.sleep(0)  # the training may take the interpreter between two columns
+            pieces.append(b"}}")
+        self._is_torn = True
+        rest = memoryview(b"".join([*pieces, b"\n"]))
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        self._is_torn = False
+
+
+def _columns(steps: Steps) -> Iterator[str]:
+    """Yields the columns of the steps as members of a JSON object, at most 256 steps of them."""
+    kept = _kept(steps.wait_s + steps.own_s)
+    for place, field in enumerate(fields(steps)):
+        column = getattr(steps, field.name)[kept]
+        if column.dtype.kind == "f":
+            column = np.round(column, _DIGITS)
+        yield f"{', ' if place else ''}{json.dumps(field.name)}: {_json(column.tolist())}"
+
+
+def _kept(lengths_s: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns the indices of the steps to keep, in order."""
+    count = len(lengths_s)
+    if count <= _STEPS:
+        return np.arange(count)
+    half = _STEPS // 2
+    longest = np.argpartition(lengths_s, count - half)[count - half :]
+    even = np.setdiff1d(np.arange(count), longest)
+    return np.sort(np.concatenate([longest, even[:: -(-len(even) // half)]]))
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, default=str)
+    except ValueError:
+        return json.dumps(_finite(value), default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Returns the value with null in place of numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_torn(path: str | os.PathLike[str]) -> bool:
+    with Path(path).open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"

@@ -1,0 +1,78 @@
+"""`Sink`: the base of what windows are written to, and the names under which figures arrive there."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from fastload.monitoring.record import Finding, Window
+
+__all__ = ["Sink", "figures", "renamed"]
+
+
+class Sink:
+    """Takes one window after the other.
+
+    A thread of the writer calls it, never the training's. An exception costs the sink that window; after three in a
+    row it gets no more.
+
+    Attributes:
+        name: What messages call it.
+        is_instant: True if `write` only keeps the window for a later reader; then the thread that makes windows
+            calls it, and no slow sink holds it up.
+        is_file: True if `write` only appends to a file; then no tracker holds it up.
+    """
+
+    name: str = "a sink"
+    is_instant: ClassVar[bool] = False
+    is_file: ClassVar[bool] = False
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Begins the run; called once, before the first window.
+
+        Args:
+            settings: The settings of the loader, by name.
+        """
+
+    def write(self, window: Window, findings: Sequence[Finding]) -> None:
+        """Writes a window.
+
+        Args:
+            window: The window.
+            findings: What holds at its end, new or not.
+        """
+        raise NotImplementedError
+
+    def close(self, summary: str = "") -> None:
+        """Ends the run; called once, after the last window.
+
+        Args:
+            summary: What the monitor says of the whole run.
+        """
+
+
+def figures(window: Window, findings: Sequence[Finding]) -> dict[str, float]:
+    """Returns the scalars of a window, with the number of findings and what they cost per step."""
+    return {
+        **{str(name): float(value) for name, value in window.scalars.items()},
+        "findings": float(len(findings)),
+        "findings_cost_s": float(sum(finding.cost_s for finding in findings)),
+    }
+
+
+def renamed(names: Iterable[str], clean: Callable[[str], str]) -> dict[str, str]:
+    """Returns for each name the one that a format allows; names that would coincide are numbered.
+
+    Args:
+        names: Names of figures.
+        clean: Replaces what the format does not allow in a name.
+    """
+    taken: set[str] = set()
+    found = {}
+    for name in sorted(names):
+        allowed = base = clean(name)
+        number = 2
+        while allowed in taken:
+            allowed = f"{base}_{number}"
+            number += 1
+        taken.add(allowed)
+        found[name] = allowed
+    return found

@@ -1,0 +1,201 @@
+"""`Writer`: the threads that bring windows to sinks.
+
+Owns the bounded queue between the monitor and its sinks, and what becomes of a sink that fails. Invariant: `put` waits
+for no sink, and a forked child writes nothing.
+"""
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastload.monitoring.record import Finding, Window
+from fastload.monitoring.sinks.sink import Sink
+
+__all__ = ["Writer"]
+
+_log = logging.getLogger("fastload")
+
+_QUEUED = 64  # windows
+_ERRORS = 3  # in a row, after which a sink gets no more windows
+_EXIT_S = 2.0
+
+
+class Writer:
+    """Writes windows to sinks, in daemon threads; closes by itself at exit.
+
+    One thread serves all trackers and functions, another one the files, which no tracker holds up.
+
+    Args:
+        sinks: The sinks.
+        settings: The settings of the loader, for sinks that keep them.
+    """
+
+    def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any] | None = None) -> None:
+        settings = dict(settings or {})
+        instant = _Instant([sink for sink in sinks if sink.is_instant], settings)
+        queued = [sink for sink in sinks if not sink.is_instant]
+        groups = [[sink for sink in queued if sink.is_file == is_file] for is_file in (True, False)]
+        self._queues = [_Queue(group, settings) for group in groups if group]
+        self._parts: list[_Instant | _Queue] = [*self._queues, instant]
+        # Threads keep a queue, not the writer, which closes when it is collected.
+        self._finalizer = weakref.finalize(self, _close, self._parts, _EXIT_S, "")
+
+    def put(self, window: Window, findings: Sequence[Finding]) -> None:
+        """Queues a window; where 64 wait, the oldest is dropped."""
+        findings = tuple(findings)
+        for part in self._parts:
+            part.put(window, findings)
+
+    @property
+    def dropped(self) -> int:
+        """The number of windows that some sinks did not get: too many waited, or the writer was closed."""
+        return max((queue.dropped for queue in self._queues), default=0)
+
+    def close(self, timeout_s: float = _EXIT_S, summary: str = "") -> None:
+        """Writes what is queued and closes the sinks, for at most `timeout_s` seconds; safe to call twice.
+
+        Args:
+            timeout_s: Longest time to wait.
+            summary: What the monitor says of the whole run.
+        """
+        if self._finalizer.detach() is not None:
+            _close(self._parts, timeout_s, summary)
+
+
+def _close(parts: Sequence["_Instant | _Queue"], timeout_s: float, summary: str) -> None:
+    until_s = time.monotonic() + timeout_s
+    for part in parts:
+        part.end(summary)
+    for part in parts:
+        part.join(until_s, timeout_s)
+
+
+class _Target:
+    """A sink with its errors in a row."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self._errors = 0
+
+    @property
+    def is_alive(self) -> bool:
+        """True until the sink has failed three times in a row."""
+        return self._errors < _ERRORS
+
+    def call(self, method: str, *arguments: Any) -> None:
+        """Calls a method of the sink, unless it has ended; an error is counted, the third is logged."""
+        if not self.is_alive:
+            return
+        try:
+            getattr(self.sink, method)(*arguments)
+        except BaseException as error:  # SystemExit of a user's function would end the thread
+            self._errors += 1
+            if not self.is_alive:
+                message = (
+                    "the monitor writes no more to %s after %d errors in a row; the last: %s: %s"
+                )
+                _log.warning(message, self.sink.name, _ERRORS, type(error).__name__, error)
+        else:
+            self._errors = 0
+
+
+class _Instant:
+    """Sinks that only keep the newest window."""
+
+    def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any]) -> None:
+        self._targets = [_Target(sink) for sink in sinks]
+        self._pid = os.getpid()
+        self._each("start", settings)
+
+    def put(self, window: Window, findings: Sequence[Finding]) -> None:
+        self._each("write", window, findings)
+
+    def end(self, summary: str) -> None:
+        self._each("close", summary)
+        self._targets = []
+
+    def join(self, until_s: float, timeout_s: float) -> None:
+        """Waits for nothing."""
+
+    def _each(self, method: str, *arguments: Any) -> None:
+        if os.getpid() == self._pid:
+            for target in self._targets:
+                target.call(method, *arguments)
+
+
+class _Queue:
+    """The windows that wait for some sinks, and the thread that takes them."""
+
+    def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any]) -> None:
+        self.dropped = 0
+        self._targets = [_Target(sink) for sink in sinks]
+        self._waiting: deque[tuple[Window, Sequence[Finding]]] = deque()
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._summary = ""
+        self._busy = ""  # name of the sink that is being called
+        self._pid = os.getpid()
+        self._thread = threading.Thread(
+            target=self._run, args=(settings,), name="fastload monitor sinks", daemon=True
+        )
+        self._thread.start()
+
+    def put(self, window: Window, findings: Sequence[Finding]) -> None:
+        if os.getpid() != self._pid:  # the lock may be held by a thread that does not exist here
+            return
+        with self._changed:
+            if self._is_closed:
+                self.dropped += 1
+                return
+            if len(self._waiting) == _QUEUED:
+                self._waiting.popleft()
+                self.dropped += 1
+            self._waiting.append((window, findings))
+            self._changed.notify()
+
+    def end(self, summary: str) -> None:
+        """Has the thread write what waits and end; returns at once."""
+        if os.getpid() != self._pid:
+            return
+        with self._changed:
+            self._is_closed = True
+            self._summary = summary
+            self._changed.notify()
+
+    def join(self, until_s: float, timeout_s: float) -> None:
+        """Waits for the thread; gives up what it has not written by then."""
+        if os.getpid() != self._pid or threading.current_thread() is self._thread:
+            return
+        self._thread.join(max(0.0, until_s - time.monotonic()))
+        if self._thread.is_alive():
+            with self._changed:
+                left = len(self._waiting)
+                self._waiting.clear()
+                self.dropped += left
+            message = "the monitor's last %d windows were not written: %s took longer than %g s"
+            _log.warning(message, left + 1, self._busy, timeout_s)
+
+    def _run(self, settings: Mapping[str, Any]) -> None:
+        self._each("start", settings)
+        while (taken := self._take()) is not None:
+            self._each("write", *taken)
+        self._each("close", self._summary)
+
+    def _each(self, method: str, *arguments: Any) -> None:
+        for target in self._targets:
+            self._busy = target.sink.name
+            target.call(method, *arguments)
+
+    def _take(self) -> tuple[Window, Sequence[Finding]] | None:
+        """Waits for a window; None once the queue is closed and empty."""
+        with self._changed:
+            while not self._waiting:
+                if self._is_closed:
+                    return None
+                self._changed.wait()
+            return self._waiting.popleft()

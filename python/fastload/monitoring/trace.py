@@ -1,0 +1,245 @@
+"""A run as a trace for Perfetto, chrome://tracing and what else reads Chrome's trace events.
+
+Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Tracks: the steps, each a wait
+and then the training's own time; regions; garbage collections; the windows with their figures as counters. Invariant:
+spans of one track do not overlap, and come in order. torch.profiler's traces (2.4 on) have the same clock, with times
+counted from `baseTimeNanoseconds`, so that both can be one file.
+"""
+
+import gzip
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastload.monitoring.record import Finding, Window
+
+__all__ = ["Recent", "Span", "write_trace"]
+
+_KEPT = 1 << 16  # steps
+_KEPT_WINDOWS = 1 << 12
+
+_FIRST_TRACK = 1 << 23  # above the ids of native threads, which Linux keeps below 1 << 22
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that the training thread did, by the monotonic clock in seconds."""
+
+    track: str  # `"regions"` or `"garbage collection"`
+    name: str
+    start_s: float
+    end_s: float
+
+
+class Recent:
+    """The latest windows: with 65,536 steps at most, and one window at least.
+
+    Attributes:
+        windows: The windows, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        # replaced as a whole: the user's thread reads what the monitor's thread adds to
+        self.windows: tuple[Window, ...] = ()
+
+    def add(self, window: Window) -> None:
+        """Adds a window; the oldest leave where there are too many steps, or 4,096 windows."""
+        windows = (*self.windows, window)[-_KEPT_WINDOWS:]
+        steps = sum(len(each.steps) for each in windows)
+        first = 0
+        while steps > _KEPT and first < len(windows) - 1:
+            steps -= len(windows[first].steps)
+            first += 1
+        self.windows = windows[first:]
+
+
+def write_trace(
+    path: str | os.PathLike[str],
+    windows: Iterable[Window],
+    spans: Iterable[Span] = (),
+    findings: Iterable[Finding] = (),
+    *,
+    pid: int | None = None,
+    torch_trace: str | os.PathLike[str] | None = None,
+) -> None:
+    """Writes a trace of windows.
+
+    Args:
+        path: The file to write; compressed if it ends in `.gz`.
+        windows: The windows, in order.
+        spans: What else is known of the training thread's time.
+        findings: Marked where they began.
+        pid: Id of the process; this one unless given.
+        torch_trace: A trace that torch.profiler has exported in the same process; its events are written too, on the
+            same clock.
+
+    Raises:
+        OSError: A file cannot be read or written.
+        ValueError: There is no window yet, or `torch_trace` has no `baseTimeNanoseconds` and `traceEvents`.
+    """
+    windows = list(windows)
+    if not windows:
+        msg = "there is nothing to trace yet: no window has ended"
+        raise ValueError(msg)
+    trace: dict[str, Any] = {"displayTimeUnit": "ms", "traceEvents": []}
+    if torch_trace is not None:
+        trace = _torch_trace(torch_trace)
+    last = windows[-1]
+    offset_ns = round((last.time_s - last.monotonic_s) * _SECOND_NS)
+    start_s = min(
+        (float(w.steps.end_s[0]) for w in windows if len(w.steps)), default=last.monotonic_s
+    )
+    default_base = offset_ns + math.floor(start_s) * _SECOND_NS
+    base_ns = trace.setdefault("baseTimeNanoseconds", default_base)
+    writer = _Events(os.getpid() if pid is None else pid, offset_ns - base_ns)
+    trace["traceEvents"] += [
+        *writer.steps(windows),
+        *writer.spans(spans),
+        *writer.windows(windows),
+        *writer.findings(findings),
+        *writer.names(last.rank),
+    ]
+    _write(path, trace)
+
+
+class _Events:
+    """Makes events.
+
+    Args:
+        pid: Id of the process.
+        offset_ns: What is added to the monotonic clock to get the trace's.
+    """
+
+    def __init__(self, pid: int, offset_ns: int) -> None:
+        self._pid = pid
+        self._offset_ns = offset_ns
+        self._tracks: dict[str, int] = {}
+
+    def steps(self, windows: Iterable[Window]) -> Iterator[dict[str, Any]]:
+        """Yields a wait and the own time of each step."""
+        end_ns = 0
+        for window in windows:
+            steps = window.steps
+            columns = (
+                steps.number,
+                steps.end_s,
+                steps.wait_s,
+                steps.own_s,
+                steps.gc_s,
+                steps.region_s,
+                steps.rows,
+                steps.epoch,
+            )
+            for number, end_s, wait_s, own_s, gc_s, region_s, rows, epoch in zip(
+                *(column.tolist() for column in columns), strict=True
+            ):
+                start_ns = max(end_ns, self._ns(end_s - own_s - wait_s))
+                middle_ns = max(start_ns, self._ns(end_s - own_s))
+                end_ns = max(middle_ns, self._ns(end_s))
+                step = {"step": number, "epoch": epoch, "samples": rows}
+                yield self._span("steps", "wait", start_ns, middle_ns, step)
+                more = {"gc_ms": gc_s * 1000, "region_ms": region_s * 1000}
+                yield self._span("steps", "own", middle_ns, end_ns, step | more)
+
+    def spans(self, spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
+        """Yields spans by track; of two that overlap, the later one begins where the first one ends."""
+        key = lambda span: (span.track, span.start_s)  # noqa: E731
+        for track, group in itertools.groupby(sorted(spans, key=key), key=lambda span: span.track):
+            end_ns = 0
+            for span in group:
+                start_ns = max(end_ns, self._ns(span.start_s))
+                end_ns = max(start_ns, self._ns(span.end_s))
+                yield self._span(track, span.name, start_ns, end_ns, {})
+
+    def windows(self, windows: Iterable[Window]) -> Iterator[dict[str, Any]]:
+        """Yields windows, and their figures as counters."""
+        before_ns: int | None = None
+        for window in windows:
+            end_ns = self._ns(window.monotonic_s)
+            figures = {key: value for key, value in window.scalars.items() if math.isfinite(value)}
+            if before_ns is not None:
+                yield self._span("windows", "window", before_ns, max(before_ns, end_ns), figures)
+            before_ns = end_ns
+            for name, value in figures.items():
+                yield {
+                    "ph": "C",
+                    "name": f"fastload {name}",
+                    "pid": self._pid,
+                    "ts": end_ns / 1000,
+                    "args": {"value": value},
+                }
+
+    def findings(self, findings: Iterable[Finding]) -> Iterator[dict[str, Any]]:
+        """Yields a mark for each finding."""
+        for finding in findings:
+            yield {
+                "ph": "i",
+                "s": "p",
+                "cat": "fastload",
+                "name": finding.what,
+                "pid": self._pid,
+                "tid": self._track("steps"),
+                "ts": self._ns(finding.since_s) / 1000,
+                "args": {"evidence": finding.evidence, "advice": finding.advice},
+            }
+
+    def names(self, rank: int) -> Iterator[dict[str, Any]]:
+        """Yields the names of the tracks that were used."""
+        labels = {"labels": f"rank {rank}"}
+        yield {"ph": "M", "name": "process_labels", "pid": self._pid, "tid": 0, "args": labels}
+        for track, tid in self._tracks.items():
+            about = {"pid": self._pid, "tid": tid}
+            yield {"ph": "M", "name": "thread_name", **about, "args": {"name": f"fastload {track}"}}
+            yield {"ph": "M", "name": "thread_sort_index", **about, "args": {"sort_index": tid}}
+
+    def _span(
+        self, track: str, name: str, start_ns: int, end_ns: int, args: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "ph": "X",
+            "cat": "fastload",
+            "name": name,
+            "pid": self._pid,
+            "tid": self._track(track),
+            "ts": start_ns / 1000,
+            "dur": (end_ns - start_ns) / 1000,
+            "args": dict(args),
+        }
+
+    def _track(self, name: str) -> int:
+        return self._tracks.setdefault(name, _FIRST_TRACK + len(self._tracks))
+
+    def _ns(self, monotonic_s: float) -> int:
+        return round(monotonic_s * _SECOND_NS) + self._offset_ns
+
+
+def _torch_trace(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads a trace of torch.profiler's."""
+    trace = json.loads(_bytes(path))
+    if (
+        not isinstance(trace, dict)
+        or not isinstance(trace.get("baseTimeNanoseconds"), int)
+        or not isinstance(trace.get("traceEvents"), list)
+    ):
+        msg = (
+            f"{os.fspath(path)} is no trace of torch.profiler (2.4 or newer): "
+            "it lacks baseTimeNanoseconds or traceEvents"
+        )
+        raise ValueError(msg)
+    return trace
+
+
+def _bytes(path: str | os.PathLike[str]) -> bytes:
+    found = Path(path).read_bytes()
+    return gzip.decompress(found) if found.startswith(b"\x1f\x8b") else found
+
+
+def _write(path: str | os.PathLike[str], trace: Mapping[str, Any]) -> None:
+    text = json.dumps(trace).encode()
+    Path(path).write_bytes(gzip.compress(text) if os.fspath(path).endswith(".gz") else text)

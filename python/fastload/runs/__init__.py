@@ -1,0 +1,1 @@
+"""Runs that a monitor has recorded, for the commands that show them."""

@@ -1,0 +1,53 @@
+"""How figures of a run are shown: their order, their names, their units."""
+
+import math
+from collections.abc import Iterable
+
+from fastload.tune.measure import number, size
+
+__all__ = ["duration", "named", "ordered", "shown"]
+
+_FIRST = ("samples_per_s", "wait_s", "own_s", "wait_share", "workers", "depth")
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Returns the names of figures, the ones to look at first before the others."""
+    places = {name: place for place, name in enumerate(_FIRST)}
+    return sorted(
+        names, key=lambda name: (places.get(name, len(places)), name.endswith("_bytes"), name)
+    )
+
+
+def named(name: str) -> str:
+    """Returns the name of a figure as a phrase: `wait_s` is "wait", `samples_per_s` "samples per second"."""
+    words = name.removesuffix("_s").replace("_", " ")
+    return f"{words} second" if words.endswith(" per") else words
+
+
+def shown(name: str, value: float) -> str:
+    """Returns the value of a figure with the unit that its name says."""
+    if not math.isfinite(value):
+        return "-"
+    if name.endswith("_per_s"):
+        return f"{number(value)}/s"
+    if name.endswith("_s"):
+        return duration(value)
+    if name.endswith("_bytes"):
+        return size(value) if value >= 0 else f"-{size(-value)}"
+    if name.endswith("_share"):
+        return f"{value:.1%}"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time with its unit: `250 µs`, `12 ms`, `1.5 s`, `2 min 5 s`, `3 h 20 min`."""
+    if abs(seconds) >= 3599.5:
+        hours, minutes = divmod(round(seconds / 60), 60)
+        return f"{hours} h {minutes} min"
+    if abs(seconds) >= 119.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s"
+    for unit, factor in (("s", 1.0), ("ms", 1e-3)):
+        if abs(seconds) >= 0.9995 * factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

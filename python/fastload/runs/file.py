@@ -1,0 +1,188 @@
+"""`RunFile`: a run read from the lines that a monitor writes, also while it writes them.
+
+Owns the reading of `fastload.monitoring.sinks.jsonl`'s format. A damaged line is counted and left out: a process that was
+killed leaves one.
+"""
+
+import contextlib
+import json
+import math
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.sinks.jsonl import VERSION
+
+__all__ = ["Run", "RunFile", "RunFileError", "file_of"]
+
+_T = TypeVar("_T")
+_INTEGERS = ("number", "rows", "epoch")
+
+
+class RunFileError(ValueError):
+    """A file from which no run can be read; the text says why."""
+
+
+@dataclass
+class Run:
+    """A run, as far as it is recorded."""
+
+    start: Mapping[str, Any]  # the line `start`
+    windows: deque[Window]
+    findings: dict[int, Finding] = field(default_factory=dict)  # newest form, by number
+    last_steps: dict[int, int] = field(default_factory=dict)  # at which a finding held
+    standing: tuple[int, ...] = ()  # numbers of the findings that hold in the newest window
+    end: Mapping[str, Any] | None = None  # the line `end`
+
+    @property
+    def rank(self) -> int:
+        """Rank of the process."""
+        return int(self.start.get("rank", 0))
+
+
+class RunFile:
+    """Reads the last run of a file.
+
+    Args:
+        path: The file.
+        keep: How many windows to keep, the newest ones; None for all.
+
+    Attributes:
+        path: The file.
+        run: The run as far as it was read; None before its first line.
+        damaged: How many lines could not be read.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], keep: int | None = None) -> None:
+        self.path = os.fspath(path)
+        self.run: Run | None = None
+        self.damaged = 0
+        self._keep = keep
+        self._at = 0
+        self.read()
+
+    def read(self) -> bool:
+        """Reads the lines that were added since; returns true if there were any.
+
+        Raises:
+            RunFileError: The file is no run, or of a newer version of fastload.
+        """
+        with Path(self.path).open("rb") as file:
+            if file.seek(0, os.SEEK_END) < self._at:
+                self._at = 0  # written anew
+            file.seek(self._at)
+            is_new = False
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break  # in the making
+                self._at += len(line)
+                is_new = True
+                self._take(line)
+        if self.run is None and self.damaged:
+            msg = (
+                f"{self.path} is no record of a run: it does not begin with a line of kind 'start'"
+            )
+            raise RunFileError(msg)
+        return is_new
+
+    def _take(self, line: bytes) -> None:
+        try:
+            values = json.loads(line)
+            kind = values["kind"]
+        except (ValueError, KeyError, TypeError):
+            self.damaged += 1
+            return
+        if kind == "start":
+            if values.get("version") != VERSION:
+                found = values.get("version")
+                msg = (
+                    f"{self.path} has version {found} of the format; this fastload reads {VERSION}"
+                )
+                raise RunFileError(msg)
+            self.run = Run(values, deque(maxlen=self._keep))
+            return
+        if self.run is None:
+            self.damaged += 1
+            return
+        try:
+            self._add(self.run, kind, values)
+        except (KeyError, TypeError, ValueError):
+            self.damaged += 1
+
+    @staticmethod
+    def _add(run: Run, kind: str, values: dict[str, Any]) -> None:
+        if kind == "window":
+            window = _made(Window, values | {"steps": _steps(values["steps"])})
+            run.windows.append(window)
+            run.standing = tuple(values["findings"])
+            run.last_steps.update(dict.fromkeys(run.standing, window.step))
+        elif kind == "finding":
+            run.findings[values["number"]] = _made(Finding, values | {"kind": values["finding"]})
+        elif kind == "end":
+            run.end = values
+
+
+def _made(kind: type[_T], values: Mapping[str, Any]) -> _T:
+    found = {each.name: values[each.name] for each in fields(kind)}  # type: ignore[arg-type]
+    if "scalars" in found:
+        found["scalars"] = {key: _number(value) for key, value in found["scalars"].items()}
+    if "cost_s" in found:
+        found["cost_s"] = _number(found["cost_s"])
+    return kind(**found)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _steps(columns: Mapping[str, list[float | None]]) -> Steps:
+    made: dict[str, Any] = {
+        each.name: np.array(columns[each.name], np.int64 if each.name in _INTEGERS else np.float64)
+        for each in fields(Steps)
+    }
+    if len({len(column) for column in made.values()}) > 1:
+        msg = "the columns of a window have different lengths"
+        raise ValueError(msg)
+    return Steps(**made)
+
+
+def file_of(pid: int) -> str:
+    """Returns the path of the run that a process records: the file that it holds open, and wrote to last.
+
+    Raises:
+        RunFileError: There is no such process, or it records none, or it is another user's.
+    """
+    folder = Path(f"/proc/{pid}/fd")
+    try:
+        links = sorted(folder.iterdir())
+    except OSError as error:
+        msg = f"the open files of process {pid} cannot be read ({error.strerror})"
+        raise RunFileError(msg) from error
+    found = []
+    for link in links:
+        with contextlib.suppress(OSError):  # closed since
+            path = link.readlink()
+            if path.suffix == ".jsonl" and _begins_a_run(path):
+                found.append((path.stat().st_mtime_ns, str(path)))
+    if found:
+        return max(found)[1]
+    msg = f"process {pid} records no run: give its monitor a file, as in fastload.monitor(loader, to='run.jsonl')"
+    raise RunFileError(msg)
+
+
+def _begins_a_run(path: Path) -> bool:
+    with path.open("rb") as file:
+        try:
+            first = json.loads(file.readline(1 << 20))
+        except ValueError:
+            return False
+    return isinstance(first, dict) and first.get("kind") == "start"

@@ -190,6 +190,23 @@ def test_rows_go_on_after_a_resumed_batch(kept):
     assert kept.column("rows").tolist() == [BATCH, ROWS % BATCH]
 
 
+class More(torch.utils.data.Sampler):
+    """Gives more indices than it says."""
+
+    def __len__(self):
+        return 6
+
+    def __iter__(self):
+        return iter(range(12))
+
+
+def test_rows_of_a_sampler_that_gives_more_than_its_length_are_unknown(kept):
+    loader = fastload.Loader(Rows(torch.arange(12)), batch_size=4, sampler=More())
+    with fastload.monitor(loader, kept):
+        list(loader)
+    assert kept.column("rows").tolist() == [4, 2, 0]
+
+
 class Odd:
     @property
     def shape(self):

@@ -132,7 +132,7 @@ class Recorder:
         if rows is None:
             rows = rows_of(batch)
         elif rows > self._left:
-            rows = self._left
+            rows = max(0, self._left)  # a sampler may give more than its length
         self._left -= rows
         self._rows[at] = rows
         self._epoch[at] = self.epoch

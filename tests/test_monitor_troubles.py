@@ -20,6 +20,7 @@ pytestmark = pytest.mark.timeout(120)  # three attempts on a busy machine
 
 STEP_S = 0.003
 STEPS = 560  # the first 200 of them are warm-up
+LONG = 800  # for what comes seldom: six times, before the detectors look for the last time
 EVERY = 30
 
 
@@ -83,7 +84,7 @@ def test_garbage_collections_are_blamed_where_they_pause_the_training():
 
     gc.disable()
     try:
-        findings = sometimes(lambda: run(collect)[0])
+        findings = sometimes(lambda: run(collect, LONG)[0])
     finally:
         gc.enable()
         gc.unfreeze()
@@ -99,7 +100,7 @@ def test_a_checkpoint_is_told_as_one_and_blames_no_function():
             with monitor.region("checkpoint"):
                 optimal_sequence_search()
 
-    findings = without_load(run(save, 700)[0])
+    findings = without_load(run(save, LONG)[0])
     assert {each.owner for each in findings} == {"checkpoint"}
     assert "every 100 steps the region 'checkpoint'" in findings[0].what
     assert "optimal_sequence_search" not in " ".join(each.what for each in findings)
@@ -165,7 +166,7 @@ def test_a_process_that_is_stopped_is_not_blamed_on_a_function():
         if step % 60 == 59:
             hold(400_000)
 
-    findings, _, kept = run(stop)
+    findings, _, kept = run(stop, LONG)
     assert findings[0].owner == "unknown"
     assert "the process was stopped" in findings[0].what
     assert sum(window.scalars["stopped_s"] for window in kept.windows) > 1
@@ -179,5 +180,7 @@ def test_native_code_that_holds_the_interpreter_is_named_by_its_caller():
         if step % 60 == 59:
             hold_and_compute()
 
-    findings = sometimes(lambda: [each for each in run(compute)[0] if each.owner == "own code"])
+    findings = sometimes(
+        lambda: [each for each in run(compute, LONG)[0] if each.owner == "own code"]
+    )
     assert "hold_and_compute (test_monitor_troubles.py:" in findings[0].what

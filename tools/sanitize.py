@@ -139,7 +139,7 @@ def core(tools: Tools, name: str, title: str, environment: dict[str, str]) -> Su
     cargo = ["cargo", "+nightly", "test", "--lib", "--no-default-features"]
     cargo += ["--features", tools.features, *BUILT_FOR_SANITIZERS]
     build([*cargo, "--no-run"], environment)
-    return Suite(title, cargo, with_reports(name, count_cargo), environment)
+    return Suite(title, [cargo], with_reports(name, count_cargo), environment)
 
 
 def thread(title: str, tools: Tools) -> Suite:
@@ -184,7 +184,7 @@ def extension(title: str, tools: Tools) -> Suite:
     pytest = ["env", *(f"{key}={value}" for key, value in made.items())]
     pytest += [sys.executable, "-m", "pytest", "-q", "-m", MARKED, "-o", "timeout=120"]
     pytest += [*(f"--deselect={test}" for test in LEFT_OUT), *files]
-    return Suite(title, pytest, with_reports("python", count_pytest))
+    return Suite(title, [pytest], with_reports("python", count_pytest))
 
 
 def miri(title: str, tools: Tools) -> Suite:
@@ -194,7 +194,7 @@ def miri(title: str, tools: Tools) -> Suite:
     flags = f"-Zmiri-permissive-provenance -Zmiri-many-seeds=0..{SEEDS}"
     flags += " -Zmiri-ignore-leaks"  # threads of the pool outlive the tests; AddressSanitizer looks for leaks
     made = {"MIRIFLAGS": flags, "CARGO_TARGET_DIR": str(FOLDER / "miri"), "PROPTEST_CASES": "4"}
-    return Suite(title, [*cargo, *MIRI], count_cargo, made)
+    return Suite(title, [[*cargo, *MIRI]], count_cargo, made)
 
 
 def loom(title: str, tools: Tools) -> Suite:
@@ -207,7 +207,7 @@ def loom(title: str, tools: Tools) -> Suite:
         return count_cargo(lines) + Counter(rounds=rounds)
 
     suite = suites(tools.features)["loom"]
-    return Suite(title, [*suite.command, "--", "--show-output"], count, suite.environment)
+    return Suite(title, [[*suite.commands[0], "--", "--show-output"]], count, suite.environment)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_design_names_files_that_exist() -> None:
-    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / name for name in ("design.md", "notes/worker-process.md"))
+    page = "".join(page.read_text(encoding="utf-8") for page in pages)
     named = re.findall(r"`([\w/]+\.(?:rs|py|pyi))`", page)
     assert len(named) > 80
     folders = ROOT, ROOT / "src", ROOT / "python" / "fastload"

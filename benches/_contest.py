@@ -39,6 +39,17 @@ SPEED, CPU = "samples/s", "CPU ms/sample"
 # torch's advice on small machines; how torch does with more workers than cores is a figure here.
 warnings.filterwarnings("ignore", message="This DataLoader will")
 
+
+def refuse_debug_build() -> None:
+    """Ends the program if the extension is a debug build, which is several times slower.
+
+    Raises:
+        SystemExit: It is one.
+    """
+    if fastload._lib.debug_assertions:
+        sys.exit("fastload is a debug build, whose figures mean nothing: run `make release` first")
+
+
 Figures = dict[str, dict[str, list[float]]]
 """Contestant, then what was measured, then one value for each round."""
 
@@ -58,6 +69,7 @@ class Bench:
         parser.add_argument("--rounds", type=int, default=rounds, help="rounds of each contestant")
         parser.add_argument("--json", type=Path, help="a file to write every figure to")
         arguments = parser.parse_args()
+        refuse_debug_build()
         self.rounds: int = arguments.rounds
         self.cases: Sequence[str] = vars(arguments).get("case") or cases
         self._json: Path | None = arguments.json

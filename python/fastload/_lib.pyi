@@ -112,6 +112,7 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
+    "debug_assertions",
     "flatten",
     "floats",
     "ints",
@@ -132,6 +133,8 @@ __all__ = [
 ]
 
 __version__: str
+debug_assertions: bool
+"""True in a debug build, whose speed says nothing."""
 
 @final
 class Unframed:

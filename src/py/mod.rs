@@ -49,6 +49,7 @@ use pyo3::prelude::*;
 fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::generation(); // from now on, forks are counted
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("debug_assertions", cfg!(debug_assertions))?;
     module.add_class::<column::Column>()?;
     module.add_class::<column::Rows>()?;
     module.add_class::<column::Storage>()?;

@@ -134,7 +134,7 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
     if is_ours:
         options |= {"lazy_images": loader.lazy_images, "memory_budget": loader.memory_budget}
         if loader.lane != "native":  # which a dataset of single samples may not be
-            options["workers"] = loader.lane
+            options["lane"] = loader.lane
     if indices is not None and len(indices) < len(loader.dataset):
         options["sampler"] = indices
     options |= changes

@@ -10,6 +10,7 @@ import torch
 import fastload
 from fastload import AUTO, _lib, tune
 from fastload.columns import Rows
+from fastload.machine import strain
 from fastload.machine.auto import Auto
 from fastload.tune import machine, online
 
@@ -223,7 +224,7 @@ def test_the_clock_of_the_pool_runs_while_it_works():
 
 
 def test_memory_share_is_a_share():
-    assert 0 < machine.memory_share() < 1
+    assert 0 < strain.memory_share() < 1
 
 
 def test_auto_is_tuned_by_default():

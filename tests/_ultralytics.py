@@ -52,4 +52,4 @@ if __name__ == "__main__":
     loader, batches = epochs(int(sys.argv[1]))
     assert isinstance(loader, fastload.Loader)
     assert batches == want
-    print("equal", len(batches))
+    sys.stdout.write(f"equal {len(batches)}\n")

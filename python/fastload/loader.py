@@ -376,7 +376,7 @@ class Loader(DataLoader[_T_co]):
         return is_masked or masks.is_wanted(self)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        if self._ledger is None:
+        if self._ledger is None and self.on_error != "raise":
             self._ledger = Ledger.of(self)
         choice = lanes.current_choice(self)
         if self._profile is not None and self._profile_fits is None:

@@ -67,7 +67,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
             loader, choice.program, batched=choice.batched, from_zero=choice.from_zero
         )
     if choice.lane == "consumer":
-        return _start_here(loader, choice, choice.here, is_news=choice.fallback)
+        return _start_here(loader, choice, choice.here, marks=marks, is_news=choice.fallback)
     if choice.fallback:
         _log_threads(loader, choice.why)
     if choice.lane == "inline":
@@ -86,7 +86,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
             if loader.lane == "process" and error.__cause__ is not None:
                 raise error.__cause__ from None
             if choice.may_return:
-                return _start_here(loader, choice, str(error), is_news=True)
+                return _start_here(loader, choice, str(error), marks=marks, is_news=True)
             _log_threads(loader, str(error))
         else:
             loader._counters = _counters_of(iterator)
@@ -97,13 +97,16 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     return threads
 
 
-def _start_here(loader: Any, choice: Choice, why: str, *, is_news: bool) -> _BaseDataLoaderIter:
+def _start_here(
+    loader: Any, choice: Choice, why: str, *, marks: bool, is_news: bool
+) -> _BaseDataLoaderIter:
     """Returns an iterator whose batches the calling thread makes.
 
     Args:
         loader: The loader.
         choice: The lane, or that of the workers that could not be started.
         why: The reason, for the log.
+        marks: Whether batches have a `sample_mask`.
         is_news: Whether to log it: workers would have been started if possible.
     """
     if is_news and Logged.of(loader).first("lane"):
@@ -117,7 +120,7 @@ def _start_here(loader: Any, choice: Choice, why: str, *, is_news: bool) -> _Bas
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
         if order is not None and order.is_private:
             changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
-    kind = marked(ConsumerIter, wanted=loader._marks, tolerant=loader._ledger is not None)
+    kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
     iterator: _BaseDataLoaderIter = kind(stand_in(loader, **changes), draws=choice.draws)
     loader._counters = _counters_of(iterator)
     return iterator

@@ -13,7 +13,8 @@ import fastload
 from fastload.batching import TokenBatchSampler
 from fastload.columns import Rows
 from fastload.iterators.native import NativeIter
-from fastload.monitoring.steps import Recorder, rows_of, watched
+from fastload.monitoring.steps import Recorder, watched
+from fastload.sizes import rows_of
 
 from ._compare import assert_same
 from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept

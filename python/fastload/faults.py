@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-__all__ = ["NEVER", "ONLY_HERE", "Fault", "fault_of"]
+__all__ = ["NEVER", "ONLY_HERE", "Fault", "fault_of", "one_line"]
 
 Fault = Literal["missing", "decode", "transform", "exception", "passing", "fatal"]
 
@@ -72,6 +72,15 @@ def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fa
         return "fatal" if is_code else "decode"
     is_index = isinstance(error, IndexError) and not only
     return "fatal" if is_index or _is_of_device(error) else "exception"
+
+
+def one_line(error: BaseException) -> str:
+    """Returns an error as one line: its type, and the first line of its message."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith("Caught "):  # torch puts a worker's traceback in front
+        frames = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
+        return lines[frames[-1] + 1 if frames else -1].strip()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 
 def _number(error: Exception) -> int | None:

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, NamedTuple
 
-from torch.utils.data import Subset
-from torch.utils.data._utils.fetch import _MapDatasetFetcher
-
-from fastload import _lib
+from fastload import _lib, fetchers
 from fastload.bad_samples.policy import OnError
-from fastload.faults import fault_of
+from fastload.faults import fault_of, one_line
+from fastload.sample_files import listed_files
 
 __all__ = ["Bad", "Fetched", "described", "in_workers", "tolerate"]
 
@@ -88,13 +86,7 @@ def tolerate(
 
 def in_workers(policy: OnError, save: Save, worker_init_fn: Any, number: int) -> None:
     """Has all fetchers of a worker process tolerate bad samples; takes the place of its `worker_init_fn`."""
-    begin = _MapDatasetFetcher.__init__
-
-    def begun(self: Any, dataset: Any, *args: Any, **named: Any) -> None:
-        begin(self, dataset, *args, **named)
-        tolerate(self, dataset, policy, save=save)
-
-    _MapDatasetFetcher.__init__ = begun  # type: ignore[method-assign]
+    fetchers.change_new(functools.partial(tolerate, policy=policy, save=save))
     if worker_init_fn is not None:
         worker_init_fn(number)
 
@@ -234,8 +226,7 @@ def _copied(sample: Any) -> Any:
 
 def described(error: BaseException) -> str:
     """Returns an exception in words: its class and the first line of its message."""
-    line = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {line}"[:_LONGEST]
+    return one_line(error)[:_LONGEST]
 
 
 def _repeat(indices: Any) -> None:
@@ -261,11 +252,8 @@ def _path(error: Exception) -> str:
 
 
 def _path_of(dataset: Any, index: Any) -> str:
-    """Returns the file of a sample, if the dataset lists (path, target) in `samples`, as torchvision's do."""
+    """Returns the first file that the dataset lists for a sample; empty if it lists none."""
     try:
-        while isinstance(dataset, Subset):
-            dataset, index = dataset.dataset, dataset.indices[index]
-        path = dataset.samples[index][0]
-    except Exception:  # another kind of dataset, whose attributes may raise anything
+        return next(iter(listed_files(dataset, index)), "")
+    except Exception:  # of the user's class, or an index that is not an integer
         return ""
-    return str(path) if isinstance(path, str | PathLike) else ""

@@ -16,6 +16,7 @@ from torch.utils.data import SequentialSampler
 from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
 from fastload.machine.ranks import rank_of
+from fastload.sample_files import stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
 
@@ -192,12 +193,12 @@ class Ledger:
             return
         lines = []
         for record in records:
-            size, mtime_ns = _stamp(record.path)
+            size, mtime_ns = stamp(record.path)
             known = record.index, record.path, size, mtime_ns
             if known not in self._written:
                 self._written.add(known)
-                stamp = {"size": size, "mtime_ns": mtime_ns}
-                lines.append(json.dumps(asdict(record) | stamp) + "\n")
+                line = asdict(record) | {"size": size, "mtime_ns": mtime_ns}
+                lines.append(json.dumps(line) + "\n")
         if not lines:
             return
         path = self._path()
@@ -222,12 +223,3 @@ class Ledger:
 def _named(record: BadSample) -> str:
     at = f" ({record.path})" if record.path else ""
     return f"sample {record.index}{at}: {record.error}"
-
-
-def _stamp(path: str) -> tuple[int | None, int | None]:
-    """Returns size and time of change, in nanoseconds, of a file; None if there is none."""
-    try:
-        status = Path(path).stat() if path else None
-    except OSError:
-        status = None
-    return (None, None) if status is None else (status.st_size, status.st_mtime_ns)

@@ -22,8 +22,9 @@ from fastload.check.reading import read
 from fastload.check.report import BadSample, Report
 from fastload.check.words import print_report
 from fastload.columns import Image
+from fastload.faults import one_line
 from fastload.loader import Loader
-from fastload.tune.target import TargetError, image_files, loader_of, named_target, one_line
+from fastload.tune.target import TargetError, image_files, loader_of, named_target
 
 
 def main(arguments: Sequence[str]) -> int:

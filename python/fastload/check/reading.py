@@ -14,10 +14,11 @@ from torch.utils.data import DataLoader, IterableDataset
 from fastload import lanes
 from fastload.check.describe import describe
 from fastload.check.report import BadSample, Report
+from fastload.faults import one_line
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
-from fastload.tune.files import listed_files
-from fastload.tune.target import one_line, restored_generators
+from fastload.sample_files import listed_files, stamp
+from fastload.tune.target import restored_generators
 
 __all__ = ["check", "read"]
 
@@ -148,16 +149,9 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
 def _add_bad(dataset: Any, report: Report, tell: Tell, error: Exception) -> None:
     words = one_line(error)
     has_indices = report.total is not None
-    listed = [str(path) for path in listed_files(dataset, report.samples)] if has_indices else []
+    listed = listed_files(dataset, report.samples) if has_indices else []
     path = _path(error, words, listed)
-    size = mtime_ns = None
-    if path is not None:
-        try:
-            found = os.stat(path)  # noqa: PTH116 (keeps the path as it is written)
-            size, mtime_ns = found.st_size, found.st_mtime_ns
-        except (OSError, ValueError):
-            pass
-    bad = BadSample(report.samples, path, size, mtime_ns, words)
+    bad = BadSample(report.samples, path, *stamp(path), words)
     report.add_bad(bad)
     tell(bad)
 

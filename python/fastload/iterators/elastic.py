@@ -7,7 +7,6 @@ sampler's order can depend on when it is asked, indices are taken on torch's sch
 workers.
 """
 
-import contextlib
 import operator
 import pickle
 from abc import abstractmethod
@@ -23,6 +22,7 @@ from fastload.iterators.consumer import Maker
 from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
 from fastload.resume.worker_state import Keeping, Moved
+from fastload.sizes import length_of
 
 __all__ = ["Elastic", "is_elastic"]
 
@@ -280,8 +280,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         if (
             loader.persistent_workers and self._every > 1
         ):  # the next epoch begins with what is said at the end
-            with contextlib.suppress(TypeError, NotImplementedError):
-                self._total = len(loader._index_sampler)
+            self._total = length_of(loader._index_sampler)
         restored = self._restored
         if restored is None:
             return Keeping(self._every, 0, self._total, {}, {})

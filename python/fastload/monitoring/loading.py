@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from torch.utils.data import IterableDataset
 
 from fastload.collate import PackCollate
+from fastload.sizes import length_of
 
-__all__ = ["STAGES", "Loading", "MonitoredLoader", "length_of", "settings_of", "sizes_of"]
+__all__ = ["STAGES", "Loading", "MonitoredLoader", "settings_of", "sizes_of"]
 
 _STAGES = {
     "read_s": "read",
@@ -124,19 +125,10 @@ def sizes_of(loader: Any, iterator: Any) -> tuple[int | None, int]:
         return 0 if isinstance(loader.collate_fn, PackCollate) else None, _ENDLESS
     if isinstance(loader.dataset, IterableDataset):
         return loader.batch_size, _ENDLESS
-    try:
-        samples = len(loader.sampler)
-    except (TypeError, NotImplementedError):
+    samples = length_of(loader.sampler)
+    if samples is None:
         return loader.batch_size, _ENDLESS
     return loader.batch_size, samples - iterator._num_yielded * loader.batch_size
-
-
-def length_of(loader: Any) -> int:
-    """Returns the batches of an epoch; 0 if unknown."""
-    try:
-        return len(loader)
-    except (TypeError, NotImplementedError):
-        return 0
 
 
 def _numbers(counters: Callable[[], Mapping[str, Any]] | None) -> Mapping[str, float]:

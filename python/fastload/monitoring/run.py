@@ -23,7 +23,7 @@ from fastload.monitoring.detect import Context, History, drift_of, findings
 from fastload.monitoring.figures import StepFigures
 from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
-from fastload.monitoring.loading import Loading, MonitoredLoader, length_of, settings_of, sizes_of
+from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of, sizes_of
 from fastload.monitoring.process import Footprint, limits_of
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.shortage import Shortage
@@ -31,6 +31,7 @@ from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
 from fastload.monitoring.trace import Recent, write_trace
+from fastload.sizes import length_of
 
 __all__ = ["Run"]
 
@@ -116,7 +117,7 @@ class Run:
         with self._lock:
             self._loader, self._iterator = weakref.ref(loader), weakref.ref(iterator)
             self._loading.begin(loader)
-        self._epoch_steps = length_of(loader)
+        self._epoch_steps = length_of(loader) or 0
         self.recorder.begin(start_s, *sizes_of(loader, iterator))
         watched(iterator, self.recorder)
         if self._thread is None:

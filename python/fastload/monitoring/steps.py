@@ -6,24 +6,24 @@ has no code for it. A step ends when the next batch is asked for; the work after
 the call that raises `StopIteration`. A step whose loop is left early is dropped: its end is not known.
 """
 
-import contextlib
 import functools
 import threading
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-__all__ = ["Probe", "Recorded", "Recorder", "rows_of", "watched"]
+from fastload.sizes import rows_of
+
+__all__ = ["Probe", "Recorded", "Recorder", "watched"]
 
 _SIZE = 1 << 14  # steps that are kept; a power of two
 _MARGIN = 1 << 10  # of them, those that the training thread may overwrite while others are read
 _PROBED = 17  # of so many steps, the accelerator is asked in one; a prime, so that it falls in with no period
-_DEPTH = 8  # containers around the tensors of a batch
 
 
 class Probe(Protocol):
@@ -216,21 +216,3 @@ def watched(iterator: Any, recorder: Recorder | None) -> None:
 @functools.cache
 def _watched_kind(kind: Any) -> type[_Watched]:
     return type(f"Watched{kind.__name__}", (_Watched, kind), {})
-
-
-def rows_of(batch: Any) -> int:
-    """Returns the length of the first tensor, array or list of numbers or text in a batch; 0 if there is none."""
-    with contextlib.suppress(Exception):  # a class of the user's
-        for _ in range(_DEPTH):
-            shape = getattr(batch, "shape", None)
-            if shape is not None:
-                return int(shape[0]) if len(shape) else 0
-            if isinstance(batch, Mapping):
-                batch = next(iter(batch.values()), None)
-            elif isinstance(batch, tuple | list) and batch:
-                if isinstance(batch[0], str | bytes | int | float):
-                    return len(batch)
-                batch = batch[0]
-            else:
-                return 0
-    return 0

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from fastload import _lib
+from fastload import _lib, fetchers
 from fastload.draws import keyed
 
 __all__ = ["waited", "waits_in"]
@@ -29,13 +29,11 @@ _FEW, _SELDOM = 4, 64
 
 def waits_in(fetcher: type[_MapDatasetFetcher] = _MapDatasetFetcher) -> None:
     """Has pictures wait in what a process fetches from now on."""
-    begin = fetcher.__init__
+    fetchers.change_new(_wait, fetcher)
 
-    def begun(self: Any, dataset: Any, *args: Any, **named: Any) -> None:
-        begin(self, dataset, *args, **named)
-        self.dataset = waited(dataset)
 
-    fetcher.__init__ = begun  # type: ignore[method-assign]
+def _wait(fetcher: Any, dataset: Any) -> None:
+    fetcher.dataset = waited(dataset)
 
 
 def waited(dataset: Any) -> _lib.Unframed:

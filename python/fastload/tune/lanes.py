@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from fastload.faults import one_line
 from fastload.iterators.cost import Cost
 from fastload.iterators.cost import Watch as CostWatch
 from fastload.machine.interpreter import holds_interpreter
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Overdue, Run, within
 from fastload.tune.step import StandIn, Step
-from fastload.tune.target import Target, one_line, restored_generators
+from fastload.tune.target import Target, restored_generators
 
 ALIKE = 0.97  # rates of at least this fraction of the highest one count as equal
 _GAIN = 1.05  # growth of the rate for which still more workers are tried

@@ -15,13 +15,14 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-import torch
 
+from fastload.faults import one_line
 from fastload.iterators.paced import batch_bytes
+from fastload.sizes import rows_of
 from fastload.tune.machine import LoadingClock
 from fastload.tune.memory import Watch
 from fastload.tune.step import Step
-from fastload.tune.target import one_line, restored_generators
+from fastload.tune.target import restored_generators
 
 STAGES = ("read", "decode", "transform", "collate")  # the work of native threads, in order
 # Milliseconds per sample below which work takes no measurable time: no rate follows from it
@@ -258,7 +259,7 @@ class _Consumer:
                 continue
             self._waits.append(clock() - began)
             is_empty, in_a_row = False, 0
-            self._samples += size_of(batch)
+            self._samples += rows_of(batch) or 1
             self._batch_bytes = self._batch_bytes or batch_bytes(batch)
             if self._step is not None:
                 cpu_s, began = time.thread_time(), time.perf_counter()
@@ -302,19 +303,6 @@ def end_workers(loader: Any, iterator: Any = None) -> None:
     loader._iterator = None
     if hasattr(iterator, "_shutdown_workers"):
         iterator._shutdown_workers()
-
-
-def size_of(batch: Any) -> int:
-    """Returns the number of samples of a batch: the first length that is found in it."""
-    if isinstance(batch, torch.Tensor | np.ndarray):
-        return len(batch) if batch.ndim else 1
-    if isinstance(batch, Mapping):
-        return next((size_of(value) for value in batch.values()), 1)
-    if isinstance(batch, tuple | list) and batch:
-        first = batch[0]
-        is_value = isinstance(first, str | bytes | int | float) or first is None
-        return len(batch) if is_value else size_of(first)
-    return 1
 
 
 def number(rate: float) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fastload import _lib
 from fastload.registry import name
+from fastload.sizes import length_of
 from fastload.tune.machine import Machine
 
 _LOGGER = logging.getLogger("fastload")
@@ -57,16 +58,13 @@ class Data:
             dataset: The dataset.
             program: The native program that makes its samples, if there is one.
         """
-        try:
-            length = len(dataset)
-        except (TypeError, NotImplementedError):
-            length = -1
+        length = length_of(dataset)
         layout = [] if program is None else program.layout()
         shapes = ("(...)" if shape is None else str(shape) for shape, _ in layout)
         sample = ", ".join(
             f"{dtype} {shape}" for (_, dtype), shape in zip(layout, shapes, strict=True)
         )
-        return cls(name(type(dataset)), length, sample)
+        return cls(name(type(dataset)), -1 if length is None else length, sample)
 
     def differences(self, here: "Data") -> Iterator[str]:
         """Yields what differs between this dataset and the one here, in words."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from fastload.tune.target import TargetError, named, one_line
+from fastload.faults import one_line
+from fastload.tune.target import TargetError, named
 
 # Raised where memory ends: on the host, or on an accelerator
 OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)

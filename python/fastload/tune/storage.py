@@ -20,9 +20,10 @@ import numpy as np
 import torch
 import torch.utils._pytree as tree
 
+from fastload.sample_files import listed_files
+from fastload.sizes import rows_of
 from fastload.tune.bench import Bench
-from fastload.tune.files import listed_files
-from fastload.tune.measure import NOTHING_MS, Overdue, Run, end_workers, size_of, within
+from fastload.tune.measure import NOTHING_MS, Overdue, Run, end_workers, within
 from fastload.tune.target import restored_generators
 
 _MOST_SAMPLES = 2_000
@@ -58,7 +59,7 @@ def compare(bench: Bench, best: Run, seconds: float) -> Storage | None:
     wanted = int(min(_MOST_SAMPLES, length, max(size, best.rate * seconds / 3)))
     indices = _spread(length, wanted, size)
     bench.display.doing("looking for files")
-    paths = [path for index in indices for path in listed_files(loader.dataset, index)]
+    paths = [Path(path) for index in indices for path in listed_files(loader.dataset, index)]
     if not paths or not all(path.is_file() for path in paths):
         indices, paths = _opened_files(bench, indices, size, seconds / 4)
     batches = [indices[start : start + size] for start in range(0, len(indices), size)]
@@ -129,7 +130,7 @@ def _cached(bench: Bench, batch: Any, seconds: float) -> float | None:
     if batch is None:
         return None
     bench.display.doing("batches in memory")
-    samples = size_of(batch)
+    samples = rows_of(batch) or 1
     if bench.step is not None and bench.has_users_step:
         is_measured = 1e3 * bench.step.alone_s >= NOTHING_MS * samples
         return samples / bench.step.alone_s if is_measured else None

@@ -7,6 +7,7 @@ module's.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fastload.faults import one_line
 from fastload.machine.strain import WARN
 from fastload.tune import lanes, plan, stages, storage
 from fastload.tune.advice import advice
@@ -19,7 +20,7 @@ from fastload.tune.memory import MemoryPlan, plan_memory
 from fastload.tune.plan import Costs
 from fastload.tune.profile import Data, Profile
 from fastload.tune.sweep import sweep
-from fastload.tune.target import TargetError, one_line
+from fastload.tune.target import TargetError
 
 _MOST_PER_CORE = 2  # native threads to try, per core: some of them wait for files
 _BUSY = 0.15  # share of the cores that other programs may use before a warning is given

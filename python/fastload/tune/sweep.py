@@ -7,13 +7,14 @@ memory is refused before it is tried.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fastload.faults import one_line
 from fastload.machine.strain import REFUSE
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Run
 from fastload.tune.memory import MemoryRefused
 from fastload.tune.plan import Plan
 from fastload.tune.step import OUT_OF_MEMORY
-from fastload.tune.target import TargetError, one_line
+from fastload.tune.target import TargetError
 
 _COLLAPSED = 0.8  # a rate below this fraction of the best of smaller sizes has collapsed
 _FULL = 0.9  # used fraction of the memory that counts as pressure

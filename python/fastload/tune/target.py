@@ -20,9 +20,11 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from fastload import transforms
 from fastload.columns import Image
+from fastload.faults import one_line
 from fastload.iterators.notice import GlobalState
 from fastload.lanes import Choice, choose
 from fastload.loader import Loader
+from fastload.sizes import length_of
 from fastload.threads.copies import copied
 
 _BATCH_SIZE = 32  # samples per batch of a dataset or a folder
@@ -71,10 +73,8 @@ class Target:
         sampler = self.loader.sampler
         if (shared := getattr(sampler, "total_size", None)) is not None:
             return int(shared)
-        for sized in (sampler, self.loader.dataset):
-            with contextlib.suppress(TypeError, NotImplementedError):
-                return len(sized)
-        return None
+        length = length_of(sampler)
+        return length_of(self.loader.dataset) if length is None else length
 
     def variant(self, lane: str, workers: int, **changes: Any) -> Any:
         """Returns the loader with another lane, number of workers or further arguments.
@@ -108,15 +108,6 @@ def restored_generators(loader: Any) -> Iterator[None]:
         shared.restore()
         for each, state in states:
             each.set_state(state)
-
-
-def one_line(error: BaseException) -> str:
-    """Returns an error as one line: its type, and the first line of its message."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    if lines and lines[0].startswith("Caught "):  # torch puts a worker's traceback in front
-        frames = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
-        return lines[frames[-1] + 1 if frames else -1].strip()
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 
 def resolve(name: str, batch_size: int | None = None) -> Target:

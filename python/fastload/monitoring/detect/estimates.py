@@ -18,6 +18,7 @@ __all__ = [
     "autocorrelation",
     "binomial_tail",
     "inflation",
+    "is_usually",
     "median_and_mad",
     "normal_tail",
     "slope",
@@ -35,6 +36,11 @@ _MOST_POINTS = 64
 _LEAST_POINTS = 8
 _LEAST_EFFECTIVE = 6.0
 """With fewer independent points than this, a slope has no bounds."""
+
+
+_LEAST_WINDOWS = 14
+_MOST_P = 1e-4
+"""Of a sign test: windows, and the chance of half of them or fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +164,12 @@ def binomial_tail(successes: int, trials: int, p: float) -> float:
     return math.fsum(
         math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(successes, trials + 1)
     )
+
+
+def is_usually(holds: NDArray[np.bool_]) -> bool:
+    """Returns true if something holds in more than half of 14 windows or more, and not by chance (sign test)."""
+    n, count = len(holds), int(holds.sum())
+    return n >= _LEAST_WINDOWS and 2 * count > n and binomial_tail(count, n, 0.5) <= _MOST_P
 
 
 @lru_cache(maxsize=2 * _MOST_POINTS)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastload.monitoring.detect.drift import Drift, drift
-from fastload.monitoring.detect.estimates import binomial_tail
+from fastload.monitoring.detect.estimates import is_usually
 from fastload.monitoring.detect.history import History
 from fastload.monitoring.detect.jumps import Jump, jump
 from fastload.monitoring.detect.starvation import starvation
@@ -67,8 +67,7 @@ _STAGES = {
 }
 """By stage: what it is called, and what makes waiting for it shorter."""
 _RECENT = 30
-_LEAST_WINDOWS = 14
-_MOST_P = 1e-4
+_LEAST_SIDE = 7
 
 
 def level_findings(history: History) -> list[Finding]:
@@ -177,7 +176,7 @@ def _explained(history: History, owner: str, since_s: float) -> tuple[str, str]:
         values = history.scalar(name)
         before, after = values[~is_after], values[is_after]
         before, after = before[~np.isnan(before)][-60:], after[~np.isnan(after)][:60]
-        if len(before) < _LEAST_WINDOWS // 2 or len(after) < _LEAST_WINDOWS // 2:
+        if len(before) < _LEAST_SIDE or len(after) < _LEAST_SIDE:
             continue
         high = float(np.quantile(before, 0.9))
         above = int((after > max(2 * high, _least(name))).sum())
@@ -228,10 +227,9 @@ def _slowed_by(history: History) -> list[Finding]:
     found = []
     levels = history.levels(is_whole=False)
     for name, (least, words, advice) in _MACHINE.items():
-        values = history.scalar(name)[-_RECENT:]
-        values = values[~np.isnan(values)]
-        n, high = len(values), int((values >= least).sum())
-        if n < _LEAST_WINDOWS or 2 * high <= n or binomial_tail(high, n, 0.5) > _MOST_P:
+        values = _recent(history, name)
+        n, is_high = len(values), values >= least
+        if not is_usually(is_high):
             continue
         at = max(0, len(levels["step"]) - n)
         share = float(np.median(values)) if name.endswith("_share") else 0.0
@@ -239,7 +237,7 @@ def _slowed_by(history: History) -> list[Finding]:
             Finding(
                 kind="machine",
                 what=words,
-                evidence=f"{name} at {np.median(values):.3g}, in {high} of {n} windows",
+                evidence=f"{name} at {np.median(values):.3g}, in {is_high.sum()} of {n} windows",
                 since_step=int(levels["step"][at]),
                 since_s=float(levels["time_s"][at]),
                 cost_s=share * history.usual_s if math.isfinite(history.usual_s) else 0.0,
@@ -252,6 +250,11 @@ def _slowed_by(history: History) -> list[Finding]:
 
 def _recent_median(history: History, name: str) -> float:
     """Returns the median of a scalar in the newest windows; 0 if it is unknown."""
-    values = history.scalar(name)[-_RECENT:]
-    values = values[~np.isnan(values)]
+    values = _recent(history, name)
     return float(np.median(values)) if len(values) else 0.0
+
+
+def _recent(history: History, name: str) -> Floats:
+    """Returns a scalar in the newest windows, as far as it is known."""
+    values = history.scalar(name)[-_RECENT:]
+    return values[~np.isnan(values)]

@@ -266,9 +266,14 @@ def _borders(steps: dict[str, Floats], whole_s: float) -> list[Finding]:
     ]
 
 
+def _work_s(steps: dict[str, Floats]) -> Floats:
+    """Returns the durations of steps without their named regions."""
+    return steps["wait_s"] + steps["own_s"] - steps["region_s"]
+
+
 def _dense_period(history: History, context: Context) -> Period | None:
     steps = history.steps()
-    step_s = steps["wait_s"] + steps["own_s"] - steps["region_s"]
+    step_s = _work_s(steps)
     return dense_period(steps["number"], step_s, steps["border"] == 0, _likely(context))
 
 
@@ -276,7 +281,7 @@ def _late_batches(steps: dict[str, Floats], period: Period, context: Context) ->
     """Returns the finding that some of the batches are late, by less than a stall."""
     usable = steps["border"] == 0
     is_hit = usable & (steps["number"] % period.steps == period.phase)
-    step_s = steps["wait_s"] + steps["own_s"] - steps["region_s"]
+    step_s = _work_s(steps)
     waited_s = float(steps["wait_s"][is_hit].mean() - steps["wait_s"][usable & ~is_hit].mean())
     cost_s = period.excess_s / period.steps
     mean_s = float(step_s.mean())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastload.monitoring.detect.estimates import binomial_tail
+from fastload.monitoring.detect.estimates import is_usually
 
 __all__ = ["Starvation", "starvation"]
 
@@ -13,8 +13,6 @@ Floats = NDArray[np.float64]
 
 _LEAST_SHARE = 0.1
 _WINDOWS = 30
-_LEAST_WINDOWS = 14
-_MOST_P = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +49,8 @@ def starvation(wait_share: Floats, starved_share: Floats) -> Starvation | None:
     shares = starved_share if is_starved else wait_share
     known = np.flatnonzero(~np.isnan(shares))
     newest = shares[known[-_WINDOWS:]]
-    n = len(newest)
-    if n < _LEAST_WINDOWS:
-        return None
-    high = int((newest >= _LEAST_SHARE).sum())
-    if 2 * high <= n or binomial_tail(high, n, 0.5) > _MOST_P:
+    if not is_usually(newest >= _LEAST_SHARE):
         return None
     low = np.flatnonzero(shares[known] < _LEAST_SHARE / 2)
     index = int(known[low[-1] + 1]) if len(low) and low[-1] + 1 < len(known) else int(known[0])
-    return Starvation(float(np.median(newest)), n, index, is_starved)
+    return Starvation(float(np.median(newest)), len(newest), index, is_starved)

@@ -1,7 +1,6 @@
 """The files of samples, where a dataset lists them: columns of files, torchvision's folders, and many others."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from torch.utils.data import ConcatDataset, Subset
@@ -12,7 +11,7 @@ from fastload.columns.dataset import Dataset as Columns
 _LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
 
 
-def listed_files(dataset: Any, index: int) -> list[Path]:
+def listed_files(dataset: Any, index: int) -> list[str]:
     """Returns the files that a dataset lists for a sample, whether they exist or not; empty where it lists none."""
     if isinstance(dataset, Subset):
         return listed_files(dataset.dataset, int(dataset.indices[index]))
@@ -26,11 +25,16 @@ def listed_files(dataset: Any, index: int) -> list[Path]:
     for name in _LISTS:
         listed = getattr(dataset, "__dict__", {}).get(name)
         if isinstance(listed, list | tuple) and len(listed) == len(dataset):
-            path = _path(listed[index])
-            return [] if path is None else [path]
+            entry = listed[index]
+            first = entry[0] if isinstance(entry, tuple | list) and entry else entry
+            return [str(first)] if isinstance(first, str | os.PathLike) and first else []
     return []
 
 
-def _path(entry: Any) -> Path | None:
-    first = entry[0] if isinstance(entry, tuple | list) and entry else entry
-    return Path(first) if isinstance(first, str | os.PathLike) and first else None
+def stamp(path: str | None) -> tuple[int | None, int | None]:
+    """Returns size and time of change, in nanoseconds, of a file; None for both if there is none."""
+    try:
+        status = os.stat(path) if path else None  # noqa: PTH116 (paths may be anything)
+    except (OSError, ValueError):
+        status = None
+    return (None, None) if status is None else (status.st_size, status.st_mtime_ns)

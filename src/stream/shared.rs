@@ -200,6 +200,9 @@ impl<W: Work> Shared<W> {
             Ok(Again::Task(task, pause)) => {
                 let samples = self.work.samples(&task);
                 let to_wake = state.replaced(seq, task, samples, pause);
+                if to_wake == 0 {
+                    self.ready.notify_all(); // a consumer that sleeps is to wake when the pause ends
+                }
                 return (state, to_wake);
             }
             Ok(Again::Output(output)) => Ok(output),

@@ -318,7 +318,7 @@ impl<W: Work> State<W> {
     }
 
     /// Puts another task in the place of a batch with failed samples, to be begun after `pause`; returns how
-    /// many threads to wake for it.
+    /// many threads to wake for it now: none if there is a pause, which the consumer ends.
     pub(super) fn replaced(
         &mut self,
         seq: u64,
@@ -334,7 +334,11 @@ impl<W: Work> State<W> {
         (flight.samples, flight.unclaimed, flight.open) = (samples, 0, samples);
         flight.not_before = (!pause.is_zero()).then(|| Instant::now() + pause);
         self.unbegun += samples;
-        self.threads_to_wake(samples, 0).max(1)
+        if pause.is_zero() {
+            self.threads_to_wake(samples, 0).max(1)
+        } else {
+            0
+        }
     }
 
     /// Returns the time until the first paused task may be begun; None if no task is paused.

@@ -294,3 +294,55 @@ def test_code_that_was_cheap_and_draws_later_is_keyed(persistent):
     assert random.getstate() == state
     if not persistent:  # whose workers do not see the change
         assert_same(run(lane="process"), ours, "workers")
+
+
+def summed(samples):
+    return torch.stack([torch.as_tensor(row) for row, _ in samples]).sum(0)
+
+
+def swap(loader):
+    loader.collate_fn = summed
+
+
+def own_generator(loader):
+    loader.generator = torch.Generator().manual_seed(9)
+
+
+def samplers_generator(loader):
+    loader.sampler.generator = torch.Generator().manual_seed(9)
+
+
+def restore(loader):
+    if isinstance(loader, fastload.Loader):
+        loader.load_state_dict(loader.state_dict())
+
+
+def epochs_twice(loader):
+    """Returns an epoch, left early, within another one."""
+    outer = iter(loader)
+    return [next(outer), list(loader), next(iter(loader)), *outer]
+
+
+CHANGES = {
+    "nothing": lambda _: None,
+    "collate_fn": swap,
+    "generator": own_generator,
+    "generator of the sampler": samplers_generator,
+    "iterators at once": epochs_twice,
+    "batch_size": lambda loader: vars(loader.batch_sampler).update(batch_size=5),
+    "state": restore,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_later_epochs_are_torchs_also_of_a_loader_that_has_changed(change):
+    def run(kind):
+        torch.manual_seed(5)
+        loader = kind(Cheap(), 8, shuffle=True)
+        before = [list(loader) for _ in range(3)]
+        return before, change(loader), [list(loader) for _ in range(2)], torch.get_rng_state()
+
+    assert_same(run(fastload.Loader), run(DataLoader), "batches and what the generator gives next")
+    loader = fastload.Loader(Cheap(), 8, shuffle=True)
+    assert all(type(iter(loader)) is ConsumerIter for _ in range(3))
+    assert loader._settled.shared is not None

@@ -150,7 +150,7 @@ class Loader(DataLoader[_T_co]):
     _counters: Callable[[], Mapping[str, Any]] | None = None
     _memo: Memo | None = None
     _ledger: Ledger | None = None
-    _settled: tuple[lanes.Choice, tuple[Any, ...]] | None = None
+    _settled: lanes.Settled | None = None
     _read: tuple[Any, ...] = ()
     _cursor: Cursor | None = None
     _loaded: Mapping[str, Any] | None = None
@@ -327,7 +327,8 @@ class Loader(DataLoader[_T_co]):
             finally:
                 self._restored = None
             self._loaded = None
-        self._cursor = getattr(iterator, "_cursor", None)  # a subclass may return its own iterator
+        # a subclass may return its own iterator
+        vars(self)["_cursor"] = getattr(iterator, "_cursor", None)
         if self.monitor is not None:
             self.monitor._follow(self, iterator, time.monotonic() - began_s)
         return iterator

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._autograd import _profiler_enabled
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
 from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _generate_state
@@ -150,13 +149,19 @@ class ConsumerIter(Resumable):
     Args:
         loader: The loader.
         draws: Whether samples or collation may draw random numbers.
+        shared: What another iterator of this loader has shared; the loader must not have changed since.
     """
 
-    def __init__(self, loader: Any, *, draws: bool) -> None:
+    _of_epochs = Resumable._of_epochs | {"_keys", "_maker", "_waiting"}
+
+    def __init__(self, loader: Any, *, draws: bool, shared: dict[str, Any] | None = None) -> None:
         if loader._dataset_kind == _DatasetKind.Iterable:
             self._draws_from = "workers"  # as its one worker would draw
-        self._continue(loader)
-        super().__init__(loader)
+        if shared is None:
+            self._continue(loader)
+            super().__init__(loader)
+        else:
+            self._share(shared, loader)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._keys: Keys | None = None
         if self._dataset_kind == _DatasetKind.Map:
@@ -233,11 +238,3 @@ class ConsumerIter(Resumable):
     def consumer_batches(self) -> int:
         """Returns how many batches the training thread has made."""
         return self._maker.batches
-
-    def __next__(self) -> Any:
-        """Returns the next batch, without torch's record for profilers while none runs."""
-        if _profiler_enabled() or self._IterableDataset_len_called is not None:
-            return super().__next__()
-        batch = self._next_data()
-        self._num_yielded += 1
-        return batch

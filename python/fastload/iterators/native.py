@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._C._autograd import _profiler_enabled
 from torch.utils.data import default_collate
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _DatasetKind
@@ -196,18 +195,6 @@ class NativeIter(Resumable):
         if ledger is not None:
             marks = ledger.marks(marks)
         return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
-
-    def __next__(self) -> Any:
-        """Returns the next batch.
-
-        Torch's own `__next__` costs more than a small batch, for the sake of profilers; it runs
-        only while one does.
-        """
-        if _profiler_enabled():
-            return super().__next__()
-        batch = self._next_data()
-        self._num_yielded += 1
-        return batch
 
 
 class _TunedStream:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch._C._autograd import _profiler_enabled
 
 from fastload import _lib
 from fastload.draws.keyed import count_of
@@ -202,26 +201,17 @@ class Paced(Elastic):
     def __next__(self) -> Any:
         """Returns the next batch."""
         if self._tuner is None:
-            return self._advance()
+            return super().__next__()
         finished = sum(len(task) == 2 for task in self._task_info.values())
         self._pace.called(finished + self._ready())
         try:
-            batch = self._advance()
+            batch = super().__next__()
         except StopIteration:
             self._tuner.pause(self)
             raise
         if not self._due.tick() and self._goal is not None:
             self._grow(self._goal, self._tuner)
         self._pace.returned()
-        return batch
-
-    def _advance(self) -> Any:
-        """Returns the next batch as torch does; without a profiler, skips torch's code for profilers."""
-        is_counted = self._IterableDataset_len_called is not None
-        if is_counted or self._sampler_iter is None or _profiler_enabled():
-            return super().__next__()
-        batch = self._next_data()
-        self._num_yielded += 1
         return batch
 
     def _grow(self, goal: int, tuner: "Online") -> None:

@@ -8,7 +8,7 @@ import logging
 import operator
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
@@ -28,9 +28,30 @@ from fastload.processes import UnpicklableError, iterate
 from fastload.resume.iterator import InlineIter
 from fastload.threads import ThreadIter
 
-__all__ = ["current_choice", "start"]
+__all__ = ["Settled", "current_choice", "start"]
 
 _log = logging.getLogger("fastload")
+
+
+class Settled(NamedTuple):
+    """What the next epoch of a loader need not find out again.
+
+    Attributes:
+        choice: The lane.
+        of: The loader's attributes that decided on it, and on its iterator.
+        shared: What its iterators share; None until one was made.
+    """
+
+    choice: Choice
+    of: tuple[Any, ...]
+    shared: dict[str, Any] | None = None
+
+
+_DECISIVE = operator.attrgetter(
+    *("lane", "dataset", "collate_fn", "worker_init_fn", "batch_sampler", "sampler", "generator"),
+    *("pin_memory", "pin_memory_device", "prefetch_factor", "persistent_workers", "lazy_images"),
+    *("sample_mask", "mesh", "on_error"),
+)
 
 
 def current_choice(loader: Any) -> Choice:
@@ -38,27 +59,23 @@ def current_choice(loader: Any) -> Choice:
     number = vars(loader)["num_workers"]
     if number == 0 and loader.lane == "auto" and loader._profile is None:
         return Choice("inline", "num_workers=0")
-    of = (
-        loader.lane,
-        number,
-        loader.dataset,
-        loader.collate_fn,
-        loader.worker_init_fn,
-        loader.batch_sampler,
-        loader.sampler,
-    )
-    if loader._settled is not None:
-        choice, was = loader._settled
-        if all(map(operator.is_, of, was)) and is_cheap(loader.dataset):
-            return choice  # type: ignore[no-any-return]
+    of = (number, *_DECISIVE(loader))
+    settled = loader._settled
+    if settled is not None and all(map(operator.is_, of, settled.of)) and is_cheap(loader.dataset):
+        return settled.choice  # type: ignore[no-any-return]
     choice = choose(loader)
     is_settled = choice.lane == "consumer" and not choice.draws
-    loader._settled = (choice, of) if is_settled else None
+    loader._settled = Settled(choice, of) if is_settled else None
     return choice
 
 
 def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
+    settled = loader._settled
+    if settled is not None and settled.shared is not None and settled.choice is choice:
+        again = ConsumerIter(loader, draws=False, shared=settled.shared)
+        vars(loader)["_counters"] = _counters_of(again)  # torch's __setattr__ takes its time
+        return again
     marks, tolerant = loader._marks, loader._ledger is not None
     if choice.lane == "native":
         _log_worker_init(loader)
@@ -121,7 +138,9 @@ def _start_here(
         if order is not None and order.is_private:
             changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
-    iterator: _BaseDataLoaderIter = kind(stand_in(loader, **changes), draws=choice.draws)
+    iterator: ConsumerIter = kind(stand_in(loader, **changes), draws=choice.draws)
+    if loader._settled is not None and kind is ConsumerIter and "num_workers" in changes:
+        loader._settled = loader._settled._replace(shared=iterator.shared())
     loader._counters = _counters_of(iterator)
     return iterator
 

@@ -162,11 +162,11 @@ def _meanings(
         built_in = getattr(builtins, name, _NOTHING)
         yield method.__globals__.get(name, built_in)
     for name in names.of_values:
-        found = of_class(kind, name)
-        is_of_class = any(name in vars(each) for each in kind.__mro__)
-        own = [attributes[name]] if name in attributes else [found] if is_of_class else []
-        yield from own
-        if not own and not any(name in quick for quick in _QUICK_NAMES):
+        if name in attributes:
+            yield attributes[name]
+        elif any(name in vars(each) for each in kind.__mro__):
+            yield of_class(kind, name)
+        elif not any(name in quick for quick in _QUICK_NAMES):
             yield _NOTHING
 
 
@@ -192,9 +192,8 @@ def _is_memory(value: Any, depth: int = 0) -> bool:
     if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
         return True
     if kind is torch.Tensor:
-        is_dense = value.layout is torch.strided and not value.is_nested
-        is_plain = is_dense and value.device.type == "cpu" and not value.requires_grad
-        return is_plain and _is_small(value, value.nbytes)
+        is_dense = value.is_cpu and value.layout is torch.strided and not value.is_nested
+        return is_dense and not value.requires_grad and _is_small(value, value.nbytes)
     if kind is np.ndarray:
         return not value.dtype.hasobject and _is_small(value, value.nbytes)
     if kind not in (list, tuple, dict) or depth == _DEPTH or (depth and len(value) > _ROW_ENTRIES):

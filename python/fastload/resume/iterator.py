@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._C._autograd import _profiler_enabled
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
@@ -49,17 +50,17 @@ class Resumable(_BaseDataLoaderIter):
     _is_first = False
     _draws_from = "keys"
     _rewinds = False
+    _of_epochs = frozenset(("_cursor", "_pulls", "_seed", "_generator"))
 
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
-        self._num_wanted = int(loader.num_workers)
         self._is_iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._to_drop = 0
         self._repeats = repeats_of(loader.batch_sampler) if loader.sample_mask else None
         self._agreed_seed = base_seed_of(loader)
         self._restored = restored = loader._restored
         if restored is not None:
-            self._compare(restored)
+            self._compare(restored, loader)
             self._to_drop = restored.to_drop
             generator = loader.generator or torch.default_generator
             own = own_generator(innermost(loader._index_sampler))
@@ -75,12 +76,24 @@ class Resumable(_BaseDataLoaderIter):
         self._num_yielded = self._cursor.taken
         self._restored = None
 
+    def shared(self) -> dict[str, Any]:
+        """Returns what torch's `__init__` has set and no epoch changes, for `_share`."""
+        return {name: value for name, value in vars(self).items() if name not in self._of_epochs}
+
+    def _share(self, shared: dict[str, Any], loader: Any) -> None:
+        """Does what torch's `__init__` does, for a loader that has not changed since another iterator was made."""
+        vars(self).update(shared)
+        self._continue(loader)
+        self._begin_cursor()
+        drawn = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+        self._base_seed = int(drawn.item())
+
     def _saved_here(self) -> Any:
         """Returns where a dataset goes on whose samples this process makes."""
         saved = None if self._restored is None else self._restored.datasets.get(0)
         return None if saved is None else pickle.loads(saved)
 
-    def _compare(self, restored: Restored) -> None:
+    def _compare(self, restored: Restored, loader: Any) -> None:
         """Logs what will differ from the run that the state was saved in."""
         if restored.to_drop and self._is_iterable:
             _log.warning(
@@ -96,10 +109,10 @@ class Resumable(_BaseDataLoaderIter):
                 _SOURCES[restored.draws_from],
                 _SOURCES[self._draws_from],
             )
-        elif self._draws_from == "workers" and restored.number != self._num_wanted:
+        elif self._draws_from == "workers" and restored.number != loader.num_workers:
             _log.warning(
                 "resuming: the generators of the workers start anew: %s",
-                f"there were {restored.number} workers, and are {self._num_wanted}"
+                f"there were {restored.number} workers, and are {int(loader.num_workers)}"
                 if restored.number
                 else "they were not kept (snapshot_every_n_steps=0)",
             )
@@ -112,10 +125,7 @@ class Resumable(_BaseDataLoaderIter):
     def _sampler_iter(self, iterator: Iterator[Any]) -> None:
         restored = self._restored
         if not self._is_first:  # torch sets it twice before the first epoch
-            draws = Draws(self._index_sampler, batched=self._auto_collation)
-            self._cursor = Cursor(draws, restored, self._draws_from)
-            self._cursor.base_seed = self.__dict__.get("_seed", self._cursor.base_seed)
-            self._cursor.rewinds = self._rewinds
+            self._begin_cursor()
         if self._dataset_kind == _DatasetKind.Iterable:
             self._pulls = iterator  # torch's endless one, which has no position
             self._cursor.draws.is_noted = True
@@ -128,6 +138,13 @@ class Resumable(_BaseDataLoaderIter):
             batched=self._auto_collation,
             repeats=self._repeats,
         )
+
+    def _begin_cursor(self) -> None:
+        draws = Draws(self._index_sampler, batched=self._auto_collation)
+        cursor = Cursor(draws, self._restored, self._draws_from)
+        cursor.base_seed = vars(self).get("_seed", cursor.base_seed)
+        cursor.rewinds = self._rewinds
+        self._cursor = cursor
 
     @property
     def _base_seed(self) -> int:
@@ -146,6 +163,15 @@ class Resumable(_BaseDataLoaderIter):
             self._generator = None
         self._seed = self._cursor.base_seed = drawn
         self._seeded()
+
+    def __next__(self) -> Any:
+        """Returns the next batch, as torch does; skips torch's code for profilers, which costs 3 µs, while none runs."""
+        is_counted = self._IterableDataset_len_called is not None
+        if is_counted or self._pulls is None or _profiler_enabled():
+            return super().__next__()
+        batch: Any = self._next_data()
+        self._num_yielded += 1
+        return batch
 
     def _seeded(self) -> None:
         """Called when the seed is drawn, before the dataset is iterated."""

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::column::Cast;
 use crate::error::Result;
+use crate::memory::Cast;
 use crate::memory::{Destination, Dtype, lease};
 
 /// Side of the square of elements that is transposed at once, so that both sides stay in the cache.

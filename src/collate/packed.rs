@@ -8,8 +8,8 @@ use super::array::fill;
 use super::pack::{Placed, len};
 use super::sample_mut::SampleMut;
 use super::{Bins, Dense, Element, Fill, Mismatch, Packing, Rule, Shape, bytes_of, sizes};
-use crate::column::Cast;
 use crate::error::{Error, Result};
+use crate::memory::Cast;
 use crate::memory::{Dtype, RowsMut, Writer, lease};
 use crate::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Text and bytes: those of all samples, joined.
 
-use super::{Ragged, Table, Values};
+use super::{Column, Layout, Ragged};
 use crate::error::Result;
 use crate::memory::fallible::boxed;
 
@@ -8,28 +8,33 @@ use crate::memory::fallible::boxed;
 #[derive(Clone, Debug)]
 pub struct Binary {
     bytes: Ragged,
-    values: Values,
+    layout: Layout,
 }
 
 impl Binary {
     /// Takes joined bytes whose samples are `values`, text or bytes; None unless they are single bytes in one
     /// block.
-    pub fn new(bytes: Ragged, values: Values) -> Option<Binary> {
-        bytes.is_bytes().then_some(Binary { bytes, values })
+    pub fn new(bytes: Ragged, layout: Layout) -> Option<Binary> {
+        bytes.is_bytes().then_some(Binary { bytes, layout })
     }
 }
 
-impl Table for Binary {
+impl Column for Binary {
     fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    fn values(&self) -> Values {
-        self.values
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
-        // Python may write to the memory at any time, so only the copy can be checked.
-        boxed(self.bytes.bytes(index)?)
+    fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        let places = indices.iter().enumerate();
+        let all = places.map(|(place, &index)| {
+            // Python may write to the memory at any time, so only the copy can be checked.
+            let copied = self.bytes.block(index).and_then(boxed);
+            copied.map_err(|error| error.at(place))
+        });
+        all.collect()
     }
 }

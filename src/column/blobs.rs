@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::files::read_exact_at;
-use super::{Paths, Ragged, Spans, Stamp};
+use super::{Column, Paths, Ragged, Spans, Stamp};
 use crate::error::{Error, Result};
 use crate::memory::fallible::{missing, reserve, resize};
 use crate::sync::Arc;
@@ -129,7 +129,7 @@ impl Blobs {
                 spans.read(index, part.start..end, &mut bytes)?;
             }
             Storage::Buffer(buffer) => {
-                let all = buffer.bytes(index)?;
+                let all = buffer.block(index)?;
                 let end = part.end.min(all.len() as u64) as usize;
                 let start = (part.start as usize).min(end);
                 reserve(&mut bytes, end - start)?;
@@ -154,7 +154,7 @@ impl Blobs {
                 (Some(file), Some(stamp), stamp.len())
             }
             Storage::Spans(spans) => (None, None, spans.bytes(index)),
-            Storage::Buffer(buffer) => (None, None, buffer.bytes(index)?.len() as u64),
+            Storage::Buffer(buffer) => (None, None, buffer.block(index)?.len() as u64),
         };
         Ok(Look {
             blobs: self,

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Cast;
-use crate::memory::Dtype;
+use crate::memory::{Cast, Dtype};
 
 /// Entries of a table, one for each byte value.
 const BYTES: usize = 256;
@@ -52,14 +51,6 @@ impl Lookup {
 }
 
 impl Convert {
-    /// Returns the type of the result.
-    pub(super) fn to(&self) -> Dtype {
-        match self {
-            Convert::Cast(cast) => cast.to(),
-            Convert::Look(lookup) => lookup.to,
-        }
-    }
-
     /// Converts the elements of `source` to `out`, which must have room for as many.
     pub(super) fn run(&self, source: &[u8], out: &mut [u8]) {
         match self {

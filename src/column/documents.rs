@@ -1,11 +1,13 @@
 //! Ranges of a file of tokens, of any lengths.
 
-use super::{Flat, Table, Values};
+use super::{Column, Flat, Layout, Scratch};
+use crate::collate::{Shape, sizes};
 use crate::error::{Error, Result};
 
 /// Documents of one file.
 #[derive(Debug)]
 pub struct Documents {
+    layout: Layout,
     flat: Flat,
     /// First byte of each document.
     starts: Vec<u64>,
@@ -37,6 +39,7 @@ impl Documents {
             }
         }
         Ok(Documents {
+            layout: Layout::ragged(flat.dtype(), &[]),
             flat,
             starts,
             lengths,
@@ -44,20 +47,20 @@ impl Documents {
     }
 }
 
-impl Table for Documents {
+impl Column for Documents {
     fn len(&self) -> usize {
         self.starts.len()
     }
 
-    fn values(&self) -> Values {
-        Values::Ragged(self.flat.dtype())
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    fn rows_of(&self, index: usize) -> Result<usize> {
-        Ok(self.lengths[index] as usize)
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        Ok(Some(sizes(self.lengths[index] as usize, &[])))
     }
 
-    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+    fn gather(&self, indices: &[usize], _: &mut Scratch, out: &mut [u8]) -> Result<()> {
         let elements = indices.first().map_or(0, |&index| self.lengths[index]);
         let place = |at: usize| (0, self.starts[indices[at]]);
         self.flat

@@ -6,10 +6,10 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use super::{Cast, Files, Opened};
+use super::{Files, Opened};
 use crate::error::Result;
-use crate::memory::Dtype;
 use crate::memory::fallible::resize;
+use crate::memory::{Cast, Dtype};
 
 /// Maximum of bytes that neighbours are read together in.
 const RUN_BYTES: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! Integers of one array: indices, and offsets.
 
-use super::Rows;
+use super::{Column, Rows};
 use crate::memory::Dtype;
 
 /// The numbers of a one-dimensional array, shared with its owner.
@@ -33,7 +33,7 @@ impl Numbers {
 
     /// Prefetches the number at `place`, which is read soon.
     pub fn prefetch(&self, place: usize) {
-        self.0.prefetch(place..place + 1);
+        self.0.prefetch(place);
     }
 
     /// Returns the number at `place`, which must be below [`Numbers::len`].

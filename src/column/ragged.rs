@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::rows::Scratch;
-use super::{Numbers, Offsets, Rows};
+use super::{Column, Layout, Numbers, Offsets, Rows, Scratch};
+use crate::collate::{Shape, sizes};
 use crate::error::Result;
 
 /// How many samples ahead to prefetch.
@@ -15,6 +15,7 @@ pub struct Ragged {
     values: Rows,
     /// The rows of each sample.
     offsets: Offsets,
+    layout: Layout,
 }
 
 impl Ragged {
@@ -25,17 +26,12 @@ impl Ragged {
     /// [`Error::Offsets`](crate::Error::Offsets): there is no offset, or a sample exceeds the values.
     pub fn new(values: Rows, offsets: Numbers) -> Result<Ragged> {
         let offsets = Offsets::new(offsets, values.len())?;
-        Ok(Ragged { values, offsets })
-    }
-
-    /// Returns the number of samples.
-    pub fn len(&self) -> usize {
-        self.offsets.len()
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        let layout = Layout::ragged(values.dtype(), values.row_shape());
+        Ok(Ragged {
+            values,
+            offsets,
+            layout,
+        })
     }
 
     /// Returns the rows that samples consist of.
@@ -43,17 +39,7 @@ impl Ragged {
         &self.values
     }
 
-    /// Returns the mean size of a sample, in bytes.
-    pub fn mean_bytes(&self) -> usize {
-        self.values.len() / self.len().max(1) * self.values.row_bytes()
-    }
-
-    /// Returns the number of rows of the longest sample.
-    pub fn longest(&self) -> usize {
-        self.offsets.longest()
-    }
-
-    /// Returns the rows of the sample at `index`, which must be below [`Ragged::len`].
+    /// Returns the rows of the sample at `index`, which must be below their number.
     ///
     /// # Errors
     ///
@@ -62,33 +48,56 @@ impl Ragged {
         self.offsets.range(index, self.values.len())
     }
 
-    /// Returns the rows of the samples at `indices`, as [`Ragged::range`] does.
+    /// Prefetches rows, which are copied soon.
+    pub fn prefetch_rows(&self, rows: Range<usize>) {
+        self.values.prefetch_rows(rows);
+    }
+
+    /// Copies rows that [`Ragged::range`] returned.
+    pub fn copy_rows(&self, rows: Range<usize>, scratch: &mut Scratch, out: &mut [u8]) {
+        self.values.copy_range(rows, scratch, out);
+    }
+
+    /// Returns the bytes of the sample at `index`; the values must be single bytes in one block.
     ///
     /// # Errors
     ///
-    /// As [`Ragged::range`].
-    pub fn ranges(&self, indices: &[usize]) -> Result<Vec<Range<usize>>> {
-        self.offsets.ranges(indices, self.values.len())
+    /// [`Error::Offsets`](crate::Error): the owner of the offsets has changed them since.
+    pub(crate) fn block(&self, index: usize) -> Result<&[u8]> {
+        let block = self.values.block(self.range(index)?);
+        Ok(block.unwrap_or_else(|| unreachable!("one block, by `is_bytes`")))
     }
 
-    /// Prefetches the offsets of the sample at `index`, which are read soon.
-    pub fn prefetch_range(&self, index: usize) {
-        self.offsets.prefetch(index);
+    /// Returns true if samples are bytes that lie one after the other.
+    pub(super) fn is_bytes(&self) -> bool {
+        let bytes = self.values.dtype() == crate::memory::Dtype::UInt8;
+        bytes && self.values.row_shape().is_empty() && self.values.is_block()
+    }
+}
+
+impl Column for Ragged {
+    fn len(&self) -> usize {
+        self.offsets.len()
     }
 
-    /// Prefetches the sample at `index`, which is read soon.
-    pub fn prefetch(&self, index: usize) {
-        if let Ok(range) = self.range(index) {
-            self.values.prefetch(range);
-        }
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    /// Copies the samples at `indices`, whose common length must fill `out`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Offsets`](crate::Error::Offsets): the owner of the offsets has changed them since.
-    pub fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        let rows = self.range(index)?.len();
+        Ok(Some(sizes(rows, self.values.row_shape())))
+    }
+
+    fn longest(&self) -> Option<usize> {
+        Some(self.offsets.longest())
+    }
+
+    fn sample_bytes(&self) -> usize {
+        self.values.len() / self.len().max(1) * self.values.row_bytes()
+    }
+
+    fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
         let bytes = out.len() / indices.len().max(1);
         if bytes == 0 {
             return Ok(());
@@ -106,29 +115,21 @@ impl Ragged {
         Ok(())
     }
 
-    /// Prefetches rows, which are copied soon.
-    pub fn prefetch_rows(&self, rows: Range<usize>) {
-        self.values.prefetch(rows);
+    fn prefetch_shape(&self, index: usize) {
+        self.offsets.prefetch(index);
     }
 
-    /// Copies rows that [`Ragged::range`] returned.
-    pub fn copy_rows(&self, rows: Range<usize>, scratch: &mut Scratch, out: &mut [u8]) {
-        self.values.copy_range(rows, scratch, out);
+    fn prefetch(&self, index: usize) {
+        if let Ok(range) = self.range(index) {
+            self.values.prefetch_rows(range);
+        }
     }
 
-    /// Returns the bytes of the sample at `index`; the values must be single bytes in one block.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Offsets`](crate::Error): the owner of the offsets has changed them since.
-    pub fn bytes(&self, index: usize) -> Result<&[u8]> {
-        let block = self.values.block(self.range(index)?);
-        Ok(block.unwrap_or_else(|| unreachable!("one block, by `is_bytes`")))
+    fn ragged(&self) -> Option<&Ragged> {
+        Some(self)
     }
 
-    /// Returns true if samples are bytes that lie one after the other.
-    pub(super) fn is_bytes(&self) -> bool {
-        let bytes = self.values.dtype() == crate::memory::Dtype::UInt8;
-        bytes && self.values.row_shape().is_empty() && self.values.is_block()
+    fn ranges(&self, indices: &[usize]) -> Result<Option<Vec<Range<usize>>>> {
+        self.offsets.ranges(indices, self.values.len()).map(Some)
     }
 }

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Cast;
 use super::convert::{Convert, Lookup};
-use crate::memory::{Dtype, View, gather, prefetch};
+use super::{Column, Layout, Scratch};
+use crate::error::Result;
+use crate::memory::{Cast, Dtype, View, gather, prefetch};
 
 /// The rows of an array of shape `(N, ...)`; a sample is one row, without the first dimension.
 #[derive(Clone, Debug)]
@@ -15,7 +16,7 @@ pub struct Rows {
     dtype: Dtype,
     convert: Option<Convert>,
     len: usize,
-    row_shape: Vec<usize>,
+    layout: Layout,
     /// Bytes of a row of the array.
     row_bytes: usize,
     /// Byte offset of the first element in `view`.
@@ -24,13 +25,6 @@ pub struct Rows {
     step: isize,
     /// Strides within a row, in bytes; None if a row is one block.
     strides: Option<Vec<isize>>,
-}
-
-/// Memory that a thread keeps for its next copies.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    starts: Vec<usize>,
-    uncast: Vec<u8>,
 }
 
 impl Rows {
@@ -82,7 +76,7 @@ impl Rows {
             dtype,
             convert: None,
             len,
-            row_shape: row_shape.to_vec(),
+            layout: Layout::rows(dtype, row_shape),
             row_bytes,
             first,
             step,
@@ -94,6 +88,7 @@ impl Rows {
     pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
         if dtype != self.dtype {
             self.convert = Some(Convert::Cast(Cast::new(self.dtype, dtype)?));
+            self.layout.dtype = dtype;
         }
         Some(self)
     }
@@ -102,6 +97,7 @@ impl Rows {
     /// bytes, or the table has another size.
     pub fn looked_up(mut self, dtype: Dtype, table: Vec<u8>) -> Option<Rows> {
         let lookup = (self.dtype == Dtype::UInt8).then(|| Lookup::new(dtype, table))??;
+        self.layout.dtype = dtype;
         self.convert = Some(Convert::Look(lookup));
         Some(self)
     }
@@ -121,34 +117,19 @@ impl Rows {
         self.view.as_ptr().addr() + self.first
     }
 
-    /// Returns the number of rows.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Returns the element type of a sample.
     pub fn dtype(&self) -> Dtype {
-        self.convert.as_ref().map_or(self.dtype, Convert::to)
+        self.layout.dtype
     }
 
     /// Returns the shape of one row.
     pub fn row_shape(&self) -> &[usize] {
-        &self.row_shape
+        &self.layout.row_shape
     }
 
     /// Returns the bytes of one sample.
     pub fn row_bytes(&self) -> usize {
         self.row_bytes / self.dtype.itemsize() * self.dtype().itemsize()
-    }
-
-    /// Copies the rows at `indices`, each below [`Rows::len`], to `out`, one after the other.
-    pub fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) {
-        self.copy_rows(indices.iter().copied(), scratch, out);
     }
 
     /// Copies the rows of `range`, which must end at [`Rows::len`] or before.
@@ -161,7 +142,7 @@ impl Rows {
     }
 
     /// Prefetches the rows of `range`, which are read soon.
-    pub fn prefetch(&self, range: Range<usize>) {
+    pub(super) fn prefetch_rows(&self, range: Range<usize>) {
         prefetch(self.block(range).unwrap_or_default());
     }
 
@@ -178,7 +159,8 @@ impl Rows {
 
     /// Returns all rows if each is one element of `N` bytes, and they are contiguous.
     pub(super) fn elements<const N: usize>(&self) -> Option<&[[u8; N]]> {
-        let is_one = self.row_bytes == N && self.row_shape.is_empty() && self.convert.is_none();
+        let is_one =
+            self.row_bytes == N && self.layout.row_shape.is_empty() && self.convert.is_none();
         let block = is_one.then(|| self.block(0..self.len)).flatten();
         block.map(|bytes| bytes.as_chunks().0)
     }
@@ -205,7 +187,7 @@ impl Rows {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) {
-        let Scratch { starts, uncast } = scratch;
+        let Scratch { starts, uncast, .. } = scratch;
         starts.clear();
         starts.extend(indices.map(|index| self.start(index)));
         let Some(convert) = &self.convert else {
@@ -235,7 +217,7 @@ impl Rows {
     fn copy_one(&self, start: usize, out: &mut [u8]) {
         match &self.strides {
             None => out.copy_from_slice(self.view.bytes(start, self.row_bytes)),
-            Some(strides) => self.copy_strided(start, &self.row_shape, strides, out),
+            Some(strides) => self.copy_strided(start, &self.layout.row_shape, strides, out),
         }
     }
 
@@ -251,5 +233,24 @@ impl Rows {
             let start = start.wrapping_add_signed(stride.wrapping_mul(at.cast_signed()));
             self.copy_strided(start, shape, strides, part);
         }
+    }
+}
+
+impl Column for Rows {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
+        self.copy_rows(indices.iter().copied(), scratch, out);
+        Ok(())
+    }
+
+    fn prefetch(&self, index: usize) {
+        self.prefetch_rows(index..index + 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Windows of files of tokens.
 
-use super::{Flat, Table, Values};
+use super::{Column, Flat, Layout, Scratch};
 use crate::error::{Error, Result};
 
 /// Windows of one length at equal distances, in one file after the other; none crosses into the next file.
@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 pub struct Windows {
     flat: Flat,
     /// Elements of a window.
-    length: [usize; 1],
+    layout: Layout,
+    length: usize,
     /// Bytes from the start of one window to the next.
     stride: u64,
     /// Bytes of each file before its first window.
@@ -50,8 +51,9 @@ impl Windows {
             ends.push(windows);
         }
         Ok(Windows {
+            layout: Layout::rows(flat.dtype(), &[length]),
             flat,
-            length: [length],
+            length,
             stride: itemsize.saturating_mul(stride as u64), // overflows only if there is no second window
             offset,
             ends,
@@ -66,21 +68,17 @@ impl Windows {
     }
 }
 
-impl Table for Windows {
+impl Column for Windows {
     fn len(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    fn values(&self) -> Values {
-        Values::Rows(self.flat.dtype())
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    fn row_shape(&self) -> &[usize] {
-        &self.length
-    }
-
-    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+    fn gather(&self, indices: &[usize], _: &mut Scratch, out: &mut [u8]) -> Result<()> {
         let place = |at: usize| self.place(indices[at]);
-        self.flat.gather(indices.len(), self.length[0], place, out)
+        self.flat.gather(indices.len(), self.length, place, out)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use lists::JsonLists;
 
 use super::json::{Fields, Flaw, Value};
-use crate::column::{Lines, Table, Values};
+use crate::column::{Column, Layout, Lines, Scratch};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::sync::Arc;
@@ -265,6 +265,7 @@ pub struct JsonColumn {
     field: usize,
     /// None for text.
     dtype: Option<Dtype>,
+    layout: Layout,
 }
 
 impl JsonColumn {
@@ -274,20 +275,21 @@ impl JsonColumn {
             source,
             field,
             dtype,
+            layout: dtype.map_or_else(Layout::text, |dtype| Layout::rows(dtype, &[])),
         }
     }
 }
 
-impl Table for JsonColumn {
+impl Column for JsonColumn {
     fn len(&self) -> usize {
         self.source.lines.len()
     }
 
-    fn values(&self) -> Values {
-        self.dtype.map_or(Values::Text, Values::Rows)
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+    fn gather(&self, indices: &[usize], _: &mut Scratch, out: &mut [u8]) -> Result<()> {
         let Some(dtype) = self.dtype else {
             return Ok(());
         };
@@ -300,12 +302,7 @@ impl Table for JsonColumn {
         })
     }
 
-    fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
-        let mut all = self.all_bytes(&[index]).map_err(|error| error.placed().1)?;
-        Ok(all.pop().unwrap_or_default())
-    }
-
-    fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+    fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         let mut all = Vec::with_capacity(indices.len());
         self.source.each(indices, self.field, &mut |_, value| {
             let text = value.and_then(Value::text);

@@ -10,6 +10,7 @@ pub mod arena;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod arenas;
 mod block;
+mod cast;
 pub mod destination;
 pub mod dtype;
 pub mod fallible;
@@ -32,6 +33,7 @@ pub mod writer;
 pub use arena::{Arena, ArenaSlot};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use arenas::{Arenas, Trimmed};
+pub use cast::Cast;
 pub use destination::{Destination, External};
 pub use dtype::Dtype;
 pub use gather::{gather, prefetch};

@@ -10,7 +10,8 @@ use super::part::{Decoded, Part};
 use super::schema::Leaf;
 use super::tables::Tables;
 use super::whole::{Parts, Whole};
-use crate::column::{Table, Values};
+use crate::collate::{Shape, sizes};
+use crate::column::{Column, Kind, Layout, Scratch};
 use crate::error::{Error, Result};
 use crate::memory::fallible::boxed;
 use crate::sync::Arc;
@@ -23,7 +24,7 @@ pub struct Parquet {
     name: String,
     /// The column in each file.
     leaves: Vec<Leaf>,
-    values: Values,
+    layout: Layout,
     /// Its number in the cache.
     number: usize,
     whole: Whole,
@@ -48,7 +49,7 @@ impl Parquet {
             let schema = footer.file_metadata().schema_descr();
             let leaf = Leaf::find(schema, name, tables.files().path(file))?;
             if let Some(first) = leaves.first()
-                && first.values != leaf.values
+                && first.layout != leaf.layout
             {
                 return Err(Error::Unfit {
                     path: tables.files().path(file).to_owned(),
@@ -62,7 +63,7 @@ impl Parquet {
             return Err(Error::Abandoned);
         };
         let column = Parquet {
-            values: first.values,
+            layout: first.layout.clone(),
             number: tables.next_column(),
             name: name.to_owned(),
             leaves,
@@ -90,8 +91,8 @@ impl Parquet {
                 .get(leaf.place)
                 .and_then(ColumnChunkMetaData::statistics);
             let nulls = statistics.and_then(Statistics::null_count_opt);
-            if nulls.is_some_and(|nulls| nulls > 0) && !matches!(leaf.values, Values::Ragged(_)) {
-                self.decode(number)?;
+            if nulls.is_some_and(|nulls| nulls > 0) && leaf.layout.kind != Kind::Ragged {
+                self.decode_part(number)?;
             }
         }
         Ok(())
@@ -104,7 +105,7 @@ impl Parquet {
 
     /// Returns a row group, or None: it is left to another thread.
     fn group(&self, number: usize, other: Other) -> Result<Option<Arc<Decoded>>> {
-        let make = || self.decode(number)?.decoded();
+        let make = || self.decode_part(number)?.decoded();
         let cache = self.tables.cache();
         let key = (self.number, number);
         cache.get(
@@ -152,15 +153,13 @@ impl Parquet {
         let (file, group) = self.tables.group(number);
         let group = self.tables.footers()[file].row_group(group);
         let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
-        match self.values {
-            Values::Rows(dtype) => rows.saturating_mul(dtype.itemsize()),
-            Values::Ragged(_) | Values::Text | Values::Bytes => {
-                let chunk = group.columns().get(self.leaves[file].place);
-                let bytes = chunk.map_or(0, ColumnChunkMetaData::uncompressed_size);
-                rows.saturating_mul(8)
-                    .saturating_add(usize::try_from(bytes).unwrap_or(0))
-            }
+        if self.layout.kind == Kind::Rows {
+            return rows.saturating_mul(self.layout.dtype.itemsize());
         }
+        let chunk = group.columns().get(self.leaves[file].place);
+        let bytes = chunk.map_or(0, ColumnChunkMetaData::uncompressed_size);
+        rows.saturating_mul(8)
+            .saturating_add(usize::try_from(bytes).unwrap_or(0))
     }
 
     /// What the row groups take that two threads need while they work side by side.
@@ -177,26 +176,7 @@ impl Parquet {
         self.tables.room(before, bytes);
     }
 
-    /// Has more bytes counted, if they fit beside row groups of `wanted` bytes.
-    fn reserve_beside(&self, wanted: usize, bytes: usize) -> bool {
-        let limit = self.tables.limit().saturating_sub(wanted);
-        let fits = self.tables.cache().reserve(bytes, limit);
-        if fits {
-            self.kept.fetch_add(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-}
-
-impl Table for Parquet {
-    fn len(&self) -> usize {
-        self.tables.rows()
-    }
-
-    fn values(&self) -> Values {
-        self.values
-    }
-
+    /// Returns the number of entries of a list.
     fn rows_of(&self, index: usize) -> Result<usize> {
         if let Some(whole) = self.whole() {
             return whole.rows_of(index);
@@ -216,9 +196,36 @@ impl Table for Parquet {
         decoded.rows_of(row)
     }
 
-    fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
+    /// Has more bytes counted, if they fit beside row groups of `wanted` bytes.
+    fn reserve_beside(&self, wanted: usize, bytes: usize) -> bool {
+        let limit = self.tables.limit().saturating_sub(wanted);
+        let fits = self.tables.cache().reserve(bytes, limit);
+        if fits {
+            self.kept.fetch_add(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+}
+
+impl Column for Parquet {
+    fn len(&self) -> usize {
+        self.tables.rows()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        if self.layout.kind != Kind::Ragged {
+            return Ok(self.layout.shape.clone());
+        }
+        Ok(Some(sizes(self.rows_of(index)?, &[])))
+    }
+
+    fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
         if let Some(whole) = self.whole() {
-            return whole.gather(indices, out);
+            return whole.gather(indices, scratch, out);
         }
         let size = out.len() / indices.len().max(1);
         if size == 0 {
@@ -226,17 +233,13 @@ impl Table for Parquet {
         }
         self.by_group(indices, |decoded, rows| {
             for &(_, place, row) in rows {
-                decoded.gather(&[row], &mut out[place * size..][..size])?;
+                decoded.gather(&[row], scratch, &mut out[place * size..][..size])?;
             }
             Ok(())
         })
     }
 
-    fn bytes(&self, index: usize) -> Result<Box<[u8]>> {
-        Ok(self.all_bytes(&[index])?.pop().unwrap_or_default())
-    }
-
-    fn all_bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+    fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
         if let Some(whole) = self.whole() {
             let each = indices.iter().map(|&index| boxed(whole.letters(index)?));
             return each.collect();
@@ -257,7 +260,7 @@ impl Parts for Parquet {
         self.tables.groups()
     }
 
-    fn decode(&self, part: usize) -> Result<Part> {
+    fn decode_part(&self, part: usize) -> Result<Part> {
         let (file, _) = self.tables.group(part);
         decode(&self.tables, part, &self.leaves[file], &self.name)
     }

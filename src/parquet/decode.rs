@@ -18,7 +18,7 @@ use super::part::Part;
 use super::schema::Leaf;
 use super::tables::Tables;
 use crate::caught::caught;
-use crate::column::Values;
+use crate::column::Kind;
 use crate::error::{Error, Result};
 use crate::memory::fallible::{expect_room, reserve, reserve_growing, zeroed};
 use crate::memory::{Dtype, View};
@@ -200,7 +200,7 @@ impl Column<'_> {
             let reason = format!("it has {more}{found} rows in place of {rows}");
             return Err((self.damaged)(reason));
         }
-        let is_several = !matches!(self.leaf.values, Values::Rows(_));
+        let is_several = self.leaf.layout.kind != Kind::Rows;
         Ok(Part {
             values: View::owned(decoded.values),
             dtype: decoded.dtype,
@@ -210,21 +210,21 @@ impl Column<'_> {
 
     /// Makes room for all values, as far as their number tells; refuses too many: runs of few bytes say any number.
     fn room(&self) -> Result<Decoded> {
-        let (dtype, size, offset) = match (self.leaf.values, &self.leaf.kind) {
-            (Values::Rows(dtype), _) => (dtype, dtype.itemsize(), 0),
-            (Values::Ragged(dtype), _) => (dtype, dtype.itemsize(), size_of::<i64>()),
+        let dtype = self.leaf.layout.dtype;
+        let (size, offset) = match (self.leaf.layout.kind, &self.leaf.kind) {
+            (Kind::Rows, _) => (dtype.itemsize(), 0),
+            (Kind::Ragged, _) => (dtype.itemsize(), size_of::<i64>()),
             (_, &DataType::FixedSizeBinary(size)) => {
-                let size = size.max(0).cast_unsigned() as usize;
-                (Dtype::UInt8, size, size_of::<i64>())
+                (size.max(0).cast_unsigned() as usize, size_of::<i64>())
             }
-            (Values::Text | Values::Bytes, _) => (Dtype::UInt8, 0, size_of::<i64>()),
+            _ => (0, size_of::<i64>()),
         };
         let entries = self.entries()?;
         let bytes = entries.checked_mul(size + offset);
         if bytes.is_none_or(|bytes| bytes > self.most) {
             return Err(self.large());
         }
-        if matches!(self.leaf.values, Values::Ragged(_)) {
+        if self.leaf.layout.kind == Kind::Ragged {
             expect_room(entries.saturating_mul(2 * size + ENTRY_BYTES))?; // a list of any length is one row
         }
         let (mut values, mut offsets) = (Vec::new(), Vec::new());
@@ -261,10 +261,7 @@ impl Column<'_> {
             return Err((self.damaged)(reason));
         }
         let entries = usize::try_from(found).unwrap_or(usize::MAX);
-        let (rows, is_list) = (
-            self.rows.len(),
-            matches!(self.leaf.values, Values::Ragged(_)),
-        );
+        let (rows, is_list) = (self.rows.len(), self.leaf.layout.kind == Kind::Ragged);
         if rows > entries || (rows < entries && !is_list) {
             let reason = format!("it has {rows} rows of {entries} values");
             return Err((self.damaged)(reason));

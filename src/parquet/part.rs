@@ -1,15 +1,9 @@
 //! The decoded values of one row group, or of a whole column.
 
-use std::cell::RefCell;
-
-use crate::column::{Numbers, Ragged, Rows, Scratch};
+use crate::column::{Column, Numbers, Ragged, Rows, Scratch};
 use crate::error::{Error, Result};
 use crate::memory::fallible::{collect, reserve};
 use crate::memory::{Dtype, View};
-
-thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
 
 /// Values as they were decoded.
 #[derive(Debug)]
@@ -96,14 +90,16 @@ impl Decoded {
     }
 
     /// Copies samples, all of one shape, to `out`, one after the other.
-    pub(super) fn gather(&self, indices: &[usize], out: &mut [u8]) -> Result<()> {
-        SCRATCH.with_borrow_mut(|scratch| match self {
-            Decoded::Rows(rows) => {
-                rows.gather(indices, scratch, out);
-                Ok(())
-            }
+    pub(super) fn gather(
+        &self,
+        indices: &[usize],
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<()> {
+        match self {
+            Decoded::Rows(rows) => rows.gather(indices, scratch, out),
             Decoded::Ragged(ragged) => ragged.gather(indices, scratch, out),
-        })
+        }
     }
 
     /// Number of values of a sample.
@@ -131,7 +127,7 @@ impl Decoded {
     pub(super) fn letters(&self, index: usize) -> Result<&[u8]> {
         match self {
             Decoded::Rows(_) => Ok(&[]),
-            Decoded::Ragged(ragged) => ragged.bytes(index),
+            Decoded::Ragged(ragged) => ragged.block(index),
         }
     }
 }

@@ -9,7 +9,7 @@ use ::parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 use arrow_schema::{DataType, Fields};
 
 use crate::caught::caught;
-use crate::column::Values;
+use crate::column::Layout;
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 
@@ -21,7 +21,7 @@ pub(super) struct Leaf {
     /// What Arrow has of it.
     pub(super) kind: DataType,
     /// What samples are.
-    pub(super) values: Values,
+    pub(super) layout: Layout,
     /// How it is read.
     pub(super) levels: FieldLevels,
 }
@@ -64,11 +64,11 @@ impl Leaf {
             .map_err(|error| damaged(error.to_string()))?;
         let kind = named(&whole, name, column.path().parts());
         let is_one = found.next().is_none();
-        match (values(kind), is_one) {
-            (Some(values), true) => Ok(Leaf {
+        match (layout(kind), is_one) {
+            (Some(layout), true) => Ok(Leaf {
                 place,
                 kind: kind.clone(),
-                values,
+                layout,
                 levels,
             }),
             (_, is_one) => Err(Error::Unfit {
@@ -123,12 +123,12 @@ fn named<'a>(mut kind: &'a DataType, name: &str, parts: &[String]) -> &'a DataTy
 }
 
 /// What samples of a type are; None: it has none.
-fn values(kind: &DataType) -> Option<Values> {
+fn layout(kind: &DataType) -> Option<Layout> {
     match kind {
-        DataType::List(entry) => number(entry.data_type()).map(Values::Ragged),
-        DataType::Utf8View => Some(Values::Text),
-        DataType::BinaryView | DataType::FixedSizeBinary(_) => Some(Values::Bytes),
-        kind => number(kind).map(Values::Rows),
+        DataType::List(entry) => number(entry.data_type()).map(|dtype| Layout::ragged(dtype, &[])),
+        DataType::Utf8View => Some(Layout::text()),
+        DataType::BinaryView | DataType::FixedSizeBinary(_) => Some(Layout::bytes()),
+        kind => number(kind).map(|dtype| Layout::rows(dtype, &[])),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) trait Parts {
     fn count(&self) -> usize;
 
     /// Decodes a row group.
-    fn decode(&self, part: usize) -> Result<Part>;
+    fn decode_part(&self, part: usize) -> Result<Part>;
 
     /// What the array takes, as far as the files tell.
     fn estimate(&self) -> usize;
@@ -95,7 +95,7 @@ impl Whole {
             let number = state.next;
             state.next += 1;
             drop(state);
-            let part = parts.decode(number);
+            let part = parts.decode_part(number);
             state = lock(&filling.state);
             state.add(number, part, parts);
             if state.done == parts.count() && !state.refused {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::Run;
 use super::run::{Finished, OpenBatch, Task};
 use crate::collate::Field;
+use crate::column::holder;
 use crate::error::{Error, Fault, Reason, Result};
 use crate::order::Indices;
 use crate::stream::Again;
@@ -192,7 +193,7 @@ impl Run {
             return PathBuf::new();
         };
         let leaves = self.program.leaves.iter();
-        let columns = leaves.filter_map(|leaf| leaf.at(index).ok());
+        let columns = leaves.filter_map(|leaf| holder(&**leaf, index).ok());
         let mut paths = columns.filter_map(|(column, at)| Some(column.blobs()?.path(at)));
         paths
             .find(|path| !path.as_os_str().is_empty())

@@ -2,20 +2,18 @@
 
 use std::ops::Range;
 
-use super::kind::Kind;
-use super::leaf::{Leaf, Scratch};
 use super::run::Run;
 use super::spans::FieldSlot;
 use super::tree;
 use crate::collate::Slot;
-use crate::column::Ragged;
+use crate::column::{Column, Kind, Ragged, Scratch};
 use crate::error::{Error, Result};
 
 /// How many samples ahead to prefetch.
 const AHEAD: usize = 8;
 
 impl Run {
-    /// Copies the samples at positions `first..first + indices.len()` of a batch, of leaves without decoding.
+    /// Copies the samples at positions `first..first + indices.len()` of a batch, of columns that are not decoded.
     pub(super) fn copy(
         &self,
         parts: &[FieldSlot],
@@ -27,7 +25,7 @@ impl Run {
         for (leaf, part) in leaves {
             let spans = part.spans.get(first..first + indices.len());
             let samples = Samples {
-                leaf,
+                leaf: &**leaf,
                 indices,
                 spans: spans.zip(leaf.ragged()),
             };
@@ -40,7 +38,7 @@ impl Run {
 /// Samples to copy.
 #[derive(Clone, Copy)]
 struct Samples<'a> {
-    leaf: &'a Leaf,
+    leaf: &'a dyn Column,
     indices: &'a [usize],
     /// Where each lies, in which array, if that is known.
     spans: Option<(&'a [Range<usize>], &'a Ragged)>,
@@ -64,7 +62,7 @@ impl Samples<'_> {
             let gathered = self.leaf.gather(&[self.indices[at]], scratch, out);
             return gathered.map_err(|error| error.at(at));
         };
-        ragged.copy_rows(spans[at].clone(), scratch.rows(), out);
+        ragged.copy_rows(spans[at].clone(), scratch, out);
         Ok(())
     }
 }
@@ -83,7 +81,8 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
         }
         return Ok(());
     }
-    match (leaf.kind(), slot.writer()) {
+    let layout = leaf.layout();
+    match (layout.kind, slot.writer()) {
         (Kind::Rows | Kind::Ragged | Kind::Lists, Some(writer)) => {
             let range = first..first + indices.len();
             let mut out = writer
@@ -92,11 +91,11 @@ fn copy(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scratch) 
             leaf.gather(indices, scratch, &mut out)?;
         }
         (Kind::Rows | Kind::Ragged, None) => copy_each(samples, slot, first, scratch)?,
-        (Kind::Text, _) if !leaf.fetches() => {
+        (Kind::Text, _) if !layout.fetches => {
             slot.keep_texts(first, leaf.texts(indices)?);
         }
-        (Kind::Bytes, _) if !leaf.fetches() => {
-            slot.keep_bytes(first, leaf.all_bytes(indices)?);
+        (Kind::Bytes, _) if !layout.fetches => {
+            slot.keep_bytes(first, leaf.bytes(indices)?);
         }
         (Kind::Lists, None) if slot.expected_shape(first).is_some() => {
             copy_each(samples, slot, first, scratch)?;
@@ -125,7 +124,7 @@ fn copy_each(samples: Samples<'_>, slot: &Slot, first: usize, scratch: &mut Scra
     if written? {
         return Ok(());
     }
-    let itemsize = leaf.dtype().itemsize();
+    let itemsize = leaf.layout().dtype.itemsize();
     for at in 0..indices.len() {
         samples.prefetch(at + AHEAD);
         let Some(shape) = slot.expected_shape(first + at) else {

@@ -1,6 +1,6 @@
 //! The files of one sample, read but not decoded.
 
-use crate::image::Frame;
+use crate::column::Blob;
 
 /// The files of a sample.
 #[derive(Debug, Default)]
@@ -9,15 +9,6 @@ pub struct Fetched {
     pub(super) first: usize,
     /// One entry for each leaf with files, from that one on.
     pub(super) blobs: Vec<Blob>,
-}
-
-/// The contents of one file.
-#[derive(Debug)]
-pub enum Blob {
-    /// Its bytes.
-    Encoded(Vec<u8>),
-    /// The whole image, decoded by Python.
-    Decoded(Frame),
 }
 
 impl Fetched {

@@ -1,13 +1,15 @@
-//! A leaf of images: encoded or raw, decoded and transformed for each sample.
+//! Images: encoded or raw, decoded and transformed for each sample.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
-use super::fetched::Blob;
-use crate::column::{Blobs, Rows};
-use crate::decode::{Encoded, Reading, Switches};
+use crate::collate::Slot;
+use crate::column::{Blob, Blobs, Column, Layout, Place, Refused, Rows};
+use crate::decode::{Encoded, Format, Library, Reading, Switches};
 use crate::error::{Error, Result};
 use crate::image::{Key, Pipeline, Plan, Region, Scratch, Shape};
 use crate::memory::Dtype;
+use crate::stats::Stages;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -23,6 +25,7 @@ pub(super) fn with_scratch<T>(body: impl FnOnce(&mut Scratch) -> T) -> T {
 pub struct Image {
     source: Source,
     pipeline: Pipeline,
+    layout: Layout,
 }
 
 /// The source of images.
@@ -48,7 +51,7 @@ impl Source {
 }
 
 impl Image {
-    /// Makes the leaf.
+    /// Takes images, and what is done to each.
     ///
     /// # Errors
     ///
@@ -66,20 +69,17 @@ impl Image {
                 reason: "images are (H, W), (H, W, 1) or (H, W, 3) of uint8".into(),
             });
         }
-        Ok(Image { source, pipeline })
-    }
-
-    /// Returns the number of images.
-    pub fn len(&self) -> usize {
-        match &self.source {
-            Source::Encoded(blobs, _) => blobs.len(),
-            Source::Decoded(rows) => rows.len(),
-        }
-    }
-
-    /// Returns true if there are no images.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        let layout = Layout {
+            fetches: matches!(source, Source::Encoded(..)),
+            is_random: pipeline.is_random(),
+            is_pixels: pipeline.makes_pixels(),
+            ..Layout::images(pipeline.dtype(), pipeline.fixed_shape())
+        };
+        Ok(Image {
+            source,
+            pipeline,
+            layout,
+        })
     }
 
     /// Returns the operations applied to each image.
@@ -87,41 +87,30 @@ impl Image {
         &self.pipeline
     }
 
-    /// Returns the encoded bytes; None for raw images.
-    pub fn blobs(&self) -> Option<&Blobs> {
-        self.encoded().map(|(blobs, _)| blobs)
-    }
-
-    /// Returns the encoded bytes and how to read them; None for raw images.
-    pub fn encoded(&self) -> Option<(&Blobs, Reading)> {
-        match &self.source {
-            Source::Encoded(blobs, reading) => Some((blobs, *reading)),
-            Source::Decoded(_) => None,
-        }
-    }
-
-    /// Decodes the image at `index`, of which `blob` was fetched, and passes it to `then`.
-    pub(super) fn decode<T>(
+    /// Decodes the image at `index`, of which `blob` was fetched, and writes the sample to its place.
+    fn make(
         &self,
         index: usize,
         blob: Option<&mut Blob>,
-        key: Key,
-        switches: Switches,
-        then: impl FnOnce(Decoded<'_>) -> Result<T>,
-    ) -> Result<T> {
+        place: Place<'_>,
+        stages: &mut Stages,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let Place { key, switches, .. } = place;
         with_scratch(|scratch| {
-            let made = match (&self.source, blob) {
+            let (plan, shape, held) = match (&self.source, blob) {
                 (Source::Encoded(_, reading), Some(Blob::Encoded(bytes))) => {
-                    self.decode_file(bytes, *reading, key, switches, scratch)
+                    self.decode_file(bytes, *reading, key, switches, scratch)?
                 }
                 (Source::Encoded(..), Some(Blob::Decoded(frame))) => {
                     scratch.decoded = std::mem::take(frame);
-                    self.plan_whole(scratch.decoded.shape(), key)
+                    self.plan_whole(scratch.decoded.shape(), key)?
                 }
-                (Source::Encoded(..), None) => Err(Error::Abandoned),
-                (Source::Decoded(rows), _) => self.copy(rows, index, key, scratch),
+                (Source::Encoded(..), None) => return Err(Error::Abandoned),
+                (Source::Decoded(rows), _) => self.copy(rows, index, key, scratch)?,
             };
-            let (plan, shape, held) = made.map_err(|error| self.name(error, index))?;
+            let decoded_at = Instant::now();
+            stages.decode += decoded_at - begun;
             let decoded = Decoded {
                 plan,
                 shape,
@@ -129,7 +118,14 @@ impl Image {
                 pipeline: &self.pipeline,
                 scratch,
             };
-            then(decoded).map_err(|error| self.name(error, index))
+            put(
+                decoded,
+                place.slot,
+                place.position,
+                self.layout.dtype.itemsize(),
+            )?;
+            stages.transform += decoded_at.elapsed();
+            Ok(())
         })
     }
 
@@ -180,14 +176,73 @@ impl Image {
     fn plan_whole(&self, shape: Shape, key: Key) -> Result<(Plan, Shape, Region)> {
         Ok((self.pipeline.plan(shape, key)?, shape, Region::whole(shape)))
     }
+}
 
-    /// Adds the file to an error that names none.
-    fn name(&self, error: Error, index: usize) -> Error {
-        match self.blobs() {
-            Some(blobs) => error.of_file(blobs.path(index)),
-            None => error,
+impl Column for Image {
+    fn len(&self) -> usize {
+        match &self.source {
+            Source::Encoded(blobs, _) => blobs.len(),
+            Source::Decoded(rows) => rows.len(),
         }
     }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn blobs(&self) -> Option<&Blobs> {
+        match &self.source {
+            Source::Encoded(blobs, _) => Some(blobs),
+            Source::Decoded(_) => None,
+        }
+    }
+
+    fn falls_back_if_unreadable(&self) -> bool {
+        matches!(&self.source, Source::Encoded(_, reading) if reading.library == Library::Torchvision)
+    }
+
+    fn decode(
+        &self,
+        index: usize,
+        mut blob: Option<Blob>,
+        place: Place<'_>,
+        stages: &mut Stages,
+    ) -> Result<Option<Refused>> {
+        let made = self.make(index, blob.as_mut(), place, stages);
+        let Source::Encoded(blobs, reading) = &self.source else {
+            return made.map(|()| None);
+        };
+        let made = made.map_err(|error| error.of_file(blobs.path(index)));
+        match (made, blob) {
+            (Err(error @ Error::Decode { .. }), Some(Blob::Encoded(bytes))) => Ok(Some(Refused {
+                format: Format::of(&bytes),
+                source: blobs.leave(index, bytes),
+                reading: *reading,
+                error,
+            })),
+            (Ok(()), Some(Blob::Encoded(bytes))) => {
+                Blobs::recycle(bytes);
+                Ok(None)
+            }
+            (made, _) => made.map(|()| None),
+        }
+    }
+}
+
+/// Writes a sample to its slot.
+fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> Result<()> {
+    if let Some(writer) = slot.writer() {
+        let row = writer.rows(position..position + 1);
+        return decoded.write(&mut row.ok_or(Error::WrittenTwice { position })?);
+    }
+    let shape = match slot.expected_shape(position) {
+        Some(expected_shape) => expected_shape.to_vec(),
+        None => decoded.shape(),
+    };
+    let mut buffer = slot.sample_mut(position, &shape, itemsize)?;
+    decoded.write(&mut buffer)?;
+    buffer.commit();
+    Ok(())
 }
 
 fn is_image(rows: &Rows) -> bool {

@@ -1,44 +1,36 @@
-//! Makes a batch: fetch, decode, transform, collate, over the leaves of a sample.
+//! Makes a batch: fetch, decode, transform, collate, over the columns of a sample.
 //!
 //! Owns the recipe; makes samples from indices without Python. Knows neither threads nor order: a
 //! [`Stream`](crate::stream::Stream) calls it through a [`Run`].
 
 mod attempts;
-mod concat;
 mod copying;
 mod fallback;
 mod fetched;
 mod image;
-mod kind;
-mod leaf;
-mod lists;
 mod packed;
 mod picture;
 mod planned;
 mod record;
 mod ruled;
 mod run;
-mod select;
 mod spans;
 mod tree;
 
 use std::time::Instant;
 
 pub use attempts::{Attempts, BadSample, Tolerance};
-pub use concat::Concat;
-pub use fallback::{FallbackDecoder, Refusal, Request};
-pub use fetched::{Blob, Fetched};
+use fallback::Refusal;
+pub use fallback::{FallbackDecoder, Request};
+pub use fetched::Fetched;
 pub use image::{Image, Source};
-pub use kind::Kind;
-pub use leaf::{Leaf, Scratch};
-pub use lists::Lists;
 pub use picture::Picture;
 pub use planned::Planned;
-pub use record::{Content, Record};
+pub use record::{Arrays, Contents, Texts};
 pub use run::{Finished, OpenBatch, Run, Task};
-pub use select::Select;
 
 use crate::collate::{Field, Method, Rule};
+use crate::column::{Blob, Column, Kind, Refused, holder};
 use crate::decode::Switches;
 use crate::error::{Error, Result};
 use crate::image::{Frame, Key};
@@ -55,10 +47,10 @@ const IMAGE_NS: f64 = 5_000.0;
 const ROW_NS: f64 = 20.0;
 const ROW_BYTES_PER_NS: f64 = 8.0;
 
-/// The leaves of a sample, over columns of one length.
+/// The columns of a sample, of one length: its leaves.
 #[derive(Debug)]
 pub struct Program {
-    leaves: Vec<Arc<Leaf>>,
+    leaves: Vec<Arc<dyn Column>>,
     /// True for leaves that are lists: their batches have one tensor for each list position.
     lists: Vec<bool>,
     /// The collation rule of each leaf.
@@ -105,7 +97,7 @@ impl Program {
     ///
     /// `lists` says for each leaf whether its samples are lists of numbers, which torch collates by list
     /// position.
-    pub fn new(leaves: Vec<Arc<Leaf>>, lists: Vec<bool>) -> Option<Program> {
+    pub fn new(leaves: Vec<Arc<dyn Column>>, lists: Vec<bool>) -> Option<Program> {
         let len = leaves.first()?.len();
         if lists.len() != leaves.len() || leaves.iter().any(|leaf| leaf.len() != len) {
             return None;
@@ -114,8 +106,8 @@ impl Program {
             sample_bytes: leaves
                 .iter()
                 .fold(0, |sum, leaf| sum.saturating_add(leaf.sample_bytes())),
-            has_images: leaves.iter().any(|leaf| leaf.kind() == Kind::Image),
-            fetches: leaves.iter().any(|leaf| leaf.fetches()),
+            has_images: leaves.iter().any(|leaf| leaf.layout().kind == Kind::Image),
+            fetches: leaves.iter().any(|leaf| leaf.layout().fetches),
             rules: vec![Rule::stack(); leaves.len()],
             leaves,
             lists,
@@ -160,18 +152,18 @@ impl Program {
     }
 
     /// Returns the leaves.
-    pub fn leaves(&self) -> &[Arc<Leaf>] {
+    pub fn leaves(&self) -> &[Arc<dyn Column>] {
         &self.leaves
     }
 
     /// Returns true if a leaf is an image, whose file Python may be asked to decode.
     pub fn has_images(&self) -> bool {
-        self.leaves.iter().any(|leaf| leaf.is_image())
+        self.has_images
     }
 
     /// Returns true if samples depend on the seed.
     pub fn is_random(&self) -> bool {
-        self.leaves.iter().any(|leaf| leaf.is_random())
+        self.leaves.iter().any(|leaf| leaf.layout().is_random)
     }
 
     /// Returns a first guess of the cost of one sample, in nanoseconds.
@@ -195,7 +187,7 @@ impl Program {
         self: &Arc<Self>,
         index: i64,
         options: Options,
-        fallback: impl Fn(&Refusal) -> Option<Result<Frame>>,
+        fallback: impl Fn(&Refused) -> Option<Result<Frame>>,
     ) -> Result<Vec<Field>> {
         let run = Run::new(self.clone(), options, None);
         let batch = run.begin(Task {
@@ -209,9 +201,9 @@ impl Program {
         let index = self.resolve(index)?;
         let mut fetched = self.read(index, &mut stages)?;
         while let Some(refusal) = run.make(&batch, 0, index, fetched, &mut stages)? {
-            match fallback(&refusal) {
+            match fallback(&refusal.refused) {
                 Some(frame) => fetched = refusal.answered(frame?),
-                None => return Err(refusal.error),
+                None => return Err(refusal.refused.error),
             }
         }
         Ok(run.finish(batch)?.fields)
@@ -233,7 +225,7 @@ impl Program {
         let begun = Instant::now();
         let mut held = Vec::new();
         for leaf in &self.leaves {
-            let (column, at) = leaf.at(index)?;
+            let (column, at) = holder(&**leaf, index)?;
             if let Some(blobs) = column.blobs() {
                 let bytes = match blobs.fetch(at, column.part(at)?) {
                     // An unreadable file is refused with no bytes, so that torchvision raises its own error.

@@ -16,7 +16,9 @@ impl Run {
     pub(super) fn packed(&self, indices: &Indices) -> Option<Result<Vec<FieldSlot>>> {
         self.packing()?;
         let leaves = 0..self.program.leaves.len();
-        let shapes = leaves.clone().map(|place| self.shapes(place, indices));
+        let shapes = leaves
+            .clone()
+            .map(|place| self.program.shapes(place, indices));
         let (shapes, spans): (Vec<_>, Vec<_>) = match shapes.collect::<Result<Vec<_>>>() {
             Ok(found) => found.into_iter().unzip(),
             Err(error) => return Some(Ok(without_spans(self.refused(error)))),
@@ -45,7 +47,7 @@ impl Run {
         let slots = self.rows(shapes.collect(), indices).into_iter();
         let leaves = slots.zip(&samples).zip(&self.program.leaves);
         leaves
-            .map(|((slot, samples), leaf)| slot.filled(samples, leaf.dtype()))
+            .map(|((slot, samples), leaf)| slot.filled(samples, leaf.layout().dtype))
             .collect()
     }
 
@@ -66,7 +68,7 @@ impl Run {
         };
         let leaves = shapes.into_iter().zip(rules).zip(&self.program.leaves);
         let slots = leaves.map(|((shapes, rule), leaf)| match &rule.method {
-            Method::Pack(packs) => rule.pack(packs, &rows, leaf.dtype(), shapes),
+            Method::Pack(packs) => rule.pack(packs, &rows, leaf.layout().dtype, shapes),
             _ => Err(Error::Abandoned), // unreachable: a program packs all of its leaves or none
         });
         slots

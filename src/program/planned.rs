@@ -3,11 +3,16 @@
 //! Owns the shapes of the tensors that samples are written to in place, and the sum of their bytes, by which
 //! batches of very different size share a budget.
 
-use super::kind::Kind;
-use super::{Leaf, Program};
+use super::Program;
+use super::spans::Spans;
 use crate::collate::{Method, Packs, Shape, sizes};
+use crate::column::Kind;
+use crate::error::Result;
 use crate::memory::Dtype;
 use crate::order::Indices;
+
+/// How many samples ahead to prefetch.
+const AHEAD: usize = 16;
 
 /// Planned bytes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +33,12 @@ impl Program {
         }
         match &rule.method {
             Method::Stack if !self.lists[place] => {
-                let shape = sizes(indices.len(), &leaf.fixed_shape()?);
-                Some(vec![(shape, leaf.dtype())])
+                let shape = sizes(indices.len(), leaf.layout().shape.as_ref()?);
+                Some(vec![(shape, leaf.layout().dtype)])
             }
             Method::Pad(padding) => {
-                let mut shapes = self.known_shapes(leaf, indices)?;
-                let dtype = rule.common_dtype(leaf.dtype(), &mut shapes);
+                let mut shapes = self.shapes(place, indices).ok()?.0?;
+                let dtype = rule.common_dtype(leaf.layout().dtype, &mut shapes);
                 padding.tensors(dtype, indices.len(), &shapes)
             }
             _ => None,
@@ -47,7 +52,12 @@ impl Program {
             is_whole: true,
         };
         for place in 0..self.leaves.len() {
-            let known = self.planned_leaf(place, indices.len(), |leaf| self.spread(leaf, indices));
+            let known = self.planned_leaf(place, indices.len(), || {
+                let shapes = self.shapes(place, indices).ok()?.0?;
+                let each = shapes.iter().map(|shape| bytes(shape, 1));
+                let elements = each.fold(0, usize::saturating_add);
+                Some((shapes, elements))
+            });
             let mean = || {
                 self.leaves[place]
                     .sample_bytes()
@@ -61,39 +71,42 @@ impl Program {
 
     /// Returns the maximum planned size of a batch of so many samples, if it is known without looking at any.
     pub fn most(&self, samples: usize) -> Option<usize> {
-        let widest = |leaf: &Leaf| {
-            let rows = (leaf.kind() == Kind::Ragged).then(|| leaf.most_rows())??;
-            let elements = bytes(leaf.row_shape(), rows).saturating_mul(samples);
-            let shapes = [0, rows].map(|rows| sizes(rows, leaf.row_shape()));
-            Some((shapes.into(), elements))
-        };
-        let leaves = 0..self.leaves.len();
-        let mut each = leaves.map(|place| self.planned_leaf(place, samples, widest));
+        let mut each = self.leaves.iter().enumerate().map(|(place, leaf)| {
+            self.planned_leaf(place, samples, || {
+                let row_shape = &leaf.layout().row_shape;
+                let rows = leaf.longest()?;
+                let elements = bytes(row_shape, rows).saturating_mul(samples);
+                Some((
+                    [0, rows].map(|rows| sizes(rows, row_shape)).into(),
+                    elements,
+                ))
+            })
+        });
         each.try_fold(0_usize, |all, bytes| Some(all.saturating_add(bytes?)))
     }
 
-    /// Returns the bytes of the field of so many samples, whose shapes lie between those that `spread`
-    /// returns.
+    /// Returns the bytes of the field of so many samples; `spread` returns shapes between which theirs lie, and the sum
+    /// of their elements.
     fn planned_leaf(
         &self,
         place: usize,
         samples: usize,
-        spread: impl Fn(&Leaf) -> Option<(Vec<Shape>, usize)>,
+        spread: impl FnOnce() -> Option<(Vec<Shape>, usize)>,
     ) -> Option<usize> {
         let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
-        if matches!(leaf.kind(), Kind::Text | Kind::Bytes | Kind::Lists) {
+        if matches!(leaf.layout().kind, Kind::Text | Kind::Bytes | Kind::Lists) {
             return None;
         }
-        let itemsize = rule.to.unwrap_or(leaf.dtype()).itemsize();
-        if let Some(shape) = leaf.fixed_shape()
+        let itemsize = rule.to.unwrap_or(leaf.layout().dtype).itemsize();
+        if let Some(shape) = &leaf.layout().shape
             && matches!(rule.method, Method::Stack | Method::Join | Method::Separate)
         {
-            return Some(bytes(&shape, itemsize).saturating_mul(samples));
+            return Some(bytes(shape, itemsize).saturating_mul(samples));
         }
-        let (shapes, elements) = spread(leaf)?;
+        let (shapes, elements) = spread()?;
         Some(match &rule.method {
             Method::Pad(padding) => {
-                let dtype = rule.to.unwrap_or(leaf.dtype());
+                let dtype = rule.to.unwrap_or(leaf.layout().dtype);
                 let tensors = padding.tensors(dtype, samples, &shapes)?;
                 let each = tensors.iter();
                 let each = each.map(|(shape, dtype)| bytes(shape, dtype.itemsize()));
@@ -104,34 +117,41 @@ impl Program {
         })
     }
 
-    /// Returns shapes between which those of all samples lie, and the sum of their elements; returns all
-    /// shapes where samples may differ in more than their rows.
-    fn spread(&self, leaf: &Leaf, indices: &Indices) -> Option<(Vec<Shape>, usize)> {
-        if leaf.kind() != Kind::Ragged {
-            let shapes = self.known_shapes(leaf, indices)?;
-            let each = shapes.iter().map(|shape| bytes(shape, 1));
-            let elements = each.fold(0, usize::saturating_add);
-            return Some((shapes, elements));
+    /// Returns the shape of each sample, and its rows in [`Column::ragged`](crate::column::Column::ragged) if it is taken from there; None for the
+    /// shapes if one is not known yet, or is not an array.
+    pub(super) fn shapes(
+        &self,
+        place: usize,
+        indices: &Indices,
+    ) -> Result<(Option<Vec<Shape>>, Spans)> {
+        let leaf = &self.leaves[place];
+        let index = |position| self.resolve(indices.get(position));
+        if leaf.ragged().is_some() {
+            let all = (0..indices.len()).map(index).collect::<Result<Vec<_>>>()?;
+            if let Some(spans) = leaf.ranges(&all)? {
+                let row_shape = &leaf.layout().row_shape;
+                let shapes = spans.iter().map(|span| sizes(span.len(), row_shape));
+                return Ok((Some(shapes.collect()), spans));
+            }
         }
-        let (mut shortest, mut longest, mut sum) = (usize::MAX, 0, 0_usize);
-        for position in 0..indices.len() {
-            let index = self.resolve(indices.get(position)).ok()?;
-            let rows = leaf.rows_of(index).ok()??;
-            (shortest, longest) = (shortest.min(rows), longest.max(rows));
-            sum = sum.saturating_add(rows);
-        }
-        let inner = leaf.row_shape();
-        let shapes = [shortest.min(longest), longest].map(|rows| sizes(rows, inner));
-        Some((shapes.into(), bytes(inner, sum)))
-    }
-
-    /// Returns the shapes of the samples, if all of them are known.
-    fn known_shapes(&self, leaf: &Leaf, indices: &Indices) -> Option<Vec<Shape>> {
-        let shape = |position| {
-            let index = self.resolve(indices.get(position)).ok()?;
-            leaf.shape(index).ok()?
+        let prefetch = |position| {
+            if position < indices.len()
+                && let Ok(index) = index(position)
+            {
+                leaf.prefetch_shape(index);
+            }
         };
-        (0..indices.len()).map(shape).collect()
+        let mut shapes = Vec::with_capacity(indices.len());
+        let mut all_known = true;
+        (0..AHEAD).for_each(prefetch);
+        for position in 0..indices.len() {
+            prefetch(position + AHEAD);
+            match leaf.shape(index(position)?)? {
+                Some(shape) => shapes.push(shape),
+                None => all_known = false, // continue: a later sample's error comes first
+            }
+        }
+        Ok((all_known.then_some(shapes), Spans::new()))
     }
 }
 

@@ -1,135 +1,195 @@
-//! A leaf of decoded records that are not images: arrays, text, raw bytes.
+//! Columns of encoded samples that are not images: arrays, text, raw bytes.
 
 use std::ops::Range;
+use std::time::Instant;
 
-use super::fetched::Blob;
-use crate::collate::{SampleMut, Slot};
-use crate::column::Blobs;
+use crate::collate::{SampleMut, Shape, Slot};
+use crate::column::{Blob, Blobs, Column, Layout, Place, Refused};
 use crate::error::{Error, Result};
 use crate::format::{Array, Target, Text};
-use crate::memory::Dtype;
 use crate::memory::fallible::shrunk;
+use crate::stats::Stages;
 
-/// Encoded bytes, and what they are decoded to.
+/// Arrays, each decoded from its own bytes.
 #[derive(Debug)]
-pub struct Record {
+pub struct Arrays {
     blobs: Blobs,
-    content: Content,
+    array: Box<dyn Array>,
+    layout: Layout,
 }
 
-/// What encoded bytes are decoded to.
+/// Texts, each decoded from its own bytes.
 #[derive(Debug)]
-pub enum Content {
-    /// Arrays.
-    Array(Box<dyn Array>),
-    /// Text.
-    Text(Box<dyn Text>),
-    /// The bytes themselves.
-    Bytes,
+pub struct Texts {
+    blobs: Blobs,
+    text: Box<dyn Text>,
+    layout: Layout,
 }
 
-impl Record {
-    /// Makes the leaf.
-    pub fn new(blobs: Blobs, content: Content) -> Record {
-        Record { blobs, content }
-    }
+/// Encoded bytes as they are.
+#[derive(Debug)]
+pub struct Contents {
+    blobs: Blobs,
+    layout: Layout,
+}
 
-    /// Returns the number of samples.
-    pub fn len(&self) -> usize {
+impl Arrays {
+    /// Takes the bytes, and what decodes them.
+    pub fn new(blobs: Blobs, array: impl Array + 'static) -> Arrays {
+        let layout = Layout::arrays(array.dtype(), array.fixed_shape());
+        Arrays {
+            blobs,
+            array: Box::new(array),
+            layout,
+        }
+    }
+}
+
+impl Texts {
+    /// Takes the bytes, and what decodes them.
+    pub fn new(blobs: Blobs, text: impl Text + 'static) -> Texts {
+        Texts {
+            blobs,
+            text: Box::new(text),
+            layout: Layout {
+                fetches: true,
+                ..Layout::text()
+            },
+        }
+    }
+}
+
+impl Contents {
+    /// Takes the bytes.
+    pub fn new(blobs: Blobs) -> Contents {
+        Contents {
+            blobs,
+            layout: Layout {
+                fetches: true,
+                ..Layout::bytes()
+            },
+        }
+    }
+}
+
+impl Column for Arrays {
+    fn len(&self) -> usize {
         self.blobs.len()
     }
 
-    /// Returns true if there are no samples.
-    pub fn is_empty(&self) -> bool {
-        self.blobs.is_empty()
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 
-    /// Returns what the bytes are decoded to.
-    pub fn content(&self) -> &Content {
-        &self.content
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        let shape = self.array.fixed_shape().or_else(|| self.array.shape(index));
+        Ok(shape.map(Shape::from_slice))
     }
 
-    /// Returns the encoded bytes.
-    pub fn blobs(&self) -> &Blobs {
-        &self.blobs
+    fn blobs(&self) -> Option<&Blobs> {
+        Some(&self.blobs)
     }
 
-    /// Returns the element type; uint8 for text and bytes.
-    pub fn dtype(&self) -> Dtype {
-        match &self.content {
-            Content::Array(array) => array.dtype(),
-            Content::Text(_) | Content::Bytes => Dtype::UInt8,
-        }
+    fn part(&self, index: usize) -> Result<Range<u64>> {
+        let part = self.array.part(index);
+        part.map_err(|error| error.of_file(self.blobs.path(index)))
     }
 
-    /// Returns the shape of every sample, if it is known to be the same.
-    pub fn fixed_shape(&self) -> Option<&[usize]> {
-        match &self.content {
-            Content::Array(array) => array.fixed_shape(),
-            Content::Text(_) | Content::Bytes => None,
-        }
-    }
-
-    /// Returns the shape of the sample at `index`, if it is known before it is made.
-    pub fn shape(&self, index: usize) -> Option<&[usize]> {
-        match &self.content {
-            Content::Array(array) => array.fixed_shape().or_else(|| array.shape(index)),
-            Content::Text(_) | Content::Bytes => None,
-        }
-    }
-
-    /// Returns the range of bytes that is read for the sample at `index`.
-    pub(super) fn part(&self, index: usize) -> Result<Range<u64>> {
-        match &self.content {
-            Content::Array(array) => {
-                let part = array.part(index);
-                part.map_err(|error| error.of_file(self.blobs.path(index)))
-            }
-            Content::Text(_) | Content::Bytes => Ok(Blobs::ALL),
-        }
-    }
-
-    /// Decodes the fetched sample at `index` into `position` of a slot.
-    pub(super) fn make(
+    fn decode(
         &self,
         index: usize,
         blob: Option<Blob>,
-        slot: &Slot,
-        position: usize,
-    ) -> Result<()> {
-        let Some(Blob::Encoded(bytes)) = blob else {
-            return Err(Error::Abandoned);
-        };
-        let made = if matches!(self.content, Content::Bytes) {
-            shrunk(bytes).map(|bytes| slot.keep_bytes(position, [bytes]))
-        } else {
-            let made = self.decode(index, &bytes, slot, position);
+        place: Place<'_>,
+        stages: &mut Stages,
+    ) -> Result<Option<Refused>> {
+        decode(&self.blobs, index, blob, stages, |bytes| {
+            let mut target = SlotTarget {
+                slot: place.slot,
+                position: place.position,
+                itemsize: self.layout.dtype.itemsize(),
+                buffer: None,
+            };
+            let made = self.array.decode(index, &bytes, &mut target);
             Blobs::recycle(bytes);
-            made
-        };
-        made.map_err(|error| error.of_file(self.blobs.path(index)))
+            made?;
+            target.buffer.ok_or(Error::Abandoned)?.commit();
+            Ok(())
+        })
+    }
+}
+
+impl Column for Texts {
+    fn len(&self) -> usize {
+        self.blobs.len()
     }
 
-    fn decode(&self, index: usize, bytes: &[u8], slot: &Slot, position: usize) -> Result<()> {
-        match &self.content {
-            Content::Array(array) => {
-                let mut place = SlotTarget {
-                    slot,
-                    position,
-                    itemsize: array.dtype().itemsize(),
-                    buffer: None,
-                };
-                array.decode(index, bytes, &mut place)?;
-                place.buffer.ok_or(Error::Abandoned)?.commit();
-                Ok(())
-            }
-            Content::Text(text) => {
-                slot.keep_texts(position, [text.text(index, bytes)?]);
-                Ok(())
-            }
-            Content::Bytes => Ok(()),
-        }
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
+
+    fn blobs(&self) -> Option<&Blobs> {
+        Some(&self.blobs)
+    }
+
+    fn decode(
+        &self,
+        index: usize,
+        blob: Option<Blob>,
+        place: Place<'_>,
+        stages: &mut Stages,
+    ) -> Result<Option<Refused>> {
+        decode(&self.blobs, index, blob, stages, |bytes| {
+            let text = self.text.text(index, &bytes);
+            Blobs::recycle(bytes);
+            place.slot.keep_texts(place.position, [text?]);
+            Ok(())
+        })
+    }
+}
+
+impl Column for Contents {
+    fn len(&self) -> usize {
+        self.blobs.len()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn blobs(&self) -> Option<&Blobs> {
+        Some(&self.blobs)
+    }
+
+    fn decode(
+        &self,
+        index: usize,
+        blob: Option<Blob>,
+        place: Place<'_>,
+        stages: &mut Stages,
+    ) -> Result<Option<Refused>> {
+        decode(&self.blobs, index, blob, stages, |bytes| {
+            place.slot.keep_bytes(place.position, [shrunk(bytes)?]);
+            Ok(())
+        })
+    }
+}
+
+/// Calls `make` with the bytes of a sample, counts its time, and names the file of its error.
+fn decode(
+    blobs: &Blobs,
+    index: usize,
+    blob: Option<Blob>,
+    stages: &mut Stages,
+    make: impl FnOnce(Vec<u8>) -> Result<()>,
+) -> Result<Option<Refused>> {
+    let Some(Blob::Encoded(bytes)) = blob else {
+        return Err(Error::Abandoned);
+    };
+    let begun = Instant::now();
+    let made = make(bytes);
+    stages.decode += begun.elapsed();
+    made.map_err(|error| error.of_file(blobs.path(index)))?;
+    Ok(None)
 }
 
 /// The destination of a sample, claimed once its shape is known.

@@ -3,17 +3,14 @@
 //! Owns the time at which shapes are known: before the batch is made, so that each sample is written in
 //! place; or once its samples are there, which are separate until then.
 
-use super::kind::Kind;
 use super::run::Run;
-use super::spans::{FieldSlot, Spans};
+use super::spans::FieldSlot;
 use super::tree;
-use crate::collate::{Dense, Field, Method, Shape, Slot, sizes};
+use crate::collate::{Dense, Field, Method, Slot};
+use crate::column::{Kind, holder};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 use crate::order::Indices;
-
-/// How many samples ahead to prefetch.
-const AHEAD: usize = 16;
 
 impl Run {
     /// Makes the slot of a leaf with a collation rule of its own.
@@ -24,12 +21,12 @@ impl Run {
         given: Vec<Destination>,
     ) -> Result<FieldSlot> {
         let rule = &self.program.rules[place];
-        let (shapes, spans) = match self.shapes(place, indices) {
+        let (shapes, spans) = match self.program.shapes(place, indices) {
             Ok(found) => found,
             Err(error) => return Ok(Slot::refused(error).into()),
         };
         let is_separate = matches!(rule.method, Method::Separate);
-        if self.program.leaves[place].kind() == Kind::Lists && !is_separate {
+        if self.program.leaves[place].layout().kind == Kind::Lists && !is_separate {
             let are_arrays = shapes
                 .as_ref()
                 .is_some_and(|shapes| !shapes.iter().any(|shape| shape.contains(&0)));
@@ -39,7 +36,7 @@ impl Run {
         }
         match shapes {
             Some(shapes) if !is_separate => {
-                let slot = rule.slot(self.program.leaves[place].dtype(), shapes, given);
+                let slot = rule.slot(self.program.leaves[place].layout().dtype, shapes, given);
                 let slot = slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices)));
                 Ok(FieldSlot { slot, spans })
             }
@@ -47,55 +44,19 @@ impl Run {
         }
     }
 
-    /// Returns the shape of each sample, and its span if known; None for the shapes if one is not known yet,
-    /// or is not an array.
-    pub(super) fn shapes(
-        &self,
-        place: usize,
-        indices: &Indices,
-    ) -> Result<(Option<Vec<Shape>>, Spans)> {
-        let leaf = &self.program.leaves[place];
-        if leaf.ragged().is_some()
-            && let Some(spans) = self.resolved(indices, |indices| leaf.spans(indices))?
-        {
-            let row_shape = leaf.row_shape();
-            let shapes = spans.iter().map(|span| sizes(span.len(), row_shape));
-            return Ok((Some(shapes.collect()), spans));
-        }
-        let index = |position| self.program.resolve(indices.get(position));
-        let prefetch = |position| {
-            if position < indices.len()
-                && let Ok(index) = index(position)
-            {
-                leaf.prefetch_shape(index);
-            }
-        };
-        let mut shapes = Vec::with_capacity(indices.len());
-        let mut all_known = true;
-        (0..AHEAD).for_each(prefetch);
-        for position in 0..indices.len() {
-            prefetch(position + AHEAD);
-            match leaf.shape(index(position)?)? {
-                Some(shape) => shapes.push(shape),
-                None => all_known = false, // continue: a later sample's error comes first
-            }
-        }
-        Ok((all_known.then_some(shapes), Spans::new()))
-    }
-
     /// Makes a slot for each sample.
     pub(super) fn separate(&self, place: usize, indices: &Indices) -> Result<Slot> {
         let leaf = &self.program.leaves[place];
         let slots = (0..indices.len()).map(|position| {
             let index = self.program.resolve(indices.get(position))?;
-            if leaf.kind() == Kind::Lists {
-                return tree::slot(&[leaf.at(index)?], self.program.lists[place]);
+            if leaf.layout().kind == Kind::Lists {
+                return tree::slot(&[holder(&**leaf, index)?], self.program.lists[place]);
             }
             let Some(shape) = leaf.shape(index)? else {
-                return Ok(Slot::loose(1, leaf.dtype()));
+                return Ok(Slot::loose(1, leaf.layout().dtype));
             };
             let mut shapes = [shape];
-            let dtype = self.program.rules[place].common_dtype(leaf.dtype(), &mut shapes);
+            let dtype = self.program.rules[place].common_dtype(leaf.layout().dtype, &mut shapes);
             let [shape] = shapes;
             let elements = shape.iter().product::<usize>();
             let memory = Destination::Lease(lease(elements * dtype.itemsize())?);
@@ -120,7 +81,7 @@ impl Run {
             _ => Err(Error::Abandoned), // unreachable: lists are not joined
         });
         let arrays = arrays.collect::<Result<Vec<Dense>>>()?;
-        let joined = rule.join(&arrays, self.program.leaves[place].dtype());
+        let joined = rule.join(&arrays, self.program.leaves[place].layout().dtype);
         joined.map_err(|error| of_sample(error, indices))
     }
 

@@ -4,15 +4,11 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use super::attempts::{Attempts, BadSample};
-use super::image::Decoded;
 use super::spans::FieldSlot;
 use super::tree;
-use super::{
-    Blob, FallbackDecoder, Fetched, Kind, Leaf, Options, Program, Refusal, Request, Scratch,
-};
-use crate::collate::{Field, Method, Slot};
-use crate::column::Blobs;
-use crate::decode::Format;
+use super::{FallbackDecoder, Fetched, Options, Program, Refusal, Request};
+use crate::collate::{Field, Method, Shape, Slot};
+use crate::column::{Column, Kind, Place, Scratch, holder};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, ReadGuard};
 use crate::order::Indices;
@@ -103,7 +99,7 @@ impl Run {
     /// Makes the slot of a leaf.
     fn part(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<FieldSlot> {
         let is_ruled = !matches!(self.program.rules[place].method, Method::Stack);
-        if is_ruled && self.program.leaves[place].kind().is_numbers() {
+        if is_ruled && self.program.leaves[place].layout().kind.is_numbers() {
             return self.ruled(place, &task.indices, given);
         }
         self.stacked(place, task, given).map(FieldSlot::from)
@@ -112,7 +108,8 @@ impl Run {
     /// Makes the slot of a leaf whose samples are stacked.
     fn stacked(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Slot> {
         let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
-        let shape = match leaf.kind() {
+        let layout = leaf.layout();
+        let shape = match layout.kind {
             Kind::Text => return Ok(Slot::texts(rows)),
             Kind::Bytes => return Ok(Slot::bytes(rows)),
             Kind::Ragged | Kind::Array => match self.common_shape(place, &task.indices) {
@@ -123,48 +120,36 @@ impl Run {
                 let slot = self.lists(place, &task.indices);
                 return Ok(slot.unwrap_or_else(Slot::refused));
             }
-            Kind::Rows | Kind::Image => leaf.fixed_shape(),
+            Kind::Rows | Kind::Image => layout.shape.clone(),
         };
-        let dtype = leaf.dtype();
+        let dtype = layout.dtype;
         let Some(shape) = shape else {
             return Ok(Slot::loose(rows, dtype));
         };
         let sample = shape.iter().product::<usize>() * dtype.itemsize();
         let bytes = sample.saturating_mul(rows); // saturates: the allocation then fails
         let memory = Destination::or_lease(given.into_iter().next(), bytes)
-            .map_err(|error| self.of_only_file(error, leaf, &task.indices))?;
-        Ok(Slot::fixed(memory, rows, shape.into(), dtype))
+            .map_err(|error| self.of_only_file(error, &**leaf, &task.indices))?;
+        Ok(Slot::fixed(memory, rows, shape, dtype))
     }
 
     /// Names the file of a batch of one sample, whose size decided the allocation.
-    fn of_only_file(&self, error: Error, leaf: &Leaf, indices: &Indices) -> Error {
+    fn of_only_file(&self, error: Error, leaf: &dyn Column, indices: &Indices) -> Error {
         let only = (indices.len() == 1).then(|| self.program.resolve(indices.get(0)));
-        match only.and_then(Result::ok).map(|index| leaf.at(index)) {
-            Some(Ok((Leaf::Record(record), at))) => error.of_file(record.blobs().path(at)),
-            _ => error,
+        let held = only
+            .and_then(Result::ok)
+            .and_then(|index| holder(leaf, index).ok());
+        match held.and_then(|(column, at)| Some((column.blobs()?, at))) {
+            Some((blobs, at)) => error.of_file(blobs.path(at)),
+            None => error,
         }
-    }
-
-    /// Calls `body` with the samples' indices, each below the length, in memory that the thread keeps.
-    pub(super) fn resolved<T>(
-        &self,
-        indices: &Indices,
-        body: impl FnOnce(&[usize]) -> Result<T>,
-    ) -> Result<T> {
-        INDICES.with_borrow_mut(|(resolved, _)| {
-            resolved.clear();
-            for position in 0..indices.len() {
-                resolved.push(self.program.resolve(indices.get(position))?);
-            }
-            body(resolved)
-        })
     }
 
     /// Makes the slot of samples that are lists.
     fn lists(&self, place: usize, indices: &Indices) -> Result<Slot> {
         let leaf = &self.program.leaves[place];
         let samples = (0..indices.len())
-            .map(|position| leaf.at(self.program.resolve(indices.get(position))?));
+            .map(|position| holder(&**leaf, self.program.resolve(indices.get(position))?));
         tree::slot(
             &samples.collect::<Result<Vec<_>>>()?,
             self.program.lists[place],
@@ -172,35 +157,29 @@ impl Run {
     }
 
     /// Returns the common shape of the samples; None if one is not known yet.
-    fn common_shape(&self, place: usize, indices: &Indices) -> Result<Option<Vec<usize>>> {
-        let leaf = &self.program.leaves[place];
-        if let Some(shape) = leaf.fixed_shape() {
-            return Ok(Some(shape));
+    fn common_shape(&self, place: usize, indices: &Indices) -> Result<Option<Shape>> {
+        if let Some(shape) = &self.program.leaves[place].layout().shape {
+            return Ok(Some(shape.clone()));
         }
-        let shape = |position| leaf.shape(self.program.resolve(indices.get(position))?);
-        let Some(first) = shape(0)? else {
+        let Some(shapes) = self.program.shapes(place, indices)?.0 else {
             return Ok(None);
         };
-        for position in 1..indices.len() {
-            let Some(other) = shape(position)? else {
-                return Ok(None);
-            };
-            if other != first {
-                return Err(if self.program.lists[place] {
-                    Error::UnequalLists {
-                        first: first.into_vec(),
-                        other: other.into_vec(),
-                    }
+        let other = shapes.iter().position(|shape| *shape != shapes[0]);
+        match other {
+            None => Ok(shapes.into_iter().next()),
+            Some(position) => {
+                let (first, other) = (shapes[0].to_vec(), shapes[position].to_vec());
+                Err(if self.program.lists[place] {
+                    Error::UnequalLists { first, other }
                 } else {
                     Error::Unequal {
-                        first: first.into_vec(),
-                        other: other.into_vec(),
+                        first,
+                        other,
                         position,
                     }
-                });
+                })
             }
         }
-        Ok(Some(first.into_vec()))
     }
 
     /// Makes the missing leaves of one sample; returns the first file that is refused.
@@ -236,81 +215,36 @@ impl Run {
         let leaves = self.program.leaves.iter().enumerate();
         for ((number, leaf), part) in leaves.zip(&batch.parts).skip(fetched.first) {
             let (slot, position) = part.slot.of(position);
-            let (image, at) = match leaf.at(index)? {
-                (Leaf::Image(image), at) => (image, at),
-                (Leaf::Record(record), at) => {
-                    let begun = Instant::now();
-                    record.make(at, blobs.next(), slot, position)?;
-                    stages.decode += begun.elapsed();
-                    continue;
-                }
-                (column, at) => {
-                    keep_text_or_bytes(leaf, column, at, slot, position)?;
-                    continue;
-                }
+            let (column, at) = holder(&**leaf, index)?;
+            if leaf.layout().fetches && !column.layout().fetches {
+                keep_text_or_bytes(column, at, slot, position).map_err(|error| error.placed().1)?;
+            }
+            let blob = column.blobs().and_then(|_| blobs.next());
+            let place = Place {
+                slot,
+                position,
+                key: self.options.key(index, place, number),
+                switches: self.options.switches,
             };
-            let mut blob = image.blobs().and_then(|_| blobs.next());
-            let key = self.options.key(index, place, number);
-            let begun = Instant::now();
-            let switches = self.options.switches;
-            let made = image.decode(at, blob.as_mut(), key, switches, |decoded| {
-                let decoded_at = Instant::now();
-                stages.decode += decoded_at - begun;
-                put(decoded, slot, position, leaf.dtype().itemsize())?;
-                stages.transform += decoded_at.elapsed();
-                Ok(())
-            });
-            let (Some(Blob::Encoded(bytes)), Some((files, reading))) = (blob, image.encoded())
-            else {
-                made?;
-                continue;
-            };
-            if let Err(error @ Error::Decode { .. }) = made {
+            if let Some(refused) = column.decode(at, blob, place, stages)? {
                 return Ok(Some(Refusal {
-                    format: Format::of(&bytes),
-                    source: files.leave(at, bytes),
-                    reading,
-                    error,
+                    refused,
                     leaf: number,
                     rest: blobs.collect(),
                 }));
             }
-            made?;
-            Blobs::recycle(bytes);
         }
         Ok(None)
     }
 }
 
-/// Keeps the text or bytes of a column that fetches nothing, in a leaf of which other parts do.
-fn keep_text_or_bytes(
-    leaf: &Leaf,
-    column: &Leaf,
-    at: usize,
-    slot: &Slot,
-    position: usize,
-) -> Result<()> {
-    match leaf.kind() {
-        Kind::Text if leaf.fetches() => slot.keep_texts(position, [column.text(at)?]),
-        Kind::Bytes if leaf.fetches() => slot.keep_bytes(position, [column.bytes(at)?]),
+/// Keeps the text or bytes of a column that fetches nothing, where others of its leaf do.
+fn keep_text_or_bytes(column: &dyn Column, at: usize, slot: &Slot, position: usize) -> Result<()> {
+    match column.layout().kind {
+        Kind::Text => slot.keep_texts(position, column.texts(&[at])?),
+        Kind::Bytes => slot.keep_bytes(position, column.bytes(&[at])?),
         _ => {}
     }
-    Ok(())
-}
-
-/// Writes a sample to its slot.
-fn put(decoded: Decoded<'_>, slot: &Slot, position: usize, itemsize: usize) -> Result<()> {
-    if let Some(writer) = slot.writer() {
-        let row = writer.rows(position..position + 1);
-        return decoded.write(&mut row.ok_or(Error::WrittenTwice { position })?);
-    }
-    let shape = match slot.expected_shape(position) {
-        Some(expected_shape) => expected_shape.to_vec(),
-        None => decoded.shape(),
-    };
-    let mut buffer = slot.sample_mut(position, &shape, itemsize)?;
-    decoded.write(&mut buffer)?;
-    buffer.commit();
     Ok(())
 }
 
@@ -419,7 +353,7 @@ impl Work for Run {
                             fallback.decode(Request::new(refusal, later(position)));
                         }
                         (Ok(Some(refusal)), None) => {
-                            failures.push((position, refusal.error));
+                            failures.push((position, refusal.refused.error));
                         }
                         (Err(error), _) => failures.push((position, error)),
                     }

@@ -3,29 +3,33 @@
 //! Owns the decision when lists are arrays: nested lists of numbers with one length at each depth, unless the
 //! caller wants lists.
 
-use super::kind::Kind;
-use super::leaf::{Leaf, Scratch};
 use crate::collate::{Shape, Slot};
+use crate::column::{Column, Kind, Scratch, holder};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, lease};
 
-/// Makes the slot of samples, at least one, each given as [`Leaf::at`] returns it.
+/// Makes the slot of samples, at least one, each given as [`holder`] returns it.
 ///
 /// # Errors
 ///
 /// The samples do not fit together: torch's error.
-pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
-    let array = |&(leaf, at): &(&Leaf, usize)| match leaf {
-        Leaf::Lists(_) if as_lists => Ok(None),
-        leaf => leaf.shape(at),
+pub(super) fn slot(samples: &[(&dyn Column, usize)], as_lists: bool) -> Result<Slot> {
+    let array = |&(column, at): &(&dyn Column, usize)| match column.lists() {
+        Some(_) if as_lists => Ok(None),
+        _ => column.shape(at),
     };
     let shapes = samples.iter().map(array).collect::<Result<Vec<_>>>()?;
     if let Some(Some(shape)) = shapes.first() {
         return fixed(samples[0].0, shape, &shapes, as_lists);
     }
-    let (first, at) = match samples.first() {
-        Some((Leaf::Lists(lists), at)) => (lists, *at),
-        Some((leaf, _)) if leaf.kind() == Kind::Bytes => return Ok(Slot::bytes(samples.len())),
+    let (first, at) = match samples
+        .first()
+        .map(|&(column, at)| (column.lists(), column, at))
+    {
+        Some((Some(lists), _, at)) => (lists, at),
+        Some((None, column, _)) if column.layout().kind == Kind::Bytes => {
+            return Ok(Slot::bytes(samples.len()));
+        }
         _ => return Ok(Slot::texts(samples.len())),
     };
     let len = first.range(at)?.len();
@@ -33,27 +37,33 @@ pub(super) fn slot(samples: &[(&Leaf, usize)], as_lists: bool) -> Result<Slot> {
         first: vec![len],
         other,
     };
-    let starts = samples.iter().map(|&(leaf, at)| match leaf {
-        Leaf::Lists(lists) => {
+    let starts = samples.iter().map(|&(column, at)| match column.lists() {
+        Some(lists) => {
             let range = lists.range(at)?;
             let fits = range.len() == len;
             fits.then_some((lists, range.start))
                 .ok_or_else(|| unequal(vec![range.len()]))
         }
-        _ => Err(unequal(Vec::new())),
+        None => Err(unequal(Vec::new())),
     });
     let starts = starts.collect::<Result<Vec<_>>>()?;
     let places = (0..len).map(|place| {
         let items = starts
             .iter()
-            .map(|(lists, start)| lists.items().at(start + place));
+            .map(|(lists, start)| holder(lists.items(), start + place));
         slot(&items.collect::<Result<Vec<_>>>()?, as_lists)
     });
     Ok(Slot::lists(places.collect::<Result<_>>()?))
 }
 
 /// Makes the slot of samples that are arrays of one shape, that of the first.
-fn fixed(leaf: &Leaf, shape: &[usize], shapes: &[Option<Shape>], as_lists: bool) -> Result<Slot> {
+fn fixed(
+    column: &dyn Column,
+    shape: &[usize],
+    shapes: &[Option<Shape>],
+    as_lists: bool,
+) -> Result<Slot> {
+    let dtype = column.layout().dtype;
     if let Some(position) = shapes.iter().position(Option::is_none) {
         return Err(Error::NotTensor { position });
     }
@@ -72,28 +82,29 @@ fn fixed(leaf: &Leaf, shape: &[usize], shapes: &[Option<Shape>], as_lists: bool)
             }
         });
     }
-    let bytes = shape.iter().product::<usize>() * leaf.dtype().itemsize();
+    let bytes = shape.iter().product::<usize>() * dtype.itemsize();
     let memory = lease(bytes.saturating_mul(shapes.len()))?; // saturates: the allocation then fails
     let memory = Destination::Lease(memory);
     Ok(Slot::fixed(
         memory,
         shapes.len(),
         Shape::from_slice(shape),
-        leaf.dtype(),
+        dtype,
     ))
 }
 
-/// Copies the sample of a leaf at `index` to `position` of the slot that [`slot`] made.
+/// Copies the sample of a column at `index` to `position` of the slot that [`slot`] made.
 pub(super) fn put(
-    leaf: &Leaf,
+    column: &dyn Column,
     index: usize,
     slot: &Slot,
     position: usize,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (leaf, at) = leaf.at(index)?;
-    match (leaf, slot.places()) {
-        (Leaf::Lists(lists), Some(places)) => {
+    let (column, at) = holder(column, index)?;
+    let kind = column.layout().kind;
+    match (column.lists(), slot.places()) {
+        (Some(lists), Some(places)) => {
             let range = lists.range(at)?;
             if range.len() != places.len() {
                 return Err(lists.changed(at));
@@ -102,12 +113,12 @@ pub(super) fn put(
                 .zip(places)
                 .try_for_each(|(item, place)| put(lists.items(), item, place, position, scratch))
         }
-        _ if leaf.kind() == Kind::Text => {
-            slot.keep_texts(position, [leaf.text(at)?]);
+        _ if kind == Kind::Text => {
+            slot.keep_texts(position, column.texts(&[at])?);
             Ok(())
         }
-        _ if leaf.kind() == Kind::Bytes => {
-            slot.keep_bytes(position, [leaf.bytes(at)?]);
+        _ if kind == Kind::Bytes => {
+            slot.keep_bytes(position, column.bytes(&[at])?);
             Ok(())
         }
         _ => {
@@ -115,7 +126,7 @@ pub(super) fn put(
                 return Ok(()); // the samples do not fit together: `Slot::finish` returns the error
             };
             let row = writer.rows(position..position + 1);
-            leaf.gather(
+            column.gather(
                 &[at],
                 scratch,
                 &mut row.ok_or(Error::WrittenTwice { position })?,

@@ -11,18 +11,18 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::files::{blobs, no_bytes};
 use super::{action, transform, value};
-use crate::column::{self, Binary, Numbers, Values};
+use crate::column::{self, Binary, Layout, Numbers};
 use crate::decode::Reading;
 use crate::image::{Key, Shape};
 use crate::memory::{Dtype, ReadGuard, View, drop_after_readers};
-use crate::program::{self, Leaf, Source};
+use crate::program::{self, Source};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Error, Result};
 
 /// A column of a dataset; each kind of column is a class of its own.
 #[pyclass(frozen, subclass, module = "fastload._lib")]
 pub(super) struct Column {
-    pub(super) leaf: Arc<Leaf>,
+    pub(super) core: Arc<dyn column::Column>,
     /// The rows that this column reads and whose owner may move them; empty for rows themselves.
     movable: Vec<Py<Rows>>,
 }
@@ -30,22 +30,22 @@ pub(super) struct Column {
 #[pymethods]
 impl Column {
     fn __len__(&self) -> usize {
-        self.leaf.len()
+        self.core.len()
     }
 }
 
 impl Column {
     /// Makes a column that reads no other.
-    pub(super) fn alone(leaf: Leaf) -> Column {
+    pub(super) fn alone(core: impl column::Column + 'static) -> Column {
         Column {
-            leaf: Arc::new(leaf),
+            core: Arc::new(core),
             movable: Vec::new(),
         }
     }
 
     /// Makes a column over others; objects that are not columns are ignored.
     pub(super) fn over<'a, 'py: 'a, T>(
-        leaf: Leaf,
+        core: Arc<dyn column::Column>,
         others: impl IntoIterator<Item = &'a Bound<'py, T>>,
     ) -> Column
     where
@@ -55,7 +55,7 @@ impl Column {
             .into_iter()
             .filter_map(|other| other.as_any().cast::<Column>().ok());
         Column {
-            leaf: Arc::new(leaf),
+            core,
             movable: others.flat_map(movable).collect(),
         }
     }
@@ -124,7 +124,7 @@ impl Rows {
             let (from, to) = (dtype.name(), cast.name());
             PyValueError::new_err(format!("cannot read elements of {from} as {to}"))
         })?;
-        let column = Column::alone(Leaf::Rows(rows.clone()));
+        let column = Column::alone(rows.clone());
         let rows = Rows { core: rows, tensor };
         Ok(PyClassInitializer::from(column).add_subclass(rows))
     }
@@ -222,7 +222,7 @@ impl Ragged {
         let numbers = numbers(offsets, "offsets")?;
         let core = column::Ragged::new(values.get().core.clone(), numbers)?;
         let sources = [values.as_super(), offsets.as_super()];
-        let column = Column::over(Leaf::Ragged(core.clone()), sources);
+        let column = Column::over(Arc::new(core.clone()), sources);
         Ok(PyClassInitializer::from(column).add_subclass(Ragged { core }))
     }
 }
@@ -235,7 +235,7 @@ pub(super) struct Text;
 impl Text {
     #[new]
     fn new(letters: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Text>> {
-        let column = binary(letters, Values::Text)?;
+        let column = binary(letters, Layout::text())?;
         Ok(PyClassInitializer::from(column).add_subclass(Text))
     }
 }
@@ -248,23 +248,20 @@ pub(super) struct Bytes;
 impl Bytes {
     #[new]
     fn new(bytes: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Bytes>> {
-        let column = binary(bytes, Values::Bytes)?;
+        let column = binary(bytes, Layout::bytes())?;
         Ok(PyClassInitializer::from(column).add_subclass(Bytes))
     }
 }
 
 /// Makes a column of text or bytes.
-fn binary(bytes: &Bound<'_, Ragged>, values: Values) -> PyResult<Column> {
-    let table = Binary::new(bytes.get().core.clone(), values).ok_or_else(no_bytes)?;
-    Ok(Column::over(
-        Leaf::Table(Box::new(table)),
-        [bytes.as_super()],
-    ))
+fn binary(bytes: &Bound<'_, Ragged>, layout: Layout) -> PyResult<Column> {
+    let binary = Binary::new(bytes.get().core.clone(), layout).ok_or_else(no_bytes)?;
+    Ok(Column::over(Arc::new(binary), [bytes.as_super()]))
 }
 
 /// Images, with the operations applied to each.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Image;
+pub(super) struct Image(Arc<program::Image>);
 
 #[pymethods]
 impl Image {
@@ -285,9 +282,9 @@ impl Image {
             Source::Encoded(blobs(source)?, reading)
         };
         let pipeline = transform::pipeline(ops, output, source.known())?;
-        let image = program::Image::new(source, pipeline)?;
-        let column = Column::over(Leaf::Image(image), [memory]);
-        Ok(PyClassInitializer::from(column).add_subclass(Image))
+        let image = Arc::new(program::Image::new(source, pipeline)?);
+        let column = Column::over(image.clone(), [memory]);
+        Ok(PyClassInitializer::from(column).add_subclass(Image(image)))
     }
 
     #[pyo3(signature = (height, width, channels=3, *, seed=0, epoch=0, index=0, draw=0))]
@@ -346,10 +343,8 @@ fn planned<'py>(
         width,
         channels,
     };
-    match &*image.as_super().get().leaf {
-        Leaf::Image(each) => action::of_plan(image.py(), &each.pipeline().plan(shape, key)?),
-        _ => Ok(Vec::new()),
-    }
+    let plan = image.get().0.pipeline().plan(shape, key)?;
+    action::of_plan(image.py(), &plan)
 }
 
 /// A selection of a column's samples, in any order.
@@ -364,8 +359,8 @@ impl Select {
         indices: &Bound<'_, Rows>,
     ) -> PyResult<PyClassInitializer<Select>> {
         let numbers = numbers(indices, "indices")?;
-        let select = program::Select::new(column.get().leaf.clone(), numbers)?;
-        let column = Column::over(Leaf::Select(select), [column, indices.as_super()]);
+        let select = column::Select::new(column.get().core.clone(), numbers)?;
+        let column = Column::over(Arc::new(select), [column, indices.as_super()]);
         Ok(PyClassInitializer::from(column).add_subclass(Select))
     }
 }
@@ -378,9 +373,9 @@ pub(super) struct Concat;
 impl Concat {
     #[new]
     fn new(columns: Vec<Bound<'_, Column>>) -> PyResult<PyClassInitializer<Concat>> {
-        let parts = columns.iter().map(|column| column.get().leaf.clone());
-        let concat = program::Concat::new(parts.collect())?;
-        let column = Column::over(Leaf::Concat(concat), &columns);
+        let parts = columns.iter().map(|column| column.get().core.clone());
+        let concat = column::Concat::new(parts.collect())?;
+        let column = Column::over(Arc::new(concat), &columns);
         Ok(PyClassInitializer::from(column).add_subclass(Concat))
     }
 }
@@ -397,8 +392,8 @@ impl Lists {
         offsets: &Bound<'_, Rows>,
     ) -> PyResult<PyClassInitializer<Lists>> {
         let numbers = numbers(offsets, "offsets")?;
-        let lists = program::Lists::new(items.get().leaf.clone(), numbers)?;
-        let column = Column::over(Leaf::Lists(lists), [items, offsets.as_super()]);
+        let lists = column::Lists::new(items.get().core.clone(), numbers)?;
+        let column = Column::over(Arc::new(lists), [items, offsets.as_super()]);
         Ok(PyClassInitializer::from(column).add_subclass(Lists))
     }
 }

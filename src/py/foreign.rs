@@ -17,11 +17,12 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::Error;
 use crate::column::BlobSource;
+use crate::column::Refused;
 use crate::decode::{Format, Library};
 use crate::error::{Fault, Reason};
 use crate::fork::Uninherited;
 use crate::image::{Frame, Shape};
-use crate::program::{self, FallbackDecoder, Refusal};
+use crate::program::{self, FallbackDecoder};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
 /// Decoded pixels, and their (height, width, channels).
@@ -55,17 +56,17 @@ impl From<PyErr> for Error {
 }
 
 /// Calls `decode` for a file, on this thread.
-pub(super) fn decode(decode: &Py<PyAny>, refusal: &Refusal) -> crate::Result<Frame> {
+pub(super) fn decode(decode: &Py<PyAny>, refused: &Refused) -> crate::Result<Frame> {
     let frame = Python::try_attach(|py| {
-        let answer = decode.call1(py, (source(py, refusal)?, refusal.reading.name()))?;
+        let answer = decode.call1(py, (source(py, refused)?, refused.reading.name()))?;
         let (pixels, shape): Pixels<'_> = answer.extract(py)?;
-        frame(refusal, pixels.as_bytes(), shape)
+        frame(refused, pixels.as_bytes(), shape)
     });
     frame.unwrap_or(Err(Error::Closed))
 }
 
 fn frame(
-    refusal: &Refusal,
+    refused: &Refused,
     pixels: &[u8],
     (height, width, channels): (usize, usize, usize),
 ) -> crate::Result<Frame> {
@@ -74,12 +75,12 @@ fn frame(
         width,
         channels,
     };
-    refusal.frame(pixels, shape)
+    refused.frame(pixels, shape)
 }
 
 /// Returns the path of a refused file, or its bytes.
-fn source<'py>(py: Python<'py>, refusal: &Refusal) -> PyResult<Bound<'py, PyAny>> {
-    match &refusal.source {
+fn source<'py>(py: Python<'py>, refused: &Refused) -> PyResult<Bound<'py, PyAny>> {
+    match &refused.source {
         BlobSource::File(path) => Ok(path.as_os_str().into_pyobject(py)?.into_any()),
         BlobSource::Memory(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
     }
@@ -186,7 +187,7 @@ impl RequestQueue {
         inner.servers += 1;
         let number = inner.servers;
         inner.server = Some(number);
-        let why = inner.waiting[0].refusal().error.to_string();
+        let why = inner.waiting[0].refused().error.to_string();
         drop(inner);
         let requests = Requests {
             queue: Uninherited::new(self.queue.clone()),
@@ -253,10 +254,10 @@ impl Requests {
         let Some(request) = py.detach(|| queue.next()) else {
             return Ok(None);
         };
-        let refusal = request.refusal();
+        let refused = request.refused();
         Ok(Some(Request {
-            source: source(py, refusal)?.unbind(),
-            mode: refusal.reading.name(),
+            source: source(py, refused)?.unbind(),
+            mode: refused.reading.name(),
             inner: Uninherited::new(Mutex::new(Some(request))),
             queue: queue.clone(),
             since: Instant::now(),
@@ -296,7 +297,7 @@ impl Request {
         let request = self.take()?;
         let pixels = pixels.as_bytes();
         py.detach(|| {
-            let answer = frame(request.refusal(), pixels, shape);
+            let answer = frame(request.refused(), pixels, shape);
             self.complete(request, answer);
         });
         Ok(())
@@ -343,10 +344,10 @@ impl Request {
 
     /// Counts first, so that a consumer that has the batch finds its files counted.
     fn complete(&self, request: program::Request, answer: crate::Result<Frame>) {
-        let refusal = request.refusal();
+        let refused = request.refused();
         self.queue.note(
-            refusal.reading.library,
-            refusal.format,
+            refused.reading.library,
+            refused.format,
             self.since.elapsed(),
         );
         request.answer(answer);

@@ -7,8 +7,8 @@ use pyo3::{IntoPyObjectExt, intern};
 
 use crate::Error;
 use crate::collate::{Dense, Field};
+use crate::column::{Kind, Layout};
 use crate::memory::Dtype;
-use crate::program::{self, Kind};
 
 /// The form of a leaf in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +86,10 @@ impl Leaf {
 }
 
 impl Form {
-    /// Refuses a leaf whose values cannot have the form.
-    pub(super) fn check(self, leaf: &program::Leaf) -> PyResult<()> {
-        let (lists, kind) = leaf.nesting();
-        let is_python = matches!(leaf.dtype(), Dtype::Int64 | Dtype::Float64 | Dtype::Bool);
+    /// Refuses a column whose values cannot have the form.
+    pub(super) fn check(self, layout: &Layout) -> PyResult<()> {
+        let (lists, kind) = layout.nesting;
+        let is_python = matches!(layout.dtype, Dtype::Int64 | Dtype::Float64 | Dtype::Bool);
         let (fits, needs) = match self {
             Form::Tensor => (kind.is_numbers(), "numbers"),
             Form::ChannelsLast => (kind == Kind::Image, "images written with channels last"),
@@ -98,18 +98,18 @@ impl Form {
                 "numbers or text",
             ),
             Form::Cell => (
-                (lists, kind) == (0, Kind::Rows) && leaf.row_shape().is_empty(),
+                (lists, kind) == (0, Kind::Rows) && layout.row_shape.is_empty(),
                 "rows of one number",
             ),
             Form::Number => (
                 lists == 0
                     && matches!(kind, Kind::Rows | Kind::Array)
-                    && leaf.fixed_shape().is_some_and(|shape| shape.is_empty())
+                    && layout.shape.as_ref().is_some_and(|shape| shape.is_empty())
                     && is_python,
                 "rows of one int64, float64 or bool: what torch collates Python's numbers to",
             ),
             Form::List => (
-                is_python && (lists > 0 || kind == Kind::Ragged || !leaf.row_shape().is_empty()),
+                is_python && (lists > 0 || kind == Kind::Ragged || !layout.row_shape.is_empty()),
                 "rows of several int64, float64 or bool",
             ),
             Form::Text => ((lists, kind) == (0, Kind::Text), "text"),
@@ -119,14 +119,17 @@ impl Form {
                 "lists of text or bytes",
             ),
             Form::Pillow => (
-                leaf.makes_pixels(),
+                layout.is_pixels,
                 "images whose output is bytes, channels last",
             ),
         };
         if fits {
             return Ok(());
         }
-        let message = format!("the form {self:?} needs {needs}; found {}", leaf.describe());
+        let message = format!(
+            "the form {self:?} needs {needs}; found {}",
+            layout.describe()
+        );
         Err(PyValueError::new_err(message))
     }
 

@@ -8,11 +8,11 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::column::{Column, Rows, numbers};
 use super::enter::Enter;
+use crate::column::Kind;
 use crate::memory::ReadGuard;
 use crate::plan::{
     self, Budget, Cost, Long, PackedBatches, Ranks, Remainder, Shuffle, Strategy, TokenBatches,
 };
-use crate::program::Kind;
 
 /// The length of each sample of a dataset.
 #[pyclass(frozen, module = "fastload._lib")]
@@ -32,15 +32,15 @@ impl Lengths {
             })?;
             return Ok(Lengths(lengths));
         }
-        let leaf = source.get().leaf.clone();
-        if leaf.kind() != Kind::Ragged {
+        let core = source.get().core.clone();
+        if core.layout().kind != Kind::Ragged {
             let message = "lengths are Rows of one number per sample, or those of ragged rows";
             return Err(PyTypeError::new_err(message));
         }
         let lengths = py.enter(|| {
             let _guard = ReadGuard::take();
-            let rows = (0..leaf.len()).map(|index| {
-                let shape = leaf.shape(index)?.unwrap_or_default();
+            let rows = (0..core.len()).map(|index| {
+                let shape = core.shape(index)?.unwrap_or_default();
                 Ok(shape.first().map_or(0, |&rows| rows.cast_signed() as i64))
             });
             plan::Lengths::new(rows)

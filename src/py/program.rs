@@ -14,8 +14,9 @@ use super::template::Template;
 use super::tensor;
 use crate::Error;
 use crate::collate::{Dense, Field};
+use crate::column::Kind;
 use crate::decode::Switches;
-use crate::program::{self, Kind, Options};
+use crate::program::{self, Options};
 use crate::sync::Arc;
 
 /// Shape and dtype of a leaf.
@@ -53,7 +54,7 @@ impl Program {
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
         let leaves: Vec<_> = columns
             .iter()
-            .map(|column| column.get().leaf.clone())
+            .map(|column| column.get().core.clone())
             .collect();
         let lengths: Vec<usize> = leaves.iter().map(|leaf| leaf.len()).collect();
         let mut forms = vec![None; leaves.len()];
@@ -61,7 +62,7 @@ impl Program {
         let forms = forms.into_iter().map(|form| form.unwrap_or(Form::Tensor));
         let forms: Vec<Form> = forms.collect();
         for (form, leaf) in forms.iter().zip(&leaves) {
-            form.check(leaf)?;
+            form.check(leaf.layout())?;
         }
         let lists = forms.iter().map(|form| *form == Form::List).collect();
         let Some(core) = program::Program::new(leaves, lists) else {
@@ -132,9 +133,9 @@ impl Program {
             },
             ..Options::default()
         };
-        let decode = |refusal: &_| {
+        let decode = |refused: &_| {
             let decode = foreign.as_ref()?;
-            Some(foreign::decode(decode, refusal))
+            Some(foreign::decode(decode, refused))
         };
         let fields = py.enter(|| self.core.sample(index, options, decode))?;
         let tensor = |field| tensor::of_field(py, field);
@@ -155,14 +156,13 @@ impl Program {
 
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Vec<Leaf<'py>>> {
         let leaves = self.core.leaves().iter().map(|column| {
-            let shape = column
-                .fixed_shape()
-                .map(|shape| PyTuple::new(py, shape))
-                .transpose()?;
-            let dtype = match column.kind() {
+            let layout = column.layout();
+            let shape = layout.shape.as_ref();
+            let shape = shape.map(|shape| PyTuple::new(py, shape)).transpose()?;
+            let dtype = match layout.kind {
                 Kind::Text => "str",
                 Kind::Bytes => "bytes",
-                _ => column.dtype().name(),
+                _ => layout.dtype.name(),
             };
             Ok((shape, dtype))
         });

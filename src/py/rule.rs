@@ -13,8 +13,9 @@ use crate::Error;
 use crate::collate::{
     self, Dense, Field, Labels, Mask, Method, PackedColumn, PackedField, Packs, Padding,
 };
+use crate::column::{Kind, Layout};
 use crate::memory::Dtype;
-use crate::program::{self, Kind};
+use crate::program;
 
 /// The collation rule of one leaf. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
@@ -207,7 +208,7 @@ impl Collation {
     ) -> PyResult<(program::Program, Collation)> {
         let mut own = Vec::with_capacity(rules.len());
         for ((rule, form), leaf) in rules.iter().zip(forms).zip(core.leaves()) {
-            own.push(fitted(rule.get(), *form, leaf)?);
+            own.push(fitted(rule.get(), *form, leaf.layout())?);
         }
         let parts = parts.into_iter().map(|(leaf, what)| {
             let Some(what) = ValueKind::from_name(&what) else {
@@ -266,20 +267,20 @@ impl Collation {
 }
 
 /// Returns the rule for a leaf of this form; raises if the leaf cannot have it.
-fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Rule> {
+fn fitted(rule: &Rule, form: Form, layout: &Layout) -> PyResult<collate::Rule> {
     let output_form = rule.output_form;
     let mut rule = rule.core.clone();
     rule.lists = form == Form::List;
-    let is_array = leaf.kind().is_numbers() && leaf.kind() != Kind::Lists;
+    let is_array = layout.kind.is_numbers() && layout.kind != Kind::Lists;
     // Nested Python lists are arrays in some batches; Python collates the others.
-    let is_like_array = is_array || leaf.kind() == Kind::Lists && form == Form::List;
+    let is_like_array = is_array || layout.kind == Kind::Lists && form == Form::List;
     let in_order = form != Form::ChannelsLast;
     let fits = match &rule.method {
         Method::Stack => is_array || rule.to.is_none(),
         Method::Separate => is_array || output_form != OutputForm::Tensors,
         Method::Join => is_like_array && in_order,
         Method::Pad(padding) => {
-            let element = padding.pad.element(leaf.dtype());
+            let element = padding.pad.element(layout.dtype);
             element.map_err(|mismatch| Error::Mismatch {
                 field: rule.field.clone(),
                 mismatch,
@@ -293,7 +294,7 @@ fn fitted(rule: &Rule, form: Form, leaf: &program::Leaf) -> PyResult<collate::Ru
     }
     let message = format!(
         "{} cannot be padded, joined or packed natively",
-        leaf.describe()
+        layout.describe()
     );
     Err(PyValueError::new_err(message))
 }

@@ -6,8 +6,8 @@ use pyo3::types::PyBytes;
 use super::column::Column;
 use super::enter::Enter;
 use crate::collate::Shape;
+use crate::column;
 use crate::error::Result;
-use crate::program::Leaf;
 
 /// Stands for a dimension that a sample does not have.
 const NONE: i64 = -1;
@@ -18,8 +18,8 @@ type Table<'py> = (Bound<'py, PyBytes>, usize);
 #[pyfunction]
 pub(super) fn shapes<'py>(column: &Bound<'py, Column>) -> PyResult<Option<Table<'py>>> {
     let py = column.py();
-    let leaf = column.get().leaf.clone();
-    let Some((table, dimensions)) = py.enter(|| table(&leaf))? else {
+    let core = column.get().core.clone();
+    let Some((table, dimensions)) = py.enter(|| table(&*core))? else {
         return Ok(None);
     };
     let bytes = PyBytes::new_with(py, table.len() * size_of::<i64>(), |out| {
@@ -34,10 +34,10 @@ pub(super) fn shapes<'py>(column: &Bound<'py, Column>) -> PyResult<Option<Table<
 
 /// Returns the shapes of all samples, each padded with [`NONE`], and the number of sizes for each; None if a
 /// shape is known only when its sample is made.
-fn table(leaf: &Leaf) -> Result<Option<(Vec<i64>, usize)>> {
-    let mut all = Vec::with_capacity(leaf.len());
-    for index in 0..leaf.len() {
-        match leaf.shape(index)? {
+fn table(column: &dyn column::Column) -> Result<Option<(Vec<i64>, usize)>> {
+    let mut all = Vec::with_capacity(column.len());
+    for index in 0..column.len() {
+        match column.shape(index)? {
             Some(shape) => all.push(shape),
             None => return Ok(None),
         }

@@ -15,7 +15,7 @@ use pyo3::types::{PyList, PyTuple, PyType};
 
 use super::{dlpack, list_arrays};
 use crate::collate::{Array, Mismatch};
-use crate::column::Cast;
+use crate::memory::Cast;
 use crate::memory::{Dtype, View};
 use crate::{Error, Result};
 

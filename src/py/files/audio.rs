@@ -7,9 +7,10 @@ use super::blobs;
 use super::tick::tick;
 use crate::format::{self, Depth, Output, Span};
 use crate::memory::Dtype;
-use crate::program::{Content, Leaf, Record};
+use crate::program::Arrays;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
+use crate::sync::Arc;
 
 /// Recordings in audio files.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
@@ -62,8 +63,7 @@ impl Audio {
         let (audio, blobs) =
             py.enter(|| format::Audio::open(&blobs, spans.into(), output, sample_rate, &mut tick))?;
         let rates = audio.rates().collect();
-        let record = Record::new(blobs, Content::Array(Box::new(audio)));
-        let column = Column::over(Leaf::Record(record), [source]);
+        let column = Column::over(Arc::new(Arrays::new(blobs, audio)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Audio { rates }))
     }
 

@@ -9,7 +9,7 @@ use super::tick::tell;
 use crate::column;
 use crate::format::{self, Element, JsonColumn, JsonLists};
 use crate::memory::Dtype;
-use crate::program::{Content, Leaf, Record};
+use crate::program::Arrays;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -78,22 +78,18 @@ impl Jsonl {
             len: self.elements.len(),
         })?;
         let source = self.core.clone();
-        let (leaf, form) = match element {
+        let (column, form) = match element {
             Element::Number(dtype) => {
-                let table = JsonColumn::new(source, place, Some(dtype));
-                (Leaf::Table(Box::new(table)), "tensor")
+                let column = JsonColumn::new(source, place, Some(dtype));
+                (Column::alone(column), "tensor")
             }
-            Element::Text => {
-                let table = JsonColumn::new(source, place, None);
-                (Leaf::Table(Box::new(table)), "text")
-            }
+            Element::Text => (Column::alone(JsonColumn::new(source, place, None)), "text"),
             Element::List(dtype) => {
                 let (lists, blobs) = py.enter(|| JsonLists::new(source, place, dtype))?;
-                let record = Record::new(blobs, Content::Array(Box::new(lists)));
-                (Leaf::Record(record), "tensor")
+                (Column::alone(Arrays::new(blobs, lists)), "tensor")
             }
         };
-        Ok((Py::new(py, Column::alone(leaf))?, form))
+        Ok((Py::new(py, column)?, form))
     }
 }
 

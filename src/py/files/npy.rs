@@ -6,9 +6,10 @@ use super::blobs;
 use super::tick::tick;
 use crate::format;
 use crate::format::RowRange;
-use crate::program::{Content, Leaf, Record};
+use crate::program::Arrays;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
+use crate::sync::Arc;
 
 /// Arrays in `.npy` files.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
@@ -31,8 +32,7 @@ impl Npy {
         let rows = rows.collect();
         let mut tick = tick(progress.as_ref(), blobs.len());
         let (npy, blobs) = py.enter(|| format::Npy::open(&blobs, rows, &mut tick))?;
-        let record = Record::new(blobs, Content::Array(Box::new(npy)));
-        let column = Column::over(Leaf::Record(record), [source]);
+        let column = Column::over(Arc::new(Arrays::new(blobs, npy)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Npy))
     }
 }

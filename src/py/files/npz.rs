@@ -6,9 +6,10 @@ use super::blobs;
 use super::tick::tick;
 use crate::format;
 use crate::format::RowRange;
-use crate::program::{Content, Leaf, Record};
+use crate::program::Arrays;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
+use crate::sync::Arc;
 
 /// Arrays in `.npz` files.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
@@ -32,8 +33,7 @@ impl Npz {
         let rows = rows.collect();
         let mut tick = tick(progress.as_ref(), blobs.len());
         let (npz, blobs) = py.enter(|| format::Npz::open(&blobs, key, rows, &mut tick))?;
-        let record = Record::new(blobs, Content::Array(Box::new(npz)));
-        let column = Column::over(Leaf::Record(record), [source]);
+        let column = Column::over(Arc::new(Arrays::new(blobs, npz)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Npz))
     }
 }

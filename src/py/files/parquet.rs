@@ -4,7 +4,6 @@ use pyo3::prelude::*;
 
 use super::tick::tick;
 use crate::parquet;
-use crate::program::Leaf;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -47,15 +46,15 @@ impl Parquet {
         column: &str,
     ) -> PyResult<PyClassInitializer<Parquet>> {
         let table = py.enter(|| parquet::Parquet::new(files.0.clone(), column))?;
-        let column = Column::alone(Leaf::Table(Box::new(table)));
+        let column = Column::alone(table);
         Ok(PyClassInitializer::from(column).add_subclass(Parquet))
     }
 
     /// The form of samples.
     #[getter]
     fn form(slf: &Bound<'_, Self>) -> &'static str {
-        use crate::program::Kind;
-        match slf.as_super().get().leaf.kind() {
+        use crate::column::Kind;
+        match slf.as_super().get().core.layout().kind {
             Kind::Text => "text",
             Kind::Bytes => "bytes",
             _ => "tensor",

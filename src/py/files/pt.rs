@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use super::blobs;
 use super::tick::tick;
 use crate::format;
-use crate::program::{Content, Leaf, Record};
+use crate::program::Arrays;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
+use crate::sync::Arc;
 
 /// Tensors in files of `torch.save`.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
@@ -26,8 +27,7 @@ impl Pt {
         let blobs = blobs(source)?;
         let mut tick = tick(progress.as_ref(), blobs.len());
         let (pt, blobs) = py.enter(|| format::Pt::open(&blobs, key, &mut tick))?;
-        let record = Record::new(blobs, Content::Array(Box::new(pt)));
-        let column = Column::over(Leaf::Record(record), [source]);
+        let column = Column::over(Arc::new(Arrays::new(blobs, pt)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Pt))
     }
 }

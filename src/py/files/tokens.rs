@@ -9,7 +9,6 @@ use crate::Result;
 use crate::column::{Blobs, Documents, Files, Flat, Windows};
 use crate::format;
 use crate::memory::Dtype;
-use crate::program::Leaf;
 use crate::py::column::{Column, parse_dtype};
 use crate::py::enter::Enter;
 
@@ -41,7 +40,7 @@ impl Tokens {
                 .transpose()
         })?;
         let windows = windows.ok_or_else(|| no_cast(dtype, out_dtype))?;
-        let column = Column::alone(Leaf::Table(Box::new(windows)));
+        let column = Column::alone(windows);
         Ok(PyClassInitializer::from(column).add_subclass(Tokens))
     }
 }
@@ -71,7 +70,7 @@ impl Megatron {
             Ok((dtype, table.transpose()?))
         })?;
         let table = table.ok_or_else(|| no_cast(dtype, out_dtype.unwrap_or(dtype)))?;
-        let column = Column::alone(Leaf::Table(Box::new(table)));
+        let column = Column::alone(table);
         Ok(PyClassInitializer::from(column).add_subclass(Megatron))
     }
 }

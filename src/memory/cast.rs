@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use crate::memory::Dtype;
+use super::Dtype;
 
 /// A conversion that keeps every value, or rounds to the nearest value of the new type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

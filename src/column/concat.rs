@@ -1,0 +1,177 @@
+//! The samples of several columns, one column after the other.
+
+use super::{Column, Kind, Layout, Scratch};
+use crate::collate::Shape;
+use crate::error::{Error, Result};
+use crate::planted::{Bug, planted};
+use crate::sync::Arc;
+
+/// How many samples ahead to prefetch.
+const AHEAD: usize = 16;
+
+/// Columns of one kind and dtype; their shapes may differ where samples are not rows.
+#[derive(Debug)]
+pub struct Concat {
+    parts: Vec<Arc<dyn Column>>,
+    /// Index after the last sample of each part.
+    ends: Vec<usize>,
+    layout: Layout,
+}
+
+impl Concat {
+    /// Puts columns one after the other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parts`]: columns of different kinds, dtypes or row shapes, or none at all.
+    pub fn new(parts: Vec<Arc<dyn Column>>) -> Result<Concat> {
+        let Some(first) = parts.first() else {
+            let (first, other) = ("nothing".into(), "nothing".into());
+            return Err(Error::Parts { first, other });
+        };
+        let mut layout = first.layout().clone();
+        for part in &parts {
+            let other = part.layout();
+            if (other.nesting, other.dtype, &other.row_shape)
+                != (layout.nesting, layout.dtype, &layout.row_shape)
+            {
+                return Err(Error::Parts {
+                    first: first.layout().describe(),
+                    other: other.describe(),
+                });
+            }
+            if other.shape != layout.shape {
+                layout.shape = None;
+            }
+            layout.fetches |= other.fetches;
+            layout.is_random |= other.is_random;
+            layout.is_pixels &= other.is_pixels;
+        }
+        let ends = parts.iter().scan(0, |end, part| {
+            *end += part.len();
+            Some(*end)
+        });
+        let ends = ends.collect();
+        Ok(Concat {
+            parts,
+            ends,
+            layout,
+        })
+    }
+
+    /// Returns the column that holds the sample at `index`, and the sample's index in it.
+    fn at(&self, index: usize) -> Result<(&dyn Column, usize)> {
+        let part = self.number(index)?;
+        Ok((&*self.parts[part], index - self.start(part)))
+    }
+
+    /// Calls `make` with each sample's column and index in it.
+    fn each<T>(
+        &self,
+        indices: &[usize],
+        make: impl Fn(&dyn Column, usize) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity(indices.len());
+        for (place, &index) in indices.iter().enumerate() {
+            let (part, at) = self.at(index)?;
+            all.extend(make(part, at).map_err(|error| error.at(place))?);
+        }
+        Ok(all)
+    }
+
+    fn number(&self, index: usize) -> Result<usize> {
+        let part = self.ends.partition_point(|&end| end <= index);
+        if part == self.parts.len() {
+            let (index, len) = (index.cast_signed() as i64, self.len());
+            return Err(Error::Index { index, len });
+        }
+        Ok(part)
+    }
+
+    fn start(&self, part: usize) -> usize {
+        part.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+}
+
+impl Column for Concat {
+    fn len(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        let (part, at) = self.at(index)?;
+        part.shape(at)
+    }
+
+    fn longest(&self) -> Option<usize> {
+        let mut parts = self.parts.iter();
+        parts.try_fold(0, |longest, part| Some(part.longest()?.max(longest)))
+    }
+
+    fn sample_bytes(&self) -> usize {
+        match self.layout.kind {
+            Kind::Ragged | Kind::Lists => self.parts[0].sample_bytes(),
+            _ => self.layout.sample_bytes(),
+        }
+    }
+
+    /// Copies neighbours in one part with one call.
+    fn gather(&self, indices: &[usize], scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
+        let row_bytes = out.len() / indices.len().max(1);
+        let (mut at, mut asked, mut out) = (0, 0, out);
+        while let Some(&index) = indices.get(at) {
+            let part = self.number(index)?;
+            let range = self.start(part)..self.ends[part];
+            let run = indices[at..]
+                .iter()
+                .take_while(|index| range.contains(index));
+            let mut mapped = scratch.indices();
+            let late = usize::from(part > 0 && planted(Bug::ShardOffByOne));
+            mapped.extend(run.map(|index| (index - range.start).saturating_sub(late)));
+            let end = at + mapped.len();
+            if mapped.len() < AHEAD {
+                // A part prefetches only within its own run, which is too late for short runs.
+                let soon = indices.len().min(end + AHEAD);
+                for &index in &indices[asked.max(at).min(soon)..soon] {
+                    let (part, at) = self.at(index)?;
+                    part.prefetch(at);
+                }
+                asked = soon;
+            }
+            let (rows, after) = out.split_at_mut(mapped.len() * row_bytes);
+            let gathered = self.parts[part].gather(&mapped, scratch, rows);
+            gathered.map_err(|error| error.at(at))?;
+            (at, out) = (end, after);
+            scratch.keep(mapped);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, indices: &[usize]) -> Result<Vec<Box<[u8]>>> {
+        self.each(indices, |part, at| part.bytes(&[at]))
+    }
+
+    fn texts(&self, indices: &[usize]) -> Result<Vec<Box<str>>> {
+        self.each(indices, |part, at| part.texts(&[at]))
+    }
+
+    fn prefetch_shape(&self, index: usize) {
+        if let Ok((part, at)) = self.at(index) {
+            part.prefetch_shape(at);
+        }
+    }
+
+    fn prefetch(&self, index: usize) {
+        if let Ok((part, at)) = self.at(index) {
+            part.prefetch(at);
+        }
+    }
+
+    fn source(&self, index: usize) -> Result<Option<(&dyn Column, usize)>> {
+        self.at(index).map(Some)
+    }
+}

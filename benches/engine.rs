@@ -8,11 +8,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use _lib::column::Rows;
+use _lib::column::{Column, Rows};
 use _lib::error::{Error, Result};
 use _lib::memory::{Dtype, View};
 use _lib::order::Indices;
-use _lib::program::{Leaf, Options, Program, Run, Task};
+use _lib::program::{Options, Program, Run, Task};
 use _lib::stats::Stages;
 use _lib::stream::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -120,7 +120,7 @@ fn next_over_rows(criterion: &mut Criterion) {
         &[row_bytes, 4],
         Dtype::Float32,
     );
-    let leaf = Arc::new(Leaf::Rows(rows.expect("a dense array")));
+    let leaf: Arc<dyn Column> = Arc::new(rows.expect("a dense array"));
     let program = Program::new(vec![leaf], vec![false]).expect("one leaf");
     let run = Run::new(Arc::new(program), Options::default(), None);
     // A walk that visits every row once, in no order that a prefetcher knows.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use _lib::column::{Table, Values};
+use _lib::column::{Column, Kind, Scratch};
 use _lib::parquet::{Parquet, Tables};
 use libfuzzer_sys::fuzz_target;
 
@@ -28,13 +28,15 @@ fn read(path: &str) {
     let Ok(column) = Parquet::new(Arc::new(tables), "a") else {
         return;
     };
+    let layout = column.layout();
     for index in 0..column.len().min(ROWS) {
-        let read = match column.values() {
-            Values::Rows(dtype) => column.gather(&[index], &mut vec![0; dtype.itemsize()]),
-            Values::Ragged(dtype) => column
-                .rows_of(index)
-                .and_then(|rows| column.gather(&[index], &mut vec![0; rows * dtype.itemsize()])),
-            Values::Text | Values::Bytes => column.bytes(index).map(drop),
+        let read = match layout.kind {
+            Kind::Text | Kind::Bytes => column.bytes(&[index]).map(drop),
+            _ => column.shape(index).and_then(|shape| {
+                let elements: usize = shape.unwrap_or_default().iter().product();
+                let mut out = vec![0; elements * layout.dtype.itemsize()];
+                column.gather(&[index], &mut Scratch::default(), &mut out)
+            }),
         };
         if read.is_err() {
             return;

@@ -1,6 +1,7 @@
 //! Samples of different lengths, joined in one array.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Column, Layout, Numbers, Offsets, Rows, Scratch};
 use crate::collate::{Shape, sizes};
@@ -15,7 +16,7 @@ pub struct Ragged {
     values: Rows,
     /// The rows of each sample.
     offsets: Offsets,
-    layout: Layout,
+    layout: Arc<Layout>,
 }
 
 impl Ragged {
@@ -30,7 +31,7 @@ impl Ragged {
         Ok(Ragged {
             values,
             offsets,
-            layout,
+            layout: Arc::new(layout),
         })
     }
 

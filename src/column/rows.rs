@@ -16,7 +16,7 @@ pub struct Rows {
     dtype: Dtype,
     convert: Option<Convert>,
     len: usize,
-    layout: Layout,
+    layout: Arc<Layout>,
     /// Bytes of a row of the array.
     row_bytes: usize,
     /// Byte offset of the first element in `view`.
@@ -76,7 +76,7 @@ impl Rows {
             dtype,
             convert: None,
             len,
-            layout: Layout::rows(dtype, row_shape),
+            layout: Arc::new(Layout::rows(dtype, row_shape)),
             row_bytes,
             first,
             step,
@@ -88,7 +88,7 @@ impl Rows {
     pub fn cast(mut self, dtype: Dtype) -> Option<Rows> {
         if dtype != self.dtype {
             self.convert = Some(Convert::Cast(Cast::new(self.dtype, dtype)?));
-            self.layout.dtype = dtype;
+            Arc::make_mut(&mut self.layout).dtype = dtype;
         }
         Some(self)
     }
@@ -97,7 +97,7 @@ impl Rows {
     /// bytes, or the table has another size.
     pub fn looked_up(mut self, dtype: Dtype, table: Vec<u8>) -> Option<Rows> {
         let lookup = (self.dtype == Dtype::UInt8).then(|| Lookup::new(dtype, table))??;
-        self.layout.dtype = dtype;
+        Arc::make_mut(&mut self.layout).dtype = dtype;
         self.convert = Some(Convert::Look(lookup));
         Some(self)
     }

@@ -6,7 +6,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, intern};
 
 use crate::Error;
-use crate::collate::{Dense, Field};
+use crate::collate::{Dense, Field, Shape};
 use crate::column::{Kind, Layout};
 use crate::memory::Dtype;
 
@@ -104,7 +104,7 @@ impl Form {
             Form::Number => (
                 lists == 0
                     && matches!(kind, Kind::Rows | Kind::Array)
-                    && layout.shape.as_ref().is_some_and(|shape| shape.is_empty())
+                    && layout.shape.as_ref().is_some_and(Shape::is_empty)
                     && is_python,
                 "rows of one int64, float64 or bool: what torch collates Python's numbers to",
             ),

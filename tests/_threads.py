@@ -72,11 +72,11 @@ def threads(dataset: Any, **arguments: Any) -> fastload.Loader[Any]:
 
 
 def assert_as_processes(
-    dataset: Any | Callable[[], Any], epochs: int = 2, **arguments: Any
+    dataset: Any | Callable[[], Any], epochs: int = 2, context: str = "fork", **arguments: Any
 ) -> list[Any]:
-    """Asserts that threads give what torch's forked processes give; returns it."""
+    """Asserts that threads give what torch's processes give; returns it."""
     arguments = {"num_workers": 2, "batch_size": 4, **arguments}
     got = ran(threads, dataset, epochs, **arguments)
-    want = ran(DataLoader, dataset, epochs, multiprocessing_context="fork", **arguments)
+    want = ran(DataLoader, dataset, epochs, multiprocessing_context=context, **arguments)
     assert_same(got, want)
     return got

@@ -11,7 +11,7 @@ import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "resume.md"
 
-pytestmark = [pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.timeout(300)]
 
 
 def script(folder):

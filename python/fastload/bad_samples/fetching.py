@@ -193,7 +193,7 @@ class _Tolerant:
             except Exception as other:
                 error, fault = other, fault_of(other, self._policy.only)
         if fault == "passing":
-            error.add_note(f"the storage failed {len(self._policy.pauses) + 1} times")
+            error.add_note(f"the storage failed {self._policy.retries + 1} times")
         if fault in ("passing", "fatal"):
             raise error
         path = _path(error) or _path_of(self._origin, index)

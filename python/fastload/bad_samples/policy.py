@@ -1,6 +1,8 @@
 """`OnError`: what a loader does about samples that cannot be made."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice, repeat
 from os import PathLike
 from typing import Any, Literal
 
@@ -8,7 +10,10 @@ from torch.utils.data import IterableDataset
 
 from fastload.faults import NEVER
 
-__all__ = ["OnError", "policy_of"]
+__all__ = ["PAUSES_S", "OnError", "policy_of"]
+
+PAUSES_S = 0.1, 1.0, 10.0
+"""Pauses before the first retry, the second one, and all others; native threads take them, too."""
 
 _ACTIONS = ("raise", "replace", "mask", "skip", "substitute")
 _OF_A_BATCH = ("replace", "mask", "skip")
@@ -87,9 +92,10 @@ class OnError:
             raise ValueError(msg)
 
     @property
-    def pauses(self) -> tuple[float, ...]:
+    def pauses(self) -> Iterator[float]:
         """The seconds before each retry."""
-        return tuple(min(0.1 * 10**retry, 10.0) for retry in range(self.retries))
+        longest = repeat(PAUSES_S[-1])
+        return islice(chain(PAUSES_S, longest), self.retries)
 
 
 def policy_of(on_error: Any, loader: Any) -> OnError | None:

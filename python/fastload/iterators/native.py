@@ -17,7 +17,7 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
-from fastload.bad_samples import Bad, Fetched, Ledger, described, tolerate
+from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described, tolerate
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
 from fastload.draws import keyed, sampler
@@ -40,6 +40,7 @@ class NativeIter(Resumable):
     """
 
     _stream: _lib.Stream
+    _leaves_out = False  # the stream does
 
     def __init__(
         self, loader: Any, program: _lib.Program, *, batched: bool, from_zero: bool = False
@@ -105,7 +106,8 @@ class NativeIter(Resumable):
             **self._settings,
             **pillow.switches(),
             epoch=self._epoch,
-            first_seq=cursor.first,
+            first_seq=cursor.next,
+            missing=cursor.to_come()[:-1],
             first_place=cursor.place,
             repeats=sampler.may_repeat(self._index_sampler, order),
             foreign=foreign.server(loader),
@@ -147,12 +149,12 @@ class NativeIter(Resumable):
             return fetch  # type: ignore[no-any-return]
         return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
 
-    def _tolerance(self) -> tuple[bool, int] | None:
-        """Returns whether bad samples are left out, and how often they are tried again; None to raise errors."""
+    def _tolerance(self) -> tuple[bool, int, tuple[float, float, float]] | None:
+        """Returns whether bad samples are left out, and how often and after which pauses they are tried again."""
         if self._ledger is None:
             return None
         policy = self._ledger.policy
-        return policy.action == "skip", policy.retries
+        return policy.action == "skip", policy.retries, PAUSES_S
 
     def _taken(self, ledger: Ledger, batch: Any) -> Any:
         """Returns a batch whose bad samples are counted."""
@@ -184,9 +186,11 @@ class NativeIter(Resumable):
                 self._ledger.end()
             raise
         except Exception:  # that of a batch; or of the wait for one, which was not taken then
-            self._cursor.taken = self._cursor.first + self._stream.stats()["batches"]
+            self._cursor.taken = self._cursor.before + self._stream.stats()["batches"]
+            self._note_order()
             raise
         self._cursor.taken += 1
+        self._note_order()
         ledger = self._ledger
         if ledger is not None:
             batch = self._taken(ledger, batch)
@@ -196,6 +200,11 @@ class NativeIter(Resumable):
         if ledger is not None:
             marks = ledger.marks(marks)
         return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
+
+    def _note_order(self) -> None:
+        """Notes which batches later ones have overtaken."""
+        if not self._settings["in_order"]:
+            self._cursor.overtaken = self._stream.overtaken()
 
     def __next__(self) -> Any:
         """Returns the next batch.

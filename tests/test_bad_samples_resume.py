@@ -165,19 +165,16 @@ def test_lightning_keeps_what_is_done_about_bad_samples():
     assert model.seen == [index for index in range(50) if index not in BAD_ROWS]
 
 
+@pytest.mark.usefixtures("uninstalled")
 def test_accelerate_keeps_what_is_done_about_bad_samples():
     accelerate = pytest.importorskip("accelerate")
     import fastload.accelerate
 
     fastload.accelerate.install()
-    try:
-        loader = Loader(Noise(), 5, on_error=OnError("skip", max_share=1), num_workers=0)
-        prepared = accelerate.Accelerator(cpu=True).prepare(loader)
-        seen = [int(index) for batch in prepared for index in batch[1]]
-        assert seen == [index for index in range(50) if index not in BAD_ROWS]
-    finally:
-        fastload.accelerate.uninstall()
-        accelerate.state.GradientState._reset_state()
+    loader = Loader(Noise(), 5, on_error=OnError("skip", max_share=1), num_workers=0)
+    prepared = accelerate.Accelerator(cpu=True).prepare(loader)
+    seen = [int(index) for batch in prepared for index in batch[1]]
+    assert seen == [index for index in range(50) if index not in BAD_ROWS]
 
 
 def test_a_resumed_run_raises_where_the_whole_one_does():

@@ -15,7 +15,9 @@ from torch.utils.data import SequentialSampler
 
 from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
-from fastload.machine.ranks import rank_of
+from fastload.faults import REASONS
+from fastload.machine.ranks import rank, rank_of
+from fastload.rank_files import file_of
 from fastload.sample_files import stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
@@ -147,9 +149,10 @@ class Ledger:
         _log.warning(msg, self._epoch, len(self.records), self._samples, words)
 
     def stats(self) -> dict[str, int]:
-        """Returns the counts of the epoch."""
-        reasons = Counter(f"bad_{record.reason}" for record in self.records)
-        return {"bad_samples": len(self.records), "bad_retried": self._retried, **reasons}
+        """Returns the counts of the epoch: of bad samples, by reason, and of retries."""
+        reasons = Counter(record.reason for record in self.records)
+        counts = {reason: reasons[reason] for reason in REASONS}
+        return {"total": len(self.records), **counts, "retried": self._retried}
 
     def _check(self, fetched: Fetched) -> None:
         policy, count = self.policy, len(self.records)
@@ -171,11 +174,11 @@ class Ledger:
             raise self._error(msg, self.records, "raise max_share of on_error")
 
     def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
-        rank, ranks = rank_of()
+        number, ranks = rank_of()
         named = "; ".join(map(_named, records[:_NAMED]))
         more = f"; and {len(records) - _NAMED} more" if len(records) > _NAMED else ""
         others = f" The other {ranks - 1} ranks wait for this one now." if ranks > 1 else ""
-        where = f"rank {rank}, epoch {self._epoch}"
+        where = f"rank {number}, epoch {self._epoch}"
         return BadSamplesError(
             f"{what} ({where}): repair the files, or {remedy}. They are: {named}{more}.{others}"
         )
@@ -215,9 +218,7 @@ class Ledger:
 
     def _path(self) -> Path:
         assert self.policy.quarantine is not None
-        path = Path(self.policy.quarantine)
-        rank, ranks = rank_of()
-        return path.with_suffix(f".rank{rank}{path.suffix}") if ranks > 1 else path
+        return file_of(self.policy.quarantine, rank())
 
 
 def _named(record: BadSample) -> str:

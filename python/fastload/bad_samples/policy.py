@@ -39,8 +39,8 @@ class OnError:
         max_share: Maximum share of the samples of an epoch that may be bad, 0 to 1, from its 1,000th sample on.
         max_count: Maximum of bad samples in an epoch; None for any number.
         max_in_row: Maximum of bad samples one after the other; None for any number.
-        quarantine: A file to which bad samples are appended as JSON lines; with several ranks, each has a file
-            of its own, `bad.rank3.jsonl` for `bad.jsonl`.
+        quarantine: A file to which bad samples are appended as JSON lines; each rank has a file of its own: rank 3
+            writes `bad.rank3.jsonl` for `bad.jsonl`, which is rank 0's.
         substitute: The sample that takes the place of bad ones, as the dataset would return it.
 
     Raises:

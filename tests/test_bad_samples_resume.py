@@ -1,5 +1,7 @@
 """Bad samples in runs that are resumed, on several ranks, and behind frameworks."""
 
+import contextlib
+
 import pytest
 import torch
 from torch.utils.data import Dataset, DistributedSampler
@@ -175,6 +177,37 @@ def test_accelerate_keeps_what_is_done_about_bad_samples():
     prepared = accelerate.Accelerator(cpu=True).prepare(loader)
     seen = [int(index) for batch in prepared for index in batch[1]]
     assert seen == [index for index in range(50) if index not in BAD_ROWS]
+
+
+@pytest.mark.parametrize("action", ["raise", "replace", "skip"])
+@pytest.mark.parametrize("lane", ["2 processes", "2 threads"])
+@pytest.mark.parametrize("stop", [3, 4, 6, 9])
+def test_errors_of_batches_that_are_made_again_and_dropped_are_not_raised_again(action, lane, stop):
+    """Of the batches since the last snapshot: one has bad samples, one has no others."""
+
+    def left(iterator):
+        seen = []
+        while True:
+            try:
+                seen.append(next(iterator)[1].tolist())
+            except StopIteration:
+                return seen
+            except (ValueError, BadSamplesError) as error:
+                seen.append(type(error))
+
+    def make():
+        bad = {9, 10, 12, 13, 14, 15, 40}
+        on_error = OnError(action, max_share=1, max_in_row=None)
+        return Loader(Noise(bad), 4, on_error=on_error, snapshot_every_n_steps=5, **PYTHON[lane])
+
+    loader = make()
+    iterator = iter(loader)
+    for _ in range(stop):
+        with contextlib.suppress(ValueError, BadSamplesError):
+            next(iterator)
+    other = make()
+    other.load_state_dict(carried(loader.state_dict()))
+    assert left(iter(other)) == left(iterator)
 
 
 def test_a_resumed_run_raises_where_the_whole_one_does():

@@ -7,6 +7,7 @@ sampler's order can depend on when it is asked, indices are taken on torch's sch
 workers.
 """
 
+import logging
 import operator
 import pickle
 from abc import abstractmethod
@@ -18,6 +19,7 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.draws.keyed import Key, Keys
+from fastload.faults import REASONS, fault_of, one_line
 from fastload.iterators.consumer import Maker
 from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
@@ -25,6 +27,8 @@ from fastload.resume.worker_state import Keeping, Moved
 from fastload.sizes import length_of
 
 __all__ = ["Elastic", "is_elastic"]
+
+_log = logging.getLogger("fastload")
 
 
 class Elastic(Resumable, _MultiProcessingDataLoaderIter):
@@ -213,10 +217,16 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     def _next_data(self) -> Any:
         try:
             while True:
-                if self._maker is not None and not self._task_info:
-                    batch = self._made_here(self._maker)
-                else:
-                    batch = super()._next_data()  # type: ignore[no-untyped-call]
+                before = self._send_idx - len(self._task_info)
+                try:
+                    if self._maker is not None and not self._task_info:
+                        batch = self._made_here(self._maker)
+                    else:
+                        batch = super()._next_data()  # type: ignore[no-untyped-call]
+                except Exception as error:
+                    is_of_batch = self._send_idx - len(self._task_info) > before
+                    if not (is_of_batch and self._is_of_dropped(error)):
+                        raise
                 if self._to_drop == 0 or not self._is_dropped():
                     break
         except StopIteration:
@@ -242,6 +252,16 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                 self._cursor.from_workers[self._giver] += 1
             self._keep_states()
         return batch
+
+    def _is_of_dropped(self, error: Exception) -> bool:
+        """Returns true if an error is of samples of a batch that is made again, in whose place it was raised before.
+
+        Not of an iterable dataset: its iterator may be at its end now.
+        """
+        is_known = self._to_drop > 0 and not self._is_iterable and fault_of(error) in REASONS
+        if is_known:
+            _log.warning("resuming: a batch that is made again and dropped: %s", one_line(error))
+        return is_known
 
     def _is_dropped(self) -> bool:
         """Returns true if a batch was handed over before the state was saved; it was made again."""

@@ -8,7 +8,7 @@ from torch.utils.data import Dataset, DistributedSampler
 
 from fastload import BadSamplesError, Loader, OnError
 
-from ._bad import COUNT, PYTHON, TORN, places, write_images
+from ._bad import COUNT, PYTHON, TORN, path_of, places, write_images
 from ._compare import MANY_WORKERS
 from ._state import carried, resumes
 
@@ -78,6 +78,59 @@ def test_the_list_of_a_resumed_run_begins_where_it_was_resumed(images):
     other.load_state_dict(state)
     list(other)
     assert places(loader) + places(other) == places(whole)
+
+
+@pytest.mark.parametrize("lane", ["native", "inline", "2 processes", "AUTO threads"])
+def test_a_resumed_run_says_that_files_of_bad_samples_have_changed(tmp_path, caplog, lane):
+    write_images(tmp_path)
+    missing = path_of(tmp_path, 17)
+    content = missing.read_bytes()
+    dataset = ImageFolder(tmp_path, transforms.ToTensor())
+    missing.unlink()
+    bad = sorted([*TORN, 17])
+
+    def make():
+        lanes = PYTHON | {"native": {"num_workers": 2}}
+        return Loader(dataset, 16, on_error=OnError("skip", max_share=1), **lanes[lane])
+
+    def state_of(loader, count):
+        iterator = iter(loader)
+        for _ in range(count):
+            next(iterator)
+        return carried(loader.state_dict())
+
+    state = state_of(make(), 3)
+    assert [index for index, _ in state["bad_samples"]] == [at for at in bad if at < 48]
+    assert dict(state["bad_samples"])[17] is None
+    for repaired in (False, True):
+        caplog.clear()
+        if repaired:
+            missing.write_bytes(content)
+        other = make()
+        other.load_state_dict(state)
+        later = state_of(other, 4)
+        assert [index for index, _ in later["bad_samples"]] == [at for at in bad if at < 112]
+        said = [text for text in caplog.messages if "other files than" in text]
+        assert len(said) == repaired
+    assert "1 of 4 bad samples have other files" in said[0]
+    assert "sample 17" in said[0]
+
+
+def test_a_state_names_few_bad_samples():
+    def make():
+        on_error = OnError("skip", max_share=1, max_in_row=None)
+        return Loader(Noise(set(range(1, 50))), 50, on_error=on_error, num_workers=0)
+
+    loader = make()
+    iterator = iter(loader)
+    next(iterator)
+    state = carried(loader.state_dict())
+    assert state["bad_samples"] == [[index, None] for index in range(1, 25)]
+    assert len(str(state["bad_samples"])) < 1000
+    other = make()
+    other.load_state_dict(state)
+    assert carried(other.state_dict()) == state
+    assert list(other) == []
 
 
 def test_two_ranks_take_as_many_steps(images):

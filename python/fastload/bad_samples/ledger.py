@@ -7,6 +7,7 @@ that a limit is exceeded at the same batch for any number of threads or workers.
 import json
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from fastload.bad_samples.policy import OnError, policy_of
 from fastload.faults import REASONS
 from fastload.machine.ranks import rank, rank_of
 from fastload.rank_files import file_of
-from fastload.sample_files import stamp
+from fastload.sample_files import first_file, stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
 
@@ -26,6 +27,8 @@ _log = logging.getLogger("fastload")
 
 _NAMED = 10
 """Bad samples that an error names."""
+_KEPT = 24
+"""Bad samples of an epoch that a state names, in less than 1 KB."""
 _SHARE_FROM = 1000
 """Samples of an epoch from which on `max_share` holds."""
 
@@ -62,16 +65,21 @@ class Ledger:
 
     Args:
         policy: What is done about them.
+        dataset: The dataset, which may list the files of samples.
         evaluates: Whether the sampler visits each sample once, in the order of the dataset.
 
     Attributes:
         policy: The same.
         records: The bad samples of the epoch, in the order of their batches.
+        sizes: Indices of the first bad samples of the epoch, also those before it was resumed, and the bytes of their
+            files; None for one that does not exist, and where the dataset lists none.
     """
 
-    def __init__(self, policy: OnError, *, evaluates: bool = False) -> None:
+    def __init__(self, policy: OnError, dataset: Any = None, *, evaluates: bool = False) -> None:
         self.policy = policy
         self.records: list[BadSample] = []
+        self.sizes: list[tuple[int, int | None]] = []
+        self._dataset = dataset
         self._evaluates = evaluates
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
@@ -84,12 +92,26 @@ class Ledger:
         """Returns a ledger for a loader; None if it raises errors as they are."""
         policy = policy_of(loader.on_error, loader)
         evaluates = type(loader.sampler) is SequentialSampler
-        return None if policy is None else cls(policy, evaluates=evaluates)
+        return None if policy is None else cls(policy, loader.dataset, evaluates=evaluates)
 
-    def begin(self) -> None:
-        """Begins an epoch."""
+    def begin(self, sizes: Sequence[tuple[int, int | None]] = ()) -> None:
+        """Begins an epoch, and logs if files have changed that were bad in its first part.
+
+        Args:
+            sizes: The `sizes` of the run that is resumed.
+        """
         self._epoch += 1
         self.records = []
+        self.sizes = list(sizes)
+        changed = [index for index, size in sizes if self._size(index) != size]
+        if changed:
+            _log.warning(
+                "resuming: %d of %d bad samples have other files than when the state was saved, the first of "
+                "them is sample %d; what was left out of earlier batches is not made up for",
+                len(changed),
+                len(sizes),
+                changed[0],
+            )
         self._samples = self._retried = self._in_row = 0
 
     def taken(self, fetched: Fetched, batch: int) -> Any:
@@ -119,8 +141,15 @@ class Ledger:
         """Adds bad samples to the list, the log and the file."""
         before = len(self.records)
         self.records += new
+        room = _KEPT - len(self.sizes)
+        indices = [record.index for record in new[: max(0, room)]]
+        self.sizes += [(index, self._size(index)) for index in indices if isinstance(index, int)]
         self._tell(before, new)
         self._write(new)
+
+    def _size(self, index: int) -> int | None:
+        """Returns the bytes of the first file that the dataset lists for a sample."""
+        return stamp(first_file(self._dataset, index))[0]
 
     def marks(self, marks: bytes) -> bytes:
         """Returns the marks of the batch handed over last: 0 where a sample is bad and masked, none where skipped.

@@ -86,13 +86,14 @@ class NativeIter(Resumable):
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
         """Opens a stream for an epoch and asks for its first batches."""
+        restored = self._restored
         order = self._order(batched=self._settings["batched"])
         is_cut_here = order is not None and not sample_mask.is_wanted(loader)  # else lists
         if not (is_cut_here and first_iter):
             super()._reset(loader, first_iter)
         self._epoch += 1
         if self._ledger is not None:
-            self._ledger.begin()
+            self._ledger.begin(() if restored is None else restored.bad_samples)
         cursor = self._cursor
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if not is_cut_here:

@@ -27,6 +27,7 @@ _LATER = (
     *_CHANGED,
     "to_come",
     "from_workers",
+    "bad_samples",
     "workers",
     "next_worker",
     "sampler_state",

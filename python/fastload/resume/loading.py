@@ -1,6 +1,7 @@
 """What `Loader.load_state_dict` takes: a state, compared with the loader before anything goes on from it."""
 
 import copy
+import operator
 import pickle
 import sys
 from collections.abc import Mapping
@@ -78,9 +79,24 @@ def restored(loader: Any, state: Any) -> Restored | None:
         next_worker=_first_worker(loader, state, taken),
         to_drop=dropped,
         from_workers=tuple(state["from_workers"]),
+        bad_samples=() if state["is_coming"] else _bad_samples(state),
         draws_from=state["draws_from"],
         number=number,
     )
+
+
+def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]:
+    """Returns the bad samples of a state: their indices, and the sizes of their files."""
+    try:
+        return tuple(
+            (operator.index(index), None if size is None else operator.index(size))
+            for index, size in state["bad_samples"]
+        )
+    except (TypeError, ValueError) as error:
+        msg = (
+            f"load_state_dict: bad_samples={state['bad_samples']!r} are no pairs of index and size"
+        )
+        raise StateError(msg) from error
 
 
 def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
@@ -170,6 +186,7 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "workers": (str, _NONE),
     "next_worker": (int,),
     "checksum": (int,),
+    "bad_samples": (list,),
     "to_come": (list, _NONE),
     "from_workers": (list,),
     "_num_yielded": (int,),

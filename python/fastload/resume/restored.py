@@ -28,6 +28,7 @@ class Restored(NamedTuple):
         next_worker: The one that makes the next batch.
         to_drop: Batches that are made again and dropped, from where the generators were kept.
         from_workers: How many of these each worker makes, where that is not the order of the workers.
+        bad_samples: Indices of bad samples, and the bytes of their files; None for one that does not exist.
         draws_from: What samples drew from: "keys", "workers" or "caller"; None if none was made.
         number: Of workers whose generators these are; 0 where they were not kept.
     """
@@ -47,6 +48,7 @@ class Restored(NamedTuple):
     next_worker: int
     to_drop: int
     from_workers: tuple[int, ...]
+    bad_samples: tuple[tuple[int, int | None], ...]
     draws_from: str | None
     number: int
 

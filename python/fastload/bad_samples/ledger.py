@@ -26,9 +26,7 @@ __all__ = ["BadSample", "BadSamplesError", "Ledger"]
 _log = logging.getLogger("fastload")
 
 _NAMED = 10
-"""Bad samples that an error names."""
-_KEPT = 24
-"""Bad samples of an epoch that a state names, in less than 1 KB."""
+"""Bad samples that an error names, and those of an epoch that a state names."""
 _SHARE_FROM = 1000
 """Samples of an epoch from which on `max_share` holds."""
 
@@ -39,7 +37,7 @@ class BadSample:
 
     Attributes:
         epoch: The epoch, counted from the loader's first in this process.
-        batch: The number of its batch in the epoch.
+        batch: The number of its batch in the epoch; with `in_order=False` in the order of the hand-over.
         position: Its position in the planned batch.
         index: Its dataset index; words for an index that is no integer.
         path: Its file; empty if unknown.
@@ -106,8 +104,8 @@ class Ledger:
         changed = [index for index, size in sizes if self._size(index) != size]
         if changed:
             _log.warning(
-                "resuming: %d of %d bad samples have other files than when the state was saved, the first of "
-                "them is sample %d; what was left out of earlier batches is not made up for",
+                "resuming: the files of %d of %d bad samples have changed since the state was saved, first that of "
+                "sample %d; the batches before the state were made without them",
                 len(changed),
                 len(sizes),
                 changed[0],
@@ -141,7 +139,7 @@ class Ledger:
         """Adds bad samples to the list, the log and the file."""
         before = len(self.records)
         self.records += new
-        room = _KEPT - len(self.sizes)
+        room = _NAMED - len(self.sizes)
         indices = [record.index for record in new[: max(0, room)]]
         self.sizes += [(index, self._size(index)) for index in indices if isinstance(index, int)]
         self._tell(before, new)

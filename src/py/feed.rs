@@ -32,8 +32,8 @@ pub(super) enum Source {
 
 /// A task that waits to be admitted.
 pub(super) struct Pulled {
-    /// Its number among those of the epoch.
-    pub(super) seq: u64,
+    /// Its number, if tasks before it were left out.
+    pub(super) skip_to: Option<u64>,
     /// Position of its first sample in the iterator's stream of samples.
     pub(super) first: u64,
     pub(super) indices: Indices,
@@ -182,7 +182,7 @@ impl Inner {
         self.place += pulled.indices.len() as u64;
         if !self.earlier.has(seq) {
             self.pulled.push_back(Pulled {
-                seq,
+                skip_to: (seq > 0 && self.earlier.has(seq - 1)).then_some(seq),
                 first,
                 ..pulled
             });
@@ -224,7 +224,7 @@ impl Pulled {
     /// Makes a task for a native batch.
     pub(super) fn native(indices: Indices) -> Pulled {
         Pulled {
-            seq: 0,
+            skip_to: None,
             first: 0,
             indices,
             state: None,

@@ -395,7 +395,7 @@ impl Stream {
             let bytes = planned(&mut pulled);
             self.budget.count(bytes);
             let Pulled {
-                seq,
+                skip_to,
                 first,
                 mut indices,
                 state,
@@ -420,7 +420,9 @@ impl Stream {
                 attempts: None,
             };
             let mut python_batches = lock(&self.python_batches);
-            core.skip_to(seq);
+            if let Some(seq) = skip_to {
+                core.skip_to(seq);
+            }
             let seq = core.submit(task, bytes, state);
             python_batches.extend(python_batch.map(|made| (seq, made)));
         };

@@ -44,7 +44,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _keys: Keys | None = None
     _every = 0
     _total: int | None = None
-    _giver = 0
+    _made_by = 0
     """The worker of the batch that was taken last."""
     _loader: Any  # a weak reference
     _index_queues: list[Any]
@@ -225,7 +225,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                         batch = super()._next_data()  # type: ignore[no-untyped-call]
                 except Exception as error:
                     is_of_batch = self._send_idx - len(self._task_info) > before
-                    if not (is_of_batch and self._is_of_dropped(error)):
+                    if not (is_of_batch and self._was_raised(error)):
                         raise
                 if self._to_drop == 0 or not self._is_dropped():
                     break
@@ -244,36 +244,38 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                 cursor = self._cursor
                 cursor.taken = cursor.before + self._send_idx - len(self._task_info)
                 if not self._in_order:
-                    cursor.overtook(self._send_idx, self._task_info)
+                    cursor.note_overtaken(self._send_idx, self._task_info)
                 self._keep_states()
         if self._dataset_kind == _DatasetKind.Iterable:
             self._cursor.taken += 1
             if self._cursor.from_workers:
-                self._cursor.from_workers[self._giver] += 1
+                self._cursor.from_workers[self._made_by] += 1
             self._keep_states()
         return batch
 
-    def _is_of_dropped(self, error: Exception) -> bool:
-        """Returns true if an error is of samples of a batch that is made again, in whose place it was raised before.
+    def _was_raised(self, error: Exception) -> bool:
+        """Returns true if an error is that of a bad sample in a batch that is made again: it was raised there before.
 
-        Not of an iterable dataset: its iterator may be at its end now.
+        Errors of an iterable dataset are raised again, because they may end its iterator.
         """
         is_known = self._to_drop > 0 and not self._is_iterable and fault_of(error) in REASONS
         if is_known:
-            _log.warning("resuming: a batch that is made again and dropped: %s", one_line(error))
+            _log.warning(
+                "resuming: a batch that is made again and dropped failed: %s", one_line(error)
+            )
         return is_known
 
     def _is_dropped(self) -> bool:
         """Returns true if a batch was handed over before the state was saved; it was made again."""
         if self._dropped_of:
-            if self._dropped_of[self._giver] == 0:
+            if self._dropped_of[self._made_by] == 0:
                 return False
-            self._dropped_of[self._giver] -= 1
+            self._dropped_of[self._made_by] -= 1
         self._to_drop -= 1
         return True
 
     def _process_data(self, data: Any, *worker: Any) -> Any:
-        self._giver = worker[0] if worker else 0
+        self._made_by = worker[0] if worker else 0
         return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
 
     def _keep_states(self) -> None:

@@ -122,7 +122,7 @@ class Cursor:
         """The first batch that no batch of an earlier run had overtaken."""
         return max(self.left_out, default=self.first - 1) + 1
 
-    def overtook(self, asked: int, in_flight: Iterable[int]) -> None:
+    def note_overtaken(self, asked: int, in_flight: Iterable[int]) -> None:
         """Notes which batches later ones have overtaken.
 
         Args:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch.utils.data import Dataset, DistributedSampler, IterableDataset, get_worker_info
 
 from fastload import Loader, columns
+from fastload.machine.auto import is_auto
 
 from ._compare import MANY_WORKERS
 from ._state import carried, taken, text
@@ -99,7 +100,7 @@ def loader(paths: list[str], lane: str, /, **changes: Any) -> Any:
 def begun(made: Any) -> Any:
     """Returns an iterator of at least two workers, of which one can be held up."""
     iterator = iter(made)
-    if hasattr(iterator, "set_workers") and "num_workers=AUTO" in made.explain():
+    if is_auto(made):
         iterator.set_workers(2)
     return iterator
 

@@ -177,6 +177,29 @@ def test_another_lane_goes_on_with_the_batches_that_are_missing(paths, lane, whe
     assert indices(batches) == sorted(ORDER)
 
 
+@pytest.mark.parametrize("lane", ["AUTO processes", "AUTO threads"])
+def test_the_consumer_makes_the_batches_that_are_missing(paths, lane):
+    whole = [text(batch) for batch in loader(paths, lane, in_order=True)]
+    held = Held(Path(paths[HELD]))
+    made = loader(paths, lane)
+    iterator = begun(made)
+    batches = taken(iterator, 2)
+    state = carried(made.state_dict())
+    held.release()
+    taken(iterator, 100)
+    held.end()
+    other = loader(paths, lane, prefetch_factor=1)
+    other.load_state_dict(state)
+    iterator = begun(other)
+    iterator.take_over()
+    batches += taken(iterator, 4)
+    assert iterator.consumer_batches() > 0
+    third = loader(paths, lane)
+    third.load_state_dict(carried(other.state_dict()))
+    batches += taken(iter(third), 100)
+    assert sorted_text(batches) == sorted_text(whole)
+
+
 class Counting:
     """A sampler that says where it is."""
 

@@ -85,7 +85,7 @@ pub(super) fn whose(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         "a batch".into()
     } else {
-        format!("{path:?}")
+        format!("{:?}", path.to_string_lossy())
     }
 }
 

@@ -97,6 +97,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
 
 
+@pytest.fixture
+def uninstalled() -> Iterator[None]:
+    """Takes `fastload.accelerate` away again, which trainers install, and the state that Accelerate keeps."""
+    yield
+    from accelerate.state import GradientState
+
+    import fastload.accelerate
+
+    fastload.accelerate.uninstall()
+    GradientState._reset_state()
+
+
 @pytest.fixture(autouse=True)
 def system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes away what macOS has not, where the library is built with its memory and sockets."""

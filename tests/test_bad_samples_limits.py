@@ -171,6 +171,11 @@ def test_each_rank_has_a_file_of_its_own(images, tmp_path, monkeypatch):
     assert "(rank 3, epoch 0)" in said
     assert said.endswith("The other 3 ranks wait for this one now.")
     assert [file.name for file in tmp_path.iterdir()] == ["bad.rank3.jsonl"]
+    monkeypatch.setenv("RANK", "0")
+    loader = loader_of(images, "inline", quarantine=tmp_path / "bad.jsonl", max_count=3)
+    _, said = until_error(loader)
+    assert "(rank 0, epoch 0)" in said
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.jsonl", "bad.rank3.jsonl"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110

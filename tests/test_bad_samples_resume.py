@@ -1,12 +1,14 @@
 """Bad samples in runs that are resumed, on several ranks, and behind frameworks."""
 
+import contextlib
+
 import pytest
 import torch
 from torch.utils.data import Dataset, DistributedSampler
 
 from fastload import BadSamplesError, Loader, OnError
 
-from ._bad import COUNT, PYTHON, TORN, places, write_images
+from ._bad import COUNT, PYTHON, TORN, path_of, places, write_images
 from ._compare import MANY_WORKERS
 from ._state import carried, resumes
 
@@ -76,6 +78,59 @@ def test_the_list_of_a_resumed_run_begins_where_it_was_resumed(images):
     other.load_state_dict(state)
     list(other)
     assert places(loader) + places(other) == places(whole)
+
+
+@pytest.mark.parametrize("lane", ["native", "inline", "2 processes", "AUTO threads"])
+def test_a_resumed_run_says_that_files_of_bad_samples_have_changed(tmp_path, caplog, lane):
+    write_images(tmp_path)
+    missing = path_of(tmp_path, 17)
+    content = missing.read_bytes()
+    dataset = ImageFolder(tmp_path, transforms.ToTensor())
+    missing.unlink()
+    bad = sorted([*TORN, 17])
+
+    def make():
+        lanes = PYTHON | {"native": {"num_workers": 2}}
+        return Loader(dataset, 16, on_error=OnError("skip", max_share=1), **lanes[lane])
+
+    def state_of(loader, count):
+        iterator = iter(loader)
+        for _ in range(count):
+            next(iterator)
+        return carried(loader.state_dict())
+
+    state = state_of(make(), 3)
+    assert [index for index, _ in state["bad_samples"]] == [at for at in bad if at < 48]
+    assert dict(state["bad_samples"])[17] is None
+    for repaired in (False, True):
+        caplog.clear()
+        if repaired:
+            missing.write_bytes(content)
+        other = make()
+        other.load_state_dict(state)
+        later = state_of(other, 4)
+        assert [index for index, _ in later["bad_samples"]] == [at for at in bad if at < 112]
+        said = [text for text in caplog.messages if "have changed since" in text]
+        assert len(said) == repaired
+    assert "the files of 1 of 4 bad samples have changed" in said[0]
+    assert "sample 17" in said[0]
+
+
+def test_a_state_names_few_bad_samples():
+    def make():
+        on_error = OnError("skip", max_share=1, max_in_row=None)
+        return Loader(Noise(set(range(1, 50))), 50, on_error=on_error, num_workers=0)
+
+    loader = make()
+    iterator = iter(loader)
+    next(iterator)
+    state = carried(loader.state_dict())
+    assert state["bad_samples"] == [[index, None] for index in range(1, 11)]
+    assert len(str(state)) < 1024
+    other = make()
+    other.load_state_dict(state)
+    assert carried(other.state_dict()) == state
+    assert list(other) == []
 
 
 def test_two_ranks_take_as_many_steps(images):
@@ -165,19 +220,47 @@ def test_lightning_keeps_what_is_done_about_bad_samples():
     assert model.seen == [index for index in range(50) if index not in BAD_ROWS]
 
 
+@pytest.mark.usefixtures("uninstalled")
 def test_accelerate_keeps_what_is_done_about_bad_samples():
     accelerate = pytest.importorskip("accelerate")
     import fastload.accelerate
 
     fastload.accelerate.install()
-    try:
-        loader = Loader(Noise(), 5, on_error=OnError("skip", max_share=1), num_workers=0)
-        prepared = accelerate.Accelerator(cpu=True).prepare(loader)
-        seen = [int(index) for batch in prepared for index in batch[1]]
-        assert seen == [index for index in range(50) if index not in BAD_ROWS]
-    finally:
-        fastload.accelerate.uninstall()
-        accelerate.state.GradientState._reset_state()
+    loader = Loader(Noise(), 5, on_error=OnError("skip", max_share=1), num_workers=0)
+    prepared = accelerate.Accelerator(cpu=True).prepare(loader)
+    seen = [int(index) for batch in prepared for index in batch[1]]
+    assert seen == [index for index in range(50) if index not in BAD_ROWS]
+
+
+@pytest.mark.parametrize("action", ["raise", "replace", "skip"])
+@pytest.mark.parametrize("lane", ["2 processes", "2 threads"])
+@pytest.mark.parametrize("stop", [3, 4, 6, 9])
+def test_errors_of_batches_that_are_made_again_and_dropped_are_not_raised_again(action, lane, stop):
+    """Of the batches since the last snapshot: one has bad samples, one has no others."""
+
+    def left(iterator):
+        seen = []
+        while True:
+            try:
+                seen.append(next(iterator)[1].tolist())
+            except StopIteration:
+                return seen
+            except (ValueError, BadSamplesError) as error:
+                seen.append(type(error))
+
+    def make():
+        bad = {9, 10, 12, 13, 14, 15, 40}
+        on_error = OnError(action, max_share=1, max_in_row=None)
+        return Loader(Noise(bad), 4, on_error=on_error, snapshot_every_n_steps=5, **PYTHON[lane])
+
+    loader = make()
+    iterator = iter(loader)
+    for _ in range(stop):
+        with contextlib.suppress(ValueError, BadSamplesError):
+            next(iterator)
+    other = make()
+    other.load_state_dict(carried(loader.state_dict()))
+    assert left(iter(other)) == left(iterator)
 
 
 def test_a_resumed_run_raises_where_the_whole_one_does():

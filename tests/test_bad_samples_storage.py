@@ -134,7 +134,7 @@ def test_native_storage_that_recovers_is_tried_again(tmp_path, lane):
     batches = list(iterator)
     pixels = torch.cat([batch[0] for batch in batches])
     assert [bad.index for bad in loader.bad] == [10]
-    assert loader.stats()["bad_retried"] >= 1
+    assert loader.stats()["bad_samples"]["retried"] >= 1
     assert torch.equal(pixels[10], pixels[11])
     good = [number for number in range(32) if number != 10]
     assert torch.equal(pixels[good], torch.cat([batch[0] for batch in whole])[good])
@@ -163,7 +163,9 @@ def test_a_sample_that_is_tried_again_has_its_own_draws(tmp_path, lane, wrapped)
 
     first, loader = batches()
     assert loader.bad == []
-    assert loader.stats()["bad_retried"] >= 1  # a list that fails is tried again sample by sample
+    assert (
+        loader.stats()["bad_samples"]["retried"] >= 1
+    )  # a list that fails is tried again sample by sample
     again, loader = batches()
-    assert loader.stats()["bad_retried"] == 0
+    assert loader.stats()["bad_samples"]["retried"] == 0
     assert_same(first, again)

@@ -1,5 +1,7 @@
 """What of torchvision is Python: refused, or stopped at a step, with the reason in words."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from torch.utils.data import DataLoader
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from fastload import Loader, lanes
+from fastload import Loader, OnError, lanes
 
 from ._compare import assert_same
 from ._torchvision import cifar10, folder, mnist, write_folder
@@ -109,6 +111,21 @@ def test_hooks_and_replaced_methods_are_noticed(images, monkeypatch):
         patch.setattr(v1.ToTensor, "__call__", lambda self, image: image)
         assert "ToTensor.__call__ was replaced" in lanes.choose(loader).why
     assert lanes.choose(loader).lane == "native"
+
+
+@pytest.mark.parametrize(("damaged", "lane"), [(1, "native"), (5, "native"), (6, "process")])
+def test_a_small_folder_with_damaged_files_stays_native(damaged, lane, tmp_path):
+    """Files of no known format are damaged, unless most of the others are of that format too."""
+    dataset = folder(tmp_path, transform=v1.Compose([v1.Resize((8, 8)), v1.ToTensor()]))
+    assert len(dataset) == 10
+    for path, _ in dataset.samples[:damaged]:
+        Path(path).write_bytes(b"an error page in place of a picture")
+    on_error = OnError("skip")
+    loader = Loader(dataset, 10, num_workers=1, on_error=on_error)
+    assert lanes.choose(loader).lane == lane
+    [(pixels, _)] = loader
+    assert len(pixels) == 10 - damaged
+    assert [bad.index for bad in loader.bad] == list(range(damaged))
 
 
 @pytest.mark.parametrize("foreign", [0, 2])

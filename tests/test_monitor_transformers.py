@@ -14,15 +14,14 @@ from fastload.transformers import Monitor, TrainerMixin
 
 from ._compare import MANY_WORKERS
 
-pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(120)]
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.timeout(120),
+    pytest.mark.usefixtures("uninstalled"),
+]
 
 INPUTS = torch.randn(24, 6, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.fixture(autouse=True)
-def uninstalled():
-    yield
-    fastload.accelerate.uninstall()
 
 
 class Model(torch.nn.Module):

@@ -19,15 +19,14 @@ from fastload.transformers import TrainerMixin
 
 from ._compare import MANY_WORKERS, Plain, assert_same
 
-pytestmark = [pytest.mark.slow, MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.slow,
+    MANY_WORKERS,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("uninstalled"),
+]
 
 INPUTS = torch.randn(53, 6, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.fixture(autouse=True)
-def uninstalled():
-    yield
-    fastload.accelerate.uninstall()
 
 
 class Model(torch.nn.Module):

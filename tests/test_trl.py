@@ -17,13 +17,8 @@ pytestmark = [
     pytest.mark.timeout(300),
     MANY_WORKERS,
     pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("uninstalled"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def uninstalled():
-    yield
-    fastload.accelerate.uninstall()
 
 
 def trained(folder: Any, base: tuple[type, ...], *, resume: Any = None, **options: Any) -> Any:

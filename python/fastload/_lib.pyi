@@ -279,7 +279,8 @@ class Stream:
         fetch: Most of them that read at once.
         compute: Most of them that decode, transform and copy at once.
         in_order: Whether batches come in the order of their tasks, or as they are finished.
-        first_seq: Number of the first batch.
+        first_seq: Number of the first batch; where some are missing, of the first behind them.
+        missing: Numbers below it of batches that are still to come, and come first.
         first_place: Number of the samples before the first batch: what a stream from the start had given
             by then. An index that repeats gets its draws by the place of the sample.
         max_chunk: Most samples that a thread claims at once; 0 leaves it to their cost.
@@ -296,7 +297,8 @@ class Stream:
         again: Makes the batch of a list of indices, or raises its error, on the consumer's thread: where the
             fields do not fit together and the program asks, or where lists in lists are no array.
         tolerance: Whether bad samples are left out, or else replaced by the next good sample of their batch,
-            and how often a batch is tried again whose storage fails. None: an error fails its batch.
+            how often a batch is tried again whose storage fails, and the seconds before the first retry, the
+            second one and all others. None: an error fails its batch.
 
     Raises:
         ValueError: A leaf has the form `"pillow"`.
@@ -314,6 +316,7 @@ class Stream:
         compute: int,
         in_order: bool = True,
         first_seq: int = 0,
+        missing: list[int] = ...,
         first_place: int = 0,
         max_chunk: int = 0,
         allocate: Callable[[tuple[int, ...], str], Any] | None = None,
@@ -324,7 +327,7 @@ class Stream:
         max_pixels: int | None = None,
         foreign: Callable[[Requests, str], None] | None = None,
         again: Callable[[list[int]], Any] | None = None,
-        tolerance: tuple[bool, int] | None = None,
+        tolerance: tuple[bool, int, tuple[float, float, float]] | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int
@@ -390,6 +393,8 @@ class Stream:
         """
     def state(self) -> bytes | None:
         """Returns the state that came with the task of the batch taken last."""
+    def overtaken(self) -> list[int]:
+        """Returns the batches that are still to come although later ones were taken."""
     def outcome(self) -> tuple[int, int, list[tuple[int, int, str, str, Exception]]]:
         """Returns the planned samples of the batch taken last, the retries, and the bad samples, once.
 

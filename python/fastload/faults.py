@@ -11,9 +11,12 @@ from typing import Literal
 
 import torch
 
-__all__ = ["NEVER", "ONLY_HERE", "Fault", "fault_of", "one_line"]
+__all__ = ["NEVER", "ONLY_HERE", "REASONS", "Fault", "fault_of", "one_line"]
 
 Fault = Literal["missing", "decode", "transform", "exception", "passing", "fatal"]
+
+REASONS = "missing", "decode", "transform", "exception"
+"""The faults that are a sample's own."""
 
 NEVER: tuple[type[BaseException], ...] = (
     SystemError,

@@ -414,9 +414,9 @@ class Loader(DataLoader[_T_co]):
     def stats(self) -> dict[str, Any]:
         """Returns counters of the iterator started last, with units in their names.
 
-        All values are numbers except the dicts of counts by format and `bottleneck`, which names what the training waits for: `"reading"`,
-        `"decoding"`, `"collation"`, `"the interpreter"` or `"memory"`, or `"the training itself"` if it hardly
-        waits.
+        All values are numbers except dicts of counts and `bottleneck`, which names what the training waits for:
+        `"reading"`, `"decoding"`, `"collation"`, `"the interpreter"` or `"memory"`, or `"the training itself"` if
+        it hardly waits.
 
         The native lane counts, also after the iterator is gone:
 
@@ -426,7 +426,7 @@ class Loader(DataLoader[_T_co]):
         - `wait_s`: seconds that the training waited for batches; `wait_p50_s`, `wait_p99_s`: for one batch.
         - `batch_p50_s`, `batch_p99_s`: seconds to make a batch; `sample_p50_s`, `sample_p99_s`: seconds to
           compute a sample.
-        - `batches`: handed over; `samples`: finished.
+        - `batches`: handed over; `samples`: finished, each once, also where its batch is made again.
         - `read_bytes`: encoded bytes read; `batch_bytes`: bytes of the batches handed over.
         - `oversize_batches`: larger than `memory_budget`; each was made alone.
         - `pillow_fallbacks`: files that native code does not decode exactly, which Pillow decoded, or refused with
@@ -447,8 +447,9 @@ class Loader(DataLoader[_T_co]):
         or waiting; `held_tasks`, which `memory_budget` keeps back; and `oversize_batches`, larger than it.
         Empty before the first iterator, and in a forked child until it starts its own.
 
-        With `on_error` other than `"raise"`, all lanes count the epoch's `bad_samples`, by reason as `bad_missing`,
-        `bad_decode` and so on, and `bad_retried`, the retries of samples whose storage failed.
+        With `on_error` other than `"raise"`, all lanes count `bad_samples` of the epoch: a dict of their `total`, of
+        each reason, `missing`, `decode`, `transform` and `exception`, and of `retried`, the retries of samples whose
+        storage failed.
 
         If the loader is tuned, the tuner's last window adds:
 
@@ -467,7 +468,7 @@ class Loader(DataLoader[_T_co]):
         except RuntimeError:  # a stream of the parent process, whose threads do not exist here
             return {}
         if self._ledger is not None:
-            counters |= self._ledger.stats()
+            counters["bad_samples"] = self._ledger.stats()
         return counters if self._tuner is None else {**counters, **self._tuner.stats()}
 
     @property

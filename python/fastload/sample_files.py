@@ -31,6 +31,14 @@ def listed_files(dataset: Any, index: int) -> list[str]:
     return []
 
 
+def first_file(dataset: Any, index: Any) -> str:
+    """Returns the first file that a dataset lists for a sample; empty if it lists none."""
+    try:
+        return next(iter(listed_files(dataset, index)), "")
+    except Exception:  # of the user's class, or an index that is not an integer
+        return ""
+
+
 def stamp(path: str | None) -> tuple[int | None, int | None]:
     """Returns size and time of change, in nanoseconds, of a file; None for both if there is none."""
     try:

@@ -194,7 +194,7 @@ mod tests {
         for at in 0..FILES {
             std::fs::write(path(at), [at as u8; 64]).unwrap();
         }
-        let paths = (0..FILES).map(|at| path(at).to_str().unwrap().to_owned());
+        let paths = (0..FILES).map(path);
         let files = Files::look(paths.collect()).unwrap();
         let is_right = |at: usize| {
             let mut bytes = [0; 8];

@@ -5,12 +5,14 @@
 //! indices.
 
 mod permutation;
+mod position;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub use permutation::Permutation;
+pub use position::Position;
 
 /// The indices of one batch, or a chunk of an epoch: a span, or a slice of a shared list.
 #[derive(Clone, Debug)]

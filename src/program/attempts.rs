@@ -16,10 +16,6 @@ use crate::error::{Error, Fault, Reason, Result};
 use crate::order::Indices;
 use crate::stream::Again;
 
-/// Pause before the first retry; before each further one it is ten times as long, up to [`LONGEST_PAUSE`].
-const PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
 /// How a run treats samples that cannot be made.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
@@ -28,6 +24,8 @@ pub struct Tolerance {
     pub skips: bool,
     /// How often a batch is tried again whose storage fails.
     pub retries: u32,
+    /// Pauses before the first retry, the second one, and all others.
+    pub pauses: [Duration; 3],
 }
 
 /// A sample that cannot be made.
@@ -92,10 +90,10 @@ impl Attempts {
     }
 
     /// Chooses the samples of the next attempt, of which at least one must be good.
-    fn choose(&mut self, tolerance: Tolerance) {
+    fn choose(&mut self, skips: bool) {
         let is_good = |position: &usize| !self.bad.contains_key(position);
         let count = self.planned.len();
-        self.sources = if tolerance.skips {
+        self.sources = if skips {
             (0..count).filter(is_good).collect()
         } else {
             let next_good = |position| (position..count).chain(0..position).find(is_good);
@@ -170,10 +168,10 @@ impl Run {
         }
         let mut pause = Duration::ZERO;
         if is_passing {
-            pause = LONGEST_PAUSE.min(PAUSE.saturating_mul(10_u32.saturating_pow(attempts.pauses)));
+            pause = tolerance.pauses[attempts.pauses.min(2) as usize];
             attempts.pauses += 1;
         }
-        attempts.choose(tolerance);
+        attempts.choose(tolerance.skips);
         let task = Task {
             indices: attempts.indices(),
             first,
@@ -218,7 +216,7 @@ mod tests {
             };
             attempts.bad.insert(position, sample);
         }
-        attempts.choose(Tolerance { skips, retries: 0 });
+        attempts.choose(skips);
         attempts.sources
     }
 

@@ -18,7 +18,7 @@ impl From<Error> for PyErr {
             Error::Read { path, source } => match source.raw_os_error() {
                 Some(number) => {
                     let text = system_text(&source);
-                    PyOSError::new_err((number, text, path.to_string_lossy().into_owned()))
+                    PyOSError::new_err((number, text, path.into_os_string()))
                 }
                 None => PyOSError::new_err(message),
             },

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyRange};
 
 use super::{index, tensor};
-use crate::order::{Indices, Slicer};
+use crate::order::{Indices, Position, Slicer};
 use crate::program::Planned;
 use crate::sync::{Mutex, lock};
 
@@ -32,6 +32,10 @@ pub(super) enum Source {
 
 /// A task that waits to be admitted.
 pub(super) struct Pulled {
+    /// Its number, if tasks before it were left out.
+    pub(super) skip_to: Option<u64>,
+    /// Position of its first sample in the iterator's stream of samples.
+    pub(super) first: u64,
     pub(super) indices: Indices,
     pub(super) state: Option<Box<[u8]>>,
     /// The batch made in Python in place of a native one; there are no indices then.
@@ -62,6 +66,10 @@ struct Inner {
     owed: usize,
     /// Position of the next task's first sample in the iterator's stream of samples.
     place: u64,
+    /// Number of the next task.
+    seq: u64,
+    /// Tasks whose batches an earlier run has handed over are left out.
+    earlier: Position,
     admission: Admission,
     closed: bool,
 }
@@ -71,10 +79,13 @@ struct Inner {
 pub(super) struct Feed(Mutex<Inner>);
 
 impl Feed {
-    /// Makes a feed whose first sample is at position `place` in the iterator's stream of samples.
-    pub(super) fn starting_at(place: u64) -> Feed {
+    /// Makes a feed whose first sample is at position `place` in the iterator's stream of samples, and whose first
+    /// task is the first that `earlier` has not handed over.
+    pub(super) fn starting_at(place: u64, earlier: Position) -> Feed {
         Feed(Mutex::new(Inner {
             place,
+            seq: earlier.first(),
+            earlier,
             ..Inner::default()
         }))
     }
@@ -87,7 +98,7 @@ impl Feed {
 
     /// Adds a task.
     pub(super) fn push(&self, pulled: Pulled) {
-        lock(&self.0).pulled.push_back(pulled);
+        lock(&self.0).add(pulled);
     }
 
     /// Pulls the next task, if the source has one. Raises what the source raises.
@@ -102,11 +113,18 @@ impl Feed {
         };
         inner.pulling = true;
         let outcome = loop {
+            let is_left_out = inner.earlier.has(inner.seq);
             drop(inner); // no lock is held while Python runs
-            let pulled = source.next(py);
+            let pulled = source.next(py, is_left_out);
             inner = lock(&self.0);
             match pulled {
-                Ok(pulled) => inner.pulled.extend(pulled),
+                Ok(Some(pulled)) => {
+                    inner.add(pulled);
+                    if is_left_out {
+                        continue;
+                    }
+                }
+                Ok(None) => {}
                 Err(error) => break Err(error),
             }
             if inner.owed == 0 {
@@ -121,14 +139,10 @@ impl Feed {
         outcome
     }
 
-    /// Passes tasks to `submit`, with the position of their first sample, as long as `fits` admits the next.
+    /// Passes tasks to `submit` as long as `fits` admits the next.
     /// One thread does so at a time, for all, so that tasks are submitted in the order in which they were
     /// pulled.
-    pub(super) fn admit(
-        &self,
-        fits: impl Fn(&mut Pulled) -> bool,
-        mut submit: impl FnMut(Pulled, u64),
-    ) {
+    pub(super) fn admit(&self, fits: impl Fn(&mut Pulled) -> bool, mut submit: impl FnMut(Pulled)) {
         let mut inner = lock(&self.0);
         if inner.admission != Admission::Idle {
             inner.admission = Admission::Wanted;
@@ -138,10 +152,8 @@ impl Feed {
         loop {
             let fits = inner.pulled.front_mut().is_some_and(&fits);
             if let Some(pulled) = fits.then(|| inner.pulled.pop_front()).flatten() {
-                let place = inner.place;
-                inner.place += pulled.indices.len() as u64;
                 drop(inner); // no lock is held while Python runs
-                submit(pulled, place);
+                submit(pulled);
                 inner = lock(&self.0);
             } else if inner.admission == Admission::Wanted {
                 inner.admission = Admission::Running;
@@ -162,8 +174,25 @@ impl Feed {
     }
 }
 
+impl Inner {
+    /// Numbers a task; keeps it unless an earlier run has handed its batch over.
+    fn add(&mut self, pulled: Pulled) {
+        let (seq, first) = (self.seq, self.place);
+        self.seq += 1;
+        self.place += pulled.indices.len() as u64;
+        if !self.earlier.has(seq) {
+            self.pulled.push_back(Pulled {
+                skip_to: (seq > 0 && self.earlier.has(seq - 1)).then_some(seq),
+                first,
+                ..pulled
+            });
+        }
+    }
+}
+
 impl Source {
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<Pulled>> {
+    /// Returns the next task; makes nothing in Python of one that is left out.
+    fn next(&mut self, py: Python<'_>, is_left_out: bool) -> PyResult<Option<Pulled>> {
         match self {
             Source::Order { chunks, slicer } => {
                 while slicer.needs_chunk() {
@@ -184,7 +213,8 @@ impl Source {
             } => {
                 let next = next(batches.bind(py))?;
                 let how = [*batched, *tensors, *marks];
-                Ok(next.map(|task| task_of(task, how, *below, fetch.bind(py))))
+                let fetch = (!is_left_out).then(|| fetch.bind(py));
+                Ok(next.map(|task| task_of(task, how, *below, fetch)))
             }
         }
     }
@@ -194,6 +224,8 @@ impl Pulled {
     /// Makes a task for a native batch.
     pub(super) fn native(indices: Indices) -> Pulled {
         Pulled {
+            skip_to: None,
+            first: 0,
             indices,
             state: None,
             python_batch: None,
@@ -220,7 +252,7 @@ fn task_of(
     task: Bound<'_, PyAny>,
     [batched, tensors, marks]: [bool; 3],
     below: Option<i64>,
-    fetch: &Bound<'_, PyAny>,
+    fetch: Option<&Bound<'_, PyAny>>,
 ) -> Pulled {
     let read = || -> PyResult<Pulled> {
         let is_spent = batched && task.cast::<PyIterator>().is_ok(); // it can be iterated only once
@@ -230,9 +262,10 @@ fn task_of(
             task
         };
         let state = marks.then(|| index::marks(&task)).transpose()?;
-        let pulled = match index::read(&task, batched, tensors, below)? {
-            Some(indices) => Pulled::native(indices),
-            None => Pulled::made(Ok(fetch.call1((task,))?.unbind())),
+        let pulled = match (index::read(&task, batched, tensors, below)?, fetch) {
+            (Some(indices), _) => Pulled::native(indices),
+            (None, Some(fetch)) => Pulled::made(Ok(fetch.call1((task,))?.unbind())),
+            (None, None) => Pulled::native(Indices::list([])),
         };
         Ok(Pulled { state, ..pulled })
     };

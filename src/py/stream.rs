@@ -24,7 +24,7 @@ use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::fork::Uninherited;
 use crate::memory::Destination;
-use crate::order::{Indices, Slicer};
+use crate::order::{Indices, Position, Slicer};
 use crate::program::{BadSample, Finished, Options, Run, Task, Tolerance};
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
@@ -47,6 +47,8 @@ pub(super) struct Stream {
     /// Decodes refused files in Python, if there is a fallback.
     requests: Option<RequestQueue>,
     feed: Feed,
+    /// The batches that were handed over.
+    position: Mutex<Position>,
     /// Batches made in Python for tasks that cannot be begun natively, or their errors, by seq; they replace
     /// the native batch.
     python_batches: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
@@ -68,7 +70,7 @@ pub(super) struct Stream {
 impl Stream {
     #[new]
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
-                        in_order=true, first_seq=0, first_place=0, max_chunk=0, allocate=None,
+                        in_order=true, first_seq=0, missing=Vec::new(), first_place=0, max_chunk=0, allocate=None,
                         seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None,
                         tolerance=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
@@ -83,6 +85,7 @@ impl Stream {
         compute: usize,
         in_order: bool,
         first_seq: u64,
+        missing: Vec<u64>,
         first_place: u64,
         max_chunk: usize,
         allocate: Option<Py<PyAny>>,
@@ -93,7 +96,7 @@ impl Stream {
         max_pixels: Option<u64>,
         foreign: Option<Py<PyAny>>,
         again: Option<Py<PyAny>>,
-        tolerance: Option<(bool, u32)>,
+        tolerance: Option<(bool, u32, [f64; 3])>,
     ) -> PyResult<Stream> {
         let limits = Limits {
             depth: depth.max(1),
@@ -118,13 +121,18 @@ impl Stream {
                 truncated,
                 max_pixels,
             },
-            tolerance: tolerance.map(|(skips, retries)| Tolerance { skips, retries }),
+            tolerance: tolerance.map(|(skips, retries, pauses_s)| Tolerance {
+                skips,
+                retries,
+                pauses: pauses_s.map(Duration::from_secs_f64),
+            }),
         };
         let foreign = requests
             .as_ref()
             .map(|requests| requests.queue.clone() as _);
         let run = Run::new(program.get().core.clone(), options, foreign);
-        let core = Core::open(run, limits, first_seq).map_err(|error| quietly(py, error))?;
+        let position = Position::new(missing, first_seq);
+        let core = Core::open(run, limits, position.first()).map_err(|error| quietly(py, error))?;
         let moment = Mutex::new(Snapshot::now(core.stats(), 0, Duration::ZERO));
         Ok(Stream {
             core: Uninherited::new(core),
@@ -132,7 +140,8 @@ impl Stream {
             batched,
             allocate,
             requests,
-            feed: Feed::starting_at(first_place),
+            feed: Feed::starting_at(first_place, position.clone()),
+            position: Mutex::new(position),
             python_batches: Mutex::default(),
             state: Mutex::new(None),
             outcome: Mutex::default(),
@@ -210,6 +219,7 @@ impl Stream {
                 None => return Err(PyStopIteration::new_err(())),
             },
         };
+        lock(&self.position).hand_over(ready.seq);
         let old = std::mem::replace(&mut *lock(&self.state), ready.state);
         drop(old);
         self.pull(py, 1)?;
@@ -269,6 +279,10 @@ impl Stream {
     fn state<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let state = lock(&self.state).clone();
         state.map(|state| PyBytes::new(py, &state))
+    }
+
+    fn overtaken(&self) -> Vec<u64> {
+        lock(&self.position).missing().to_vec()
     }
 
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
@@ -377,10 +391,12 @@ impl Stream {
             let known = || self.budget.plan(program, &pulled.indices);
             self.budget.bytes(*pulled.planned.get_or_insert_with(known))
         };
-        let submit = |mut pulled: Pulled, first| {
+        let submit = |mut pulled: Pulled| {
             let bytes = planned(&mut pulled);
             self.budget.count(bytes);
             let Pulled {
+                skip_to,
+                first,
                 mut indices,
                 state,
                 mut python_batch,
@@ -404,6 +420,9 @@ impl Stream {
                 attempts: None,
             };
             let mut python_batches = lock(&self.python_batches);
+            if let Some(seq) = skip_to {
+                core.skip_to(seq);
+            }
             let seq = core.submit(task, bytes, state);
             python_batches.extend(python_batch.map(|made| (seq, made)));
         };

@@ -39,6 +39,8 @@ pub(super) struct Flight<W: Work> {
     pub(super) failures: Vec<(usize, Error)>,
     /// No thread begins it earlier.
     pub(super) not_before: Option<Instant>,
+    /// True if it takes the place of a batch with failed samples.
+    pub(super) is_again: bool,
     /// When a thread began it.
     pub(super) begun: Option<Instant>,
     pub(super) result: Option<Result<W::Output>>,

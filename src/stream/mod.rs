@@ -132,6 +132,11 @@ impl<W: Work> Stream<W> {
         lock(&self.shared.state).has_room(bytes)
     }
 
+    /// Numbers the next task `seq`, which is above the numbers of all earlier ones.
+    pub fn skip_to(&self, seq: u64) {
+        lock(&self.shared.state).skip_to(seq);
+    }
+
     /// Submits the next task and returns its number. `bytes` is the planned size of its batch.
     pub fn submit(&self, task: W::Task, bytes: usize, state: Option<Box<[u8]>>) -> u64 {
         let samples = self.shared.work.samples(&task);

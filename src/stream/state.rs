@@ -83,6 +83,11 @@ impl<W: Work> State<W> {
         self.flights.is_empty()
     }
 
+    /// Numbers the next task `seq`, unless that is below the number that it has anyway.
+    pub(super) fn skip_to(&mut self, seq: u64) {
+        self.next_seq = self.next_seq.max(seq);
+    }
+
     /// Adds a task; returns its number, and how many threads to wake for it.
     pub(super) fn submit(
         &mut self,
@@ -107,6 +112,7 @@ impl<W: Work> State<W> {
             open: samples,
             failures: Vec::new(),
             not_before: None,
+            is_again: false,
             begun: None,
             result: None,
         });
@@ -285,11 +291,13 @@ impl<W: Work> State<W> {
         turns: usize,
         mut failures: Vec<(usize, Error)>,
     ) -> Next<W> {
-        self.stats.samples += count as u64;
         let Some(at) = self.at(seq) else {
             return Next::Nothing;
         };
         let flight = &mut self.flights[at];
+        if !flight.is_again {
+            self.stats.samples += count as u64;
+        }
         flight.open -= count + turns;
         if !failures.is_empty() {
             flight.failures.append(&mut failures);
@@ -332,6 +340,7 @@ impl<W: Work> State<W> {
         let flight = &mut self.flights[at];
         flight.body = Body::Waiting(task);
         (flight.samples, flight.unclaimed, flight.open) = (samples, 0, samples);
+        flight.is_again = true;
         flight.not_before = (!pause.is_zero()).then(|| Instant::now() + pause);
         self.unbegun += samples;
         if pause.is_zero() {

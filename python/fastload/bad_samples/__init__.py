@@ -6,9 +6,10 @@ where batches are handed over.
 
 from fastload.bad_samples.fetching import Bad, Fetched, described, in_workers, tolerate
 from fastload.bad_samples.ledger import BadSample, BadSamplesError, Ledger
-from fastload.bad_samples.policy import OnError, policy_of
+from fastload.bad_samples.policy import PAUSES_S, OnError, policy_of
 
 __all__ = [
+    "PAUSES_S",
     "Bad",
     "BadSample",
     "BadSamplesError",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fastload import _lib, fetchers
 from fastload.bad_samples.policy import OnError
 from fastload.faults import fault_of, one_line
-from fastload.sample_files import listed_files
+from fastload.sample_files import first_file
 
 __all__ = ["Bad", "Fetched", "described", "in_workers", "tolerate"]
 
@@ -193,10 +193,10 @@ class _Tolerant:
             except Exception as other:
                 error, fault = other, fault_of(other, self._policy.only)
         if fault == "passing":
-            error.add_note(f"the storage failed {len(self._policy.pauses) + 1} times")
+            error.add_note(f"the storage failed {self._policy.retries + 1} times")
         if fault in ("passing", "fatal"):
             raise error
-        path = _path(error) or _path_of(self._origin, index)
+        path = _path(error) or first_file(self._origin, index)
         self._bad.append(Bad(position, _number(index), path, fault, described(error)))
         return None
 
@@ -249,11 +249,3 @@ def _path(error: Exception) -> str:
     """Returns the file that an error of the system names."""
     name = error.filename if isinstance(error, OSError) else None
     return str(name) if isinstance(name, str | PathLike) else ""
-
-
-def _path_of(dataset: Any, index: Any) -> str:
-    """Returns the first file that the dataset lists for a sample; empty if it lists none."""
-    try:
-        return next(iter(listed_files(dataset, index)), "")
-    except Exception:  # of the user's class, or an index that is not an integer
-        return ""

@@ -7,6 +7,7 @@ that a limit is exceeded at the same batch for any number of threads or workers.
 import json
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,17 @@ from torch.utils.data import SequentialSampler
 
 from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
-from fastload.machine.ranks import rank_of
-from fastload.sample_files import stamp
+from fastload.faults import REASONS
+from fastload.machine.ranks import rank, rank_of
+from fastload.rank_files import file_of
+from fastload.sample_files import first_file, stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
 
 _log = logging.getLogger("fastload")
 
 _NAMED = 10
-"""Bad samples that an error names."""
+"""Bad samples that an error names, and those of an epoch that a state names."""
 _SHARE_FROM = 1000
 """Samples of an epoch from which on `max_share` holds."""
 
@@ -34,7 +37,7 @@ class BadSample:
 
     Attributes:
         epoch: The epoch, counted from the loader's first in this process.
-        batch: The number of its batch in the epoch.
+        batch: The number of its batch in the epoch; with `in_order=False` in the order of the hand-over.
         position: Its position in the planned batch.
         index: Its dataset index; words for an index that is no integer.
         path: Its file; empty if unknown.
@@ -60,16 +63,21 @@ class Ledger:
 
     Args:
         policy: What is done about them.
+        dataset: The dataset, which may list the files of samples.
         evaluates: Whether the sampler visits each sample once, in the order of the dataset.
 
     Attributes:
         policy: The same.
         records: The bad samples of the epoch, in the order of their batches.
+        sizes: Indices of the first bad samples of the epoch, also those before it was resumed, and the bytes of their
+            files; None for one that does not exist, and where the dataset lists none.
     """
 
-    def __init__(self, policy: OnError, *, evaluates: bool = False) -> None:
+    def __init__(self, policy: OnError, dataset: Any = None, *, evaluates: bool = False) -> None:
         self.policy = policy
         self.records: list[BadSample] = []
+        self.sizes: list[tuple[int, int | None]] = []
+        self._dataset = dataset
         self._evaluates = evaluates
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
@@ -82,12 +90,26 @@ class Ledger:
         """Returns a ledger for a loader; None if it raises errors as they are."""
         policy = policy_of(loader.on_error, loader)
         evaluates = type(loader.sampler) is SequentialSampler
-        return None if policy is None else cls(policy, evaluates=evaluates)
+        return None if policy is None else cls(policy, loader.dataset, evaluates=evaluates)
 
-    def begin(self) -> None:
-        """Begins an epoch."""
+    def begin(self, sizes: Sequence[tuple[int, int | None]] = ()) -> None:
+        """Begins an epoch, and logs if files have changed that were bad in its first part.
+
+        Args:
+            sizes: The `sizes` of the run that is resumed.
+        """
         self._epoch += 1
         self.records = []
+        self.sizes = list(sizes)
+        changed = [index for index, size in sizes if self._size(index) != size]
+        if changed:
+            _log.warning(
+                "resuming: the files of %d of %d bad samples have changed since the state was saved, first that of "
+                "sample %d; the batches before the state were made without them",
+                len(changed),
+                len(sizes),
+                changed[0],
+            )
         self._samples = self._retried = self._in_row = 0
 
     def taken(self, fetched: Fetched, batch: int) -> Any:
@@ -117,8 +139,15 @@ class Ledger:
         """Adds bad samples to the list, the log and the file."""
         before = len(self.records)
         self.records += new
+        room = _NAMED - len(self.sizes)
+        indices = [record.index for record in new[: max(0, room)]]
+        self.sizes += [(index, self._size(index)) for index in indices if isinstance(index, int)]
         self._tell(before, new)
         self._write(new)
+
+    def _size(self, index: int) -> int | None:
+        """Returns the bytes of the first file that the dataset lists for a sample."""
+        return stamp(first_file(self._dataset, index))[0]
 
     def marks(self, marks: bytes) -> bytes:
         """Returns the marks of the batch handed over last: 0 where a sample is bad and masked, none where skipped.
@@ -147,9 +176,10 @@ class Ledger:
         _log.warning(msg, self._epoch, len(self.records), self._samples, words)
 
     def stats(self) -> dict[str, int]:
-        """Returns the counts of the epoch."""
-        reasons = Counter(f"bad_{record.reason}" for record in self.records)
-        return {"bad_samples": len(self.records), "bad_retried": self._retried, **reasons}
+        """Returns the counts of the epoch: of bad samples, by reason, and of retries."""
+        reasons = Counter(record.reason for record in self.records)
+        counts = {reason: reasons[reason] for reason in REASONS}
+        return {"total": len(self.records), **counts, "retried": self._retried}
 
     def _check(self, fetched: Fetched) -> None:
         policy, count = self.policy, len(self.records)
@@ -171,11 +201,11 @@ class Ledger:
             raise self._error(msg, self.records, "raise max_share of on_error")
 
     def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
-        rank, ranks = rank_of()
+        number, ranks = rank_of()
         named = "; ".join(map(_named, records[:_NAMED]))
         more = f"; and {len(records) - _NAMED} more" if len(records) > _NAMED else ""
         others = f" The other {ranks - 1} ranks wait for this one now." if ranks > 1 else ""
-        where = f"rank {rank}, epoch {self._epoch}"
+        where = f"rank {number}, epoch {self._epoch}"
         return BadSamplesError(
             f"{what} ({where}): repair the files, or {remedy}. They are: {named}{more}.{others}"
         )
@@ -215,9 +245,7 @@ class Ledger:
 
     def _path(self) -> Path:
         assert self.policy.quarantine is not None
-        path = Path(self.policy.quarantine)
-        rank, ranks = rank_of()
-        return path.with_suffix(f".rank{rank}{path.suffix}") if ranks > 1 else path
+        return file_of(self.policy.quarantine, rank())
 
 
 def _named(record: BadSample) -> str:

@@ -1,6 +1,8 @@
 """`OnError`: what a loader does about samples that cannot be made."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice, repeat
 from os import PathLike
 from typing import Any, Literal
 
@@ -8,7 +10,10 @@ from torch.utils.data import IterableDataset
 
 from fastload.faults import NEVER
 
-__all__ = ["OnError", "policy_of"]
+__all__ = ["PAUSES_S", "OnError", "policy_of"]
+
+PAUSES_S = 0.1, 1.0, 10.0
+"""Pauses before the first retry, the second one, and all others; native threads take them, too."""
 
 _ACTIONS = ("raise", "replace", "mask", "skip", "substitute")
 _OF_A_BATCH = ("replace", "mask", "skip")
@@ -34,8 +39,8 @@ class OnError:
         max_share: Maximum share of the samples of an epoch that may be bad, 0 to 1, from its 1,000th sample on.
         max_count: Maximum of bad samples in an epoch; None for any number.
         max_in_row: Maximum of bad samples one after the other; None for any number.
-        quarantine: A file to which bad samples are appended as JSON lines; with several ranks, each has a file
-            of its own, `bad.rank3.jsonl` for `bad.jsonl`.
+        quarantine: A file to which bad samples are appended as JSON lines; each rank has a file of its own: rank 3
+            writes `bad.rank3.jsonl` for `bad.jsonl`, which is rank 0's.
         substitute: The sample that takes the place of bad ones, as the dataset would return it.
 
     Raises:
@@ -87,9 +92,10 @@ class OnError:
             raise ValueError(msg)
 
     @property
-    def pauses(self) -> tuple[float, ...]:
+    def pauses(self) -> Iterator[float]:
         """The seconds before each retry."""
-        return tuple(min(0.1 * 10**retry, 10.0) for retry in range(self.retries))
+        longest = repeat(PAUSES_S[-1])
+        return islice(chain(PAUSES_S, longest), self.retries)
 
 
 def policy_of(on_error: Any, loader: Any) -> OnError | None:

@@ -4,6 +4,6 @@
 """
 
 from fastload.check.reading import check
-from fastload.check.report import BadSample, Field, Report
+from fastload.check.report import FailedSample, Field, Report
 
-__all__ = ["BadSample", "Field", "Report", "check"]
+__all__ = ["FailedSample", "Field", "Report", "check"]

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from fastload.check.progress import Progress
 from fastload.check.reading import read
-from fastload.check.report import BadSample, Report
+from fastload.check.report import FailedSample, Report
 from fastload.check.words import print_report
 from fastload.columns import Image
 from fastload.faults import one_line
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
             with Progress(report) as progress, warnings.catch_warnings():
                 warnings.simplefilter("default")  # a warning is no bad sample
 
-                def tell(bad: BadSample | None) -> None:
+                def tell(bad: FailedSample | None) -> None:
                     if bad is not None:
                         listed.add(bad)
                     progress.tick()
@@ -76,7 +76,7 @@ class _BadList:
         if path is not None:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
 
-    def add(self, bad: BadSample) -> None:
+    def add(self, bad: FailedSample) -> None:
         """Writes a line; where that fails, says so once and writes no more."""
         if self._path is None or self.is_broken:
             return

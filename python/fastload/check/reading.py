@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from fastload import lanes
 from fastload.check.describe import describe
-from fastload.check.report import BadSample, Report
+from fastload.check.report import FailedSample, Report
 from fastload.faults import one_line
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
@@ -25,7 +25,7 @@ __all__ = ["check", "read"]
 _AHEAD = 16  # samples in flight for each worker
 _QUOTED = re.compile(r"""(['"])(.+?)\1""")
 
-Tell = Callable[[BadSample | None], None]
+Tell = Callable[[FailedSample | None], None]
 
 
 def check(target: Any) -> Report:
@@ -151,7 +151,7 @@ def _add_bad(dataset: Any, report: Report, tell: Tell, error: Exception) -> None
     has_indices = report.total is not None
     listed = listed_files(dataset, report.samples) if has_indices else []
     path = _path(error, words, listed)
-    bad = BadSample(report.samples, path, *stamp(path), words)
+    bad = FailedSample(report.samples, path, *stamp(path), words)
     report.add_bad(bad)
     tell(bad)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from fastload.check.describe import Value
 
-__all__ = ["BadSample", "Field", "Report"]
+__all__ = ["FailedSample", "Field", "Report"]
 
 _MOST_SHAPES = 10_000  # different shapes of a field that are counted
 
 
 @dataclass(frozen=True)
-class BadSample:
-    """A sample that could not be made."""
+class FailedSample:
+    """A sample that a check could not make."""
 
     index: int  # in the dataset; the position in the stream of an iterable dataset
     path: str | None  # its file; None where neither the error nor the dataset names one
@@ -70,7 +70,7 @@ class Report:
     read_bytes: int | None = None  # encoded bytes read from files; None where Python reads them
     lane: str = ""  # who made the samples, and why
     fields: dict[str, Field] = field(default_factory=dict)  # by name, such as `sample['image']`
-    bad: list[BadSample] = field(default_factory=list)
+    bad: list[FailedSample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what was not checked, and why
 
     @property
@@ -86,7 +86,7 @@ class Report:
             self.fields[name].add(self.samples, value)
         self.samples += 1
 
-    def add_bad(self, bad: BadSample) -> None:
+    def add_bad(self, bad: FailedSample) -> None:
         """Counts the next sample, which is bad."""
         self.bad.append(bad)
         self.samples += 1

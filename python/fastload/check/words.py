@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastload.check.report import BadSample, Field, Report
+from fastload.check.report import FailedSample, Field, Report
 from fastload.tune.measure import size
 
 _MOST_BAD = 20  # bad samples that are printed
@@ -72,7 +72,7 @@ def _shape(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape)) or "scalar"
 
 
-def _bad(found: BadSample) -> tuple[str, ...]:
+def _bad(found: FailedSample) -> tuple[str, ...]:
     nbytes = "" if found.size is None else f"{found.size:,}"
     return str(found.index), nbytes, _visible(found.path or ""), _visible(found.error)
 

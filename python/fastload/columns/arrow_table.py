@@ -47,6 +47,9 @@ def naming(path: str) -> Iterator[None]:
     except (OSError, ValueError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno:
             raise
+        if isinstance(error, UnicodeEncodeError) and error.object == path:
+            msg = f"cannot read {path!r}: pyarrow opens files with names in UTF-8 only; rename the file"
+            raise OSError(msg) from error
         msg = f"cannot read {path!r}: {error}"
         raise OSError(msg) from error
 

@@ -99,6 +99,9 @@ class Keys:
         assert self._epoch is not None
         if self._first is not None and self._batch == self._cursor.first:
             self._first = self._cursor.place  # known once the first indices are taken
+        while (samples := self._cursor.left_out.get(self._batch)) is not None:
+            self._batch += 1
+            self._first = None if self._first is None else self._first + samples
         key = Key(self._base_seed, self._epoch, self._batch, self._first)
         self._batch += 1
         if self._first is not None:

@@ -7,6 +7,7 @@ sampler's order can depend on when it is asked, indices are taken on torch's sch
 workers.
 """
 
+import logging
 import operator
 import pickle
 from abc import abstractmethod
@@ -18,6 +19,7 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.draws.keyed import Key, Keys
+from fastload.faults import REASONS, fault_of, one_line
 from fastload.iterators.consumer import Maker
 from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
@@ -25,6 +27,8 @@ from fastload.resume.worker_state import Keeping, Moved
 from fastload.sizes import length_of
 
 __all__ = ["Elastic", "is_elastic"]
+
+_log = logging.getLogger("fastload")
 
 
 class Elastic(Resumable, _MultiProcessingDataLoaderIter):
@@ -40,6 +44,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _keys: Keys | None = None
     _every = 0
     _total: int | None = None
+    _made_by = 0
+    """The worker of the batch that was taken last."""
     _loader: Any  # a weak reference
     _index_queues: list[Any]
 
@@ -153,6 +159,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             return
         if self._keys is None:
             super()._reset(loader, first_iter)
+            if self._is_iterable and not self._in_order and not self._cursor.from_workers:
+                self._cursor.from_workers = [0] * self._num_workers
             return
         if not first_iter:
             super(_MultiProcessingDataLoaderIter, self)._reset(loader)
@@ -208,13 +216,19 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
     def _next_data(self) -> Any:
         try:
-            while self._to_drop > 0:  # made again, up to where the state was taken
-                self._to_drop -= 1
-                super()._next_data()  # type: ignore[no-untyped-call]
-            if self._maker is not None and not self._task_info:
-                batch = self._made_here(self._maker)
-            else:
-                batch = super()._next_data()  # type: ignore[no-untyped-call]
+            while True:
+                before = self._send_idx - len(self._task_info)
+                try:
+                    if self._maker is not None and not self._task_info:
+                        batch = self._made_here(self._maker)
+                    else:
+                        batch = super()._next_data()  # type: ignore[no-untyped-call]
+                except Exception as error:
+                    is_of_batch = self._send_idx - len(self._task_info) > before
+                    if not (is_of_batch and self._was_raised(error)):
+                        raise
+                if self._to_drop == 0 or not self._is_dropped():
+                    break
         except StopIteration:
             self._cursor.is_finished = True
             for worker, moved in self._ended.items():
@@ -228,12 +242,41 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         finally:
             if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
                 cursor = self._cursor
-                cursor.taken = cursor.first + self._send_idx - len(self._task_info)
+                cursor.taken = cursor.before + self._send_idx - len(self._task_info)
+                if not self._in_order:
+                    cursor.note_overtaken(self._send_idx, self._task_info)
                 self._keep_states()
         if self._dataset_kind == _DatasetKind.Iterable:
             self._cursor.taken += 1
+            if self._cursor.from_workers:
+                self._cursor.from_workers[self._made_by] += 1
             self._keep_states()
         return batch
+
+    def _was_raised(self, error: Exception) -> bool:
+        """Returns true if an error is that of a bad sample in a batch that is made again: it was raised there before.
+
+        Errors of an iterable dataset are raised again, because they may end its iterator.
+        """
+        is_known = self._to_drop > 0 and not self._is_iterable and fault_of(error) in REASONS
+        if is_known:
+            _log.warning(
+                "resuming: a batch that is made again and dropped failed: %s", one_line(error)
+            )
+        return is_known
+
+    def _is_dropped(self) -> bool:
+        """Returns true if a batch was handed over before the state was saved; it was made again."""
+        if self._dropped_of:
+            if self._dropped_of[self._made_by] == 0:
+                return False
+            self._dropped_of[self._made_by] -= 1
+        self._to_drop -= 1
+        return True
+
+    def _process_data(self, data: Any, *worker: Any) -> Any:
+        self._made_by = worker[0] if worker else 0
+        return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
 
     def _keep_states(self) -> None:
         """Keeps the workers' states at the batches where snapshots are due."""
@@ -268,15 +311,16 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._ended: dict[int, Moved | None] = {}  # what workers said at the end of their streams
         self._draws_from = "keys" if is_elastic(loader) else "workers"
         super()._continue(loader)
+        self._dropped_of = [] if self._restored is None else list(self._restored.from_workers)
 
     def _keeping(self, loader: Any) -> Keeping | None:
         """Returns what workers keep of their generators; None where samples are keyed."""
         if is_elastic(loader):
             return None
         self._every = int(loader.snapshot_every_n_steps)
-        if self._every and loader._dataset_kind == _DatasetKind.Iterable:
+        if self._every and (self._is_iterable or not loader.in_order):
             self._every = 1  # how many batches a worker makes is not known
-        self._rewinds = self._every > 0
+        self._rewinds = self._every > 0 and (self._is_iterable or loader.in_order)
         if (
             loader.persistent_workers and self._every > 1
         ):  # the next epoch begins with what is said at the end

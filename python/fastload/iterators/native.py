@@ -8,7 +8,7 @@ iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per
 import atexit
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import default_collate
@@ -16,7 +16,7 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload import _lib
-from fastload.bad_samples import Bad, Fetched, Ledger, described, tolerate
+from fastload.bad_samples import PAUSES_S, Bad, Fetched, Ledger, described, tolerate
 from fastload.batching import sample_mask
 from fastload.collate import default, stacking
 from fastload.draws import keyed, sampler
@@ -26,6 +26,9 @@ from fastload.lowering import collators
 from fastload.machine import pillow
 from fastload.machine.auto import Auto, is_auto
 from fastload.resume.iterator import Resumable
+
+if TYPE_CHECKING:
+    from fastload.monitoring.stages import StageSpans
 
 
 class NativeIter(Resumable):
@@ -39,6 +42,7 @@ class NativeIter(Resumable):
     """
 
     _stream: _lib.Stream
+    _leaves_out = False  # the stream does
 
     def __init__(
         self, loader: Any, program: _lib.Program, *, batched: bool, from_zero: bool = False
@@ -84,13 +88,14 @@ class NativeIter(Resumable):
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
         """Opens a stream for an epoch and asks for its first batches."""
+        restored = self._restored
         order = self._order(batched=self._settings["batched"])
         is_cut_here = order is not None and not sample_mask.is_wanted(loader)  # else lists
         if not (is_cut_here and first_iter):
             super()._reset(loader, first_iter)
         self._epoch += 1
         if self._ledger is not None:
-            self._ledger.begin()
+            self._ledger.begin(() if restored is None else restored.bad_samples)
         cursor = self._cursor
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if not is_cut_here:
@@ -104,7 +109,8 @@ class NativeIter(Resumable):
             **self._settings,
             **pillow.switches(),
             epoch=self._epoch,
-            first_seq=cursor.first,
+            first_seq=cursor.next,
+            missing=cursor.to_come()[:-1],
             first_place=cursor.place,
             repeats=sampler.may_repeat(self._index_sampler, order),
             foreign=foreign.server(loader),
@@ -112,6 +118,8 @@ class NativeIter(Resumable):
         self._restored = None
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
+        if loader.monitor is not None:
+            loader.monitor._expect(loader, self)
         loader._counters = self._stream.stats
         self._tuned = _TunedStream(self._stream)
         if self._tuner is not None:
@@ -130,6 +138,13 @@ class NativeIter(Resumable):
                 self._below,
             )
 
+    def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
+        """Has the threads record what they do from now on, as an epoch of this number; None to stop."""
+        if stages is None:
+            self._stream.record(None)
+        else:
+            stages.record(self._stream, epoch)
+
     def _order(self, *, batched: bool) -> sampler.Order | None:
         """Returns the order of torch's own samplers, if all of its indices are native."""
         order = sampler.recognise(self._index_sampler, batched=batched)
@@ -146,12 +161,12 @@ class NativeIter(Resumable):
             return fetch  # type: ignore[no-any-return]
         return lambda task: pin_memory.pin_memory(fetch(task))  # type: ignore[no-untyped-call]
 
-    def _tolerance(self) -> tuple[bool, int] | None:
-        """Returns whether bad samples are left out, and how often they are tried again; None to raise errors."""
+    def _tolerance(self) -> tuple[bool, int, tuple[float, float, float]] | None:
+        """Returns whether bad samples are left out, and how often and after which pauses they are tried again."""
         if self._ledger is None:
             return None
         policy = self._ledger.policy
-        return policy.action == "skip", policy.retries
+        return policy.action == "skip", policy.retries, PAUSES_S
 
     def _taken(self, ledger: Ledger, batch: Any) -> Any:
         """Returns a batch whose bad samples are counted."""
@@ -183,9 +198,11 @@ class NativeIter(Resumable):
                 self._ledger.end()
             raise
         except Exception:  # that of a batch; or of the wait for one, which was not taken then
-            self._cursor.taken = self._cursor.first + self._stream.stats()["batches"]
+            self._cursor.taken = self._cursor.before + self._stream.stats()["batches"]
+            self._note_order()
             raise
         self._cursor.taken += 1
+        self._note_order()
         ledger = self._ledger
         if ledger is not None:
             batch = self._taken(ledger, batch)
@@ -195,6 +212,11 @@ class NativeIter(Resumable):
         if ledger is not None:
             marks = ledger.marks(marks)
         return sample_mask.with_mask(batch, marks, pinned=self._pin_memory)
+
+    def _note_order(self) -> None:
+        """Notes which batches later ones have overtaken."""
+        if not self._settings["in_order"]:
+            self._cursor.overtaken = self._stream.overtaken()
 
 
 class _TunedStream:

@@ -22,7 +22,8 @@ class Tolerant(_BaseDataLoaderIter):
 
     def __init__(self, loader: Any, **arguments: Any) -> None:
         self._ledger = loader._ledger
-        self._ledger.begin()
+        restored = loader._restored
+        self._ledger.begin(() if restored is None else restored.bad_samples)
         super().__init__(loader, **arguments)
         if isinstance(self, _SingleProcessDataLoaderIter):
             fetcher, policy = self._dataset_fetcher, self._ledger.policy

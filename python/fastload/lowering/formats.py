@@ -15,6 +15,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _HEADER = 32
 _LONG_HEADER = 1 << 16
 _LOOKED_AT = 200
+_UNKNOWN = "unknown"
 
 _FOREIGN = {
     b"GIF8": "GIF",
@@ -35,8 +36,8 @@ _FOREIGN = {
 def check_files(paths: Sequence[str], *, unchanged: bool = False) -> NotNative | None:
     """Returns why Python workers suit files better: native code does not decode more than 1 % of them.
 
-    Looks at the headers of at most 200 files, spread evenly. Unreadable files do not count: their errors are
-    raised when they are loaded.
+    Looks at the headers of at most 200 files, spread evenly. Unreadable files do not count, nor those of no known
+    format unless they are most of them: they are damaged, and their errors are raised when they are loaded.
 
     Args:
         paths: The files.
@@ -73,7 +74,10 @@ def _some(several: Sequence[Any]) -> Iterable[Any]:
 
 def _check(formats: Iterable[str | None], library: str, own: str) -> NotNative | None:
     looked = list(formats)
-    foreign = [name for name in looked if name is not None]
+    foreign = [name for name in looked if name not in (None, _UNKNOWN)]
+    unknown = looked.count(_UNKNOWN)
+    if 2 * unknown > len(looked):
+        foreign += [_UNKNOWN] * unknown
     if len(foreign) * 100 <= len(looked):
         return None
     names = ", ".join(sorted(set(foreign)))
@@ -103,7 +107,7 @@ def _format(header: bytes, *, unchanged: bool) -> str | None:
         return None
     if header[4:8] == b"ftyp":
         return "AVIF or HEIF"
-    return next((name for start, name in _FOREIGN.items() if header.startswith(start)), "unknown")
+    return next((name for start, name in _FOREIGN.items() if header.startswith(start)), _UNKNOWN)
 
 
 def _decoded_format(header: bytes, mode: str) -> str | None:

@@ -305,12 +305,12 @@ class ProcessIter(Paced):
             if asked is None:
                 return self._repeated_here(why)
             self._return(why, logging.WARNING)
-            super()._process_data(None, *rest)  # type: ignore[no-untyped-call]
+            super()._process_data(None, *rest)
             assert self._maker is not None
             return self._maker.make(*asked)
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
-            data = super()._process_data(data, *rest)  # type: ignore[no-untyped-call]
+            data = super()._process_data(data, *rest)
         except Exception as error:
             if note is not None:
                 error.add_note(note)
@@ -328,6 +328,7 @@ class ProcessIter(Paced):
         maker.begin()
         for _ in range(self._num_yielded):
             maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
+        self._to_drop = 0
         maker.batches = 0
         return self._made_here(maker)
 

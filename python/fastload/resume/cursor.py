@@ -6,6 +6,7 @@ were asked for ahead.
 
 import copy
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastload.resume.draws import Draws
@@ -29,9 +30,13 @@ class Cursor:
         draws: The same.
         base_seed: The iterator's.
         epoch: How often it was reset.
-        first: Batches before its first.
+        first: Number of its first batch.
+        before: How many batches of the epoch are not made by it.
+        left_out: Numbers of later batches that were handed over before, and the samples that their indices ask for.
         place: Samples before its first.
-        taken: Batches of the epoch that were handed over, or failed, with those before its first.
+        taken: Batches of the epoch that were handed over, or failed, with those of earlier runs.
+        overtaken: Batches that are still to come although later ones were handed over; None where they come in order.
+        from_workers: How many batches of each worker were handed over, where that is not the order of the workers.
         is_finished: Whether it has said that the epoch is over.
         origin: Batches and samples before the first one that this number of ranks took.
         draws_from: What samples draw from: "keys", "workers" or "caller".
@@ -51,6 +56,7 @@ class Cursor:
     base_seed = 0
     epoch = 0
     first = 0
+    before = 0
     place = 0
     taken = 0
     is_finished = False
@@ -71,11 +77,20 @@ class Cursor:
         self.workers: dict[int, bytes] = {}
         self.datasets: dict[int, bytes] = {}
         self.pulled: deque[Any] = deque()
+        self.left_out: dict[int, int] = {}
+        self.overtaken: list[int] | None = None
+        self._missing: list[int] = []
+        self.from_workers: list[int] = []
         if restored is not None:
             draws.put(restored)
             self.base_seed, self.epoch = restored.base_seed, restored.epoch
             self.first = self.kept_at = restored.taken
-            self.taken = restored.taken + restored.to_drop
+            self.taken, self.before = restored.handed_over, restored.taken + len(restored.left_out)
+            self.left_out = dict.fromkeys(restored.left_out, 0)
+            self.from_workers = list(restored.from_workers)
+            self._missing = [
+                each for each in range(self.first, self.next) if each not in self.left_out
+            ]
             self.origin = restored.origin
             self.workers, self.datasets = dict(restored.workers), dict(restored.datasets)
             self.next_worker = restored.next_worker
@@ -103,9 +118,41 @@ class Cursor:
             self.pulled_from += 1
 
     @property
+    def next(self) -> int:
+        """The first batch that no batch of an earlier run had overtaken."""
+        return max(self.left_out, default=self.first - 1) + 1
+
+    def note_overtaken(self, asked: int, in_flight: Iterable[int]) -> None:
+        """Notes which batches later ones have overtaken.
+
+        Args:
+            asked: How many batches were asked for.
+            in_flight: Which of them, counted from 0, were not handed over; in ascending order.
+        """
+        waiting, behind = list(in_flight), asked
+        for place in reversed(waiting):
+            if place != behind - 1:
+                break
+            behind -= 1
+        missing = self._missing
+        numbers = [
+            missing[place] if place < len(missing) else self.next + place - len(missing)
+            for place in waiting
+            if place < max(behind, len(missing))
+        ]
+        self.overtaken = numbers + missing[asked:]
+
+    def to_come(self) -> list[int]:
+        """Returns the batches that later ones have overtaken, and behind them the first that none has."""
+        overtaken = self.overtaken
+        if overtaken is None:
+            overtaken = self._missing[self.taken - self.before :]
+        return [*overtaken, self.taken + len(overtaken)]
+
+    @property
     def _resumed_at(self) -> int:
         """The batches after which a run goes on."""
-        return self.kept_at if self.rewinds else self.taken
+        return self.kept_at if self.rewinds else self.to_come()[0]
 
     def sampler_state(self) -> Any:
         """Returns what the sampler said after the last batch that is not made again; None where it has no state."""

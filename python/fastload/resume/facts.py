@@ -18,12 +18,22 @@ from fastload.batching import PlannedBatchSampler
 from fastload.batching.layers import dealer_of, innermost
 from fastload.machine.auto import is_auto
 
-__all__ = ["VERSION", "checksum", "facts_of", "number_of"]
+__all__ = ["VERSION", "checksum", "facts_of", "number_of", "rank_of"]
 
 VERSION = 1
 _CHANGED = ("_num_yielded", "_sampler_iter_yielded", "_index_sampler_state", "_iterator_finished")
 """What Accelerate changes."""
-_LATER = (*_CHANGED, "workers", "next_worker", "sampler_state", "dataset_state", "checksum")
+_LATER = (
+    *_CHANGED,
+    "to_come",
+    "from_workers",
+    "bad_samples",
+    "workers",
+    "next_worker",
+    "sampler_state",
+    "dataset_state",
+    "checksum",
+)
 """What the checksum does not cover."""
 
 
@@ -39,8 +49,9 @@ def facts_of(loader: Any) -> dict[str, Any]:
     is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
     sampler = innermost(index_sampler)
     dealer = dealer_of(index_sampler)
-    world, rank = _world(sampler) if dealer is None else (int(dealer.num_processes), None)
+    world, rank = _ranks(sampler, dealer)
     described = _described(sampler)
+    is_own = dealer is None and _is_own(sampler)
     try:
         length = len(loader.dataset)
     except TypeError:  # an iterable dataset has none
@@ -51,24 +62,35 @@ def facts_of(loader: Any) -> dict[str, Any]:
         "length": length,
         "sampler": described if dealer is None else f"{type(dealer).__qualname__}({described})",
         "world_size": world,
-        "rank": rank,
+        # out of order, each rank has other batches to come
+        "rank": rank if world > 1 and (is_own or not loader.in_order) else None,
     }
 
 
-def _world(sampler: Any) -> tuple[int, int | None]:
-    """Returns for how many ranks a sampler is, and of which one its order is; None where all have the same."""
+def rank_of(loader: Any) -> int:
+    """Returns which of the ranks that share the order this process is."""
+    index_sampler = loader._index_sampler
+    return _ranks(innermost(index_sampler), dealer_of(index_sampler))[1]
+
+
+def _ranks(sampler: Any, dealer: Any) -> tuple[int, int]:
+    """Returns for how many ranks a sampler is, and which of them this process is."""
+    if dealer is not None:
+        return int(dealer.num_processes), int(dealer.process_index)
     if isinstance(sampler, DistributedSampler):
-        return int(sampler.num_replicas), None
+        return int(sampler.num_replicas), int(sampler.rank)
     if isinstance(sampler, PlannedBatchSampler):
-        return sampler._world.part().world, None
+        part = sampler._world.part()
+        return part.world, part.ranks.start
     distributed = torch.distributed
     if not (distributed.is_available() and distributed.is_initialized()):
-        return 1, None
-    world = distributed.get_world_size()
-    is_own = world > 1 and isinstance(
-        sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler
-    )
-    return world, distributed.get_rank() if is_own else None
+        return 1, 0
+    return distributed.get_world_size(), distributed.get_rank()
+
+
+def _is_own(sampler: Any) -> bool:
+    """Returns whether each rank draws an order of its own."""
+    return isinstance(sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler)
 
 
 def _described(sampler: Any) -> str:

@@ -51,6 +51,7 @@ class Resumable(_BaseDataLoaderIter):
     _draws_from = "keys"
     _rewinds = False
     _of_epochs = frozenset(("_cursor", "_pulls", "_seed", "_generator"))
+    _leaves_out = True
 
     def _continue(self, loader: Any) -> None:
         """Has the first epoch begin where the state says that a loader was given; before torch's `__init__`."""
@@ -101,7 +102,7 @@ class Resumable(_BaseDataLoaderIter):
                 "and load_state_dict",
                 restored.to_drop,
             )
-        if restored.taken + restored.to_drop == 0 or restored.draws_from is None:
+        if restored.handed_over == 0 or restored.draws_from is None:
             return
         if restored.draws_from != self._draws_from:
             _log.warning(
@@ -137,6 +138,7 @@ class Resumable(_BaseDataLoaderIter):
             restored,
             batched=self._auto_collation,
             repeats=self._repeats,
+            leaves_out=self._leaves_out,
         )
 
     def _begin_cursor(self) -> None:

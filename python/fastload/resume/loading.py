@@ -1,6 +1,7 @@
 """What `Loader.load_state_dict` takes: a state, compared with the loader before anything goes on from it."""
 
 import copy
+import operator
 import pickle
 import sys
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching.layers import innermost
 from fastload.draws.sampler import Start, distributed_total
-from fastload.resume.facts import VERSION, checksum, facts_of, number_of
+from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
 from fastload.resume.restored import Restored
 from fastload.resume.text import StateError, generator_of, unpack
 
@@ -39,18 +40,13 @@ def restored(loader: Any, state: Any) -> Restored | None:
         return None
     _check_layout(state)
     facts = facts_of(loader)
-    _compare(state, facts | {"num_workers": number_of(loader)})
+    _compare(state, facts | {"num_workers": number_of(loader), "rank": rank_of(loader)})
     if state["checksum"] != checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum is another"
         raise StateError(msg)
     if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
         return None
-    if not (loader.in_order or state["is_coming"]):
-        msg = (
-            "load_state_dict: with in_order=False a state says how many batches came, and not which; leave in_order "
-            "at True for runs that are to be resumed, or begin with a new epoch"
-        )
-        raise StateError(msg)
+    first, left_out = _out_of_order(state)
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
     workers: dict[int, bytes] = {}
     number = _kept_workers(state)
@@ -61,12 +57,15 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
         workers, taken = {}, 0  # which is read again
     dropped = wanted - taken
+    if loader._dataset_kind == _DatasetKind.Map and state["to_come"] is not None:
+        taken, dropped = first, 0
     start, taken, origin = _place(loader, state, facts, taken)
     return Restored(
         is_coming=state["is_coming"],
         base_seed=state["base_seed"],
         epoch=state["epoch"],
         taken=taken,
+        left_out=left_out,
         start=start,
         origin=origin,
         sampler_epoch=state["sampler_epoch"],
@@ -79,9 +78,25 @@ def restored(loader: Any, state: Any) -> Restored | None:
         },
         next_worker=_first_worker(loader, state, taken),
         to_drop=dropped,
+        from_workers=tuple(state["from_workers"]),
+        bad_samples=() if state["is_coming"] else _bad_samples(state),
         draws_from=state["draws_from"],
         number=number,
     )
+
+
+def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]:
+    """Returns the bad samples of a state: their indices, and the sizes of their files."""
+    try:
+        return tuple(
+            (operator.index(index), None if size is None else operator.index(size))
+            for index, size in state["bad_samples"]
+        )
+    except (TypeError, ValueError) as error:
+        msg = (
+            f"load_state_dict: bad_samples={state['bad_samples']!r} are no pairs of index and size"
+        )
+        raise StateError(msg) from error
 
 
 def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
@@ -137,6 +152,10 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         if not isinstance(state[name], kinds) or (type(state[name]) is bool and bool not in kinds):
             msg = f"load_state_dict: {name}={state[name]!r} is no value that state_dict gives it"
             raise StateError(msg)
+    counts = state["from_workers"]
+    if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
+        msg = f"load_state_dict: from_workers={counts!r} does not count the batches of each worker"
+        raise StateError(msg)
     if state["_num_yielded"] < 0:
         msg = f"load_state_dict: _num_yielded={state['_num_yielded']} is less than 0"
         raise StateError(msg)
@@ -167,6 +186,9 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "workers": (str, _NONE),
     "next_worker": (int,),
     "checksum": (int,),
+    "bad_samples": (list,),
+    "to_come": (list, _NONE),
+    "from_workers": (list,),
     "_num_yielded": (int,),
     "_sampler_iter_yielded": (int,),
     "_index_sampler_state": (Mapping,),
@@ -188,7 +210,7 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
                 f"{name}={facts[name]!r}; {then}, or begin with a new epoch"
             )
             raise StateError(msg)
-    is_own = facts["length"] is None or state["dataset_state"] is not None
+    is_own = facts["length"] is None or state["dataset_state"] is not None or state["from_workers"]
     number = state["num_workers"] or 0
     if is_own and number != (facts["num_workers"] or 0):
         msg = (
@@ -198,17 +220,25 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         raise StateError(msg)
     if state["is_coming"]:
         return
-    if state["world_size"] != facts["world_size"] and not _may_change_world(facts["sampler"]):
+    in_order = state["to_come"] is None
+    if state["world_size"] != facts["world_size"] and not (
+        in_order and _may_change_world(facts["sampler"])
+    ):
+        why = (
+            f"{facts['sampler'].partition('(')[0]} deals its samples out anew for each number of ranks"
+            if in_order
+            else "with in_order=False the batches that are still to come are those of each rank"
+        )
         msg = (
             f"load_state_dict: the state was saved with world_size={state['world_size']}, and there are now "
-            f"world_size={facts['world_size']} ranks; {facts['sampler'].partition('(')[0]} deals its samples out "
-            "anew for each number of ranks: use the same number, or begin with a new epoch"
+            f"world_size={facts['world_size']} ranks; {why}: use the same number, or begin with a new epoch"
         )
         raise StateError(msg)
-    if state["rank"] != facts["rank"]:
+    if state["rank"] not in (None, facts["rank"]):
+        other = "or use a DistributedSampler" if in_order else "or use in_order=True"
         msg = (
             f"load_state_dict: the state is that of rank={state['rank']}, whose order is its own, and this is "
-            f"rank={facts['rank']}; save a state on each rank, or use a DistributedSampler"
+            f"rank={facts['rank']}; save a state on each rank, {other}"
         )
         raise StateError(msg)
 
@@ -216,6 +246,27 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
 def _may_change_world(sampler: str) -> bool:
     """Returns whether an order does not depend on the number of ranks."""
     return sampler.startswith(("DistributedSampler(", "SequentialSampler("))
+
+
+def _out_of_order(state: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
+    """Returns the first batch that is to come, and the later ones that were handed over.
+
+    Raises:
+        ValueError: The state counts other batches than those it says are to come.
+    """
+    to_come, count = state["to_come"], state["_num_yielded"]
+    if to_come is None or state["is_coming"]:
+        return (0 if state["is_coming"] else count), ()
+    is_ascending = all(type(each) is int for each in to_come) and to_come == sorted(set(to_come))
+    if not is_ascending or not to_come or to_come[-1] != count + len(to_come) - 1:
+        msg = (
+            f"load_state_dict: _num_yielded={count} is not the number of batches that were handed over when the "
+            f"state was saved (to_come={to_come}), and with in_order=False a smaller number does not say which "
+            "of them to make again; use in_order=True"
+        )
+        raise StateError(msg)
+    left = set(to_come)
+    return to_come[0], tuple(each for each in range(to_come[0], to_come[-1]) if each not in left)
 
 
 def _place(

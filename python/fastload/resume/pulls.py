@@ -34,6 +34,7 @@ class Pulls:
         restored: What a state says; None for an epoch as it comes.
         batched: Whether there are lists of indices.
         repeats: Where repeats lie in the order, to be marked; None for none.
+        leaves_out: Whether batches that were handed over before are left out here.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Pulls:
         *,
         batched: bool,
         repeats: Repeats | None,
+        leaves_out: bool,
     ) -> None:
         self._index_sampler = index_sampler
         self._iterator = iterator
@@ -57,11 +59,21 @@ class Pulls:
         if repeats is not None and cursor.draws.order is not None:
             self._repeats = repeats.after(*cursor.origin)
         self._number = cursor.first
+        self._left_out = cursor.left_out if leaves_out else {}
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        while True:
+            task, number = self._pull(), self._number
+            self._number += 1
+            if number not in self._left_out:
+                return task if self._repeats is None else self._repeats.marked(task, number)
+            self._left_out[number] = count_of(task, batched=self._batched)
+
+    def _pull(self) -> Any:
+        """Returns the sampler's next batch."""
         if self._is_begun:
             task = next(self._iterator)
         elif self._restored is not None:
@@ -81,9 +93,6 @@ class Pulls:
                 draws.settle()
         if self._stateful is not None:
             self._cursor.pull(self._said(self._stateful))
-        if self._repeats is not None:
-            task = self._repeats.marked(task, self._number)
-            self._number += 1
         return task
 
     def _open(self, state: Any) -> bool:

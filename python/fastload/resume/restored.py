@@ -16,7 +16,8 @@ class Restored(NamedTuple):
         is_coming: Whether the epoch has not begun; its draws are then made anew, with the values of the state.
         base_seed: That of the iterator.
         epoch: Of the iterator.
-        taken: Batches before.
+        taken: Batches before the first that is to come.
+        left_out: Batches behind it that were handed over: with `in_order=False` they overtook others.
         start: Where the order of one of torch's samplers continues.
         origin: Batches and samples before the first one that this number of ranks took.
         sampler_epoch: The epoch of the sampler; None if it has none.
@@ -26,6 +27,8 @@ class Restored(NamedTuple):
         datasets: What the datasets of workers say, pickled, by the numbers of the workers.
         next_worker: The one that makes the next batch.
         to_drop: Batches that are made again and dropped, from where the generators were kept.
+        from_workers: How many of these each worker makes, where that is not the order of the workers.
+        bad_samples: Indices of bad samples, and the bytes of their files; None for one that does not exist.
         draws_from: What samples drew from: "keys", "workers" or "caller"; None if none was made.
         number: Of workers whose generators these are; 0 where they were not kept.
     """
@@ -34,6 +37,7 @@ class Restored(NamedTuple):
     base_seed: int
     epoch: int
     taken: int
+    left_out: tuple[int, ...]
     start: Start
     origin: tuple[int, int]
     sampler_epoch: int | None
@@ -43,11 +47,18 @@ class Restored(NamedTuple):
     datasets: dict[int, bytes]
     next_worker: int
     to_drop: int
+    from_workers: tuple[int, ...]
+    bad_samples: tuple[tuple[int, int | None], ...]
     draws_from: str | None
     number: int
 
     @property
+    def handed_over(self) -> int:
+        """How many batches of the epoch were handed over."""
+        return self.taken + self.to_drop + len(self.left_out)
+
+    @property
     def is_undrawn(self) -> bool:
         """True if the order of the epoch was not drawn yet: torch's inline iterator draws it with the first batch."""
-        begun = self.taken + self.to_drop > 0 or self.draws_from != "caller"
+        begun = self.handed_over > 0 or self.draws_from != "caller"
         return self.is_coming or not begun

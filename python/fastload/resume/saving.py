@@ -43,11 +43,26 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         if loader.batch_size is None
         else {"samples_yielded": taken * (size or 1)},
         "_iterator_finished": cursor is not None and cursor.is_finished,
+        "to_come": _to_come(loader, cursor, is_coming=known["is_coming"]),
+        "from_workers": [] if cursor is None or known["is_coming"] else list(cursor.from_workers),
+        "bad_samples": _bad_samples(loader, is_coming=known["is_coming"]),
         "workers": _workers(loader, cursor),
         "next_worker": _next_worker(loader, cursor),
         "sampler_state": None if cursor is None or known["is_coming"] else cursor.sampler_state(),
         "dataset_state": _datasets(loader, cursor, is_coming=known["is_coming"]),
     }
+
+
+def _bad_samples(loader: Any, *, is_coming: bool) -> list[list[int | None]]:
+    """Returns the indices of the first bad samples of the epoch, and the sizes of their files."""
+    ledger = loader._ledger
+    return [] if ledger is None or is_coming else [list(each) for each in ledger.sizes]
+
+
+def _to_come(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> list[int] | None:
+    """Returns the batches that others have overtaken, and behind them the first that none has; None in order."""
+    to_come = [0] if cursor is None or is_coming else cursor.to_come()
+    return None if loader.in_order and len(to_come) == 1 else to_come
 
 
 def _workers(loader: Any, cursor: Cursor | None) -> str | None:

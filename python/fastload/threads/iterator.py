@@ -224,7 +224,7 @@ class ThreadIter(Paced):
             self._pace.weighed(batch_bytes(data))
         for path in self._watch.changed():
             self._told(f"{path}, which worker threads share, was changed in place")
-        return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
+        return super()._process_data(data, *worker)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._looks = _LOOKS

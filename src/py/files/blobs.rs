@@ -1,5 +1,7 @@
 //! Encoded bytes, as Python passes them.
 
+use std::ffi::OsString;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -27,7 +29,7 @@ pub(in crate::py) fn blobs(source: &Bound<'_, PyAny>) -> PyResult<column::Blobs>
     if let Ok(blobs) = source.cast::<Blobs>() {
         return Ok(blobs.get().core.clone());
     }
-    let paths: Vec<String> = source.extract()?;
+    let paths: Vec<OsString> = source.extract()?;
     Ok(column::Blobs::new(paths.into_iter().collect()))
 }
 

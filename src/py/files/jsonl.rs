@@ -1,5 +1,6 @@
 //! `_lib.Lines` and `_lib.Jsonl`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
@@ -27,7 +28,7 @@ impl Lines {
     #[pyo3(signature = (paths, stored, progress=None))]
     fn new(
         py: Python<'_>,
-        paths: Vec<String>,
+        paths: Vec<OsString>,
         stored: Vec<PathBuf>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Lines> {

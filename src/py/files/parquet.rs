@@ -1,5 +1,7 @@
 //! `_lib.ParquetFiles` and `_lib.Parquet`.
 
+use std::ffi::OsString;
+
 use pyo3::prelude::*;
 
 use super::tick::tick;
@@ -18,7 +20,7 @@ impl ParquetFiles {
     #[pyo3(signature = (paths, cache_bytes, progress=None))]
     fn new(
         py: Python<'_>,
-        paths: Vec<String>,
+        paths: Vec<OsString>,
         cache_bytes: usize,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<ParquetFiles> {

@@ -1,6 +1,7 @@
 //! `_lib.Tar`.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
@@ -25,7 +26,7 @@ pub(super) struct Tar {
 impl Tar {
     #[new]
     #[pyo3(signature = (paths, progress=None))]
-    fn new(py: Python<'_>, paths: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Tar> {
+    fn new(py: Python<'_>, paths: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<Tar> {
         let mut tick = tick(progress.as_ref(), paths.len());
         let (members, stamps) = py.enter(|| {
             let shards = paths.clone();
@@ -64,9 +65,9 @@ impl Tar {
             .collect()
     }
 
-    fn shard(&self, sample: usize) -> Option<&str> {
+    fn shard(&self, sample: usize) -> Option<&OsStr> {
         let file = self.members.file(sample)? as usize;
-        self.files.path(file).to_str()
+        Some(self.files.path(file).as_os_str())
     }
 
     fn changed(&self) -> bool {

@@ -1,5 +1,6 @@
 //! `_lib.Tokens` and `_lib.Megatron`.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
@@ -21,7 +22,7 @@ impl Tokens {
     #[new]
     fn new(
         py: Python<'_>,
-        paths: Vec<String>,
+        paths: Vec<OsString>,
         dtype: &str,
         out_dtype: &str,
         length: usize,

@@ -97,6 +97,8 @@ fn a_tolerant_stream_tries_all_samples_and_makes_the_batch_again() {
                 assert_eq!(next(&stream).output.unwrap(), doubled);
                 assert_eq!(next(&stream).output.unwrap(), Vec::<i64>::new());
                 assert!(matches!(next(&stream).output, Err(Error::Sample { .. })));
+                // each once, however often it was tried
+                assert_eq!(stream.stats().samples, 2 * count as u64 + 7);
             }
         }
     }

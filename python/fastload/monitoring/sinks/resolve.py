@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from fastload.monitoring.sinks.function import Function
@@ -14,6 +13,7 @@ from fastload.monitoring.sinks.prometheus import Prometheus
 from fastload.monitoring.sinks.sink import Sink
 from fastload.monitoring.sinks.tensorboard import TensorBoard
 from fastload.monitoring.sinks.wandb import Wandb
+from fastload.rank_files import file_of
 
 __all__ = ["resolve"]
 
@@ -72,8 +72,7 @@ def _sink(to: Any, rank: int) -> Sink:
 def _named(to: str, rank: int) -> Sink:
     kind, _, rest = to.partition(":")
     if to.endswith(_SUFFIX):
-        path = Path(to)
-        return JsonLines(path.with_suffix(f".rank{rank}{_SUFFIX}") if rank else path, rank)
+        return JsonLines(file_of(to, rank), rank)
     if to == "wandb":
         return Wandb()
     if kind == "mlflow":

@@ -117,6 +117,18 @@ def test_a_trace_of_torch_profiler_has_the_same_clock(name, tmp_path):
         assert step["ts"] < event["ts"] < event["ts"] + event["dur"] < step["ts"] + step["dur"]
 
 
+def test_the_clocks_of_a_window_are_read_together():
+    windows = []
+    loader = fastload.Loader(fastload.Dataset(Rows(torch.zeros(20, 2))), 10)
+    with fastload.monitor(loader, lambda window, _: windows.append(window)):
+        list(loader)
+    least_s = time.time() - time.monotonic()  # the second clock is read later
+    most_s = -(time.monotonic() - time.time())
+    for each in windows:
+        assert least_s - 1e-3 <= each.time_s - each.monotonic_s <= most_s + 1e-3
+    assert windows
+
+
 def test_the_latest_windows_are_kept():
     recent = Recent()
     for number in range(100):

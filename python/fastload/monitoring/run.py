@@ -19,6 +19,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Accelerator
+from fastload.monitoring.clocks import ahead_ns
 from fastload.monitoring.detect import Context, History, drift_of, findings
 from fastload.monitoring.figures import StepFigures
 from fastload.monitoring.host import Host, Stops
@@ -253,7 +254,7 @@ class Run:
             scalars |= self._accelerator.read()
         return Window(
             step=self._totals.steps - 1,
-            time_s=time.time(),
+            time_s=now_s - ahead_ns(time.time_ns) / 1e9,
             monotonic_s=now_s,
             rank=rank(),
             scalars=scalars,

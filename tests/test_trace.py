@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import time
-from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -18,28 +17,7 @@ from fastload.monitoring.record import Window
 from fastload.monitoring.trace import Recent, Span, write_trace
 
 from ._monitored import finding, steps, window
-
-
-def ours(trace):
-    """Returns the spans of each track of fastload's, by its name."""
-    names = {
-        event["tid"]: event["args"]["name"]
-        for event in trace["traceEvents"]
-        if event["name"] == "thread_name" and event["args"]["name"].startswith("fastload ")
-    }
-    tracks = defaultdict(list)
-    for event in trace["traceEvents"]:
-        if event["ph"] == "X" and event["tid"] in names:
-            tracks[names[event["tid"]].removeprefix("fastload ")].append(event)
-    return tracks
-
-
-def assert_apart(spans):
-    ends = 0.0
-    for span in spans:
-        assert span["ts"] >= ends - 1e-6
-        assert span["dur"] >= 0
-        ends = span["ts"] + span["dur"]
+from ._traces import assert_apart, ours
 
 
 def test_steps_waits_windows_and_findings(tmp_path):

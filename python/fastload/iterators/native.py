@@ -8,7 +8,7 @@ iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per
 import atexit
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._C._autograd import _profiler_enabled
@@ -27,6 +27,9 @@ from fastload.lowering import collators
 from fastload.machine import pillow
 from fastload.machine.auto import Auto, is_auto
 from fastload.resume.iterator import Resumable
+
+if TYPE_CHECKING:
+    from fastload.monitoring.stages import StageSpans
 
 
 class NativeIter(Resumable):
@@ -113,6 +116,8 @@ class NativeIter(Resumable):
         self._restored = None
         self._closing = weakref.finalize(self, self._stream.close)
         self._closing.atexit = False  # the threads are stopped by then
+        if loader.monitor is not None:
+            loader.monitor._expect(loader, self)
         loader._counters = self._stream.stats
         self._tuned = _TunedStream(self._stream)
         if self._tuner is not None:
@@ -130,6 +135,13 @@ class NativeIter(Resumable):
                 self._marks,
                 self._below,
             )
+
+    def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
+        """Has the threads record what they do from now on, as an epoch of this number; None to stop."""
+        if stages is None:
+            self._stream.record(None)
+        else:
+            stages.record(self._stream, epoch)
 
     def _order(self, *, batched: bool) -> sampler.Order | None:
         """Returns the order of torch's own samplers, if all of its indices are native."""

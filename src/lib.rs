@@ -29,6 +29,7 @@ pub mod pool;
 pub mod program;
 pub mod quantiles;
 pub mod scan;
+pub mod spans;
 pub mod stats;
 pub mod stream;
 pub mod sync;

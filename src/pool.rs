@@ -8,6 +8,7 @@
 //! wake-up is lost. Threads never attach to an interpreter. A forked child inherits no threads:
 //! [`Pool::global`] builds a new pool there and leaks the old one untouched.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -28,6 +29,34 @@ const SPIN: Duration = Duration::from_micros(100);
 
 /// How often a thread that waits for others to end rechecks its condition.
 const RECHECK: Duration = Duration::from_millis(5);
+
+thread_local! {
+    static CURRENT: Cell<Thread> = const { Cell::new(Thread { number: 0, id: 0 }) };
+}
+
+/// A thread of the pool, or any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// N of its name `fastload-N`; 0 for a thread that is not the pool's.
+    pub number: u32,
+    /// The system's number of a thread of the pool, on Linux; else 0.
+    pub id: u32,
+}
+
+/// Returns what this thread is.
+pub fn current() -> Thread {
+    CURRENT.get()
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn system_id() -> u32 {
+    rustix::thread::gettid().as_raw_pid().cast_unsigned()
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn system_id() -> u32 {
+    0
+}
 
 /// A source of work for the pool's threads.
 pub trait Source: Send + Sync {
@@ -68,7 +97,7 @@ struct State {
     next: usize,
     threads: usize,
     idle: usize,
-    started: usize,
+    started: u32,
     handles: HashMap<ThreadId, JoinHandle<()>>,
     /// The error of the last thread that could not be started.
     spawn_error: Option<std::io::Error>,
@@ -228,9 +257,10 @@ impl Pool {
         drop(state.reap());
         while missing > 0 && state.threads < permitted && !self.is_closed() {
             state.started += 1;
+            let number = state.started;
             let thread = thread::Builder::new()
-                .name(format!("fastload-{}", state.started))
-                .spawn(move || self.run());
+                .name(format!("fastload-{number}"))
+                .spawn(move || self.run(number));
             match thread {
                 Ok(thread) => state.handles.insert(thread.thread().id(), thread),
                 Err(error) => {
@@ -248,7 +278,9 @@ impl Pool {
     }
 
     /// Runs one thread: looks for work, spins, sleeps, ends.
-    fn run(&'static self) {
+    fn run(&'static self, number: u32) {
+        let id = system_id();
+        CURRENT.set(Thread { number, id });
         let mut state = lock(&self.state);
         let mut was_brief = false;
         loop {

@@ -23,6 +23,7 @@ def steps(first: int, count: int, start_s: float, **columns: Sequence[float]) ->
         end_s=start_s + np.cumsum(full["wait_s"] + full["own_s"]),
         rows=np.full(count, 32),
         epoch=np.zeros(count, np.int64),
+        batch=np.arange(first, first + count),
         **full,
     )
 

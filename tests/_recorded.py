@@ -45,6 +45,7 @@ class Recorded:
                 self.region_s[part],
                 self.rows[part],
                 self.epoch[part],
+                number[part],
             )
             at = int(end)
             whole_s = max(float((steps.wait_s + steps.own_s).sum()), 1e-9)

@@ -97,7 +97,7 @@ def test_the_length_of_windows_changes_no_step(every_s):
 
 def test_windows_without_steps():
     history = History()
-    none = Steps(*(np.empty(0) for _ in range(8)))
+    none = Steps(*(np.empty(0) for _ in range(9)))
     for number in range(5):
         history.add(Window(-1, 1.7e9, 10.0 * number, 0, {"rss_bytes": 1e9}, none))
     assert history.windows == 5

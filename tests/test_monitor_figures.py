@@ -68,7 +68,6 @@ def test_bytes_per_second_add_up_to_the_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("lane", "stages"),
     [
-        ("native", {"read", "decode", "collate"}),
         ("process", {"workers"}),
         ("threads", {"workers"}),
         ("inline", {"interpreter"}),

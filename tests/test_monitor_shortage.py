@@ -8,7 +8,7 @@ from fastload.monitoring import Steps, Window
 from fastload.monitoring.shortage import Shortage
 from fastload.tune import memory
 
-NOTHING = Steps(*(np.empty(0) for _ in range(8)))
+NOTHING = Steps(*(np.empty(0) for _ in range(9)))
 TOTAL = 100e9
 
 

@@ -208,7 +208,7 @@ EXITING = """
     from fastload.monitoring.record import Steps, Window
     import numpy as np
 
-    empty = Steps(*[np.zeros(0)] * 8)
+    empty = Steps(*[np.zeros(0)] * 9)
     window = Window(7, 0.0, 0.0, 0, {{}}, empty)
     entered = threading.Event()
 

@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import time
-from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -18,28 +17,7 @@ from fastload.monitoring.record import Window
 from fastload.monitoring.trace import Recent, Span, write_trace
 
 from ._monitored import finding, steps, window
-
-
-def ours(trace):
-    """Returns the spans of each track of fastload's, by its name."""
-    names = {
-        event["tid"]: event["args"]["name"]
-        for event in trace["traceEvents"]
-        if event["name"] == "thread_name" and event["args"]["name"].startswith("fastload ")
-    }
-    tracks = defaultdict(list)
-    for event in trace["traceEvents"]:
-        if event["ph"] == "X" and event["tid"] in names:
-            tracks[names[event["tid"]].removeprefix("fastload ")].append(event)
-    return tracks
-
-
-def assert_apart(spans):
-    ends = 0.0
-    for span in spans:
-        assert span["ts"] >= ends - 1e-6
-        assert span["dur"] >= 0
-        ends = span["ts"] + span["dur"]
+from ._traces import assert_apart, ours
 
 
 def test_steps_waits_windows_and_findings(tmp_path):
@@ -115,6 +93,18 @@ def test_a_trace_of_torch_profiler_has_the_same_clock(name, tmp_path):
     assert {event["pid"] for event in theirs} == {os.getpid()}
     for event in theirs:
         assert step["ts"] < event["ts"] < event["ts"] + event["dur"] < step["ts"] + step["dur"]
+
+
+def test_the_clocks_of_a_window_are_read_together():
+    windows = []
+    loader = fastload.Loader(fastload.Dataset(Rows(torch.zeros(20, 2))), 10)
+    with fastload.monitor(loader, lambda window, _: windows.append(window)):
+        list(loader)
+    least_s = time.time() - time.monotonic()  # the second clock is read later
+    most_s = -(time.monotonic() - time.time())
+    for each in windows:
+        assert least_s - 1e-3 <= each.time_s - each.monotonic_s <= most_s + 1e-3
+    assert windows
 
 
 def test_the_latest_windows_are_kept():

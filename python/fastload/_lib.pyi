@@ -5,7 +5,7 @@ immutable from Python's side and safe to use from several threads.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from fastload._collation import Pack as Pack
 from fastload._collation import Pad as Pad
@@ -266,6 +266,45 @@ class Program:
         """
 
 @final
+class Spans:
+    """The latest spans of time that native threads and workers spent on batches.
+
+    Args:
+        capacity: Most spans that are kept.
+
+    Attributes:
+        STAGES: The names of the stages, by number.
+    """
+
+    STAGES: ClassVar[list[str]]
+
+    def __new__(cls, capacity: int) -> Spans: ...
+    def now_ns(self) -> int:
+        """Returns the nanoseconds since the origin, on the system's monotonic clock.
+
+        Raises:
+            RuntimeError: In a forked child, as from the other methods.
+        """
+    def add(
+        self, worker: tuple[int, int], batch: int, epoch: int, begin_ns: int, end_ns: int
+    ) -> None:
+        """Adds the span in which a Python worker made a batch.
+
+        Args:
+            worker: Its number, and the system's number of its process or thread.
+            batch: Number of the batch in its epoch.
+            epoch: Number of the epoch.
+            begin_ns: When it began, in nanoseconds since the origin.
+            end_ns: When it ended.
+        """
+    def since(self, first: int) -> tuple[bytes, int]:
+        """Returns the spans from number `first` on that are kept, oldest first, and the number of the next one.
+
+        A span has 40 bytes: `begin_ns`, `end_ns` and the number of the batch as uint64; as uint32 the number of the
+        epoch, N of the thread `fastload-N` (0 for a consumer's) or of the worker, the system's number of the
+        thread or process (0 if unknown), and that of the stage; in the machine's byte order.
+        """
+
 class Stream:
     """The batches of one iterator, made by the threads of the process-wide pool.
 
@@ -383,6 +422,11 @@ class Stream:
             seconds: How long after now, at the earliest.
             batches: After how many further batches, at the earliest.
             look: What is called.
+        """
+    def record(self, spans: Spans | None, epoch: int = 0) -> None:
+        """Adds what threads do for each batch to `spans` from now on, with this number of an epoch; None to stop.
+
+        In a forked child, where no thread works, it does nothing.
         """
     def set_permits(self, threads: int, fetch: int, compute: int) -> None:
         """Changes how many threads may work for this stream, from the next chunk on."""

@@ -32,6 +32,7 @@ mod program;
 mod rule;
 mod shapes;
 mod snapshot;
+mod spans;
 mod stream;
 mod template;
 mod tensor;
@@ -66,6 +67,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<picture::Picture>()?;
     module.add_class::<unframed::Unframed>()?;
     module.add_class::<program::Program>()?;
+    module.add_class::<spans::Spans>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<foreign::Requests>()?;
     module.add_class::<foreign::Request>()?;

@@ -15,6 +15,7 @@ use super::foreign::RequestQueue;
 use super::form::Unit;
 use super::program::Program;
 use super::snapshot::Snapshot;
+use super::spans::Spans;
 use super::tensor;
 use super::tune::Window;
 use super::wait::{self, quietly};
@@ -26,6 +27,7 @@ use crate::fork::Uninherited;
 use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
 use crate::program::{BadSample, Finished, Options, Run, Task, Tolerance};
+use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
@@ -248,6 +250,15 @@ impl Stream {
 
     fn watch(&self, seconds: f64, batches: i64, look: Py<PyAny>) {
         self.watch.set(seconds, batches, look);
+    }
+
+    #[pyo3(signature = (spans, epoch=0))]
+    fn record(&self, spans: Option<&Bound<'_, Spans>>, epoch: u32) -> PyResult<()> {
+        let spans = spans.map(|spans| spans.get().core()).transpose()?;
+        if let Some(core) = self.core.get() {
+            core.record(spans.cloned().map(|spans| Recording { spans, epoch }));
+        }
+        Ok(())
     }
 
     fn set_permits(

@@ -30,6 +30,7 @@ pub use work::{Again, Chunk, Fetch, Work};
 
 use crate::error::Result;
 use crate::pool::{Notifier, Pool, Source};
+use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, lock};
@@ -222,6 +223,11 @@ impl<W: Work> Stream<W> {
         state.note_threads();
         drop(state);
         self.shared.notifier.notify(threads.saturating_sub(active));
+    }
+
+    /// Records the spans of the threads from now on; None to stop.
+    pub fn record(&self, recording: Option<Recording>) {
+        lock(&self.shared.state).recording = recording;
     }
 
     /// Returns the counters so far.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
 use crate::pool::{Notifier, Source};
+use crate::spans::Stage;
 use crate::stats::Stages;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
@@ -80,6 +81,7 @@ impl<W: Work> Shared<W> {
             }
         }
         let mut state = lock(&self.state);
+        state.record_until_now(seq, Stage::Read, |_| stages.read);
         if state.fetched_to_compute(!fetched.is_empty()) {
             let waiting = usize::from(state.has_tight_stages());
             drop(state);
@@ -132,6 +134,9 @@ impl<W: Work> Shared<W> {
         drop(batch);
         let over = count + unfetched - left.get();
         let mut state = lock(&self.state);
+        let (decoded, ended) = (begun + stages.decode, begun + elapsed);
+        state.record(seq, Stage::Decode, begun, decoded.min(ended));
+        state.record(seq, Stage::Transform, decoded, ended);
         state.observe(count, elapsed);
         let next = state.completed(&self.work, seq, over, 1, failures);
         let mut to_wake = 0;
@@ -181,6 +186,7 @@ impl<W: Work> Shared<W> {
         let now = Instant::now();
         stages.collate += now - begun;
         let mut state = lock(&self.state);
+        state.record(seq, Stage::Collate, begun, now);
         state.stats.add(&stages);
         state.arrived(seq, result, now);
         state

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
+use crate::spans::{Recording, Stage};
 use crate::stats::Stats;
 use crate::sync::Arc;
 
@@ -24,6 +25,8 @@ pub(super) struct State<W: Work> {
     pub(super) flights: VecDeque<Flight<W>>,
     pub(super) limits: Limits,
     pub(super) stats: Stats,
+    /// Where the spans of the threads are recorded, if at all.
+    pub(super) recording: Option<Recording>,
     pub(super) cancelled: bool,
     /// Consumers that sleep until a batch is ready.
     pub(super) waiting: usize,
@@ -54,6 +57,7 @@ impl<W: Work> State<W> {
         State {
             flights: VecDeque::new(),
             stats: Stats::new(limits.threads),
+            recording: None,
             limits,
             cancelled: false,
             waiting: 0,
@@ -227,6 +231,27 @@ impl<W: Work> State<W> {
         self.stats.threads(self.threads, permitted);
     }
 
+    /// Records what this thread did for a batch, if spans are recorded.
+    pub(super) fn record(&self, seq: u64, stage: Stage, begin: Instant, end: Instant) {
+        if let Some(recording) = &self.recording {
+            recording.add(seq, stage, begin, end);
+        }
+    }
+
+    /// As [`State::record`], of a stage that ends now; `took` gets the end.
+    pub(super) fn record_until_now(
+        &self,
+        seq: u64,
+        stage: Stage,
+        took: impl Fn(Instant) -> Duration,
+    ) {
+        if let Some(recording) = &self.recording {
+            let end = Instant::now();
+            let begin = end.checked_sub(took(end)).unwrap_or(end);
+            recording.add(seq, stage, begin, end);
+        }
+    }
+
     /// Updates the cost of a sample.
     pub(super) fn observe(&mut self, samples: usize, elapsed: Duration) {
         if samples > 0 {
@@ -246,6 +271,8 @@ impl<W: Work> State<W> {
         let Some(at) = self.at(seq) else {
             return Next::Nothing;
         };
+        let begun = self.flights[at].begun;
+        self.record_until_now(seq, Stage::Begin, |now| now - begun.unwrap_or(now));
         let flight = &mut self.flights[at];
         match batch {
             Ok(batch) if flight.samples == 0 => {

@@ -44,6 +44,11 @@ class Watch:
         if self._file is not None:  # modules may be gone by then
             close(self._file)
 
+    @property
+    def lapped_s(self) -> float:
+        """When the last lap ended, by `time.perf_counter()`, which all processes read alike."""
+        return self._since.wall_s
+
     def run(self) -> None:
         """Starts."""
         self._since = self._now()

@@ -22,6 +22,7 @@ from fastload.iterators.cost import Cost
 from fastload.iterators.elastic import Elastic
 
 if TYPE_CHECKING:
+    from fastload.monitoring.stages import StageSpans
     from fastload.tune import Online
 
 __all__ = ["Pace", "Paced", "batch_bytes"]
@@ -122,6 +123,27 @@ class Paced(Elastic):
     _kind: str
     _tuner: "Online | None" = None
     _goal: int | None = None
+    _stages: "StageSpans | None" = None
+
+    def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
+        """Records when workers make batches from now on, as an epoch of this number; None to stop."""
+        self._stages, self._recorded_epoch = stages, epoch
+        self._first_batch = max(0, self._num_yielded - self._rcvd_idx)
+
+    def _count(self, seq: Any, cost: Cost, end_s: float, worker: int, thread: int | None) -> None:
+        """Counts what a worker has made, and records it if it is a batch.
+
+        Args:
+            seq: Number of the batch since the iterator was started; of another type if it is none.
+            cost: What it took.
+            end_s: The monotonic clock when it was made.
+            worker: Number of the worker.
+            thread: The system's number of its process or thread.
+        """
+        self._pace.made(cost)
+        if self._stages is not None and isinstance(seq, int):
+            batch = self._first_batch + seq
+            self._stages.add((worker, thread or 0), batch, self._recorded_epoch, end_s, cost.wall_s)
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:  # noqa: ARG002
         """Returns what was measured since the last call, or since the epoch began.

@@ -14,16 +14,16 @@ from fastload.sizes import length_of
 
 __all__ = ["STAGES", "Loading", "MonitoredLoader", "settings_of", "sizes_of"]
 
-_STAGES = {
-    "read_s": "read",
-    "decode_s": "decode",
-    "transform_s": "decode",
-    "collate_s": "collate",
-    "pillow_fallback_s": "interpreter",
-    "torchvision_fallback_s": "interpreter",
+_FALLBACKS = ("pillow_fallback_s", "torchvision_fallback_s")
+_NATIVE = {
+    "begin": "collate",
+    "read": "read",
+    "decode": "decode",
+    "transform": "decode",
+    "collate": "collate",
 }
 _BOTTLENECKS = {"reading": "read", "the interpreter": "interpreter", "memory": "memory"}
-_SUMS = (*_STAGES, "read_bytes", "batch_bytes", "batches", "consumer_batches")
+_SUMS = (*_FALLBACKS, "read_bytes", "batch_bytes", "batches", "consumer_batches")
 _LEVELS = (
     "workers",
     "depth",
@@ -74,18 +74,27 @@ class Loading:
             self._passed[name] += now - before if now >= before else now  # a new epoch began at 0
         self._before |= counters
 
-    def read(self, loader: MonitoredLoader, elapsed_s: float) -> dict[str, float]:
+    def read(
+        self,
+        loader: MonitoredLoader,
+        elapsed_s: float,
+        waits: Mapping[str, float] | None = None,
+        wait_s: float = 0.0,
+    ) -> dict[str, float]:
         """Returns the figures since the last call.
 
         Args:
             loader: The loader.
             elapsed_s: Seconds since then.
+            waits: By the name of a native stage, the seconds in which steps waited for it.
+            wait_s: Seconds that the steps waited, in all.
 
         Returns:
             `workers`, `depth`, `prefetch`, `read_bytes_per_s`, `batch_bytes_per_s`; of each stage `stage_<name>_share`, the
-            fraction of the waiting time that is ascribed to it: by the threads' time in each stage if natively
-            loaded; `interpreter` for batches that the training thread makes; else by the tuner's bottleneck,
-            where `workers` are the workers' Python code. And the loader's own `arena_bytes` and so on.
+            fraction of the waiting time that is ascribed to it: by what native threads did for the batches that were
+            waited for; `interpreter` for files that Python decodes and batches that the training thread makes;
+            else by the tuner's bottleneck, where `workers` are the workers' Python code. And the loader's own
+            `arena_bytes` and so on.
         """
         stats = loader.stats()
         self.count()
@@ -96,7 +105,10 @@ class Loading:
         for name in ("read_bytes", "batch_bytes"):
             if name in stats:
                 figures[f"{name}_per_s"] = passed[name] / elapsed_s
-        return figures | _shares(stats, passed, is_inline=loader.num_workers == 0)
+        seconds = _waited_for(stats, passed, waits or {}, wait_s, is_inline=loader.num_workers == 0)
+        whole_s = max(sum(seconds.values()), 1e-12)
+        shares = {f"stage_{stage}_share": each / whole_s for stage, each in seconds.items()}
+        return figures | shares
 
 
 def settings_of(loader: MonitoredLoader) -> dict[str, Any]:
@@ -142,21 +154,28 @@ def _numbers(counters: Callable[[], Mapping[str, Any]] | None) -> Mapping[str, f
     return {name: float(found[name]) for name in _SUMS if name in found}
 
 
-def _shares(
-    stats: Mapping[str, Any], passed: Mapping[str, float], *, is_inline: bool
+def _waited_for(
+    stats: Mapping[str, Any],
+    passed: Mapping[str, float],
+    waits: Mapping[str, float],
+    wait_s: float,
+    *,
+    is_inline: bool,
 ) -> dict[str, float]:
+    """Returns how much of the waiting is ascribed to each stage, in a unit of its own; empty if that is not known."""
     seconds = dict.fromkeys(STAGES, 0.0)
     bottleneck = stats.get("bottleneck")
     if bottleneck == "memory":
         seconds["memory"] = 1.0
     elif "read_s" in stats:
-        for name, stage in _STAGES.items():
-            seconds[stage] += passed[name]
+        for name, stage in _NATIVE.items():
+            seconds[stage] += waits.get(name, 0.0)
+        natively_s = sum(waits.values())
+        if natively_s > 0:  # otherwise it is not known what was waited for
+            in_python_s = sum(passed[name] for name in _FALLBACKS)
+            seconds["interpreter"] = max(0.0, min(in_python_s, wait_s - natively_s))
     elif passed["batches"]:
         here = 1.0 if is_inline else passed["consumer_batches"] / passed["batches"]
         seconds["interpreter"] = here
         seconds[_BOTTLENECKS.get(str(bottleneck), "workers")] += 1.0 - here
-    whole = sum(seconds.values())
-    if whole <= 0.0:
-        return {}
-    return {f"stage_{stage}_share": each / whole for stage, each in seconds.items()}
+    return seconds if any(seconds.values()) else {}

@@ -87,7 +87,8 @@ class Monitor:
     ) -> None:
         """Writes the run until the last window as a trace for Perfetto and `chrome://tracing`.
 
-        It has the latest 65,536 steps with their waits, regions, garbage collections, windows and findings.
+        It has the latest 65,536 steps with their waits, regions, garbage collections, windows and findings, and of the
+        threads and workers that make batches the latest 131,072 spans: what they did, and for which batch.
 
         Args:
             path: The file to write; compressed if it ends in `.gz`.
@@ -135,6 +136,10 @@ class Monitor:
     def __exit__(self, *_: object) -> None:
         """Closes the monitor."""
         self.close()
+
+    def _expect(self, loader: Any, iterator: Any) -> None:
+        """Records what threads do for an iterator that is being started, from its first batch on."""
+        self._run.expect(loader, iterator)
 
     def _follow(self, loader: Any, iterator: Any, start_s: float) -> None:
         """Records an iterator of a loader, which took so many seconds to start."""

@@ -27,6 +27,7 @@ class Steps:
         region_s: Part of `own_s` in named regions.
         rows: Samples of the batch; 0 if unknown; int64.
         epoch: Epoch of the batch, from 0; int64.
+        batch: Number of the batch in its epoch, from 0; -1 if unknown, as with `in_order=False`; int64.
     """
 
     number: NDArray[np.int64]
@@ -37,6 +38,7 @@ class Steps:
     region_s: NDArray[np.float64]
     rows: NDArray[np.int64]
     epoch: NDArray[np.int64]
+    batch: NDArray[np.int64]
 
     def __len__(self) -> int:
         """Returns the number of steps."""

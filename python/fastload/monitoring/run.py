@@ -19,6 +19,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
 from fastload.monitoring.accelerator import Accelerator
+from fastload.monitoring.clocks import ahead_ns
 from fastload.monitoring.detect import Context, History, drift_of, findings
 from fastload.monitoring.figures import StepFigures
 from fastload.monitoring.host import Host, Stops
@@ -28,6 +29,7 @@ from fastload.monitoring.process import Footprint, limits_of
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
+from fastload.monitoring.stages import NAMES, Recordable, StageSpans
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
 from fastload.monitoring.trace import Recent, write_trace
@@ -72,6 +74,7 @@ class Run:
         self.findings: list[Finding] = []
         self._settings: dict[str, Any] = {}
         self._recent = Recent()
+        self._stages = StageSpans()
         self._totals = Totals()
         self._targets = targets
         self._every_s = every_s
@@ -104,24 +107,43 @@ class Run:
                 "a monitor records torch's iterators, and not a %s", type(iterator).__name__
             )
             return
-        before = None if self._iterator is None else self._iterator()
-        is_other = self._loader is not None and self._loader() is not loader
-        if is_other and before is not None and self.recorder.is_running:
+        if self._follows_another(loader):
             self._log_once("a monitor follows one loader at a time: a second one is not recorded")
             return
+        before = None if self._iterator is None else self._iterator()
         if before is not None and before is not iterator:
-            watched(before, None)
-        if self._ending.is_set() or os.getpid() != self._pid:
-            watched(iterator, None)
+            self._leave(before)
+        if self.is_closed or os.getpid() != self._pid:
+            self._leave(iterator)
             return
         with self._lock:
             self._loader, self._iterator = weakref.ref(loader), weakref.ref(iterator)
             self._loading.begin(loader)
         self._epoch_steps = length_of(loader) or 0
-        self.recorder.begin(start_s, *sizes_of(loader, iterator))
+        sizes = sizes_of(loader, iterator)
+        self.recorder.begin(start_s, *sizes, in_order=bool(loader.in_order))
         watched(iterator, self.recorder)
+        if isinstance(iterator, Recordable):
+            iterator._record_spans(self._stages, self.recorder.epoch)
         if self._thread is None:
             self._start(loader)
+
+    def expect(self, loader: Any, iterator: Recordable) -> None:
+        """Records what threads do for an iterator of which `follow` will be told, before it asks for a batch."""
+        if not (self.is_closed or os.getpid() != self._pid or self._follows_another(loader)):
+            iterator._record_spans(self._stages, self.recorder.epoch + 1)
+
+    def _follows_another(self, loader: Any) -> bool:
+        """Returns true if the iterator of another loader is in the middle of an epoch."""
+        is_other = self._loader is not None and self._loader() is not loader
+        is_alive = self._iterator is not None and self._iterator() is not None
+        return is_other and is_alive and self.recorder.is_running
+
+    def _leave(self, iterator: Any) -> None:
+        """Records no more of an iterator."""
+        watched(iterator, None)
+        if isinstance(iterator, Recordable):
+            iterator._record_spans(None, 0)
 
     def _log_once(self, message: str, *arguments: str) -> None:
         if (message, "") not in self._logged:
@@ -148,7 +170,7 @@ class Run:
         self.end()
         before = None if self._iterator is None else self._iterator()
         if before is not None:
-            watched(before, None)
+            self._leave(before)
         if self._thread is None:
             while self._targets:
                 with contextlib.suppress(Exception):
@@ -167,13 +189,14 @@ class Run:
     def trace(
         self, path: str | os.PathLike[str], torch_trace: str | os.PathLike[str] | None
     ) -> None:
-        """Writes the latest windows, regions and garbage collections as a trace."""
+        """Writes the latest windows, regions, garbage collections and spans of stages as a trace."""
         spans = [
             *self.regions.intervals.spans("regions"),
             *self._collections.intervals.spans("garbage collection"),
         ]
         windows = self._recent.windows
-        write_trace(path, windows, spans, self.findings, torch_trace=torch_trace)
+        stages = self._stages.latest()
+        write_trace(path, windows, spans, self.findings, stages=stages, torch_trace=torch_trace)
 
     @property
     def dropped(self) -> int:
@@ -242,31 +265,33 @@ class Run:
             region_s=self.regions.intervals.within(recorded.returned_s, recorded.end_s),
             rows=recorded.rows,
             epoch=recorded.epoch,
+            batch=recorded.batch,
         )
         elapsed_s = max(now_s - self._since_s, 1e-9)
         self._since_s = now_s
         self._totals.add(steps, self.recorder.start_s)
-        scalars = self._figures.read(steps, now_s) | self._of_loader(elapsed_s)
+        scalars = self._figures.read(steps, now_s) | self._of_loader(elapsed_s, steps)
         scalars |= self._footprint.read(now_s) | self._host.read(now_s, self.recorder.native_thread)
         scalars["stopped_s"] = self._stops.passed_s()
         if self._accelerator is not None:
             scalars |= self._accelerator.read()
         return Window(
             step=self._totals.steps - 1,
-            time_s=time.time(),
+            time_s=now_s - ahead_ns(time.time_ns) / 1e9,
             monotonic_s=now_s,
             rank=rank(),
             scalars=scalars,
             steps=steps,
         )
 
-    def _of_loader(self, elapsed_s: float) -> dict[str, float]:
+    def _of_loader(self, elapsed_s: float, steps: Steps) -> dict[str, float]:
         """Returns the figures of the loader; none if it is gone."""
+        waits = dict(zip(NAMES, self._stages.waits(steps).sum(axis=0).tolist(), strict=True))
         loader = None if self._loader is None else self._loader()
         if loader is None:
             return {}
         with self._lock:
-            return self._loading.read(loader, elapsed_s)
+            return self._loading.read(loader, elapsed_s, waits, float(np.sum(steps.wait_s)))
 
     def _context(self) -> Context:
         """Returns what the detectors are told besides the windows."""

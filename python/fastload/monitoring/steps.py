@@ -46,6 +46,7 @@ class Recorded(NamedTuple):
         end_s: When the next batch was asked for.
         rows: Samples of the batch; 0 if unknown.
         epoch: Epoch of the batch.
+        batch: Number of the batch in it; -1 if unknown.
     """
 
     first: int
@@ -54,6 +55,7 @@ class Recorded(NamedTuple):
     end_s: NDArray[np.float64]
     rows: NDArray[np.int64]
     epoch: NDArray[np.int64]
+    batch: NDArray[np.int64]
 
 
 class Recorder:
@@ -95,17 +97,22 @@ class Recorder:
         self._asked_s = 0.0
         self._batch_size: int | None = None
         self._left = 0
+        self._in_order = True
         self._asked, self._returned, self._end = (array("d", bytes(8 * _SIZE)) for _ in range(3))
-        self._rows, self._epoch = (array("q", bytes(8 * _SIZE)) for _ in range(2))
+        self._rows, self._epoch, self._batch = (array("q", bytes(8 * _SIZE)) for _ in range(3))
 
-    def begin(self, start_s: float, batch_size: int | None, samples: int) -> None:
+    def begin(
+        self, start_s: float, batch_size: int | None, samples: int, *, in_order: bool = True
+    ) -> None:
         """Begins an epoch.
 
         Args:
             start_s: Seconds that starting its iterator took.
             batch_size: Samples of a batch that is full; 0 if unknown, None to look at each batch.
             samples: Samples of the epoch.
+            in_order: Whether batches come in the order of their numbers; otherwise numbers are not recorded.
         """
+        self._in_order = in_order
         self.in_step, self.is_running, self.thread = False, True, None
         self.epoch += 1
         self.start_s += start_s
@@ -122,8 +129,8 @@ class Recorder:
         if self._probe is not None and self.count % _PROBED == 0:
             self._mark(self._probe)
 
-    def returned(self, batch: Any) -> None:
-        """Notes that a batch is returned."""
+    def returned(self, batch: Any, number: int = -1) -> None:
+        """Notes that a batch is returned, with its number in the epoch; -1 if unknown."""
         now = time.monotonic()
         at = self.count & (_SIZE - 1)
         self._asked[at] = self._asked_s
@@ -136,6 +143,7 @@ class Recorder:
         self._left -= rows
         self._rows[at] = rows
         self._epoch[at] = self.epoch
+        self._batch[at] = number if self._in_order else -1
         if self.thread is None:
             self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         if self._is_marked and self._probe is not None:
@@ -153,7 +161,9 @@ class Recorder:
         first = max(since, count - _SIZE + _MARGIN)
         at = np.arange(first, count) & (_SIZE - 1)
         clocks = (np.frombuffer(each)[at] for each in (self._asked, self._returned, self._end))
-        numbers = (np.frombuffer(each, np.int64)[at] for each in (self._rows, self._epoch))
+        numbers = (
+            np.frombuffer(each, np.int64)[at] for each in (self._rows, self._epoch, self._batch)
+        )
         return Recorded(first, *clocks, *numbers)
 
     def own_median_s(self, steps: int = 256) -> float:
@@ -192,7 +202,7 @@ class _Watched(_BaseDataLoaderIter):
         except StopIteration:
             recorder.finished()
             raise
-        recorder.returned(batch)
+        recorder.returned(batch, self._num_yielded - 1)
         return batch
 
 

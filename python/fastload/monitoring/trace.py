@@ -1,8 +1,9 @@
 """A run as a trace for Perfetto, chrome://tracing and what else reads Chrome's trace events.
 
 Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Tracks: the steps, each a wait
-and then the training's own time; regions; garbage collections; the windows with their figures as counters. Invariant:
-spans of one track do not overlap, and come in order. torch.profiler's traces (2.4 on) have the same clock, with times
+and then the training's own time; regions; garbage collections; the windows with their figures as counters; and one for
+each thread or worker that makes batches, under the system's number of it. Invariant: spans of one track do not
+overlap, and come in order. torch.profiler's traces (2.4 on) have the same clock, with times
 counted from `baseTimeNanoseconds`, so that both can be one file.
 """
 
@@ -16,7 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastload.monitoring.record import Finding, Window
+from fastload.monitoring.stages import NAMES, NONE, wait_stages
 
 __all__ = ["Recent", "Span", "write_trace"]
 
@@ -65,6 +70,7 @@ def write_trace(
     spans: Iterable[Span] = (),
     findings: Iterable[Finding] = (),
     *,
+    stages: NDArray[np.void] = NONE,
     pid: int | None = None,
     torch_trace: str | os.PathLike[str] | None = None,
 ) -> None:
@@ -75,6 +81,7 @@ def write_trace(
         windows: The windows, in order.
         spans: What else is known of the training thread's time.
         findings: Marked where they began.
+        stages: What threads and workers did, as `StageSpans.latest` returns it.
         pid: Id of the process; this one unless given.
         torch_trace: A trace that torch.profiler has exported in the same process; its events are written too, on the
             same clock.
@@ -92,14 +99,16 @@ def write_trace(
         trace = _torch_trace(torch_trace)
     last = windows[-1]
     offset_ns = round((last.time_s - last.monotonic_s) * _SECOND_NS)
-    start_s = min(
-        (float(w.steps.end_s[0]) for w in windows if len(w.steps)), default=last.monotonic_s
-    )
+    firsts = [
+        w.steps.end_s[:1] - w.steps.own_s[:1] - w.steps.wait_s[:1] for w in windows if len(w.steps)
+    ]
+    start_s = float(np.min(np.concatenate([[last.monotonic_s], *firsts, stages["begin_s"]])))
     default_base = offset_ns + math.floor(start_s) * _SECOND_NS
     base_ns = trace.setdefault("baseTimeNanoseconds", default_base)
     writer = _Events(os.getpid() if pid is None else pid, offset_ns - base_ns)
     trace["traceEvents"] += [
-        *writer.steps(windows),
+        *writer.steps(windows, stages),
+        *writer.stages(stages),
         *writer.spans(spans),
         *writer.windows(windows),
         *writer.findings(findings),
@@ -119,10 +128,12 @@ class _Events:
     def __init__(self, pid: int, offset_ns: int) -> None:
         self._pid = pid
         self._offset_ns = offset_ns
-        self._tracks: dict[str, int] = {}
+        self._tracks: dict[tuple[str, int], int] = {}
 
-    def steps(self, windows: Iterable[Window]) -> Iterator[dict[str, Any]]:
-        """Yields a wait and the own time of each step."""
+    def steps(
+        self, windows: Iterable[Window], stages: NDArray[np.void]
+    ) -> Iterator[dict[str, Any]]:
+        """Yields a wait, with the stages that were waited for, and the own time of each step."""
         end_ns = 0
         for window in windows:
             steps = window.steps
@@ -135,15 +146,18 @@ class _Events:
                 steps.region_s,
                 steps.rows,
                 steps.epoch,
+                steps.batch,
+                1000 * wait_stages(steps, stages),
             )
-            for number, end_s, wait_s, own_s, gc_s, region_s, rows, epoch in zip(
+            for number, end_s, wait_s, own_s, gc_s, region_s, rows, epoch, batch, split in zip(
                 *(column.tolist() for column in columns), strict=True
             ):
                 start_ns = max(end_ns, self._ns(end_s - own_s - wait_s))
                 middle_ns = max(start_ns, self._ns(end_s - own_s))
                 end_ns = max(middle_ns, self._ns(end_s))
-                step = {"step": number, "epoch": epoch, "samples": rows}
-                yield self._span("steps", "wait", start_ns, middle_ns, step)
+                step = {"step": number, "epoch": epoch, "batch": batch, "samples": rows}
+                parts = {f"{name}_ms": ms for name, ms in zip(NAMES, split, strict=True) if ms}
+                yield self._span("steps", "wait", start_ns, middle_ns, step | parts)
                 more = {"gc_ms": gc_s * 1000, "region_ms": region_s * 1000}
                 yield self._span("steps", "own", middle_ns, end_ns, step | more)
 
@@ -156,6 +170,18 @@ class _Events:
                 start_ns = max(end_ns, self._ns(span.start_s))
                 end_ns = max(start_ns, self._ns(span.end_s))
                 yield self._span(track, span.name, start_ns, end_ns, {})
+
+    def stages(self, spans: NDArray[np.void]) -> Iterator[dict[str, Any]]:
+        """Yields what threads and workers did for batches, thread by thread."""
+        for span in np.sort(spans, order=["id", "number"], kind="stable").tolist():
+            begin_s, end_s, batch, epoch, number, thread, stage = span
+            name = NAMES[stage]
+            track = f"worker {number}" if name == "make" else f"thread {number}"
+            if not number and name != "make":
+                track = "batches made by the training thread"
+            begin_ns = self._ns(begin_s)
+            about = {"batch": batch, "epoch": epoch}
+            yield self._span(track, name, begin_ns, self._ns(end_s), about, thread)
 
     def windows(self, windows: Iterable[Window]) -> Iterator[dict[str, Any]]:
         """Yields windows, and their figures as counters."""
@@ -193,27 +219,33 @@ class _Events:
         """Yields the names of the tracks that were used."""
         labels = {"labels": f"rank {rank}"}
         yield {"ph": "M", "name": "process_labels", "pid": self._pid, "tid": 0, "args": labels}
-        for track, tid in self._tracks.items():
+        for place, ((track, _), tid) in enumerate(self._tracks.items(), _FIRST_TRACK):
             about = {"pid": self._pid, "tid": tid}
             yield {"ph": "M", "name": "thread_name", **about, "args": {"name": f"fastload {track}"}}
-            yield {"ph": "M", "name": "thread_sort_index", **about, "args": {"sort_index": tid}}
+            yield {"ph": "M", "name": "thread_sort_index", **about, "args": {"sort_index": place}}
 
     def _span(
-        self, track: str, name: str, start_ns: int, end_ns: int, args: Mapping[str, Any]
+        self,
+        track: str,
+        name: str,
+        start_ns: int,
+        end_ns: int,
+        args: Mapping[str, Any],
+        thread: int = 0,
     ) -> dict[str, Any]:
         return {
             "ph": "X",
             "cat": "fastload",
             "name": name,
             "pid": self._pid,
-            "tid": self._track(track),
+            "tid": self._track(track, thread),
             "ts": start_ns / 1000,
             "dur": (end_ns - start_ns) / 1000,
             "args": dict(args),
         }
 
-    def _track(self, name: str) -> int:
-        return self._tracks.setdefault(name, _FIRST_TRACK + len(self._tracks))
+    def _track(self, name: str, thread: int = 0) -> int:
+        return self._tracks.setdefault((name, thread), thread or _FIRST_TRACK + len(self._tracks))
 
     def _ns(self, monotonic_s: float) -> int:
         return round(monotonic_s * _SECOND_NS) + self._offset_ns

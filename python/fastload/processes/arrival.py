@@ -38,6 +38,7 @@ class Arrival:
         seq: What it is about.
         size: Its bytes.
         cost: What it took its worker.
+        made_s: The monotonic clock when it was made.
         changed: Which attributes of the dataset have changed while the worker made its first batch.
         moved: What has changed in the worker, to be kept.
     """
@@ -50,7 +51,7 @@ class Arrival:
         self._copying: _lib.Copying | None = None
         self._message: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, self.cost, self.changed, self.moved = self._message.load()
+        self.seq, self.cost, self.made_s, self.changed, self.moved = self._message.load()
         self.size = sum(part.nbytes for part in parts) + len(payload)
         if allocate is not None and parts:
             self._copy(parts, allocate)

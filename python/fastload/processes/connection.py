@@ -108,7 +108,7 @@ class Connection:
         moved = None
         if self._state is not None and isinstance(seq, int):
             moved = self._state.moved(seq)
-        head = seq, self._watch.lap(), changed or "", moved
+        head = seq, self._watch.lap(), self._watch.lapped_s, changed or "", moved
         pickler = WholePickler if self._may_return else None
         try:
             small = dumps_small(head, data)

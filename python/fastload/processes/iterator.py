@@ -259,7 +259,8 @@ class ProcessIter(Paced):
         if message is not None:
             tasks = self._context.tasks[place]
             arrival = Arrival(tasks.worker, *message, self._allocate if self._pins else None)
-            self._pace.made(arrival.cost)
+            pid = self._workers[place].pid
+            self._count(arrival.seq, arrival.cost, arrival.made_s, tasks.worker, pid)
             if self._evidence is not None and isinstance(arrival.seq, int):
                 self._evidence.made(arrival.cost)
             self._pace.weighed(arrival.size)

@@ -22,7 +22,7 @@ from fastload.monitoring.sinks.jsonl import VERSION
 __all__ = ["Run", "RunFile", "RunFileError", "file_of"]
 
 _T = TypeVar("_T")
-_INTEGERS = ("number", "rows", "epoch")
+_INTEGERS = ("number", "rows", "epoch", "batch")
 
 
 class RunFileError(ValueError):

@@ -261,8 +261,9 @@ def _slowest(steps: Steps) -> Section:
     for place in np.argsort(-took_s, kind="stable")[:_SLOWEST]:
         parts = (took_s, steps.wait_s, steps.own_s, steps.gc_s, steps.region_s)
         times = [duration(float(part[place])) if part[place] else "" for part in parts]
-        rows.append((f"{steps.number[place]:,}", f"{steps.epoch[place]}", *times))
-    head = ("step", "epoch", "in all", "waiting", "own", "GC", "regions")
+        batch = f"{steps.batch[place]:,}" if steps.batch[place] >= 0 else ""
+        rows.append((f"{steps.number[place]:,}", f"{steps.epoch[place]}", batch, *times))
+    head = ("step", "epoch", "batch", "in all", "waiting", "own", "GC", "regions")
     return Section("Slowest steps", rows, head)
 
 

@@ -117,6 +117,11 @@ class Crew:
         if last:
             routes.release()
 
+    def native_id(self, number: int) -> int | None:
+        """Returns the system's number of a worker's thread; None if it is not known."""
+        threads = (worker.thread for worker in self.workers if worker.number == number)
+        return next((thread.native_id for thread in threads), None)
+
     def is_here(self) -> bool:
         """Returns true if the threads belong to this process, not to the one that it was forked from."""
         return os.getpid() == self._pid

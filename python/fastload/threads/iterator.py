@@ -181,7 +181,8 @@ class ThreadIter(Paced):
             self._meter.was_ready()
         except queue.Empty:
             result = self._awaited()
-        self._pace.made(result.cost)
+        thread = self._crew.native_id(result.worker) if self._stages is not None else None
+        self._count(result.task, result.cost, result.finished_s, result.worker, thread)
         if isinstance(result.batch, _IterableDatasetStopIteration):
             self._ended[result.worker] = result.moved
             return result.task, result.batch

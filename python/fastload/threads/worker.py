@@ -221,8 +221,8 @@ class Worker:
                     continue
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
                 moved = state.moved(task[0])
-                now_s = time.perf_counter()
-                results.put(Result(task[0], data[0], now_s, watch.lap(), self.number, moved))
+                cost = watch.lap()
+                results.put(Result(task[0], data[0], watch.lapped_s, cost, self.number, moved))
                 del data
             del task
             self.doing = ""

@@ -1,8 +1,11 @@
 //! The engine on the threads of the pool.
 #![allow(clippy::cast_possible_wrap)] // small counts
 
+use std::collections::HashMap;
+
 use super::*;
 use crate::pool::Notifier;
+use crate::spans::{Recording, Spans, Stage};
 use crate::sync::atomic::AtomicBool;
 
 fn doubling(fetches: bool) -> Doubling {
@@ -68,6 +71,46 @@ fn batches_come_in_order() {
             }
             assert!(matches!(stream.take(Duration::ZERO), Taken::Exhausted));
             assert_eq!(stream.stats().samples, u64::from(BATCHES) * batch as u64);
+        }
+    }
+}
+
+/// Each batch has its stages, and no thread does two things at a time.
+#[test]
+fn spans_tell_what_threads_did_for_each_batch() {
+    const BATCHES: u64 = 20;
+    for fetches in [false, true] {
+        for (batch, limits) in sizes() {
+            let spans = Arc::new(Spans::new(1 << 14));
+            let stream = Stream::open(doubling(fetches), limits, 5).unwrap();
+            stream.record(Some(Recording {
+                spans: spans.clone(),
+                epoch: 3,
+            }));
+            for _ in 0..BATCHES {
+                stream.submit((0..batch as i64).collect(), 1, None);
+                next(&stream);
+            }
+            let mut ends = HashMap::new();
+            let mut stages = HashMap::<u64, Vec<Stage>>::new();
+            for span in spans.since(0).0 {
+                let end = ends.entry(span.thread).or_insert(0);
+                assert!(*end <= span.begin_ns && span.begin_ns < span.end_ns);
+                *end = span.end_ns;
+                assert_eq!(span.epoch, 3);
+                stages.entry(span.batch).or_default().push(span.stage);
+            }
+            assert_eq!(stages.len() as u64, BATCHES);
+            for seq in 5..5 + BATCHES {
+                for stage in [Stage::Begin, Stage::Transform, Stage::Collate] {
+                    assert!(stages[&seq].contains(&stage), "{seq}: {stage:?}");
+                }
+            }
+            stream.record(None);
+            let count = spans.since(0).1;
+            stream.submit(vec![1], 1, None);
+            next(&stream);
+            assert_eq!(spans.since(0).1, count);
         }
     }
 }

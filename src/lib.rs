@@ -1,7 +1,7 @@
 //! The native core of fastload: read, decode, transform and collate samples on threads that never
 //! touch an interpreter.
 //!
-//! Arrows point one way: `py` → `parquet` → `column`, and `py` → `program` → `collate`/`column`/`image` → `decode` → `memory`.
+//! Arrows point one way: `py` → `program`/`parquet` → `format`/`column` → `collate`/`image` → `decode` → `memory`.
 //! `link`, the way between a process and its workers, knows `memory` alone. `plan`, `order` and `tune` know
 //! only numbers; `pool` and `stream` know neither batches nor Python; `py` is
 //! the only module that names PyO3.

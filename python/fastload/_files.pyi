@@ -1,7 +1,7 @@
 """The part of `_lib` that reads files: its columns, one class per format. There is no such module."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, final
 
 from fastload._columns import Column, Ragged
@@ -252,6 +252,32 @@ class ParquetFiles:
         progress: Callable[[int, int], None] | None = None,
     ) -> ParquetFiles: ...
     def __len__(self) -> int: ...
+
+@final
+class Records(Column):
+    """Arrays at equal distances in binary files.
+
+    Args:
+        paths: The files.
+        dtype: Torch's name for the dtype of their elements.
+        out_dtype: That of samples.
+        shape: Shape of a sample.
+        of_records: Bytes of a record, the byte of it at which the sample begins, and bytes of a file before its
+            first record.
+
+    Raises:
+        OSError: A file cannot be read, or has other bytes after its records.
+        ValueError: Elements cannot be had as `out_dtype`, or a sample does not fit into a record.
+    """
+
+    def __new__(
+        cls,
+        paths: list[str],
+        dtype: str,
+        out_dtype: str,
+        shape: Sequence[int],
+        of_records: tuple[int, int, int],
+    ) -> Records: ...
 
 @final
 class Tokens(Column):

@@ -37,6 +37,7 @@ from fastload._files import ParquetFiles as ParquetFiles
 from fastload._files import Plain as Plain
 from fastload._files import Pt as Pt
 from fastload._files import Tar as Tar
+from fastload._files import Records as Records
 from fastload._files import Tokens as Tokens
 from fastload._files import write_file as write_file
 from fastload._foreign import Request as Request
@@ -105,6 +106,7 @@ __all__ = [
     "Stream",
     "Tar",
     "Text",
+    "Records",
     "Tokens",
     "Tuner",
     "Unframed",

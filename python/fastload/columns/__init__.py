@@ -17,6 +17,7 @@ from fastload.columns.npz import Npz
 from fastload.columns.parquet import Parquet
 from fastload.columns.pt import Pt
 from fastload.columns.ragged import Ragged
+from fastload.columns.records import Records
 from fastload.columns.rows import Rows
 from fastload.columns.tar import Tar
 from fastload.columns.tokens import Tokens
@@ -34,6 +35,7 @@ __all__ = [
     "Parquet",
     "Pt",
     "Ragged",
+    "Records",
     "Rows",
     "Tar",
     "Tokens",

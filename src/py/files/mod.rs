@@ -8,6 +8,7 @@ mod npz;
 mod parquet;
 mod plain;
 mod pt;
+mod records;
 mod tar;
 mod tick;
 mod tokens;
@@ -34,6 +35,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<jsonl::Jsonl>()?;
     module.add_class::<parquet::Parquet>()?;
     module.add_class::<parquet::ParquetFiles>()?;
+    module.add_class::<records::Records>()?;
     module.add_class::<tokens::Megatron>()?;
     module.add_class::<tokens::Tokens>()?;
     module.add_function(wrap_pyfunction!(write_file, module)?)

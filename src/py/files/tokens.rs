@@ -96,7 +96,7 @@ fn wide(dtype: Dtype) -> Dtype {
     }
 }
 
-fn no_cast(from: Dtype, to: Dtype) -> PyErr {
+pub(super) fn no_cast(from: Dtype, to: Dtype) -> PyErr {
     let (from, to) = (from.name(), to.name());
     let message = format!(
         "elements of {from} cannot be read as {to}: integers become int64, or int32 if it holds all of \

@@ -36,8 +36,8 @@ from fastload._files import Parquet as Parquet
 from fastload._files import ParquetFiles as ParquetFiles
 from fastload._files import Plain as Plain
 from fastload._files import Pt as Pt
-from fastload._files import Tar as Tar
 from fastload._files import Records as Records
+from fastload._files import Tar as Tar
 from fastload._files import Tokens as Tokens
 from fastload._files import write_file as write_file
 from fastload._foreign import Request as Request
@@ -97,6 +97,7 @@ __all__ = [
     "Program",
     "Pt",
     "Ragged",
+    "Records",
     "Request",
     "Requests",
     "Rows",
@@ -106,7 +107,6 @@ __all__ = [
     "Stream",
     "Tar",
     "Text",
-    "Records",
     "Tokens",
     "Tuner",
     "Unframed",

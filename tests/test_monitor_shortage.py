@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from fastload.machine import strain
 from fastload.monitoring import Steps, Window
 from fastload.monitoring.shortage import Shortage
-from fastload.tune import memory
 
 NOTHING = Steps(*(np.empty(0) for _ in range(8)))
 TOTAL = 100e9
@@ -54,8 +52,3 @@ def test_a_shortage_has_one_beginning_until_it_is_over():
         for step, share in enumerate(shares)
     ]
     assert since == [[], [1], [1], [1], [], [], [6]]
-
-
-def test_tuning_and_monitoring_have_one_account():
-    assert memory.memory_share is strain.memory_share
-    assert memory.WARN is strain.WARN

@@ -1,6 +1,6 @@
 """`Shortage`: the finding that memory is about to run out, told at once and not after some windows."""
 
-from fastload.machine.strain import REFUSE, WARN
+from fastload.machine.memory import REFUSE, WARN, shown
 from fastload.monitoring.record import Finding, Window
 
 __all__ = ["Shortage"]
@@ -48,8 +48,8 @@ class Shortage:
             Finding(
                 kind="memory",
                 what=f"{share:.0%} of the memory is in use",
-                evidence=f"this process {_gb(process)}, its workers' own {_gb(workers)}, batches {_gb(batches)}; "
-                f"{_gb(free)} free",
+                evidence=f"this process {shown(process)}, its workers' own {shown(workers)}, batches {shown(batches)}; "
+                f"{shown(free)} free",
                 since_step=since.step,
                 since_s=since.monotonic_s,
                 cost_s=0.0,
@@ -57,7 +57,3 @@ class Shortage:
                 owner=owner,
             )
         ]
-
-
-def _gb(size: float) -> str:
-    return f"{size / 1e9:.1f} GB"

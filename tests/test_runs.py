@@ -149,7 +149,7 @@ def test_figures_have_names_and_an_order():
     assert [named(name) for name in ("samples_per_s", "wait_s", "rss_bytes", "depth")] == [
         "samples per second",
         "wait",
-        "rss bytes",
+        "RSS",
         "depth",
     ]
     assert ordered(["rss_bytes", "b", "own_s", "a", "wait_s"]) == [
@@ -162,10 +162,10 @@ def test_figures_have_names_and_an_order():
     assert [duration(each) for each in (125, 7300)] == ["2 min 5 s", "2 h 2 min"]
 
 
-def printed(path, **options):
+def printed(path, width=100):
     output = io.StringIO()
-    console = Console(file=output, width=100, color_system=None)
-    console.print(top.frame(RunFile(path), 1_800_000_003.0, **options))
+    console = Console(file=output, width=width, color_system=None)
+    console.print(top.frame(RunFile(path), 1_800_000_003.0, width))
     return output.getvalue()
 
 
@@ -184,7 +184,9 @@ def test_top_shows_figures_and_findings(run, tmp_path):
     assert "Call search less often" in text
     assert text.index("every 30") < text.index("memory grows by <100 B>")
     assert "Nothing is wrong" not in text
-    assert len(printed(run, height=8).splitlines()) < len(printed(run).splitlines())
+    for width in (80, 140):  # no figure takes two lines, and none is cut
+        assert len(printed(run, width).splitlines()) == len(printed(run).splitlines())
+        assert "…" not in printed(run, width)
 
 
 def test_top_says_that_a_run_has_stopped(tmp_path):
@@ -297,12 +299,12 @@ def test_the_report_in_a_browser(run, tmp_path):
             "Slowest steps",
             "Ranks",
             "Summary",
-            "Figures",
             "Settings of the loader",
+            "Figures",
         ]
         advice = page.locator(".advice").inner_text()
         assert advice.startswith("Every 30 steps the training pauses for 1.2 s")
-        assert "No drift: the steps" in page.locator(".sections").inner_text()
+        assert "No drift: the steps" in page.locator("main").inner_text()
         assert "memory grows by <100 B> per batch" in page.locator("table").first.inner_text()
         for width in (380, 1240):
             page.set_viewport_size({"width": width, "height": 900})

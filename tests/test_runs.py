@@ -1,8 +1,10 @@
 """Recorded runs: the file read back, `python -m fastload.top`, `python -m fastload.report`."""
 
+import dataclasses
 import io
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -146,6 +148,7 @@ def test_figures_have_units(name, value, want):
 
 
 def test_figures_have_names_and_an_order():
+    assert shown("read_bytes_per_s", 2.5e6) == "2.5 MB/s"
     assert [named(name) for name in ("samples_per_s", "wait_s", "rss_bytes", "depth")] == [
         "samples per second",
         "wait",
@@ -259,6 +262,23 @@ def test_a_run_of_one_window_has_a_report(tmp_path):
     assert "it still runs, or its process was killed" in path.with_suffix(".html").read_text()
 
 
+def test_charts_have_units_that_fit_and_no_short_last_window(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = JsonLines(path)
+    sink.start({})
+    for number in range(6):
+        sink.write(window(number, rss_bytes=5e9, wait_s=2e-5, own_s=3e-4), ())
+    last = window(60, count=1)  # a tenth of the others
+    end = {"monotonic_s": 1001.22, "time_s": 1_800_000_001.22}
+    sink.write(dataclasses.replace(last, scalars={"own_s": 9.0, "rss_bytes": 4e9}, **end), ())
+    sink.close()
+    assert report.main([str(path)]) == 0
+    html = path.with_suffix(".html").read_text()
+    assert re.findall(r'text-anchor="start">([^<]*)<', html) == ["ms", "µs", "samples/s", "%", "GB"]
+    assert "own 300 µs" in html
+    assert "own 9 s" not in html
+
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -309,6 +329,9 @@ def test_the_report_in_a_browser(run, tmp_path):
         for width in (380, 1240):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert page.evaluate(
+                "[...document.querySelectorAll('.words')].every(e => e.scrollWidth <= e.clientWidth)"
+            )
         if folder := os.environ.get("FASTLOAD_TEST_PICTURES"):
             page.screenshot(path=f"{folder}/report.png", full_page=True)
         browser.close()

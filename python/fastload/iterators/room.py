@@ -11,7 +11,9 @@ from fastload.machine.memory import Memory, shown
 __all__ = ["Room"]
 
 
-_LARGE = 256 << 20  # bytes of a batch that takes so long to make that reading the account costs nothing beside it
+_LARGE = (
+    256 << 20
+)  # bytes of a batch that takes so long to make that reading the account costs nothing beside it
 
 
 class Room:

@@ -139,8 +139,8 @@ def _charts(run: Run) -> Iterator[Chart]:
         ("Settings", "As the tuner set them.", (("workers, batches", 1.0),), ("workers", "depth")),
         ("Memory", "By kind.", _SIZES, _memory(run)),
     ):
-        most = max((value for name in names for value in _values(run, name)), default=0.0)
-        unit, size = _unit(most, units)
+        values = (each.scalars.get(name, 0.0) for each in _full(run) for name in names)
+        unit, size = _unit(max(filter(math.isfinite, values), default=0.0), units)
         series = [
             Series(named(name), "area", points, colour)
             for colour, name in enumerate(names, 1)

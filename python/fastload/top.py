@@ -133,9 +133,10 @@ def _figures(run: Run, width: int) -> Table:
     table.add_column("low", justify="right", no_wrap=True)
     table.add_column("high", justify="right", no_wrap=True)
     trend = max(_SHORTEST, min(_LONGEST, width - _OTHERS))
-    names = {name for window in run.windows for name in window.scalars}
+    windows = run.whole_windows()
+    names = {name for window in windows for name in window.scalars}
     for name in ordered(names):
-        values = [window.scalars.get(name, math.nan) for window in run.windows]
+        values = [window.scalars.get(name, math.nan) for window in windows]
         known = [value for value in values if math.isfinite(value)]
         if not any(known):
             continue  # never anything but 0

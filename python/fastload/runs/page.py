@@ -113,7 +113,7 @@ _FACTS = {
 
 
 def _values(run: Run, name: str) -> list[float]:
-    found = [window.scalars.get(name, math.nan) for window in run.windows]
+    found = [window.scalars.get(name, math.nan) for window in run.whole_windows()]
     return [value for value in found if math.isfinite(value)]
 
 
@@ -139,7 +139,7 @@ def _charts(run: Run) -> Iterator[Chart]:
         ("Settings", "As the tuner set them.", (("workers, batches", 1.0),), ("workers", "depth")),
         ("Memory", "By kind.", _SIZES, _memory(run)),
     ):
-        values = (each.scalars.get(name, 0.0) for each in _full(run) for name in names)
+        values = (each.scalars.get(name, 0.0) for each in run.whole_windows() for name in names)
         unit, size = _unit(max(filter(math.isfinite, values), default=0.0), units)
         series = [
             Series(named(name), "area", points, colour)
@@ -187,7 +187,7 @@ def _memory(run: Run) -> list[str]:
 def _curve(
     run: Run, name: str, unit: float, axis: tuple[str, Callable[[float], float]]
 ) -> list[Point]:
-    windows = [w for w in _full(run) if math.isfinite(w.scalars.get(name, math.nan))]
+    windows = [w for w in run.whole_windows() if math.isfinite(w.scalars.get(name, math.nan))]
     stride = -(-len(windows) // _POINTS) or 1
     points = []
     for first in range(0, len(windows), stride):
@@ -197,15 +197,6 @@ def _curve(
         tip = f"step {group[-1].step + 1:,}: {named(name)} {shown(name, value)}"
         points.append(Point(at, max(0.0, value) / unit, tip))
     return points
-
-
-def _full(run: Run) -> list[Window]:
-    """Returns the windows without the last one if that is short: closing a monitor ends it early."""
-    windows = list(run.windows)
-    if len(windows) < 4:
-        return windows
-    *lengths_s, last_s = np.diff([window.monotonic_s for window in windows])
-    return windows[:-1] if last_s < median(lengths_s) / 2 else windows
 
 
 def _marks(run: Run, axis: tuple[str, Callable[[float], float]]) -> list[Mark]:

@@ -40,7 +40,7 @@ def rooted(monkeypatch, proc):
 
 def test_the_host(tmp_path):
     account = memory.read(host(tmp_path, total=1000, available=300, swap=50))
-    assert account == (300 * KIB, 50 * KIB, pytest.approx(0.7), "the host")
+    assert account == (1000 * KIB, 300 * KIB, 50 * KIB, pytest.approx(0.7), "the host")
     assert account.room_bytes == 350 * KIB
 
 
@@ -83,6 +83,7 @@ def test_a_control_group_and_its_swap_space(tmp_path, swap, room, limit):
     assert account.available_bytes == 80 * KIB
     assert account.room_bytes == room * KIB
     assert account.share == pytest.approx(0.8)
+    assert account.total_bytes == 400 * KIB
     assert account.limit == limit
 
 
@@ -112,7 +113,7 @@ def test_a_group_of_version_1_without_a_limit(tmp_path):
     files = {"/cg/memory.limit_in_bytes": "9223372036854771712", "/cg/memory.usage_in_bytes": "9"}
     machine(tmp_path, ["4:memory:/"], [("/", "/cg", "cgroup", "rw,memory")], files)
     account = memory.read(host(tmp_path, total=1000, available=300))
-    assert account == (300 * KIB, 0, pytest.approx(0.7), "the host")
+    assert account == (1000 * KIB, 300 * KIB, 0, pytest.approx(0.7), "the host")
 
 
 def test_all_read_one_account(tmp_path, monkeypatch):
@@ -123,7 +124,8 @@ def test_all_read_one_account(tmp_path, monkeypatch):
     assert gauged.memory_share == pytest.approx(0.97)
     figures = Host().read(1.0, 0)
     assert (figures["free_bytes"], figures["memory_share"]) == (30 * mib, gauged.memory_share)
-    assert TunedHost.here().available_bytes == 30 * mib
+    tuned = TunedHost.here()
+    assert (tuned.memory_bytes, tuned.available_bytes) == (1000 * mib, 30 * mib)
     watch = Watch()
     watch.see()
     assert watch.moments[-1].share == gauged.memory_share
@@ -225,7 +227,7 @@ def test_what_fits_is_never_refused():
 
 
 def test_the_refusal_says_what_to_change():
-    account = memory.Memory(3 * GB, GB, 0.9, "the control group")
+    account = memory.Memory(30 * GB, 3 * GB, GB, 0.9, "the control group")
     assert refusal(64, 8, 0, account).endswith(
         "use smaller samples, or give the process more memory"
     )

@@ -59,11 +59,6 @@ def memory_limits(proc: Path = _PROC) -> Iterator[MemoryLimit]:
             yield MemoryLimit(limit, available, _swap(group, limit, used))
 
 
-def memory_limit_bytes(proc: Path = _PROC) -> int | None:
-    """Returns the groups' memory limit in bytes, or None for no limit."""
-    return min((group.limit_bytes for group in memory_limits(proc)), default=None)
-
-
 def memory_used_bytes(proc: Path = _PROC) -> int:
     """Returns the bytes that the process's own group uses, page cache included; 0 if unknown."""
     for group in _groups("memory", proc):

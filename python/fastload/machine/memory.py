@@ -25,12 +25,14 @@ class Memory(NamedTuple):
     """What this process may still allocate.
 
     Attributes:
-        available_bytes: Without swapping.
+        total_bytes: All memory that it may use: the least of the limits.
+        available_bytes: What is left of it, without swapping.
         swap_bytes: By swapping, in addition.
         share: Used fraction of the memory, 0 to 1: that of the fullest limit.
         limit: The limit that is reached first: `"the host"`, `"the control group"` or `"ulimit -v"`.
     """
 
+    total_bytes: int
     available_bytes: int
     swap_bytes: int
     share: float
@@ -64,6 +66,7 @@ def read(proc: Path = _PROC) -> Memory:
     tightest = min(limits, key=lambda limit: limit.room_bytes)
     available_bytes = min(limit.available_bytes for limit in limits)
     return Memory(
+        min(limit.total_bytes for limit in limits),
         available_bytes,
         tightest.room_bytes - available_bytes,
         max(1 - limit.available_bytes / max(1, limit.total_bytes) for limit in limits),

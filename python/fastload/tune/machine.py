@@ -33,7 +33,7 @@ class Machine:
 
     cores: int  # CPU budget of a rank
     processors: int  # CPUs that the process may run on
-    memory_bytes: int  # memory of the host, or the limit of the control group
+    memory_bytes: int  # memory of the host, or the limit of the control group or of `ulimit -v`
     cpu: str  # model of the CPU
     python: str  # version
     torch: str  # version
@@ -42,11 +42,10 @@ class Machine:
     @classmethod
     def here(cls) -> "Machine":
         """Returns the properties of this machine."""
-        total, limit = psutil.virtual_memory().total, cgroup.memory_limit_bytes()
         return cls(
             cores=cpu_budget(),
             processors=affinity(),
-            memory_bytes=total if limit is None else min(total, limit),
+            memory_bytes=memory.read().total_bytes,
             cpu=_cpu_model(),
             python=platform.python_version(),
             torch=str(torch.__version__),

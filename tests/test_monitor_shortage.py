@@ -39,8 +39,9 @@ def test_it_is_said_whose_memory_it_is(scalars, owner):
 
 
 def test_without_any_free_memory_the_process_may_be_ended():
-    (found,) = Shortage().look(window(1.0, rss_bytes=90e9))
+    (found,) = Shortage().look(window(1.0, rss_bytes=90e9, swap_free_bytes=2e9))
     assert found.owner == "own code"
+    assert "0 MB free, 2.0 GB of swap space" in found.evidence
     assert "may end the process" in found.advice
 
 

@@ -166,7 +166,7 @@ def test_a_batch_that_does_not_fit_is_refused_at_the_start():
     started, taken = child(REFUSED, 100).splitlines()
     assert started == taken
     assert started.startswith("MemoryError: a batch of 300 samples takes 315 MB, but only ")
-    assert "the limit is ulimit -v): lower batch_size, to " in started
+    assert "the limit is ulimit -v): use batches of " in started
 
 
 def test_a_batch_that_fits_is_made():
@@ -233,8 +233,8 @@ def test_the_refusal_says_what_to_change():
     )
     assert refusal(8 * GB, 64, 5 * GB, account) == (
         "a batch of 64 samples takes 8.0 GB, but only 5.0 GB can be allocated (3.0 GB of memory and 1.0 GB of swap "
-        "space are free; the limit is the control group): lower batch_size, to 40 at most, or give the process more "
-        "memory"
+        "space are free; the limit is the control group): use batches of 40 samples at most, or give the process "
+        "more memory"
     )
 
 

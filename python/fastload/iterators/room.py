@@ -10,10 +10,7 @@ from fastload.machine.memory import Memory, shown
 
 __all__ = ["Room"]
 
-
-_LARGE = (
-    256 << 20
-)  # bytes of a batch that takes so long to make that reading the account costs nothing beside it
+_LARGE = 256 << 20  # bytes; beside the making of a larger batch, reading the account costs nothing
 
 
 class Room:
@@ -50,7 +47,7 @@ def refusal(size: int, samples: int, room: int, account: Memory) -> str:
     what = f"a batch of {samples:,} samples takes" if samples > 1 else "a sample takes"
     advice = "use smaller samples"
     if fitting := samples * room // size:
-        advice = f"lower batch_size, to {fitting:,} at most"
+        advice = f"use batches of {fitting:,} samples at most"
     return (
         f"{what} {shown(size)}, but only {shown(room)} can be allocated "
         f"({shown(account.available_bytes)} of memory and {shown(account.swap_bytes)} of swap space are free; the limit is "

@@ -14,7 +14,7 @@ __all__ = ["Gauge", "Strain"]
 
 
 class Strain(NamedTuple):
-    """Memory use and resource pressure; shares are 0 to 1, those below `memory_share` fractions of the elapsed time."""
+    """Memory use and resource pressure. The last three shares are fractions of the elapsed time, 0 to 1."""
 
     rss_bytes: int  # resident memory of this process
     cgroup_bytes: int  # memory of its control group, page cache included

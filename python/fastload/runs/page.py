@@ -286,13 +286,25 @@ def _time(steps: Steps) -> Section:
 
 def _slowest(steps: Steps) -> Section:
     took_s = steps.wait_s + steps.own_s
-    rows = []
-    for place in np.argsort(-took_s, kind="stable")[:_SLOWEST]:
-        parts = (took_s, steps.wait_s, steps.own_s, steps.gc_s, steps.region_s)
-        times = [duration(float(part[place])) if part[place] else "" for part in parts]
-        rows.append((f"{steps.number[place]:,}", f"{steps.epoch[place]}", *times))
-    head = ("step", "epoch", "in all", "waiting", "own", "GC", "regions")
-    return Section("Slowest steps", rows, head)
+    slowest = np.argsort(-took_s, kind="stable")[:_SLOWEST]
+    parts = {
+        "in all": took_s,
+        "waiting": steps.wait_s,
+        "own": steps.own_s,
+        "GC": steps.gc_s,
+        "regions": steps.region_s,
+    }
+    columns = {
+        "step": [f"{number:,}" for number in steps.number[slowest]],
+        "epoch": [f"{epoch}" for epoch in steps.epoch[slowest]],
+        **{
+            name: [duration(float(time_s)) if time_s else "" for time_s in part[slowest]]
+            for name, part in parts.items()
+            if part[slowest].any()
+        },
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    return Section("Slowest steps", rows, list(columns))
 
 
 def _ranks(files: Sequence[RunFile]) -> Section:

@@ -8,7 +8,10 @@ training thread runs a small operation once in a millisecond, as one does that f
 is read: it gets longer while other threads hold the interpreter. The CPU time of all threads bounds what a
 training can lose that needs the interpreter all the time.
 
-Then what one `next` costs the training thread: of an iterator that returns the same object each time, as it is, after a
+Beside it the CPU time of one `next` that follows a wait of 20 ms, when caches are cold, of two loaders by turns. The machine
+has less to say in that than in the time of a whole loop.
+
+Then what one `next` costs the training thread while nothing else runs: of an iterator that returns the same object each time, as it is, after a
 monitor was closed, and monitored; and the same of batches of 32 rows. An iterator without a monitor has the class that it
 has in a program without monitors, so the first two run the same code.
 """
@@ -40,6 +43,7 @@ from fastload.tune.step import StandIn
 STEP_S, STEPS, BATCH_SIZE = 0.02, 500, 32
 EVERY_S = 5.0
 CALLS, BATCHES, EPOCHS = 100_000, 2_000, 40
+PAIRS = 20
 WAITING, WORKING = "one wait", "an operation each millisecond"
 BARE, CLOSED, MONITORED = "no monitor", "a monitor that is closed", "a monitor"
 STEP, THREAD, ALL = "ms per step", "training thread, µs of CPU per step", "all threads, µs"
@@ -158,6 +162,29 @@ def rows(loader: fastload.Loader[Any], kind: str) -> dict[str, float]:
     return {"ns": min(least)}
 
 
+def after_waits(to: list[Any], rounds: int) -> Figures:
+    """Takes batches by turns, without a monitor and with one, each after a wait; a value is the median of some."""
+    samples = Rows(torch.rand(rounds * PAIRS * BATCH_SIZE, 8))
+    loaders = [fastload.Loader(samples, BATCH_SIZE, num_workers=1) for _ in range(2)]
+    spent: dict[str, list[float]] = {BARE: [], MONITORED: []}
+    with fastload.monitor(loaders[1], to, every_s=EVERY_S):
+        iterators = list(zip(spent, map(iter, loaders), strict=True))
+        for pair in range(rounds * PAIRS):
+            for who, iterator in iterators[:: 1 if pair % 2 else -1]:
+                time.sleep(STEP_S)
+                began_s = time.thread_time()
+                next(iterator)
+                spent[who].append(1e6 * (time.thread_time() - began_s))
+    return {
+        who: {
+            "µs": [
+                statistics.median(values[at : at + PAIRS]) for at in range(0, len(values), PAIRS)
+            ]
+        }
+        for who, values in spent.items()
+    }
+
+
 def more(figures: Figures, measure: str) -> list[float]:
     """Returns for each pair of rounds how much more the one with a monitor took."""
     pairs = zip(figures[MONITORED][measure], figures[BARE][measure], strict=True)
@@ -182,12 +209,16 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as folder, every_sink(Path(folder)) as to:
         round_of_steps(steps[WAITING], to)  # imports, and files that are made once
+        waited = after_waits(to, bench.rounds)
         for kind, step in steps.items():
             calls = {
                 BARE: functools.partial(round_of_steps, step, None),
                 MONITORED: functools.partial(round_of_steps, step, to),
             }
             found[kind] = interleave(calls, bench.rounds)
+    bench.show("One next after 20 ms, µs of CPU, every sink on", waited, digits=1)
+    share = 100 * 1e-6 * statistics.median(more(waited, "µs")) / STEP_S
+    bench.claim("% of a step of 20 ms, CPU time of its next", share, 0.1)
     for kind, figures in found.items():
         bench.show(f"A step of 20 ms: {kind}; every sink on", figures, digits=2)
         for measure in (STEP, THREAD, ALL):
@@ -198,7 +229,7 @@ def main() -> None:
     longer_s = 1e-3 * statistics.median(more(found[WORKING], STEP))
     bench.claim("% of a step, by the clock", 100 * longer_s / STEP_S, 0.1)
     computed_s = 1e-6 * statistics.median(more(found[WAITING], THREAD))
-    bench.claim("% of a step, CPU time of the training thread", 100 * computed_s / STEP_S, 0.1)
+    bench.claim("% of a step, CPU time of its thread", 100 * computed_s / STEP_S, 0.1)
     spent_s = 1e-6 * statistics.median(more(found[WAITING], ALL))
     bench.say(f"all threads compute {100 * spent_s / STEP_S:.2f} % of a step more")
     bench.close()

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 import fastload
-from fastload.machine import auto, budget, cgroup, cpu
+from fastload.machine import auto, budget, cgroup, cpu, memory
 from fastload.machine.ranks import ranks_on_host
 
 GIB = 1024**3
@@ -39,7 +39,7 @@ V2 = [("/", "/sys/fs/cgroup", "cgroup2", "rw,nsdelegate")]
 def test_no_control_groups_no_limit(tmp_path):
     assert cgroup.cpu_quota(tmp_path) is None
     assert cgroup.cpuset(tmp_path) is None
-    assert cgroup.memory_available_bytes(tmp_path) is None
+    assert list(cgroup.memory_limits(tmp_path)) == []
 
 
 def test_the_tightest_level_of_version_2_binds(tmp_path):
@@ -60,7 +60,7 @@ def test_the_tightest_level_of_version_2_binds(tmp_path):
     )
     assert cgroup.cpu_quota(proc) == 2.5
     assert cgroup.cpuset(proc) == 7
-    assert cgroup.memory_available_bytes(proc) == 350
+    assert memory.read(proc).available_bytes == 350
 
 
 def test_version_1_as_a_container_sees_it(tmp_path):
@@ -80,7 +80,7 @@ def test_version_1_as_a_container_sees_it(tmp_path):
         },
     )
     assert cgroup.cpu_quota(proc) == 1.5
-    assert cgroup.memory_available_bytes(proc) == 4010
+    assert memory.read(proc).available_bytes == 4010
 
 
 def test_version_1_without_a_quota(tmp_path):

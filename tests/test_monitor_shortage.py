@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from fastload.machine import strain
 from fastload.monitoring import Steps, Window
 from fastload.monitoring.shortage import Shortage
-from fastload.tune import memory
 
 NOTHING = Steps(*(np.empty(0) for _ in range(9)))
 TOTAL = 100e9
@@ -41,8 +39,9 @@ def test_it_is_said_whose_memory_it_is(scalars, owner):
 
 
 def test_without_any_free_memory_the_process_may_be_ended():
-    (found,) = Shortage().look(window(1.0, rss_bytes=90e9))
+    (found,) = Shortage().look(window(1.0, rss_bytes=90e9, swap_free_bytes=2e9))
     assert found.owner == "own code"
+    assert "0 MB free, 2.0 GB of swap space" in found.evidence
     assert "may end the process" in found.advice
 
 
@@ -54,8 +53,3 @@ def test_a_shortage_has_one_beginning_until_it_is_over():
         for step, share in enumerate(shares)
     ]
     assert since == [[], [1], [1], [1], [], [], [6]]
-
-
-def test_tuning_and_monitoring_have_one_account():
-    assert memory.memory_share is strain.memory_share
-    assert memory.WARN is strain.WARN

@@ -1,8 +1,10 @@
 """Recorded runs: the file read back, `python -m fastload.top`, `python -m fastload.report`."""
 
+import dataclasses
 import io
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -146,10 +148,11 @@ def test_figures_have_units(name, value, want):
 
 
 def test_figures_have_names_and_an_order():
+    assert shown("read_bytes_per_s", 2.5e6) == "2.5 MB/s"
     assert [named(name) for name in ("samples_per_s", "wait_s", "rss_bytes", "depth")] == [
         "samples per second",
         "wait",
-        "rss bytes",
+        "RSS",
         "depth",
     ]
     assert ordered(["rss_bytes", "b", "own_s", "a", "wait_s"]) == [
@@ -162,10 +165,10 @@ def test_figures_have_names_and_an_order():
     assert [duration(each) for each in (125, 7300)] == ["2 min 5 s", "2 h 2 min"]
 
 
-def printed(path, **options):
+def printed(path, width=100):
     output = io.StringIO()
-    console = Console(file=output, width=100, color_system=None)
-    console.print(top.frame(RunFile(path), 1_800_000_003.0, **options))
+    console = Console(file=output, width=width, color_system=None)
+    console.print(top.frame(RunFile(path), 1_800_000_003.0, width))
     return output.getvalue()
 
 
@@ -184,7 +187,9 @@ def test_top_shows_figures_and_findings(run, tmp_path):
     assert "Call search less often" in text
     assert text.index("every 30") < text.index("memory grows by <100 B>")
     assert "Nothing is wrong" not in text
-    assert len(printed(run, height=8).splitlines()) < len(printed(run).splitlines())
+    for width in (80, 140):  # no figure takes two lines, and none is cut
+        assert len(printed(run, width).splitlines()) == len(printed(run).splitlines())
+        assert "…" not in printed(run, width)
 
 
 def test_top_says_that_a_run_has_stopped(tmp_path):
@@ -257,6 +262,23 @@ def test_a_run_of_one_window_has_a_report(tmp_path):
     assert "it still runs, or its process was killed" in path.with_suffix(".html").read_text()
 
 
+def test_charts_have_units_that_fit_and_no_short_last_window(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = JsonLines(path)
+    sink.start({})
+    for number in range(6):
+        sink.write(window(number, rss_bytes=5e9, wait_s=2e-5, own_s=3e-4), ())
+    last = window(60, count=1)  # a tenth of the others
+    end = {"monotonic_s": 1001.22, "time_s": 1_800_000_001.22}
+    sink.write(dataclasses.replace(last, scalars={"own_s": 9.0, "rss_bytes": 4e9}, **end), ())
+    sink.close()
+    assert report.main([str(path)]) == 0
+    html = path.with_suffix(".html").read_text()
+    assert re.findall(r'text-anchor="start">([^<]*)<', html) == ["ms", "µs", "samples/s", "%", "GB"]
+    assert "own 300 µs" in html
+    assert "own 9 s" not in html
+
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -297,16 +319,19 @@ def test_the_report_in_a_browser(run, tmp_path):
             "Slowest steps",
             "Ranks",
             "Summary",
-            "Figures",
             "Settings of the loader",
+            "Figures",
         ]
         advice = page.locator(".advice").inner_text()
         assert advice.startswith("Every 30 steps the training pauses for 1.2 s")
-        assert "No drift: the steps" in page.locator(".sections").inner_text()
+        assert "No drift: the steps" in page.locator("main").inner_text()
         assert "memory grows by <100 B> per batch" in page.locator("table").first.inner_text()
         for width in (380, 1240):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert page.evaluate(
+                "[...document.querySelectorAll('.words')].every(e => e.scrollWidth <= e.clientWidth)"
+            )
         if folder := os.environ.get("FASTLOAD_TEST_PICTURES"):
             page.screenshot(path=f"{folder}/report.png", full_page=True)
         browser.close()

@@ -7,8 +7,10 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fastload.monitoring.sinks import Writer, resolve
 
-from ._monitored import finding, window
+from ._monitored import finding, until, window
 
 ODD = {"nan_s": math.nan, 'region a/b \n"c\\_s': 1.0, 'region a/b_\n"c\\_s': 2.0, "1st": 3.0}
 """Names that no format takes as they are, two of which look alike; and a value that is no number."""
@@ -175,6 +177,23 @@ def test_prometheus_answers_beside_a_client_that_says_nothing():
     with socket.create_connection(("127.0.0.1", sink.port)):
         assert "fastload_step" in scrape(sink.port)
     sink.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are read from /proc")
+def test_prometheus_sleeps_until_it_is_scraped():
+    def wakeups():
+        status = Path(f"/proc/self/task/{sink._thread.native_id}/status").read_text()
+        return int(status.partition("voluntary_ctxt_switches:")[2].split()[0])
+
+    (sink,) = resolve("prometheus:0")
+    scrape(sink.port)
+    until(lambda: wakeups() > 0)
+    time.sleep(0.2)  # until the answer's last bytes are gone
+    before = wakeups()
+    time.sleep(1.2)
+    assert wakeups() == before
+    sink.close()
+    assert not sink._thread.is_alive()
 
 
 def test_prometheus_names_the_port_that_is_taken():

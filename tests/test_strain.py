@@ -36,7 +36,7 @@ def test_version_2(tmp_path):
     proc = fake(tmp_path, ["0::/a/b"], [("/", "/cg", "cgroup2", "rw")], files)
     assert cgroup.throttled_s(proc) == 2.5
     assert cgroup.memory_used_bytes(proc) == 77
-    assert cgroup.memory_limit_bytes(proc) == 400
+    assert [group.limit_bytes for group in cgroup.memory_limits(proc)] == [400]
     assert cgroup.stalled_s("memory", "some", proc) == 5
     assert cgroup.stalled_s("memory", "full", proc) == 2e-5
     assert cgroup.stalled_s("cpu", "some", proc) == 5
@@ -57,7 +57,7 @@ def test_nothing_is_known(tmp_path):
     proc = fake(tmp_path, [], [], {"proc/pressure/cpu": "damaged\nsome\nsome total=x\n"})
     assert cgroup.throttled_s(proc) == 0
     assert cgroup.memory_used_bytes(proc) == 0
-    assert cgroup.memory_limit_bytes(proc) is None
+    assert list(cgroup.memory_limits(proc)) == []
     assert cgroup.stalled_s("cpu", "some", proc) == 0
 
 

@@ -4,8 +4,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from fastload.tune import memory
 from fastload.tune.memory import MemoryRefused, Watch, plan_memory
+
+from .test_memory_account import host, rooted
 
 GB = 10**9
 
@@ -66,10 +67,10 @@ def test_batches_in_flight_fit_the_budget(available, batch, size, workers):
     assert plan.evaluation_batch_size % size == 0
 
 
-def test_nothing_is_measured_where_memory_is_full(monkeypatch):
+def test_nothing_is_measured_where_memory_is_full(tmp_path, monkeypatch):
     seen = Watch()
     seen.begin("something")
     assert seen.moments[-1].doing == "something"
-    monkeypatch.setattr(memory, "memory_share", lambda: 0.985)
+    rooted(monkeypatch, host(tmp_path, total=1000, available=15))
     with pytest.raises(MemoryRefused, match=r"98\.5% of the memory is in use"):
         seen.see()

@@ -10,7 +10,6 @@ import torch
 import fastload
 from fastload import AUTO, _lib, tune
 from fastload.columns import Rows
-from fastload.machine import strain
 from fastload.machine.auto import Auto
 from fastload.tune import machine, online
 
@@ -221,10 +220,6 @@ def test_the_clock_of_the_pool_runs_while_it_works():
         pass
     assert clock.passed().cpu_s >= 0
     assert clock.passed().cpu_s < 1
-
-
-def test_memory_share_is_a_share():
-    assert 0 < strain.memory_share() < 1
 
 
 def test_auto_is_tuned_by_default():

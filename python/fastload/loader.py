@@ -121,6 +121,7 @@ class Loader(DataLoader[_T_co]):
         KeyError: Samples have no field `length`.
         TypeError: The field `length` is not an array.
         OSError: The profile cannot be read.
+        MemoryError: Raised by `iter()` and `next()`: there is no memory for a batch.
         ValueError: Arguments that exclude each other, a lane that the loader cannot take, a batch sampler with
             the lengths of another dataset, a sampler whose repeats are unknown or with other ranks than the
             mesh's, or a file that is not a profile.
@@ -456,8 +457,8 @@ class Loader(DataLoader[_T_co]):
         - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a
         batch,
           the median; `interpreter_share`: fraction of the time in which its Python code held the interpreter.
-        - `rss_bytes`, `cgroup_bytes`, `free_bytes`: memory of this process, of its control group, and
-          what may still be taken.
+        - `rss_bytes`, `cgroup_bytes`, `free_bytes`, `swap_free_bytes`: memory of this process, of its control group, what
+          may still be taken, and what by swapping; `memory_share`: the used share.
         - `memory_stall_share`, `cpu_stall_share`, `throttled_share`: share of the time in which all tasks
           stalled on memory, at least one stalled on the CPU, and a quota throttled the process.
         """

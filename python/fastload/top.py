@@ -15,6 +15,7 @@ try:
     from rich import box
     from rich.console import Console, Group, RenderableType
     from rich.live import Live
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 except ModuleNotFoundError as error:
@@ -29,7 +30,8 @@ from fastload.runs.figures import duration, named, ordered, shown
 from fastload.runs.file import Run, RunFile, RunFileError, file_of
 
 _WINDOWS = 512  # kept
-_TREND = 40  # characters
+_SHORTEST, _LONGEST = 12, 60  # characters of a trend
+_OTHERS = 60  # characters of the other columns
 _BARS = "▁▂▃▄▅▆▇█"
 _LATE = 3.0  # a window is late after so many intervals
 
@@ -42,17 +44,19 @@ def main(arguments: Sequence[str]) -> int:
         path = file_of(int(asked.run)) if asked.run.isdecimal() else asked.run
         file = RunFile(path, _WINDOWS)
         if asked.once:
-            console.print(frame(file, time.time()))
+            console.print(frame(file, time.time(), console.width))
             return 0
         with (
             contextlib.suppress(KeyboardInterrupt),
-            Live(console=console, screen=True, auto_refresh=False) as live,
+            Live(
+                console=console, screen=True, auto_refresh=False, vertical_overflow="crop"
+            ) as live,
         ):
             while file.run is None or file.run.end is None:
-                live.update(frame(file, time.time(), console.height), refresh=True)
+                live.update(frame(file, time.time(), console.width), refresh=True)
                 time.sleep(asked.every)
                 file.read()
-        console.print(frame(file, time.time()))
+        console.print(frame(file, time.time(), console.width))
     except (RunFileError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -71,20 +75,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def frame(file: RunFile, now_s: float, height: int | None = None) -> RenderableType:
-    """Returns what the terminal shows.
+def frame(file: RunFile, now_s: float, width: int = 80) -> RenderableType:
+    """Returns what the terminal shows: the findings first, because a terminal cuts off what it has no room for.
 
     Args:
         file: The run.
         now_s: Unix time.
-        height: Lines of the terminal, to leave out figures that have no room; None for all figures.
+        width: Characters of a line.
     """
     run = file.run
     if run is None or not run.windows:
         return Text(f"{file.path}: no window yet")
-    findings = list(_findings(run))
-    room = None if height is None else max(4, height - 6 - 4 * len(findings))
-    return Group(*_head(file, run, now_s), _figures(run, room), *findings)
+    return Group(*_head(file, run, now_s), *_findings(run), Text(), _figures(run, width))
 
 
 def _head(file: RunFile, run: Run, now_s: float) -> Iterator[Text]:
@@ -123,23 +125,25 @@ def _is_gone(start: object) -> bool:
     return False
 
 
-def _figures(run: Run, room: int | None) -> Table:
+def _figures(run: Run, width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("figure")
-    table.add_column("now", justify="right")
-    table.add_column("trend", no_wrap=True)
-    table.add_column("low", justify="right")
-    table.add_column("high", justify="right")
-    names = {name for window in run.windows for name in window.scalars}
-    for name in ordered(names)[:room]:
-        values = [window.scalars.get(name, math.nan) for window in run.windows]
+    table.add_column("figure", no_wrap=True)
+    table.add_column("now", justify="right", no_wrap=True)
+    table.add_column("trend", no_wrap=True, style="cyan")
+    table.add_column("low", justify="right", no_wrap=True)
+    table.add_column("high", justify="right", no_wrap=True)
+    trend = max(_SHORTEST, min(_LONGEST, width - _OTHERS))
+    windows = run.whole_windows()
+    names = {name for window in windows for name in window.scalars}
+    for name in ordered(names):
+        values = [window.scalars.get(name, math.nan) for window in windows]
         known = [value for value in values if math.isfinite(value)]
         if not any(known):
             continue  # never anything but 0
         table.add_row(
             named(name),
             shown(name, values[-1]),
-            sparkline(values[-_TREND:]),
+            sparkline(values[-trend:]),
             shown(name, min(known)),
             shown(name, max(known)),
         )
@@ -159,17 +163,14 @@ def sparkline(values: Sequence[float]) -> str:
     )
 
 
-def _findings(run: Run) -> Iterator[Text]:
+def _findings(run: Run) -> Iterator[RenderableType]:
     standing = [run.findings[number] for number in run.standing if number in run.findings]
     past = len(run.findings) - len(standing)
     for finding in sorted(standing, key=lambda finding: -finding.cost_s):
         costs = f"costs {duration(finding.cost_s)} per step, " if finding.cost_s > 0 else ""
-        yield Text.assemble(
-            ("\n● ", "bold red"),
-            (f"{finding.what}\n", "bold"),
-            f"  {costs}since step {finding.since_step:,}; {finding.evidence}\n",
-            (f"  {finding.advice}", "green"),
-        )
+        yield Text.assemble("\n", ("●", "bold red"), (f" {finding.what}", "bold"))
+        more = f"{costs}since step {finding.since_step:,}; {finding.evidence}\n"
+        yield Padding(Text.assemble(more, (finding.advice, "green")), (0, 0, 0, 2))
     if not standing:
         yield Text("\nNothing is wrong.", style="green")
     if past:

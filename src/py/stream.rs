@@ -26,7 +26,7 @@ use crate::decode::Switches;
 use crate::fork::Uninherited;
 use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
-use crate::program::{BadSample, Finished, Options, Run, Task, Tolerance};
+use crate::program::{BadSample, Finished, Options, Planned, Run, Task, Tolerance};
 use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
@@ -61,6 +61,8 @@ pub(super) struct Stream {
     batch_bytes: AtomicU64,
     /// Collates a batch in Python whose fields do not fit together, from its indices.
     again: Option<Py<PyAny>>,
+    /// The size above which batches are checked, and what checks them.
+    check: Option<(usize, Py<PyAny>)>,
     /// Tasks to pull ahead of the batches taken.
     ahead: AtomicUsize,
     /// The counters at the end of the last window.
@@ -74,7 +76,7 @@ impl Stream {
     #[pyo3(signature = (program, *, batched, depth, budget_bytes, threads, fetch, compute,
                         in_order=true, first_seq=0, missing=Vec::new(), first_place=0, max_chunk=0, allocate=None,
                         seed=0, epoch=0, repeats=false, truncated=false, max_pixels=None, foreign=None, again=None,
-                        tolerance=None))]
+                        tolerance=None, check=None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
     fn new(
         py: Python<'_>,
@@ -99,6 +101,7 @@ impl Stream {
         foreign: Option<Py<PyAny>>,
         again: Option<Py<PyAny>>,
         tolerance: Option<(bool, u32, [f64; 3])>,
+        check: Option<(usize, Py<PyAny>)>,
     ) -> PyResult<Stream> {
         let limits = Limits {
             depth: depth.max(1),
@@ -150,6 +153,7 @@ impl Stream {
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             again,
+            check,
             ahead: AtomicUsize::new(depth),
             last_window: moment,
             watch: Watch::default(),
@@ -411,11 +415,16 @@ impl Stream {
                 mut indices,
                 state,
                 mut python_batch,
-                ..
+                planned: size,
             } = pulled;
             let mut destinations = Vec::new();
-            if let (Some(allocate), None) = (&self.allocate, &python_batch) {
-                let made = tensor::destinations(allocate.bind(py), program, &indices, self.batched);
+            if python_batch.is_none() {
+                let allocate = |allocate: &Py<PyAny>| {
+                    tensor::destinations(allocate.bind(py), program, &indices, self.batched)
+                };
+                let checked = self.check(py, size, indices.len());
+                let made =
+                    checked.and_then(|()| self.allocate.as_ref().map_or(Ok(vec![]), allocate));
                 match made {
                     Ok(made) => destinations = made,
                     Err(refused) => {
@@ -440,6 +449,16 @@ impl Stream {
         self.feed
             .admit(|pulled| core.has_room(planned(pulled)), submit);
         Ok(())
+    }
+
+    /// Has a large batch checked, if its size is known, before any of its memory is allocated.
+    fn check(&self, py: Python<'_>, size: Option<Planned>, samples: usize) -> PyResult<()> {
+        match (&self.check, size) {
+            (Some((most, check)), Some(size)) if size.is_whole && size.bytes > *most => {
+                check.call1(py, (size.bytes, samples)).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes the tensor of a field.

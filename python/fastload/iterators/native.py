@@ -22,6 +22,7 @@ from fastload.collate import default, stacking
 from fastload.draws import keyed, sampler
 from fastload.images import foreign
 from fastload.iterators.ahead import ahead
+from fastload.iterators.room import Room
 from fastload.lowering import collators
 from fastload.machine import pillow
 from fastload.machine.auto import Auto, is_auto
@@ -63,6 +64,7 @@ class NativeIter(Resumable):
         self._ahead, most_ahead = ahead(loader, program, order)
         self._ledger = loader._ledger
         self._marks = loader._marks
+        self._room = Room()
         self._settings = {
             "batched": batched,
             "depth": self._ahead,
@@ -75,6 +77,8 @@ class NativeIter(Resumable):
             "seed": self._base_seed,
             "again": self._fetch(),
             "tolerance": self._tolerance(),
+            # torch's allocator refuses page-locked memory itself
+            "check": None if self._pin_memory else self._room.checked,
         }
         self._tuner = loader._start_tuner(
             workers=workers,
@@ -96,6 +100,7 @@ class NativeIter(Resumable):
         self._epoch += 1
         if self._ledger is not None:
             self._ledger.begin(() if restored is None else restored.bad_samples)
+        self._room.refused = ""
         cursor = self._cursor
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if not is_cut_here:
@@ -137,6 +142,9 @@ class NativeIter(Resumable):
                 self._marks,
                 self._below,
             )
+        if self._room.refused:
+            self._shutdown_workers()
+            raise MemoryError(self._room.refused)
 
     def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
         """Has the threads record what they do from now on, as an epoch of this number; None to stop."""

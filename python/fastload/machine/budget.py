@@ -8,9 +8,7 @@ import operator
 import re
 from typing import SupportsIndex
 
-import psutil
-
-from fastload.machine import cgroup
+from fastload.machine import memory
 from fastload.machine.ranks import ranks_on_host
 
 _UNITS = {"": 1, "b": 1} | {
@@ -72,10 +70,4 @@ def _parse(text: str, name: str) -> int:
 @functools.cache
 def _default_bytes() -> int:
     """Returns the default budget; reads the machine once, so that starting an iterator reads no files."""
-    return share(available_bytes(), ranks_on_host())
-
-
-def available_bytes() -> int:
-    """Returns the bytes of memory still available: the minimum of the host's and the control groups'."""
-    available, room = psutil.virtual_memory().available, cgroup.memory_available_bytes()
-    return available if room is None else min(available, room)
+    return share(memory.read().available_bytes, ranks_on_host())

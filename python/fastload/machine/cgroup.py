@@ -9,10 +9,12 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from fastload.machine import kernel_file
 
 _PROC = Path("/proc")
+_UNLIMITED = 1 << 60  # version 1 writes the largest number of pages for no limit
 
 
 def cpu_quota(proc: Path = _PROC) -> float | None:
@@ -37,22 +39,24 @@ def cpuset(proc: Path = _PROC) -> int | None:
     return None
 
 
-def memory_available_bytes(proc: Path = _PROC) -> int | None:
-    """Returns the bytes that the groups still allow, or None for no limit.
+class MemoryLimit(NamedTuple):
+    """The memory of a control group, in bytes."""
 
-    Reclaimable page cache counts as available.
-    """
-    return min((room for room, _ in _rooms(proc)), default=None)
-
-
-def memory_share(proc: Path = _PROC) -> float:
-    """Returns the used share of the groups' memory limit, 0 to 1; 0 for no limit."""
-    return max((1 - room / limit for room, limit in _rooms(proc) if limit), default=0.0)
+    limit_bytes: int  # its limit
+    available_bytes: int  # what it still allows; reclaimable page cache counts as available
+    swap_bytes: int | None  # the swap space that it still allows; None for no limit
 
 
-def memory_limit_bytes(proc: Path = _PROC) -> int | None:
-    """Returns the groups' memory limit in bytes, or None for no limit."""
-    return min((limit for _, limit in _rooms(proc)), default=None)
+def memory_limits(proc: Path = _PROC) -> Iterator[MemoryLimit]:
+    """Yields the memory of the groups that have a limit."""
+    for group in _groups("memory", proc):
+        limit = _integer(f"{group}/memory.max", f"{group}/memory.limit_in_bytes")
+        if limit is None or limit >= _UNLIMITED:
+            continue
+        used = _integer(f"{group}/memory.current", f"{group}/memory.usage_in_bytes")
+        if used is not None:
+            available = max(0, limit - used + _reclaimable(f"{group}/memory.stat"))
+            yield MemoryLimit(limit, available, _swap(group, limit, used))
 
 
 def memory_used_bytes(proc: Path = _PROC) -> int:
@@ -97,15 +101,6 @@ def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
                     if name == "total" and number.isdecimal():
                         return int(number) / 1e6
     return 0.0
-
-
-def _rooms(proc: Path) -> Iterator[tuple[int, int]]:
-    """Yields (bytes still allowed, limit in bytes) of groups with a limit."""
-    for group in _groups("memory", proc):
-        limit = _integer(f"{group}/memory.max", f"{group}/memory.limit_in_bytes")
-        used = _integer(f"{group}/memory.current", f"{group}/memory.usage_in_bytes")
-        if limit is not None and used is not None:
-            yield max(0, limit - used + _reclaimable(f"{group}/memory.stat")), limit
 
 
 def memory_kills(proc: Path = _PROC) -> int:
@@ -167,6 +162,19 @@ def _mounts(kind: str, controller: str, proc: Path) -> Iterator[tuple[str, Path]
             continue
         if kind == "cgroup2" or controller in mounted[-1].split(","):
             yield fields[3], Path(fields[4])
+
+
+def _swap(group: str, limit: int, used: int) -> int | None:
+    """Returns the bytes of swap space that a group still allows, or None for no limit."""
+    most, swapped = _integer(f"{group}/memory.swap.max"), _integer(f"{group}/memory.swap.current")
+    if most is not None and swapped is not None:
+        return max(0, most - swapped)
+    # version 1 counts memory and swap space together
+    most = _integer(f"{group}/memory.memsw.limit_in_bytes")
+    both = _integer(f"{group}/memory.memsw.usage_in_bytes")
+    if most is None or both is None or most >= _UNLIMITED:
+        return None
+    return max(0, (most - both) - (limit - used))
 
 
 def _reclaimable(stat: str) -> int:

@@ -8,21 +8,19 @@ from typing import NamedTuple
 
 import psutil
 
-from fastload.machine import cgroup
-from fastload.machine.budget import available_bytes
+from fastload.machine import cgroup, memory
 
-__all__ = ["REFUSE", "WARN", "Gauge", "Strain", "memory_share"]
-
-WARN = 0.95  # used fraction of the memory from which a warning is given
-REFUSE = 0.98  # used fraction of the memory from which nothing more is started
+__all__ = ["Gauge", "Strain"]
 
 
 class Strain(NamedTuple):
-    """Memory use and resource pressure; shares are fractions of the elapsed time, 0 to 1."""
+    """Memory use and resource pressure. The last three shares are fractions of the elapsed time, 0 to 1."""
 
     rss_bytes: int  # resident memory of this process
     cgroup_bytes: int  # memory of its control group, page cache included
-    free_bytes: int  # memory that can still be allocated
+    free_bytes: int  # memory that can still be allocated without swapping
+    swap_free_bytes: int  # swap space that can be used in addition
+    memory_share: float  # used fraction of the memory
     memory_stall_share: float  # all tasks waited for memory
     cpu_stall_share: float  # at least one runnable task waited for a CPU
     throttled_share: float  # a CPU quota kept the process from running
@@ -45,18 +43,15 @@ class Gauge:
             for earlier, later in zip(self._counters, counters, strict=True)
         ]
         self._since, self._counters = now, counters
+        account = memory.read()
         return Strain(
             self._process.memory_info().rss,
             cgroup.memory_used_bytes(),
-            available_bytes(),
+            account.available_bytes,
+            account.swap_bytes,
+            account.share,
             *shares,
         )
-
-
-def memory_share() -> float:
-    """Returns the used fraction of the memory that this process may use, 0 to 1."""
-    host = psutil.virtual_memory()
-    return max(1 - host.available / host.total, cgroup.memory_share())
 
 
 def _stalled_s() -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fastload.machine import cgroup, kernel_file
-from fastload.machine.strain import Gauge, memory_share
+from fastload.machine.strain import Gauge
 
 __all__ = ["Host", "Scheduled", "Stops", "scheduled_s"]
 
@@ -37,8 +37,8 @@ class Host:
             thread: The training thread's number in the system; 0 if unknown.
 
         Returns:
-            Those of `fastload.machine.strain.Strain`; `memory_share`, the used fraction of the memory; `io_stall_share`,
-            the fraction of the time in which a task waited for storage; `major_faults` of this process;
+            Those of `fastload.machine.strain.Strain`; `io_stall_share`, the fraction of the time in which a task waited
+            for storage; `major_faults` of this process;
             `swap_in_bytes` and `cache_refault_bytes` of the host; `suspended_s`; and `queued_s`, for which the
             training thread could have run but no CPU was free.
         """
@@ -46,7 +46,6 @@ class Host:
         elapsed_s = max(now_s - self._since_s, 1e-9)
         passed = {name: max(0.0, counts[name] - self._counts.get(name, 0.0)) for name in counts}
         figures: dict[str, float] = self._gauge.read()._asdict()
-        figures["memory_share"] = memory_share()
         figures["io_stall_share"] = min(1.0, passed.pop("io_stalled_s") / elapsed_s)
         figures["suspended_s"] = round(max(0.0, suspended_s - self._suspended_s), 3)
         self._since_s, self._counts, self._suspended_s = now_s, counts, suspended_s

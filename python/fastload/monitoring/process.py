@@ -7,7 +7,7 @@ so those, and the list of the children, are read once a minute.
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -18,6 +18,7 @@ from fastload.machine import kernel_file
 __all__ = ["Footprint", "limits_of"]
 
 _SLOW_S = 60.0
+_LISTED = Path("/proc/thread-self/children")  # absent if the kernel is built without it
 _FIELDS = {"Pss:": "pss_bytes", "Private_Dirty:": "private_dirty_bytes"}
 
 
@@ -56,10 +57,17 @@ class Footprint:
     def _read_slowly(self) -> dict[str, float]:
         figures: dict[str, float] = dict(_sizes(os.getpid()))
         with contextlib.suppress(psutil.Error):
-            children = self._process.children(recursive=True)
+            children = self._children()
             figures["children"] = len(children)
-            figures |= _sums("children_", [_sizes(child.pid) for child in children])
+            figures |= _sums("children_", list(map(_sizes, children)))
         return figures
+
+    def _children(self) -> list[int]:
+        """Returns the ids of all processes below this one."""
+        if _LISTED.exists():
+            return list(_below(os.getpid()))
+        # reads all processes of the machine, which may be thousands
+        return [child.pid for child in self._process.children(recursive=True)]
 
 
 def limits_of(figures: Mapping[str, float]) -> dict[str, float]:
@@ -76,6 +84,15 @@ def limits_of(figures: Mapping[str, float]) -> dict[str, float]:
         if name in figures and "free_bytes" in figures:
             limits[name] = figures[name] + figures["free_bytes"]
     return {name: limit for name, limit in limits.items() if limit}
+
+
+def _below(pid: int) -> Iterator[int]:
+    """Yields the ids of the processes below one. Format: `proc_pid_children(5)`."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in kernel_file.read(task / "children").split():
+                yield int(child)
+                yield from _below(int(child))
 
 
 def _sizes(pid: int) -> Mapping[str, float]:

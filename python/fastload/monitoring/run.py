@@ -30,6 +30,7 @@ from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.stages import NAMES, Recordable, StageSpans
+from fastload.monitoring.standing import Standing
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
 from fastload.monitoring.trace import Recent, write_trace
@@ -85,6 +86,7 @@ class Run:
         self._stops = Stops()
         self._history = History()
         self._shortage = Shortage()
+        self._standing = Standing()
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
         self._loader: weakref.ref[Any] | None = None
@@ -242,6 +244,7 @@ class Run:
         self._history.add(window)
         self._recent.add(window)
         found = [*self._shortage.look(window), *findings(self._history, self._context())]
+        found = self._standing.look(found, window.step)
         self.window, self.findings = window, found
         for finding in found:
             key = finding.kind, finding.owner

@@ -1,6 +1,6 @@
 """`Shortage`: the finding that memory is about to run out, told at once and not after some windows."""
 
-from fastload.machine.strain import REFUSE, WARN
+from fastload.machine.memory import REFUSE, WARN, shown
 from fastload.monitoring.record import Finding, Window
 
 __all__ = ["Shortage"]
@@ -17,8 +17,8 @@ _ADVICE = {
 class Shortage:
     """Says that the memory which this process may use is nearly full.
 
-    The account is that of `python -m fastload.tune`: the fuller one of the host and the control groups, from 95 % on;
-    page cache that can be reclaimed counts as free.
+    The account is that of `python -m fastload.tune`: the fullest one of the host, the control groups and `ulimit -v`, from
+    95 % on.
     """
 
     def __init__(self) -> None:
@@ -40,6 +40,8 @@ class Shortage:
         workers = scalars.get("children_private_dirty_bytes", 0.0)
         batches = sum(scalars.get(name, 0.0) for name in _BATCHES)
         free = scalars.get("free_bytes", 0.0)
+        swap = scalars.get("swap_free_bytes", 0.0)
+        swappable = f", {shown(swap)} of swap space" if swap else ""
         owner = "data" if 2 * (workers + batches) > process + workers else "own code"
         if (process + workers) * (1 - share) < 0.5 * free * share:  # of all that is used
             owner = "machine"
@@ -48,8 +50,8 @@ class Shortage:
             Finding(
                 kind="memory",
                 what=f"{share:.0%} of the memory is in use",
-                evidence=f"this process {_gb(process)}, its workers' own {_gb(workers)}, batches {_gb(batches)}; "
-                f"{_gb(free)} free",
+                evidence=f"this process {shown(process)}, its workers' own {shown(workers)}, batches {shown(batches)}; "
+                f"{shown(free)} free{swappable}",
                 since_step=since.step,
                 since_s=since.monotonic_s,
                 cost_s=0.0,
@@ -57,7 +59,3 @@ class Shortage:
                 owner=owner,
             )
         ]
-
-
-def _gb(size: float) -> str:
-    return f"{size / 1e9:.1f} GB"

@@ -7,6 +7,18 @@ from fastload.tune.measure import number, size
 
 __all__ = ["duration", "named", "ordered", "shown"]
 
+_WORDS = {
+    "cgroup": "control group",
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "fd": "open files",
+    "fds": "open files",
+    "gc": "GC",
+    "gpu": "GPU",
+    "io": "I/O",
+    "pss": "PSS",
+    "rss": "RSS",
+}
 _FIRST = ("samples_per_s", "wait_s", "own_s", "wait_share", "workers", "depth")
 
 
@@ -19,15 +31,21 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def named(name: str) -> str:
-    """Returns the name of a figure as a phrase: `wait_s` is "wait", `samples_per_s` "samples per second"."""
-    words = name.removesuffix("_s").replace("_", " ")
-    return f"{words} second" if words.endswith(" per") else words
+    """Returns the name of a figure as a phrase: `wait_s` is "wait", `samples_per_s` "samples per second".
+
+    Units are left out: they are with the values.
+    """
+    words = name.removesuffix("_s").removesuffix("_bytes").split("_")
+    phrase = " ".join(_WORDS.get(word, word) for word in words)
+    return f"{phrase} second" if words[-1] == "per" else phrase
 
 
 def shown(name: str, value: float) -> str:
     """Returns the value of a figure with the unit that its name says."""
     if not math.isfinite(value):
         return "-"
+    if name.endswith("_bytes_per_s"):
+        return f"{size(value)}/s"
     if name.endswith("_per_s"):
         return f"{number(value)}/s"
     if name.endswith("_s"):

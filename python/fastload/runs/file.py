@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["Run", "RunFile", "RunFileError", "file_of"]
 
 _T = TypeVar("_T")
 _INTEGERS = ("number", "rows", "epoch", "batch")
+_FEWEST = 4  # windows from which their usual length is known
 
 
 class RunFileError(ValueError):
@@ -44,6 +46,14 @@ class Run:
     def rank(self) -> int:
         """Rank of the process."""
         return int(self.start.get("rank", 0))
+
+    def whole_windows(self) -> list[Window]:
+        """Returns the windows, without the last one if it is short: closing a monitor ends it early."""
+        windows = list(self.windows)
+        if len(windows) < _FEWEST:
+            return windows
+        *lengths_s, last_s = np.diff([window.monotonic_s for window in windows])
+        return windows[:-1] if last_s < median(lengths_s) / 2 else windows
 
 
 class RunFile:

@@ -20,6 +20,9 @@ __all__ = ["page"]
 
 _POINTS = 120  # of a curve; windows between them are one point, their median
 _SLOWEST = 10  # steps listed
+_NEARLY = (
+    0.7  # of a unit, from which it is used: an axis to 1 s is easier to read than one to 1,000 ms
+)
 _NOTHING = "Nothing was found wrong."
 
 
@@ -38,6 +41,7 @@ def page(files: Sequence[RunFile]) -> str:
             *_warnings(file, run),
             f'<p class="advice">{_advice(run)}</p>',
             *facts(_facts(run)),
+            *tables([_findings(run)] if run.findings else []),
             *figures(list(_charts(run))),
             *tables(_sections(run, files)),
         ],
@@ -109,7 +113,7 @@ _FACTS = {
 
 
 def _values(run: Run, name: str) -> list[float]:
-    found = [window.scalars.get(name, math.nan) for window in run.windows]
+    found = [window.scalars.get(name, math.nan) for window in run.whole_windows()]
     return [value for value in found if math.isfinite(value)]
 
 
@@ -118,20 +122,46 @@ def _charts(run: Run) -> Iterator[Chart]:
     axis = _axis(run)
     if any(len(window.steps) for window in run.windows):
         yield _longest(run)
-    for heading, note, y, scale, names in (
-        ("Time of a step", "The median of each window.", "ms", 1e3, ("wait_s", "own_s")),
-        ("Throughput", "Samples that the training took.", "samples/s", 1.0, ("samples_per_s",)),
-        ("Waiting", "Share of the time in which the training waited.", "%", 100.0, ("wait_share",)),
-        ("Settings", "As the tuner set them.", "workers, batches", 1.0, ("workers", "depth")),
-        ("Memory", "By kind.", "MB", 1e-6, _memory(run)),
+    for heading, note, units, names in (
+        ("Time of a step", "The median of each window.", _TIMES, ("wait_s", "own_s")),
+        (
+            "Throughput",
+            "Samples that the training took.",
+            (("samples/s", 1.0),),
+            ("samples_per_s",),
+        ),
+        (
+            "Waiting",
+            "Share of the time in which the training waited.",
+            (("%", 0.01),),
+            ("wait_share",),
+        ),
+        ("Settings", "As the tuner set them.", (("workers, batches", 1.0),), ("workers", "depth")),
+        ("Memory", "By kind.", _SIZES, _memory(run)),
     ):
+        values = (each.scalars.get(name, 0.0) for each in run.whole_windows() for name in names)
+        unit, size = _unit(max(filter(math.isfinite, values), default=0.0), units)
         series = [
             Series(named(name), "area", points, colour)
             for colour, name in enumerate(names, 1)
-            if (points := _curve(run, name, scale, axis))
+            if (points := _curve(run, name, size, axis))
         ]
         if series and any(len(each.points) > 1 for each in series):
-            yield Chart(heading, note, axis[0], y, series, _marks(run, axis))
+            yield Chart(heading, note, axis[0], unit, series, _marks(run, axis))
+
+
+_TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
+_SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def _unit(most: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
+    """Returns the name and the size of the unit in which a chart's values are written.
+
+    Args:
+        most: The largest value.
+        units: The units, the largest first.
+    """
+    return next((unit for unit in units if most >= _NEARLY * unit[1]), units[-1])
 
 
 def _axis(run: Run) -> tuple[str, Callable[[float], float]]:
@@ -155,9 +185,9 @@ def _memory(run: Run) -> list[str]:
 
 
 def _curve(
-    run: Run, name: str, scale: float, axis: tuple[str, Callable[[float], float]]
+    run: Run, name: str, unit: float, axis: tuple[str, Callable[[float], float]]
 ) -> list[Point]:
-    windows = [w for w in run.windows if math.isfinite(w.scalars.get(name, math.nan))]
+    windows = [w for w in run.whole_windows() if math.isfinite(w.scalars.get(name, math.nan))]
     stride = -(-len(windows) // _POINTS) or 1
     points = []
     for first in range(0, len(windows), stride):
@@ -165,7 +195,7 @@ def _curve(
         value = median(window.scalars[name] for window in group)
         at = axis[1](group[-1].time_s)
         tip = f"step {group[-1].step + 1:,}: {named(name)} {shown(name, value)}"
-        points.append(Point(at, max(0.0, value) * scale, tip))
+        points.append(Point(at, max(0.0, value) / unit, tip))
     return points
 
 
@@ -191,23 +221,22 @@ def _longest(run: Run) -> Chart:
     """Returns the chart of the longest steps: the longest one of each stretch."""
     steps = _all_steps(run)
     took_s = steps.wait_s + steps.own_s
+    unit, size = _unit(float(took_s.max()), _TIMES)
     points = []
     for part in np.array_split(np.arange(len(steps)), min(len(steps), 2 * _POINTS)):
         place = part[np.argmax(took_s[part])]
         value = float(took_s[place])
         tip = f"step {steps.number[place]:,}: {duration(value)}, of which {duration(steps.wait_s[place])} waiting"
-        points.append(Point(float(steps.number[place]), 1e3 * value, tip))
+        points.append(Point(float(steps.number[place]), value / size, tip))
     marks = [
         Mark(finding.since_step, finding.kind, is_bad=True) for _, finding in _by_cost(run)[:1]
     ]
     note = "Each point is the longest step of a stretch."
     series = [Series("longest step", "area", points, 4)]
-    return Chart("Longest steps", note, "step", "ms", series, marks)
+    return Chart("Longest steps", note, "step", unit, series, marks)
 
 
 def _sections(run: Run, files: Sequence[RunFile]) -> Iterator[Section]:
-    if run.findings:
-        yield _findings(run)
     steps = _all_steps(run)
     if len(steps):
         yield _time(steps)
@@ -216,11 +245,11 @@ def _sections(run: Run, files: Sequence[RunFile]) -> Iterator[Section]:
         yield _ranks(files)
     if run.end is not None and run.end.get("summary"):
         yield Section("Summary", (), notes=str(run.end["summary"]).splitlines())
-    yield _figures(run)
     settings = run.start.get("loader")
     if settings:
         rows = [(str(name), str(value)) for name, value in settings.items()]
         yield Section("Settings of the loader", rows)
+    yield _figures(run)
 
 
 def _findings(run: Run) -> Section:
@@ -257,14 +286,26 @@ def _time(steps: Steps) -> Section:
 
 def _slowest(steps: Steps) -> Section:
     took_s = steps.wait_s + steps.own_s
-    rows = []
-    for place in np.argsort(-took_s, kind="stable")[:_SLOWEST]:
-        parts = (took_s, steps.wait_s, steps.own_s, steps.gc_s, steps.region_s)
-        times = [duration(float(part[place])) if part[place] else "" for part in parts]
-        batch = f"{steps.batch[place]:,}" if steps.batch[place] >= 0 else ""
-        rows.append((f"{steps.number[place]:,}", f"{steps.epoch[place]}", batch, *times))
-    head = ("step", "epoch", "batch", "in all", "waiting", "own", "GC", "regions")
-    return Section("Slowest steps", rows, head)
+    slowest = np.argsort(-took_s, kind="stable")[:_SLOWEST]
+    parts = {
+        "in all": took_s,
+        "waiting": steps.wait_s,
+        "own": steps.own_s,
+        "GC": steps.gc_s,
+        "regions": steps.region_s,
+    }
+    columns = {
+        "step": [f"{number:,}" for number in steps.number[slowest]],
+        "epoch": [f"{epoch}" for epoch in steps.epoch[slowest]],
+        "batch": [f"{batch:,}" if batch >= 0 else "" for batch in steps.batch[slowest]],
+        **{
+            name: [duration(float(time_s)) if time_s else "" for time_s in part[slowest]]
+            for name, part in parts.items()
+            if part[slowest].any()
+        },
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    return Section("Slowest steps", rows, list(columns))
 
 
 def _ranks(files: Sequence[RunFile]) -> Section:
@@ -288,6 +329,5 @@ def _figures(run: Run) -> Section:
         if any(values):
             cells = (min(values), median(values), max(values))
             rows.append((named(name), *(shown(name, value) for value in cells)))
-    return Section(
-        "Figures", rows, ("", "low", "median", "high"), [f"{len(run.windows):,} windows"]
-    )
+    notes = [f"{len(run.windows):,} windows"]
+    return Section("Figures", rows, ("", "low", "median", "high"), notes, is_wide=True)

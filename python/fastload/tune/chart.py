@@ -6,7 +6,7 @@ and dark. Text from outside is escaped.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 _WIDTH, _WIDE, _HEIGHT = 560.0, 1158.0, 300.0
@@ -92,6 +92,8 @@ def svg(chart: Chart, *, wide: bool = False) -> str:
         x = _logarithmic(values, _LEFT + 14, width - _RIGHT - 14)
     else:
         x = _linear(max((point.x for point in points), default=1.0), _LEFT, width - _RIGHT, 6)
+        end = max((point.x for point in points), default=x.high) or x.high
+        x = replace(x, high=end, ticks=[tick for tick in x.ticks if tick <= end])
     parts = [f'<svg viewBox="0 0 {width:.0f} {_HEIGHT:.0f}" role="img">']
     parts.append(f"<title>{escape(chart.heading)}</title>")
     parts += _axes(chart, x, y, width)

@@ -18,8 +18,7 @@ import psutil
 import torch
 
 from fastload import _lib
-from fastload.machine import cgroup, kernel_file
-from fastload.machine.budget import available_bytes
+from fastload.machine import cgroup, kernel_file, memory
 from fastload.machine.cpu import affinity, cpu_budget
 from fastload.machine.ranks import ranks_on_host
 
@@ -34,7 +33,7 @@ class Machine:
 
     cores: int  # CPU budget of a rank
     processors: int  # CPUs that the process may run on
-    memory_bytes: int  # memory of the host, or the limit of the control group
+    memory_bytes: int  # memory of the host, or the limit of the control group or of `ulimit -v`
     cpu: str  # model of the CPU
     python: str  # version
     torch: str  # version
@@ -43,11 +42,10 @@ class Machine:
     @classmethod
     def here(cls) -> "Machine":
         """Returns the properties of this machine."""
-        memory, limit = psutil.virtual_memory().total, cgroup.memory_limit_bytes()
         return cls(
             cores=cpu_budget(),
             processors=affinity(),
-            memory_bytes=memory if limit is None else min(memory, limit),
+            memory_bytes=memory.read().total_bytes,
             cpu=_cpu_model(),
             python=platform.python_version(),
             torch=str(torch.__version__),
@@ -81,7 +79,7 @@ class Host:
         return cls(
             ranks=ranks_on_host(),
             host_cores=cpu_budget(lambda: 1),
-            available_bytes=available_bytes(),
+            available_bytes=memory.read().available_bytes,
             accelerators=torch.accelerator.device_count(),
             machine=Machine.here(),
         )

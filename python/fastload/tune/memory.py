@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import psutil
 
-from fastload.machine.strain import REFUSE, WARN, memory_share
+from fastload.machine import memory
+from fastload.machine.memory import REFUSE, WARN
 from fastload.tune.machine import worker_bytes
 
 _EVERY_S = 1.0
@@ -69,7 +70,7 @@ class Watch:
         began = time.perf_counter()
         workers = worker_bytes()
         used = psutil.Process().memory_info().rss + sum(workers)
-        share = memory_share()
+        share = memory.read().share
         self.worker_bytes = max([self.worker_bytes, *workers])
         self.peak_bytes = max(self.peak_bytes, used)
         self.moments.append(Moment(began - self._began, used, share, self.doing))

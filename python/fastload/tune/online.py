@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from fastload import _lib
 from fastload.machine.cpu import cpu_budget
-from fastload.machine.strain import Gauge, memory_share
+from fastload.machine.strain import Gauge, Strain
 from fastload.tune.machine import PoolClock, PoolTime
 
 _LOGGER = logging.getLogger("fastload")
@@ -176,9 +176,11 @@ class Online:
             return
         try:
             self._clock_is_unread = False
-            window = self._measured(tuned, self._clock.passed(), memory_share())
+            assert self._gauge is not None  # since the first iterator
+            strain = self._gauge.read()
+            window = self._measured(tuned, self._clock.passed(), strain.memory_share)
             self._partial, self._since = None, time.perf_counter()
-            self._decide(self._with_strain(window), tuned)
+            self._decide(self._with_strain(window, strain), tuned)
             self._schedule(tuned, WINDOW_S, WINDOW_BATCHES)
         finally:
             self._deciding.release()
@@ -192,10 +194,8 @@ class Online:
         window = tuned.window(passed.cpu_s, memory_share)
         return window if self._partial is None else self._partial.joined(window)
 
-    def _with_strain(self, window: _lib.Window) -> _lib.Window:
+    def _with_strain(self, window: _lib.Window, strain: Strain) -> _lib.Window:
         """Adds the machine's memory and pressure to a window, and keeps the figures for `stats`."""
-        assert self._gauge is not None  # since the first iterator
-        strain = self._gauge.read()
         self._figures = {
             "samples_per_s": window.rate,
             "step_s": window.step_s,

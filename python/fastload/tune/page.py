@@ -12,6 +12,8 @@ from fastload.tune.chart import Chart, svg
 
 __all__ = ["Section", "document", "facts", "figures", "header", "sentence", "tables"]
 
+_FIGURE = 16  # most characters of a cell that is a figure and not words
+
 
 @dataclass(frozen=True)
 class Section:
@@ -95,9 +97,9 @@ def tables(sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _section(section: Section) -> str:
-    parts = [
-        f"<section{' class=wide' if section.is_wide else ''}><h2>{escape(section.heading)}</h2>"
-    ]
+    has_words = any(len(row[-1]) > _FIGURE for row in section.rows)
+    kinds = ["wide"] * section.is_wide + ["words"] * has_words
+    parts = [f'<section class="{" ".join(kinds)}"><h2>{escape(section.heading)}</h2>']
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
     parts.append("<table>")
@@ -116,8 +118,13 @@ def _section(section: Section) -> str:
             length = section.bars[place]
             kind = " class=sum" if length is None else kind
             cells.append(f"<td>{'' if length is None else _bar(length)}</td>")
-        cells += [f'<td class="n">{escape(cell)}</td>' for cell in row[1:-1]]
-        parts.append(f"<tr{kind}>{''.join(cells)}<td>{escape(row[-1])}</td></tr>")
+        names = section.head or [""] * len(row)
+        cells += [
+            f'<td class="n" data-name="{escape(name)}">{escape(cell)}</td>'
+            for name, cell in zip(names[1:-1], row[1:-1], strict=True)
+        ]
+        last = "" if has_words else ' class="n"'
+        parts.append(f"<tr{kind}>{''.join(cells)}<td{last}>{escape(row[-1])}</td></tr>")
     notes = [f"<p>{sentence(words)}</p>" for words in section.notes]
     return "\n".join([*parts, "</tbody></table>", *notes, "</section>"])
 

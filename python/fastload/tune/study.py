@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastload.faults import one_line
-from fastload.machine.strain import WARN
+from fastload.machine.memory import WARN
 from fastload.tune import lanes, plan, stages, storage
 from fastload.tune.advice import advice
 from fastload.tune.bench import Bench

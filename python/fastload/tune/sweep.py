@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fastload.faults import one_line
-from fastload.machine.strain import REFUSE
+from fastload.machine.memory import REFUSE
 from fastload.tune.bench import Bench
 from fastload.tune.measure import Run
 from fastload.tune.memory import MemoryRefused

@@ -4,9 +4,11 @@ Format: text 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/
 alone. The text is made when it is asked for.
 """
 
+import contextlib
 import math
 import os
 import re
+import socket
 import threading
 import weakref
 from collections import defaultdict
@@ -21,6 +23,7 @@ from fastload.monitoring.sinks.sink import Sink, renamed
 __all__ = ["Prometheus", "text"]
 
 _ODD = re.compile(r"[^a-zA-Z0-9_:]")
+_END_S = 1.0
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -51,13 +54,10 @@ class Prometheus(Sink):
             raise OSError(error.errno, msg) from error
         self.port = self._server.server_address[1]
         self.name = f"Prometheus at port {self.port}"
-        thread = threading.Thread(
-            target=self._server.serve_forever,
-            args=(0.1,),
-            name="fastload monitor prometheus",
-            daemon=True,
+        self._thread = threading.Thread(
+            target=self._server.serve, name="fastload monitor prometheus", daemon=True
         )
-        thread.start()
+        self._thread.start()
 
     def write(self, window: Window, findings: Sequence[Finding]) -> None:
         """Keeps the window for the next scrape."""
@@ -65,17 +65,31 @@ class Prometheus(Sink):
 
     def close(self, summary: str = "") -> None:  # noqa: ARG002 (scrapes get figures alone)
         """Stops to listen."""
-        self._server.shutdown()
+        self._server.wake_to_end()
+        self._thread.join(_END_S)
         self._server.server_close()
 
 
 class _Server(TCPServer):  # HTTPServer would ask a name server for its own name
     allow_reuse_address = True
     newest: tuple[Window, Sequence[Finding]] | None = None
+    _is_ending = False
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         _servers.add(self)
+
+    def serve(self) -> None:
+        """Answers scrapes; `serve_forever` would wake up twice a second and more to see if it is to end."""
+        while not self._is_ending:
+            self.handle_request()
+
+    def wake_to_end(self) -> None:
+        """Has `serve` return, once a client that it listens to is done."""
+        self._is_ending = True
+        with contextlib.suppress(OSError):
+            port = self.server_address[1]
+            socket.create_connection(("127.0.0.1", port), timeout=_END_S).close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Prints nothing about a scraper that hung up."""

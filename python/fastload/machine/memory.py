@@ -1,0 +1,113 @@
+"""The account of memory: what this process may still allocate, by the host, its control groups and its own limit.
+
+Budgets, tuning and monitoring read it, and nothing else. Page cache that can be reclaimed counts as available. Reads the
+kernel's own counters when it is called. What cannot be read limits nothing.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from fastload.machine import cgroup, kernel_file
+
+__all__ = ["REFUSE", "WARN", "Memory", "read", "shown"]
+
+WARN = 0.95  # used share of the memory from which a warning is given
+REFUSE = 0.98  # used share of the memory from which nothing more is started
+
+_PROC = Path("/proc")
+
+
+class Memory(NamedTuple):
+    """What this process may still allocate.
+
+    Attributes:
+        total_bytes: All memory that it may use: the least of the limits.
+        available_bytes: What is left of it, without swapping.
+        swap_bytes: By swapping, in addition.
+        share: Used fraction of the memory, 0 to 1: that of the fullest limit.
+        limit: The limit that is reached first: `"the host"`, `"the control group"` or `"ulimit -v"`.
+    """
+
+    total_bytes: int
+    available_bytes: int
+    swap_bytes: int
+    share: float
+    limit: str
+
+    @property
+    def room_bytes(self) -> int:
+        """What can be allocated at all, swap space included."""
+        return self.available_bytes + self.swap_bytes
+
+
+class _Limit(NamedTuple):
+    name: str
+    total_bytes: int
+    available_bytes: int
+    swap_bytes: int
+
+    @property
+    def room_bytes(self) -> int:
+        return self.available_bytes + self.swap_bytes
+
+
+def read(proc: Path = _PROC) -> Memory:
+    """Returns the account.
+
+    Args:
+        proc: Where proc is mounted.
+    """
+    host = _host(proc)
+    limits = [host, *_groups(proc, host.swap_bytes), *_address_space(proc)]
+    tightest = min(limits, key=lambda limit: limit.room_bytes)
+    available_bytes = min(limit.available_bytes for limit in limits)
+    return Memory(
+        min(limit.total_bytes for limit in limits),
+        available_bytes,
+        tightest.room_bytes - available_bytes,
+        max(1 - limit.available_bytes / max(1, limit.total_bytes) for limit in limits),
+        tightest.name,
+    )
+
+
+def shown(size: float) -> str:
+    """Returns a size with its unit: `1.5 GB`, `320 MB`."""
+    return f"{size / 1e9:.1f} GB" if size >= 999.5e6 else f"{size / 1e6:.0f} MB"
+
+
+def _host(proc: Path) -> _Limit:
+    """Format: `proc_meminfo(5)`."""
+    sizes = {}
+    for line in kernel_file.read(proc / "meminfo").splitlines():
+        match line.split():
+            case [name, number, "kB"]:
+                sizes[name] = 1024 * int(number)
+    try:
+        total, available = sizes["MemTotal:"], sizes["MemAvailable:"]
+        return _Limit("the host", total, min(total, available), sizes.get("SwapFree:", 0))
+    except KeyError:  # another system, or a kernel before 3.14
+        memory = psutil.virtual_memory()
+        return _Limit("the host", memory.total, memory.available, psutil.swap_memory().free)
+
+
+def _groups(proc: Path, swap_bytes: int) -> Iterator[_Limit]:
+    for group in cgroup.memory_limits(proc):
+        swap = swap_bytes if group.swap_bytes is None else min(swap_bytes, group.swap_bytes)
+        yield _Limit("the control group", group.limit_bytes, group.available_bytes, swap)
+
+
+def _address_space(proc: Path) -> Iterator[_Limit]:
+    """Yields the limit on the mappings of this process, if there is one. Format: `proc_pid_statm(5)`."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    words = kernel_file.read(proc / "self/statm").split() if limit >= 0 else []
+    if words and limit != resource.RLIM_INFINITY:
+        used = int(words[0]) * resource.getpagesize()
+        yield _Limit("ulimit -v", limit, max(0, limit - used), 0)

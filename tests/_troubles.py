@@ -123,6 +123,21 @@ def _no_cpu(seed: int) -> Recorded:
     )
 
 
+def _neighbour(seed: int) -> Recorded:
+    """Another program takes a CPU for good; one that the training had to wait for already is no reason."""
+    run = jumping(healthy(seed), 3600, 0.3)
+    return with_scalars(run, lambda _time_s, step: {"queued_s": 5.0 if step > 3600 else 3.0})
+
+
+def _hanging(seed: int) -> Recorded:
+    """The last batch has not come for half a minute."""
+    run = healthy(seed, 2400)
+    end_s = float((run.own_s + run.wait_s).sum())
+    return with_scalars(
+        run, lambda time_s, _step: {"open_wait_s": 30.0} if time_s > end_s - 10 else {}
+    )
+
+
 def _refaults(seed: int) -> Recorded:
     run = jumping(healthy(seed), 3600, 0.3, of="wait_s")
     return with_scalars(run, lambda _time_s, step: {"cache_refault_bytes": 1e8 * (step > 3600)})
@@ -219,6 +234,12 @@ TROUBLES = {
         lambda seed: jumping(healthy(seed), 3600, 0.15, "wait_s"), "jump", "data", "waiting for batches"
     ),
     "a CPU quota": Trouble(_throttled, "jump", "machine", "a CPU quota holds the process back"),
+    "a neighbour takes a CPU": Trouble(
+        _neighbour, "jump", "machine", "no CPU was free for the training thread"
+    ),
+    "a batch that does not come": Trouble(
+        _hanging, "stall", "data", "has waited 30 s for its batch, which has not come"
+    ),
     "the page cache is lost": Trouble(_refaults, "jump", "machine", "read again"),
     "swapping": Trouble(
         lambda seed: with_scalars(healthy(seed, 2400), lambda _time_s, _step: {"swap_in_bytes": 5e7}),
@@ -233,7 +254,7 @@ TROUBLES = {
         "leak", "own code", "allocated CUDA memory grows by 5 kB per batch",
     ),
     "reference counts in workers": Trouble(
-        lambda seed: growing(fast(seed), "children_private_dirty_bytes", 3000.0, 1e9),
+        lambda seed: growing(fast(seed), "children_written_bytes", 3000.0, 1e9),
         "leak", "data", "the private memory of the workers grows by 3 kB per batch",
     ),
     "page-locked memory": Trouble(

@@ -1,6 +1,8 @@
 """The figures of a window: what the loader, the process, the machine and the accelerator say."""
 
+import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ from fastload.monitoring.process import Footprint
 from fastload.monitoring.steps import Recorder
 
 from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
+from ._monitored import until
 from ._processes import LINUX, OUR_PROCESSES
 
 pytestmark = OUR_PROCESSES
@@ -136,6 +139,39 @@ def test_a_footprint_follows_the_process(tmp_path):
     assert after["children"] == before["children"] + 1
     assert after["children_private_dirty_bytes"] >= 32 << 20
     assert held[0] == 1
+
+
+@LINUX
+def test_a_child_is_not_blamed_for_pages_that_its_parent_writes():
+    """What a child inherits becomes private to it when the parent gets a copy; it has written nothing."""
+    footprint = Footprint()
+    inherited = np.ones(64 << 20, np.uint8)
+    ask, told = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(told)
+        os.read(ask, 1)
+        inherited[: 16 << 20] = 2
+        os.read(ask, 1)
+        os._exit(0)
+    try:
+        before = footprint.read(0.0)
+        inherited[32 << 20 :] = 3
+        shared = footprint.read(60.0)
+        os.write(told, b".")
+        minutes = itertools.count(2)
+        written_bytes = lambda: footprint.read(60.0 * next(minutes))["children_written_bytes"]  # noqa: E731
+        begin_bytes = shared["children_written_bytes"]
+        until(lambda: written_bytes() > begin_bytes + (15 << 20))
+        assert written_bytes() < begin_bytes + (24 << 20)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ask)
+        os.close(told)
+    private, written = "children_private_dirty_bytes", "children_written_bytes"
+    assert shared[private] - before[private] > 31 << 20
+    assert shared[written] - before[written] < 1 << 20
 
 
 def test_slow_figures_are_read_once_a_minute():

@@ -13,10 +13,11 @@ import torch
 import fastload
 from fastload.columns import Rows
 from fastload.monitoring.intervals import Collections, Intervals, Regions
-from fastload.monitoring.stacks import StallSampler, function_of
+from fastload.monitoring.stacks import StallSampler, function_of, tracker_of
 from fastload.monitoring.steps import Recorder
 
 from ._monitor_lanes import Kept
+from ._planted_own_code import Bucket
 from ._processes import OUR_PROCESSES
 
 
@@ -205,6 +206,43 @@ def test_a_function_of_the_user_is_named_not_the_library_below():
     name = function_of(frame)
     stuck.end()
     assert name.startswith("Stuck.optimal_search (test_monitor_own_time.py:")
+
+
+def test_a_library_that_logs_is_named():
+    """TensorBoard's thread is stuck in its file system, and what logs waits for its queue."""
+    gfile = pytest.importorskip("tensorboard.compat.tensorflow_stub.io.gfile")
+    from torch.utils.tensorboard import SummaryWriter
+
+    go_on = threading.Event()
+    go_on.set()
+
+    class Stuck(Bucket):
+        def write(self, *_):
+            go_on.wait(60)
+
+    def log():
+        for step in range(100):
+            writer.add_scalar("loss", 0.5, step)
+
+    gfile.register_filesystem("stuck", Stuck())
+    writer = SummaryWriter("stuck://runs", flush_secs=0.01)
+    go_on.clear()
+    thread = threading.Thread(target=log)
+    thread.start()
+    frame = look_until_stuck(thread, "wait")
+    tracker, function = tracker_of(frame), function_of(frame)
+    go_on.set()
+    thread.join()
+    writer.close()
+    assert tracker == "tensorboard"
+    assert ".log (test_monitor_own_time.py:" in function
+
+
+def test_another_library_does_not_log():
+    stuck = Stuck(Recorder(), queue.Queue.get)
+    tracker = tracker_of(look_until_stuck(stuck.thread, "wait"))
+    stuck.end()
+    assert tracker == ""
 
 
 def test_without_a_function_of_the_user_the_innermost_is_named():

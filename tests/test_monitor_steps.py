@@ -18,6 +18,7 @@ from fastload.sizes import rows_of
 
 from ._compare import assert_same
 from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
+from ._monitored import until
 from ._processes import OUR_PROCESSES
 
 pytestmark = OUR_PROCESSES
@@ -269,3 +270,25 @@ def test_the_thread_that_takes_batches_is_known():
 def test_only_our_loader_is_monitored():
     with pytest.raises(TypeError, match=r"takes a fastload\.Loader, found DataLoader"):
         fastload.monitor(DataLoader(Rows(torch.arange(3))))
+
+
+def test_a_batch_that_does_not_come_is_seen_while_it_is_waited_for():
+    class Waiting(torch.utils.data.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            if index == 1:  # one of the first two: workers may still start
+                time.sleep(0.2)
+                assert "open_wait_s" not in monitor.scalars()
+            if index == 5:
+                until(lambda: monitor.scalars().get("open_wait_s", 0) > 0.1)
+            if index == 7:
+                raise ValueError(index)
+            return index
+
+    loader = fastload.Loader(Waiting(), num_workers=0)
+    with fastload.monitor(loader, every_s=0.02) as monitor:
+        with pytest.raises(ValueError, match="7"):
+            list(loader)
+        until(lambda: "open_wait_s" not in monitor.scalars())

@@ -1,5 +1,6 @@
 """Traces of a run: valid, ordered, without overlaps, on the clock of torch.profiler's."""
 
+import dataclasses
 import gc
 import gzip
 import json
@@ -13,8 +14,9 @@ from torch.profiler import ProfilerActivity, profile
 
 import fastload
 from fastload.columns import Rows
+from fastload.monitoring.recent import Recent
 from fastload.monitoring.record import Window
-from fastload.monitoring.trace import Recent, Span, write_trace
+from fastload.monitoring.trace import Span, write_trace
 
 from ._monitored import finding, steps, window
 from ._traces import assert_apart, ours
@@ -109,15 +111,22 @@ def test_the_clocks_of_a_window_are_read_together():
 
 def test_the_latest_windows_are_kept():
     recent = Recent()
-    for number in range(100):
-        recent.add(window(number, count=1000))
-    kept = recent.windows
+    added = [window(number, count=1000, rank=3) for number in range(100)]
+    for each in added:
+        recent.add(each)
+    kept = recent.windows()
     assert [each.step for each in kept] == [number * 1000 + 999 for number in range(35, 100)]
+    for one, other in zip(kept, added[35:], strict=True):
+        assert dataclasses.replace(one, steps=None) == dataclasses.replace(other, steps=None)
+        for field in dataclasses.fields(one.steps):
+            column, expected = (getattr(each.steps, field.name) for each in (one, other))
+            assert column.dtype == expected.dtype
+            np.testing.assert_array_equal(column, expected)
     recent.add(window(0, count=100_000))
-    assert [len(each.steps) for each in recent.windows] == [100_000]
+    assert [len(each.steps) for each in recent.windows()] == [1 << 16]
     for _ in range(5000):
         recent.add(window(0, count=0))
-    assert len(recent.windows) == 4096
+    assert len(recent.windows()) == 4096
 
 
 def test_a_monitor_writes_its_trace(tmp_path):

@@ -2,17 +2,25 @@
 
 `python -m tools.monitor_proof --seeds 5` prints a row per trouble and per healthy run (`tests/_troubles.py`): in how
 many of the seeds it was found under its name, after how many steps, and what else was found. `--long` adds
-healthy runs of a million steps. Fails if a trouble was missed or a healthy run was not silent.
+healthy runs of a million steps. `--real` plants troubles in real runs instead (`tests/_real_troubles.py`), and prints
+after how many seconds each was found, and the sentence that was said; a busy machine has three attempts. Fails if a
+trouble was missed or a healthy run was not silent.
 """
 
 import argparse
+import logging
 import sys
 import time
+import warnings
 from collections import Counter
 from functools import partial
 
 from fastload.monitoring.detect import History, findings
 from fastload.monitoring.record import Finding
+from tests._real_healthy import HEALTHY as REAL_HEALTHY
+from tests._real_runs import ATTEMPTS, play
+from tests._real_troubles import PAIRS
+from tests._real_troubles import TROUBLES as REAL_TROUBLES
 from tests._recorded import Recorded, healthy
 from tests._troubles import HEALTHY, TROUBLES
 
@@ -24,7 +32,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="runs of each kind")
     parser.add_argument("--long", action="store_true", help="healthy runs of a million steps too")
+    parser.add_argument("--real", action="store_true", help="real runs, which take minutes")
     options = parser.parse_args()
+    if options.real:
+        return real()
     seeds, failed = range(options.seeds), 0
     windows, busy_s = 0, 0.0
     print(f"{'planted':48}{'found':>9}{'after steps':>13}  besides")
@@ -60,6 +71,40 @@ def main() -> int:
     print(
         f"\n{windows:,} windows of 10 s, {1e6 * busy_s / windows:.0f} µs of CPU each; {failed} rows failed"
     )
+    return failed
+
+
+def real() -> int:
+    """Plants the troubles in real runs and prints the table; returns how many rows failed."""
+    logging.getLogger("fastload").setLevel(logging.ERROR)  # findings are printed here
+    warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than CPUs
+    failed = 0
+    width = max(map(len, REAL_TROUBLES | PAIRS))
+    print(f"{'planted in a real run':{width}}{'found after':>14}  said", flush=True)
+    for name, trouble in (REAL_TROUBLES | PAIRS).items():
+        run = trouble.played()
+        for number, expected in enumerate(trouble.expected):
+            after_s, steps, what = "-", "-", "nothing"
+            if expected in run.found:
+                seconds, step, finding = run.found[expected]
+                after_s, steps, what = (
+                    f"{seconds:.1f} s",
+                    f"{step:,}",
+                    f"{finding.owner}: {finding.what}",
+                )
+            else:
+                failed += 1
+            print(f"{'' if number else name:{width}}{after_s:>8}{steps:>6}  {what}", flush=True)
+    print(f"\n{'healthy':45}{'silent':>7}{'attempts':>9}{'steps':>8}  false findings", flush=True)
+    for name, make in REAL_HEALTHY.items():
+        attempt, false = 0, ["not run"]
+        while false and attempt < ATTEMPTS:
+            run = play(make())
+            attempt, false = attempt + 1, run.not_by_load()
+        failed += bool(false)
+        is_silent = "no" if false else "yes"
+        print(f"{name:45}{is_silent:>7}{attempt:>9}{run.steps:>8,}  {'; '.join(false)}", flush=True)
+    print(f"{failed} rows failed")
     return failed
 
 

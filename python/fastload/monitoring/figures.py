@@ -7,6 +7,8 @@ from fastload.monitoring.steps import Recorder
 
 __all__ = ["StepFigures"]
 
+_BORDER = 2  # first batches of an epoch: workers start
+
 
 class StepFigures:
     """Turns steps into figures.
@@ -27,7 +29,8 @@ class StepFigures:
             now_s: The monotonic clock at its end.
 
         Returns:
-            `steps` and `start_s`; `open_step_s` if a step is at work; and if steps have ended `wait_s`, `own_s` (medians),
+            `steps` and `start_s`; `open_step_s` if a step is at work; `open_wait_s` if a batch is waited for, which is
+            not one of the first two of an epoch; and if steps have ended `wait_s`, `own_s` (medians),
             `wait_max_s`, `own_max_s`, `wait_share`, `gc_share`, `region_share`, `epoch`, and as far as known
             `starved_share`, `samples_per_s`.
         """
@@ -39,6 +42,8 @@ class StepFigures:
         self._probed_s, self._starved_s = recorder.probed_s, recorder.starved_s
         if recorder.in_step:
             figures["open_step_s"] = max(0.0, now_s - recorder.returned_s)
+        if recorder.is_waiting and recorder.position >= _BORDER:
+            figures["open_wait_s"] = max(0.0, now_s - recorder.asked_s)
         if not len(steps):
             return figures
         whole_s = max(float(np.sum(steps.wait_s + steps.own_s)), 1e-9)

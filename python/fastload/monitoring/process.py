@@ -7,8 +7,10 @@ so those, and the list of the children, are read once a minute.
 import contextlib
 import math
 import os
+import resource
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -20,6 +22,7 @@ __all__ = ["Footprint", "limits_of"]
 _SLOW_S = 60.0
 _LISTED = Path("/proc/thread-self/children")  # absent if the kernel is built without it
 _FIELDS = {"Pss:": "pss_bytes", "Private_Dirty:": "private_dirty_bytes"}
+_PAGE = resource.getpagesize()
 
 
 class Footprint:
@@ -29,6 +32,7 @@ class Footprint:
         self._process = psutil.Process()
         self._slow_at_s = -math.inf
         self._slow: dict[str, float] = {}
+        self._first: dict[int, _Child] = {}
 
     def read(self, now_s: float) -> dict[str, float]:
         """Returns the figures.
@@ -39,7 +43,9 @@ class Footprint:
         Returns:
             `slab_bytes` (batches in native memory), `idle_slab_bytes` (kept for reuse), `fds`, `fd_limit`,
             `threads`; once a minute read anew, `pss_bytes`, `private_dirty_bytes`, the same of all children
-            together with the prefix `children_`, and `children`.
+            together with the prefix `children_`, `children`, and `children_written_bytes`, which is the private memory
+            of the children without the growth that is none of their doing: a page becomes private to a child, too,
+            when this process writes to it and gets a copy.
         """
         slabs = _lib.memory_stats()
         figures: dict[str, float] = {
@@ -59,7 +65,13 @@ class Footprint:
         with contextlib.suppress(psutil.Error):
             children = self._children()
             figures["children"] = len(children)
-            figures |= _sums("children_", list(map(_sizes, children)))
+            sizes = {pid: _sizes(pid) for pid in children}
+            figures |= _sums("children_", sizes.values())
+            now = {pid: _Child.read(pid, sizes[pid]) for pid in children}
+            self._first = {pid: self._first.get(pid, each) for pid, each in now.items()}
+            figures["children_written_bytes"] = sum(
+                each.written_bytes(self._first[pid]) for pid, each in now.items()
+            )
         return figures
 
     def _children(self) -> list[int]:
@@ -68,6 +80,29 @@ class Footprint:
             return list(_below(os.getpid()))
         # reads all processes of the machine, which may be thousands
         return [child.pid for child in self._process.children(recursive=True)]
+
+
+class _Child(NamedTuple):
+    """Memory of a child, in bytes."""
+
+    private: float
+    resident: float
+    faulted: float  # pages that it has touched first, or got a copy of by writing
+
+    @classmethod
+    def read(cls, pid: int, sizes: Mapping[str, float]) -> "_Child":
+        """Reads what a child holds, given its sizes."""
+        stat = kernel_file.read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+        faults = int(stat[7]) if len(stat) > 7 else 0  # minflt; proc(5)
+        private = sizes.get("private_dirty_bytes", 0.0)
+        resident = psutil.Process(pid).memory_info().rss
+        return cls(private, resident, float(faults * _PAGE))
+
+    def written_bytes(self, first: "_Child") -> float:
+        """Returns the private memory, which has grown by no more than what the child allocated or wrote."""
+        # a huge page is one fault, and a page that is copied makes no more of them resident
+        written = max(self.resident - first.resident, self.faulted - first.faulted)
+        return min(self.private, first.private + written)
 
 
 def limits_of(figures: Mapping[str, float]) -> dict[str, float]:
@@ -80,7 +115,7 @@ def limits_of(figures: Mapping[str, float]) -> dict[str, float]:
         "fds": figures.get("fd_limit"),
         "cuda_allocated_bytes": figures.get("cuda_limit_bytes"),
     }
-    for name in ("rss_bytes", "children_private_dirty_bytes"):
+    for name in ("rss_bytes", "children_written_bytes"):
         if name in figures and "free_bytes" in figures:
             limits[name] = figures[name] + figures["free_bytes"]
     return {name: limit for name, limit in limits.items() if limit}

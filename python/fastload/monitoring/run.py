@@ -26,6 +26,7 @@ from fastload.monitoring.host import Host, Stops
 from fastload.monitoring.intervals import Collections, Regions
 from fastload.monitoring.loading import Loading, MonitoredLoader, settings_of, sizes_of
 from fastload.monitoring.process import Footprint, limits_of
+from fastload.monitoring.recent import Recent
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
@@ -33,7 +34,7 @@ from fastload.monitoring.stages import NAMES, Recordable, StageSpans
 from fastload.monitoring.standing import Standing
 from fastload.monitoring.steps import Recorder, watched
 from fastload.monitoring.summary import Totals
-from fastload.monitoring.trace import Recent, write_trace
+from fastload.monitoring.trace import write_trace
 from fastload.sizes import length_of
 
 __all__ = ["Run"]
@@ -196,7 +197,7 @@ class Run:
             *self.regions.intervals.spans("regions"),
             *self._collections.intervals.spans("garbage collection"),
         ]
-        windows = self._recent.windows
+        windows = self._recent.windows()
         stages = self._stages.latest()
         write_trace(path, windows, spans, self.findings, stages=stages, torch_trace=torch_trace)
 
@@ -305,5 +306,6 @@ class Run:
             epoch_steps=self._epoch_steps,
             regions=self.regions.steps(),
             functions=self._stalls.functions,
+            trackers=self._stalls.trackers,
             limits=limits_of(scalars),
         )

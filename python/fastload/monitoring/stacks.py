@@ -13,7 +13,7 @@ from types import FrameType
 
 from fastload.monitoring.steps import Recorder
 
-__all__ = ["StallSampler", "function_of"]
+__all__ = ["StallSampler", "function_of", "tracker_of"]
 
 _SAMPLES = 3
 _MEDIANS = 5.0  # a step this many times longer than the median is looked at
@@ -25,6 +25,17 @@ _LIBRARIES = (
     "<frozen",
 )
 _INSTALLED = ("site-packages", "dist-packages")
+_TRACKERS = (
+    "tensorboard",
+    "tensorboardX",
+    "wandb",
+    "mlflow",
+    "comet_ml",
+    "neptune",
+    "clearml",
+    "aim",
+)
+"""Folders of libraries that log metrics."""
 
 
 class StallSampler:
@@ -42,11 +53,17 @@ class StallSampler:
         self._long_s = 0.0
         self._seen: Counter[str] = Counter()
         self._functions: dict[int, str] = {}
+        self._trackers: dict[int, str] = {}
 
     @property
     def functions(self) -> Mapping[int, str]:
         """The functions by the number of their step, such as "search (search.py:41)"."""
         return dict(self._functions)
+
+    @property
+    def trackers(self) -> Mapping[int, str]:
+        """The libraries that logged by the number of their step, such as "tensorboard"."""
+        return dict(self._trackers)
 
     def poll(self, now_s: float) -> float:
         """Looks at the stack if that is due.
@@ -81,13 +98,16 @@ class StallSampler:
         frame = sys._current_frames().get(thread)
         if frame is None:
             return
-        function = function_of(frame)
+        function, tracker = function_of(frame), tracker_of(frame)
         if self._recorder.count != step or not self._recorder.in_step:
             return
         self._seen[function] += 1
         self._functions[step] = self._seen.most_common(1)[0][0]
-        while len(self._functions) > _KEPT:
-            del self._functions[next(iter(self._functions))]
+        if tracker:
+            self._trackers[step] = tracker
+        for kept in (self._functions, self._trackers):
+            while len(kept) > _KEPT:
+                del kept[next(iter(kept))]
 
 
 def function_of(frame: FrameType) -> str:
@@ -104,6 +124,19 @@ def function_of(frame: FrameType) -> str:
         at = at.f_back
     code = innermost.f_code
     return f"{code.co_qualname} ({Path(code.co_filename).name}:{innermost.f_lineno})"
+
+
+def tracker_of(frame: FrameType) -> str:
+    """Returns the library that logs metrics which the function of `function_of` has called; empty if it called none."""
+    at: FrameType | None = frame
+    while at is not None and _is_library(at.f_code.co_filename):
+        folders = Path(at.f_code.co_filename).parts
+        begin = max((folders.index(each) for each in _INSTALLED if each in folders), default=0)
+        for folder in folders[begin:]:
+            if folder in _TRACKERS:
+                return folder
+        at = at.f_back
+    return ""
 
 
 def _is_library(file: str) -> bool:

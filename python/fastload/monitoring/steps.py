@@ -85,6 +85,7 @@ class Recorder:
         self.epoch = -1
         self.in_step = False
         self.is_running = False
+        self.is_waiting = False
         self.returned_s = 0.0
         self.thread: int | None = None
         self.native_thread = 0
@@ -94,7 +95,8 @@ class Recorder:
         self._probe = probe
         self._at_end = at_end
         self._is_marked = False
-        self._asked_s = 0.0
+        self.asked_s = 0.0
+        self._first = 0
         self._batch_size: int | None = None
         self._left = 0
         self._in_order = True
@@ -115,6 +117,7 @@ class Recorder:
         self._in_order = in_order
         self.in_step, self.is_running, self.thread = False, True, None
         self.epoch += 1
+        self._first = self.count
         self.start_s += start_s
         self._batch_size, self._left = batch_size, samples
 
@@ -125,7 +128,7 @@ class Recorder:
             self._end[self.count & (_SIZE - 1)] = now
             self.in_step = False
             self.count += 1
-        self._asked_s = now
+        self.asked_s, self.is_waiting = now, True
         if self._probe is not None and self.count % _PROBED == 0:
             self._mark(self._probe)
 
@@ -133,7 +136,7 @@ class Recorder:
         """Notes that a batch is returned, with its number in the epoch; -1 if unknown."""
         now = time.monotonic()
         at = self.count & (_SIZE - 1)
-        self._asked[at] = self._asked_s
+        self._asked[at] = self.asked_s
         self._returned[at] = self.returned_s = now
         rows = self._batch_size
         if rows is None:
@@ -147,7 +150,7 @@ class Recorder:
         if self.thread is None:
             self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         if self._is_marked and self._probe is not None:
-            self._ask(self._probe, now - self._asked_s)
+            self._ask(self._probe, now - self.asked_s)
         self.in_step = True
 
     def finished(self) -> None:
@@ -165,6 +168,11 @@ class Recorder:
             np.frombuffer(each, np.int64)[at] for each in (self._rows, self._epoch, self._batch)
         )
         return Recorded(first, *clocks, *numbers)
+
+    @property
+    def position(self) -> int:
+        """The number of batches of this epoch that steps have been done with."""
+        return self.count - self._first
 
     def own_median_s(self, steps: int = 256) -> float:
         """Returns the median of the training's own time in the latest steps; 0 before the first one."""
@@ -202,6 +210,8 @@ class _Watched(_BaseDataLoaderIter):
         except StopIteration:
             recorder.finished()
             raise
+        finally:
+            recorder.is_waiting = False
         recorder.returned(batch, self._num_yielded - 1)
         return batch
 

@@ -23,10 +23,7 @@ from numpy.typing import NDArray
 from fastload.monitoring.record import Finding, Window
 from fastload.monitoring.stages import NAMES, NONE, wait_stages
 
-__all__ = ["Recent", "Span", "write_trace"]
-
-_KEPT = 1 << 16  # steps
-_KEPT_WINDOWS = 1 << 12
+__all__ = ["Span", "write_trace"]
 
 _FIRST_TRACK = 1 << 23  # above the ids of native threads, which Linux keeps below 1 << 22
 _SECOND_NS = 1_000_000_000
@@ -40,28 +37,6 @@ class Span:
     name: str
     start_s: float
     end_s: float
-
-
-class Recent:
-    """The latest windows: with 65,536 steps at most, and one window at least.
-
-    Attributes:
-        windows: The windows, the oldest first.
-    """
-
-    def __init__(self) -> None:
-        # replaced as a whole: the user's thread reads what the monitor's thread adds to
-        self.windows: tuple[Window, ...] = ()
-
-    def add(self, window: Window) -> None:
-        """Adds a window; the oldest leave where there are too many steps, or 4,096 windows."""
-        windows = (*self.windows, window)[-_KEPT_WINDOWS:]
-        steps = sum(len(each.steps) for each in windows)
-        first = 0
-        while steps > _KEPT and first < len(windows) - 1:
-            steps -= len(windows[first].steps)
-            first += 1
-        self.windows = windows[first:]
 
 
 def write_trace(

@@ -7,7 +7,6 @@ autocorrelation.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +95,7 @@ def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = Non
 
     Args:
         x: Increasing.
-        y: As long as x. Both are thinned to 64 points, unless there are groups.
+        y: As long as x. Both are thinned to 64 points; with groups there must be no more.
         z: Standard deviations of the bound `least`.
         groups: The group of each point, in ascending order.
     """
@@ -172,10 +171,13 @@ def is_usually(holds: NDArray[np.bool_]) -> bool:
     return n >= _LEAST_WINDOWS and 2 * count > n and binomial_tail(count, n, 0.5) <= _MOST_P
 
 
-@lru_cache(maxsize=2 * _MOST_POINTS)
+_SECOND, _FIRST = np.tril_indices(_MOST_POINTS, -1)  # by their second point: those of n come first
+
+
 def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    first, second = np.triu_indices(n, 1)
-    return first, second
+    """Returns the positions of the first and the second point of each pair of n points, at most 64."""
+    count = n * (n - 1) // 2
+    return _FIRST[:count], _SECOND[:count]
 
 
 def _median(values: Floats) -> float:

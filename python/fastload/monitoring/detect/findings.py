@@ -7,6 +7,7 @@ periods and growth every ten minutes.
 from fastload.monitoring.detect.history import Context, History
 from fastload.monitoring.detect.level_findings import drift_of, level_findings
 from fastload.monitoring.detect.memory_findings import memory_findings
+from fastload.monitoring.detect.open_waits import open_waits
 from fastload.monitoring.detect.pause_findings import pause_findings
 from fastload.monitoring.record import Finding
 
@@ -25,6 +26,7 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
     """
     known = context or Context()
     found = [
+        *open_waits(history),
         *history.every(_MINUTE, "pauses", lambda: pause_findings(history, known)),
         *history.every(_MINUTE, "levels", lambda: level_findings(history)),
         *history.every(_TEN_MINUTES, "memory", lambda: memory_findings(history, known)),

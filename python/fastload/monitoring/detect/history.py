@@ -27,7 +27,7 @@ LEVELS = ("time_s", "step", "step_s", "wait_s", "rows")
 STALLS = ("number", "end_s", "excess_s", "wait_s", "gc_s")
 FIGURES = (
     "rss_bytes",
-    "children_private_dirty_bytes",
+    "children_written_bytes",
     "pinned_bytes",
     "cuda_allocated_bytes",
     "cuda_unused_bytes",
@@ -64,6 +64,7 @@ class Context:
         epoch_steps: Steps of an epoch; 0 if unknown.
         regions: Step numbers at which each named region ran.
         functions: Function by step, where the stack was sampled.
+        trackers: Library that logs, by step, where the function was within a call of one.
         limits: The limit of a figure of memory in bytes, or of a count, by the scalar's name.
     """
 
@@ -72,6 +73,7 @@ class Context:
     epoch_steps: int = 0
     regions: Mapping[str, list[int]] = field(default_factory=dict)
     functions: Mapping[int, str] = field(default_factory=dict)
+    trackers: Mapping[int, str] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -83,11 +85,13 @@ class History:
 
     Attributes:
         windows: Windows so far.
+        step: Number of the last step; -1 before the first one.
         usual_s: Median duration of the newest 256 steps; NaN before there are 32.
     """
 
     def __init__(self) -> None:
         self.windows = 0
+        self.step = -1
         self.usual_s = math.nan
         self._steps = Ring(len(STEPS), _STEPS)
         self._stalls = Ring(len(STALLS), _STALLS)
@@ -100,22 +104,20 @@ class History:
         self._held = np.empty((8, 0))
         self._epochs = np.full(_BORDER, -1.0)
         self._start_s = math.nan
-        self._window_s = math.nan
         self._is_warm = False
         self._answers: dict[str, tuple[int, object]] = {}
 
     def add(self, window: Window) -> None:
         """Adds a window."""
         self.windows += 1
+        self.step = window.step
         scalars = dict(window.scalars)
         scalars["monotonic_s"] = window.monotonic_s
         if "cuda_reserved_bytes" in scalars:
             allocated = scalars.get("cuda_allocated_bytes", math.nan)
             scalars["cuda_unused_bytes"] = scalars["cuda_reserved_bytes"] - allocated
-        if "queued_s" in scalars and window.monotonic_s > self._window_s:
-            elapsed_s = window.monotonic_s - self._window_s
-            scalars["queued_share"] = scalars["queued_s"] / elapsed_s
-        self._window_s = window.monotonic_s
+        if "queued_s" in scalars and len(window.steps):
+            scalars["queued_step_s"] = scalars["queued_s"] / len(window.steps)
         self._add_scalars(scalars)
         if len(window.steps):
             self._add_steps(window.steps)

@@ -52,7 +52,6 @@ _SLOWING = {
     "major_faults": "major page faults",
     "cache_refault_bytes": "files read again that the page cache had",
     "io_stall_share": "waiting for storage",
-    "queued_share": "no CPU was free for the training thread",
     "cpu_stall_share": "no CPU was free for some task",
     **{name: words for name, (_, words, _) in _MACHINE.items()},
 }
@@ -66,6 +65,8 @@ _STAGES = {
     "workers": ("workers", "Use more workers, or let num_workers choose."),
 }
 """By stage: what it is called, and what makes waiting for it shorter."""
+_QUEUED_SHARE = 0.5
+"""Share of what a step takes longer that the training thread must have waited for a CPU."""
 _RECENT = 30
 _LEAST_SIDE = 7
 
@@ -123,7 +124,7 @@ def _jumped(history: History, levels: Levels, found: Jump) -> Finding:
     added_s = found.after - found.before
     waited_s = float(levels["wait_s"][index:].mean() - levels["wait_s"][before].mean())
     owner = "data" if waited_s >= _DATA_SHARE * added_s else "own code"
-    owner, beside = _explained(history, owner, float(levels["time_s"][index]))
+    owner, beside = _explained(history, owner, added_s, float(levels["time_s"][index]))
     return Finding(
         kind="jump",
         what=f"since step {levels['step'][index - 1] + 1:.0f} a step takes {found.change:.0%} longer, "
@@ -139,7 +140,8 @@ def _jumped(history: History, levels: Levels, found: Jump) -> Finding:
 
 def _drifted(history: History, found: Drift) -> Finding:
     middle_s = found.since_s + found.span_s / 2
-    owner, beside = _explained(history, found.owner, middle_s)
+    added_s = found.change * found.usual_s / 2
+    owner, beside = _explained(history, found.owner, added_s, middle_s)
     per_hour = found.change / found.span_s * 3600
     return Finding(
         kind="drift",
@@ -147,7 +149,7 @@ def _drifted(history: History, found: Drift) -> Finding:
         evidence=found.statement().rstrip("."),
         since_step=found.since_step,
         since_s=found.since_s,
-        cost_s=found.change * found.usual_s / 2,
+        cost_s=added_s,
         advice=_SLOWER_ADVICE[owner],
         owner=owner,
     )
@@ -169,20 +171,37 @@ def _deviations(z: float) -> str:
     return f"{z:.0f} standard deviations" if math.isfinite(z) else "without noise"
 
 
-def _explained(history: History, owner: str, since_s: float) -> tuple[str, str]:
-    """Returns the machine as the owner if one of its figures has risen since; the figure ends a sentence."""
-    is_after = history.scalar("monotonic_s") >= since_s
+def _explained(history: History, owner: str, added_s: float, since_s: float) -> tuple[str, str]:
+    """Returns the machine as the owner if one of its figures has risen since; the figure ends a sentence.
+
+    Args:
+        history: The run.
+        owner: Whose time it is otherwise.
+        added_s: What a step takes longer.
+        since_s: The monotonic clock from which on it does.
+    """
+    before, after = _sides(history, "queued_step_s", since_s)
+    if len(before) and np.median(after) - np.median(before) >= _QUEUED_SHARE * added_s:
+        return "machine", " (no CPU was free for the training thread)"
     for name, words in _SLOWING.items():
-        values = history.scalar(name)
-        before, after = values[~is_after], values[is_after]
-        before, after = before[~np.isnan(before)][-60:], after[~np.isnan(after)][:60]
-        if len(before) < _LEAST_SIDE or len(after) < _LEAST_SIDE:
+        before, after = _sides(history, name, since_s)
+        if not len(before):
             continue
         high = float(np.quantile(before, 0.9))
         above = int((after > max(2 * high, _least(name))).sum())
         if above >= _DATA_SHARE * len(after):
             return "machine", f" ({words})"
     return owner, ""
+
+
+def _sides(history: History, name: str, since_s: float) -> tuple[Floats, Floats]:
+    """Returns a scalar in up to 60 windows before and after a moment; nothing where it is known in fewer than 7."""
+    is_after, values = history.scalar("monotonic_s") >= since_s, history.scalar(name)
+    before, after = values[~is_after], values[is_after]
+    before, after = before[~np.isnan(before)][-60:], after[~np.isnan(after)][:60]
+    if min(len(before), len(after)) < _LEAST_SIDE:
+        return np.empty(0), np.empty(0)
+    return before, after
 
 
 def _least(name: str) -> float:

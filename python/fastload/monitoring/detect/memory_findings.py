@@ -17,7 +17,7 @@ _WORDS = {
         "own code",
         "Look for lists that grow with the steps: losses kept as tensors, caches in the dataset.",
     ),
-    "children_private_dirty_bytes": (
+    "children_written_bytes": (
         "leak",
         "the private memory of the workers",
         "data",
@@ -56,7 +56,7 @@ _WORDS = {
 }
 """By figure: the kind of the finding, what grows, its owner, what to do."""
 _LIMITS = {"fds": "fd_limit"}
-_HOST_MEMORY = ("rss_bytes", "children_private_dirty_bytes", "pinned_bytes")
+_HOST_MEMORY = ("rss_bytes", "children_written_bytes", "pinned_bytes")
 
 
 def memory_findings(history: History, context: Context) -> list[Finding]:

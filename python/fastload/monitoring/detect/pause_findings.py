@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fastload.monitoring.detect.history import Context, History
 from fastload.monitoring.detect.periods import Period, dense_period, stall_periods
+from fastload.monitoring.detect.stalls import LONG_S, LONG_STEPS
 from fastload.monitoring.record import Finding
 
 __all__ = ["pause_findings"]
@@ -24,9 +25,6 @@ _LEAST_OWN_PAUSE = 2.0
 _LEAST_SHORT_PAUSE = 5.0
 _SHORT_PERIOD = 16
 """Gradient accumulation makes every n-th step longer: a pause in steps this close must be longer to be told."""
-_LONG_S = 5.0
-_LONG_STEPS = 20.0
-"""A single stall of this many seconds and usual steps is told by itself."""
 _RECENT_PERIODS = 3.0
 _FLUSH_S = 120.0
 _EVALUATION = ("eval", "valid", "test")
@@ -56,6 +54,7 @@ _BLAME = {
     "garbage collection": "garbage collection",
     "machine": "no CPU was free for the training thread",
     "unknown": "no Python ran meanwhile",
+    "sink": "metrics were logged",
 }
 
 
@@ -167,7 +166,7 @@ def _stalls(history: History, context: Context, is_periodic: NDArray[np.bool_]) 
         return []
     span_s = float(steps["end_s"][-1] - min(steps["end_s"][0], single["end_s"][0]))
     lost_s, longest_s = float(excess.sum()), float(excess.max())
-    is_long = longest_s >= max(_LONG_S, _LONG_STEPS * history.usual_s)
+    is_long = longest_s >= max(LONG_S, LONG_STEPS * history.usual_s)
     times = int(_costly(excess).sum())
     if not is_long and (times < _LEAST_IRREGULAR or lost_s < _LEAST_SHARE * span_s):
         return []
@@ -317,15 +316,24 @@ def _cause(history: History, context: Context, stalls: dict[str, Floats]) -> tup
             "unknown",
             ": the process was stopped, or native code waited and held the interpreter",
         )
-    numbers = [int(number) for number in stalls["number"]]
-    seen = Counter(context.functions[step] for step in numbers if step in context.functions)
-    if not is_waiting and 2 * seen.total() >= len(numbers):
-        return "own code", f", in {seen.most_common(1)[0][0]}"
+    seen, logged = Counter[str](), Counter[str]()
+    for step, excess_s in zip(stalls["number"].tolist(), stalls["excess_s"].tolist(), strict=True):
+        if step in context.functions:
+            seen[context.functions[step]] += excess_s
+            logged[context.trackers.get(step, "")] += excess_s
+    if not is_waiting and seen.total() >= whole_s / 2:
+        place, tracker = f", in {_most(seen)}", _most(logged)
+        return ("sink", f"{place}, which calls {tracker}") if tracker else ("own code", place)
     if _seconds(history, "queued_s", stalls["end_s"]) >= whole_s / 2:
         return "machine", ""
     if is_waiting:
         return "data", ""
-    return "own code", f", in {seen.most_common(1)[0][0]}" if seen else ""
+    return "own code", f", in {_most(seen)}" if seen else ""
+
+
+def _most(seconds: Counter[str]) -> str:
+    """Returns the name with the most seconds."""
+    return seconds.most_common(1)[0][0]
 
 
 def _seconds(history: History, name: str, end_s: Floats, windows: int = 1) -> float:

@@ -1,4 +1,7 @@
-"""Bounded storage of numbers in the order of time: the newest, or the whole run at a falling resolution."""
+"""Bounded storage of numbers in the order of time: the newest, or the whole run at a falling resolution.
+
+All memory is written when it is allocated: pages that come with the run would be found as a leak of the training.
+"""
 
 from collections.abc import Callable
 
@@ -20,7 +23,7 @@ class Ring:
 
     def __init__(self, columns: int, capacity: int) -> None:
         self._capacity = capacity
-        self._data = np.empty((columns, 2 * capacity))
+        self._data = np.full((columns, 2 * capacity), np.nan)  # takes its memory now
         self._end = 0
 
     def extend(self, values: Floats) -> None:
@@ -52,7 +55,7 @@ class Trail:
     """
 
     def __init__(self, columns: int, capacity: int, merge: Callable[..., Floats]) -> None:
-        self._data = np.empty((columns, capacity))
+        self._data = np.full((columns, capacity), np.nan)  # takes its memory now
         self._merge = merge
         self._end = 0
         self._stride = 1

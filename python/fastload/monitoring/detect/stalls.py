@@ -10,6 +10,9 @@ from fastload.monitoring.detect.estimates import median_and_mad
 
 __all__ = ["Stalls", "stalls"]
 
+LONG_S = 5.0
+LONG_STEPS = 20.0
+"""A single stall of this many seconds and usual steps is told by itself."""
 _MADS = 9.0
 _LEAST_FACTOR = 1.5
 _SHORTEST_S = 1e-9

@@ -31,7 +31,7 @@ SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolcha
 STAMPS := $(VENV)/.stamps
 
 .PHONY: check setup build release demo test test-tiny test-posix lint fix bench docs docs-serve size audit \
-        faults fuzz sanitize soak soak-proof test-wheels clean help always
+        faults fuzz sanitize soak soak-proof monitor-proof test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
 	@$(TEST) core python-fast
@@ -163,6 +163,10 @@ soak: release ## Every lane with shuffled settings beside torch's loader, for le
 
 soak-proof: $(STAMPS)/setup ## Plant bugs, and see the soak find each
 	@$(BIN)/python -m tools.soak --proof --minutes 10 --hang 45 --seed 1
+
+monitor-proof: build ## Plant troubles in recorded and in real runs, and print what the monitor says of each
+	@$(BIN)/python -m tools.monitor_proof
+	@$(BIN)/python -m tools.monitor_proof --real
 
 # Linux: the calls of a process are let fail by another one. make faults ARGUMENTS="--lane npz --fault read"
 faults: build ## Each system call fails in turn, files change, limits bite: in every lane

@@ -178,7 +178,7 @@ def _slow_decoding() -> Iterator[Training]:
         path = Path(folder, "large.jpg")
         import PIL.Image
 
-        noise = np.random.default_rng(0).integers(0, 256, (400, 600, 3), np.uint8)
+        noise = np.random.default_rng(0).integers(0, 256, (1000, 1500, 3), np.uint8)
         PIL.Image.fromarray(noise).save(path)
         yield Training(rest, dataset=Image([path] * 1000, transform=operations()))
 

@@ -1,8 +1,11 @@
 """Troubles that are planted in real runs, and what the monitor says of them; healthy runs, of which it says nothing.
 
 `_real_troubles.py` has the troubles and `_real_healthy.py` the healthy runs; `python -m tools.monitor_proof --real` prints
-what is said of each.
+what is said of each. All of them take minutes, of a machine with little else to do, so only some are run unless
+FASTLOAD_TEST_REAL_RUNS is set.
 """
+
+import os
 
 import pytest
 
@@ -15,23 +18,32 @@ from ._real_troubles import PAIRS, TROUBLES
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.timeout(240)]
 
+USUAL = {
+    "a function that sleeps, each 30 steps",
+    "each 30th sample is slow, without workers",
+    "samples that are slow to make, in workers",
+    "gc.collect() in each step",
+    "native lane",
+    "inline",
+}
+SELDOM = pytest.mark.skipif(
+    not os.environ.get("FASTLOAD_TEST_REAL_RUNS"), reason="minutes: set FASTLOAD_TEST_REAL_RUNS=1"
+)
 
-def parameters(troubles):
-    marks = {
-        "slow": lambda name, trouble: trouble.is_slow,
-        "own_sizes": lambda name, trouble: "to decode" in name,  # eight threads are not slow
-    }
+
+def parameters(runs):
+    """Returns the runs, marked."""
     return [
         pytest.param(
-            trouble,
+            run,
             id=name,
             marks=[
-                getattr(pytest.mark, mark)
-                for mark, is_meant in marks.items()
-                if is_meant(name, trouble)
+                *([] if name in USUAL else [SELDOM]),
+                *([pytest.mark.slow] if getattr(run, "is_slow", "memory" in name) else []),
+                *([pytest.mark.own_sizes] if "to decode" in name else []),  # eight are not slow
             ],
         )
-        for name, trouble in troubles.items()
+        for name, run in runs.items()
     ]
 
 
@@ -54,13 +66,7 @@ def test_a_region_is_blamed_on_no_function():
     assert "save_checkpoint" not in " ".join(run.not_by_load())
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(make, id=name, marks=[pytest.mark.slow] if "memory" in name else [])
-        for name, make in HEALTHY.items()
-    ],
-)
+@pytest.mark.parametrize("make", parameters(HEALTHY))
 def test_a_healthy_run_is_silent(make):
     said = []
     for _ in range(ATTEMPTS):

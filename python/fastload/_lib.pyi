@@ -103,6 +103,7 @@ __all__ = [
     "Rows",
     "Rule",
     "Select",
+    "Spans",
     "Storage",
     "Stream",
     "Tar",
@@ -307,6 +308,7 @@ class Spans:
         thread or process (0 if unknown), and that of the stage; in the machine's byte order.
         """
 
+@final
 class Stream:
     """The batches of one iterator, made by the threads of the process-wide pool.
 

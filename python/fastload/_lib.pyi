@@ -5,6 +5,7 @@ immutable from Python's side and safe to use from several threads.
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ClassVar, final
 
 from fastload._collation import Pack as Pack
@@ -342,8 +343,8 @@ class Stream:
         tolerance: Whether bad samples are left out, or else replaced by the next good sample of their batch,
             how often a batch is tried again whose storage fails, and the seconds before the first retry, the
             second one and all others. None: an error fails its batch.
-        check: A size in bytes, and what is called with the planned bytes and the samples of each batch that is known to
-            be larger, before its memory is allocated. Its error takes the place of the batch.
+        check: A size in bytes, and what is called with the planned bytes, the samples, the place of the first sample
+            and the file of the only one of each batch that is known to be larger, before its memory is allocated. Its error takes the place of the batch.
 
     Raises:
         ValueError: A leaf has the form `"pillow"`.
@@ -373,7 +374,7 @@ class Stream:
         foreign: Callable[[Requests, str], None] | None = None,
         again: Callable[[list[int]], Any] | None = None,
         tolerance: tuple[bool, int, tuple[float, float, float]] | None = None,
-        check: tuple[int, Callable[[int, int], object]] | None = None,
+        check: tuple[int, Callable[[int, int, int, Path | None], object]] | None = None,
     ) -> Stream: ...
     def feed(
         self, chunks: Iterator[Any], batch_size: int | None, drop_last: bool, ahead: int

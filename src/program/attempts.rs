@@ -11,7 +11,6 @@ use std::time::Duration;
 use super::Run;
 use super::run::{Finished, OpenBatch, Task};
 use crate::collate::Field;
-use crate::column::holder;
 use crate::error::{Error, Fault, Reason, Result};
 use crate::order::Indices;
 use crate::stream::Again;
@@ -187,16 +186,7 @@ impl Run {
         if let Some(path) = error.path() {
             return path.to_owned();
         }
-        let Ok(index) = self.program.resolve(index) else {
-            return PathBuf::new();
-        };
-        let leaves = self.program.leaves.iter();
-        let columns = leaves.filter_map(|leaf| holder(&**leaf, index).ok());
-        let mut paths = columns.filter_map(|(column, at)| Some(column.blobs()?.path(at)));
-        paths
-            .find(|path| !path.as_os_str().is_empty())
-            .map(ToOwned::to_owned)
-            .unwrap_or_default()
+        self.program.path(index).unwrap_or_default()
     }
 }
 

@@ -17,6 +17,7 @@ mod run;
 mod spans;
 mod tree;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 pub use attempts::{Attempts, BadSample, Tolerance};
@@ -207,6 +208,16 @@ impl Program {
             }
         }
         Ok(run.finish(batch)?.fields)
+    }
+
+    /// Returns the first file of a sample; None if it has none.
+    pub fn path(&self, index: i64) -> Option<PathBuf> {
+        let index = self.resolve(index).ok()?;
+        let columns = self.leaves.iter();
+        let held = columns.filter_map(|leaf| holder(&**leaf, index).ok());
+        let mut paths = held.filter_map(|(column, at)| Some(column.blobs()?.path(at)));
+        let path = paths.find(|path| !path.as_os_str().is_empty())?;
+        Some(path.to_owned())
     }
 
     /// Converts a Python index to one below the length.

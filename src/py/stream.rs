@@ -26,7 +26,7 @@ use crate::decode::Switches;
 use crate::fork::Uninherited;
 use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
-use crate::program::{BadSample, Finished, Options, Planned, Run, Task, Tolerance};
+use crate::program::{self, BadSample, Finished, Options, Planned, Run, Task, Tolerance};
 use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
@@ -422,7 +422,7 @@ impl Stream {
                 let allocate = |allocate: &Py<PyAny>| {
                     tensor::destinations(allocate.bind(py), program, &indices, self.batched)
                 };
-                let checked = self.check(py, size, indices.len());
+                let checked = self.check(py, program, size, &indices, first);
                 let made =
                     checked.and_then(|()| self.allocate.as_ref().map_or(Ok(vec![]), allocate));
                 match made {
@@ -452,10 +452,19 @@ impl Stream {
     }
 
     /// Has a large batch checked, if its size is known, before any of its memory is allocated.
-    fn check(&self, py: Python<'_>, size: Option<Planned>, samples: usize) -> PyResult<()> {
+    fn check(
+        &self,
+        py: Python<'_>,
+        program: &program::Program,
+        size: Option<Planned>,
+        indices: &Indices,
+        first: u64,
+    ) -> PyResult<()> {
         match (&self.check, size) {
             (Some((most, check)), Some(size)) if size.is_whole && size.bytes > *most => {
-                check.call1(py, (size.bytes, samples)).map(drop)
+                let only = (indices.len() == 1).then(|| program.path(indices.get(0)));
+                let known = (size.bytes, indices.len(), first, only.flatten());
+                check.call1(py, known).map(drop)
             }
             _ => Ok(()),
         }

@@ -100,8 +100,8 @@ class NativeIter(Resumable):
         self._epoch += 1
         if self._ledger is not None:
             self._ledger.begin(() if restored is None else restored.bad_samples)
-        self._room.refused = ""
         cursor = self._cursor
+        self._room.begin(cursor.place)
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if not is_cut_here:
             self._pulls.begin()

@@ -3,6 +3,8 @@
 Without that, the system ends the process, or another one, while the batch is written.
 """
 
+from pathlib import Path
+
 from fastload import _lib
 from fastload.machine import memory
 from fastload.machine.budget import budget_bytes
@@ -20,22 +22,28 @@ class Room:
 
     Attributes:
         checked: What a native stream takes as `check`.
-        refused: Why the last batch was refused; empty for none.
+        refused: Why the first batch was refused; empty if it was not.
     """
 
     def __init__(self) -> None:
         self.checked = min(_LARGE, budget_bytes(None)), self._check
-        self.refused = ""
+        self.begin(0)
 
-    def _check(self, size: int, samples: int) -> None:
+    def begin(self, first: int) -> None:
+        """Begins an epoch whose first sample has this position in the stream of samples."""
+        self._first, self.refused = first, ""
+
+    def _check(self, size: int, samples: int, first: int, path: Path | None) -> None:
         account, ours = memory.read(), _lib.memory_stats()
         room = account.room_bytes + int(ours["leased_bytes"]) + int(ours["idle_bytes"])
         if size > room:
-            self.refused = refusal(size, samples, room, account)
-            raise MemoryError(self.refused)
+            msg = refusal(size, samples, room, account, path)
+            if first == self._first:
+                self.refused = msg
+            raise MemoryError(msg)
 
 
-def refusal(size: int, samples: int, room: int, account: Memory) -> str:
+def refusal(size: int, samples: int, room: int, account: Memory, path: Path | None = None) -> str:
     """Returns why a batch is not made.
 
     Args:
@@ -43,8 +51,10 @@ def refusal(size: int, samples: int, room: int, account: Memory) -> str:
         samples: Its samples.
         room: The bytes that there are for it.
         account: What can still be allocated.
+        path: The file of the only sample; None if there are several samples, or no file.
     """
-    what = f"a batch of {samples:,} samples takes" if samples > 1 else "a sample takes"
+    one = "a sample takes" if path is None else f"the sample of {path} takes"
+    what = f"a batch of {samples:,} samples takes" if samples > 1 else one
     advice = "use smaller samples"
     if fitting := samples * room // size:
         advice = f"use batches of {fitting:,} samples at most"

@@ -277,12 +277,10 @@ def test_an_index_out_of_range_is_an_error_and_the_next_batch_comes():
     assert next(batches)["x"].shape == (1, 5)
 
 
-def test_more_memory_than_there_is_is_an_error_of_the_batch():
-    batches = iter(native(ragged(), PadCollate(Pad(to=1 << 60)), batch_size=4))
-    with pytest.raises(MemoryError):
-        next(batches)
-    with pytest.raises(MemoryError):
-        next(batches)
+def test_padding_to_more_memory_than_there_is_is_refused_before_the_epoch():
+    loader = native(ragged(), PadCollate(Pad(to=1 << 60)), batch_size=4)
+    with pytest.raises(MemoryError, match="a batch of 4 samples takes"):
+        iter(loader)
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ impl Program {
         })
     }
 
-    /// Returns the shape of each sample, and its rows in [`Column::ragged`](crate::column::Column::ragged) if it is taken from there; None for the
-    /// shapes if one is not known yet, or is not an array.
+    /// Returns the shape of each sample, and its rows in [`Column::ragged`](crate::column::Column::ragged) if it is
+    /// taken from there; None for the shapes if one is not known yet, or is not an array.
     pub(super) fn shapes(
         &self,
         place: usize,
@@ -127,7 +127,10 @@ impl Program {
         let leaf = &self.leaves[place];
         let index = |position| self.resolve(indices.get(position));
         if leaf.ragged().is_some() {
-            let all = (0..indices.len()).map(index).collect::<Result<Vec<_>>>()?;
+            let mut all = Vec::with_capacity(indices.len()); // a collected Result would grow step by step
+            for position in 0..indices.len() {
+                all.push(index(position)?);
+            }
             if let Some(spans) = leaf.ranges(&all)? {
                 let row_shape = &leaf.layout().row_shape;
                 let shapes = spans.iter().map(|span| sizes(span.len(), row_shape));

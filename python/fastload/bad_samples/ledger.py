@@ -81,7 +81,7 @@ class Ledger:
         self._evaluates = evaluates
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
-        self._last: tuple[int, list[int]] = (0, [])
+        self._last: tuple[int, Sequence[int]] = (0, ())
         self._written: set[Any] = set()
         self._is_written = policy.quarantine is not None
 
@@ -134,6 +134,11 @@ class Ledger:
         if self.records:
             self._check(fetched)
         return fetched.batch
+
+    def taken_clean(self, samples: int) -> None:
+        """Counts the samples of a batch that is handed over, in an epoch without a bad sample so far."""
+        self._samples += samples
+        self._last = samples, ()
 
     def _note(self, new: list[BadSample]) -> None:
         """Adds bad samples to the list, the log and the file."""

@@ -180,6 +180,9 @@ class NativeIter(Resumable):
         """Returns a batch whose bad samples are counted."""
         if not isinstance(batch, Fetched):  # otherwise made in Python
             samples, retried, found = self._stream.outcome()
+            if not (found or retried or ledger.records):
+                ledger.taken_clean(samples)
+                return batch
             bad = [
                 Bad(at, index, path, reason, described(error))
                 for at, index, path, reason, error in found

@@ -32,7 +32,7 @@ def test_the_collapse_is_said(tmp_path):
 
 def test_a_step_for_which_memory_ends_is_named(tmp_path):
     write_targets(tmp_path)
-    arguments = ["targets:tensors", "--batch-sizes", "32,64,128", "--step", "targets:ending"]
+    arguments = ["targets:tensors", "--batch-sizes", "64,128", "--step", "targets:ending"]
     sweep = found(tmp_path, *arguments, seconds=2)["sweep"]
     assert sweep["collapse"] == 128
     assert sweep["cause"] == "memory: MemoryError: no more than 64"

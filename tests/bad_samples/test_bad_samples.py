@@ -10,8 +10,9 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, Subset, defau
 
 from fastload import BucketBatchSampler, Loader, OnError, PadCollate, columns
 from fastload import Dataset as Columns
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-from ._bad import (
+from .bad import (
     BAD,
     COUNT,
     MISSING,
@@ -24,7 +25,6 @@ from ._bad import (
     places,
     write_images,
 )
-from ._compare import MANY_WORKERS, SIZES, assert_same
 
 torchvision = pytest.importorskip("torchvision")
 from torchvision import transforms  # noqa: E402

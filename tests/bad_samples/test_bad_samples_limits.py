@@ -12,9 +12,9 @@ from torch.utils.data import Dataset, IterableDataset
 
 import fastload
 from fastload import BadSamplesError, Loader, OnError
+from tests.shared.compare import outcomes
 
-from ._bad import BAD, COUNT, MISSING, path_of, places, write_images
-from ._compare import outcomes
+from .bad import BAD, COUNT, MISSING, path_of, places, write_images
 
 torchvision = pytest.importorskip("torchvision")
 from torchvision import transforms  # noqa: E402

@@ -7,10 +7,10 @@ import torch
 from torch.utils.data import Dataset, DistributedSampler
 
 from fastload import BadSamplesError, Loader, OnError
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import carried, resumes
 
-from ._bad import COUNT, PYTHON, TORN, path_of, places, write_images
-from ._compare import MANY_WORKERS
-from ._state import carried, resumes
+from .bad import COUNT, PYTHON, TORN, path_of, places, write_images
 
 torchvision = pytest.importorskip("torchvision")
 from torchvision import transforms  # noqa: E402

@@ -15,9 +15,8 @@ from PIL import Image
 from torch.utils.data import Dataset, Subset
 
 from fastload import Loader, OnError
-
-from ._compare import MANY_WORKERS, assert_same
-from ._processes import LINUX
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.processes import LINUX
 
 torchvision = pytest.importorskip("torchvision")
 from torchvision import transforms  # noqa: E402

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
+from tests.shared.repository import ROOT
 
 TIMEOUT_S = 280
 
@@ -29,9 +29,10 @@ def on_ranks(
         folder: Where the processes meet, and leave their results.
         jobs: Functions without arguments at the top of one test module, each with a number of ranks.
     """
-    module = Path(sys.modules[jobs[0][0].__module__].__file__ or "").stem
+    module = jobs[0][0].__module__
     names = [(function.__name__, world) for function, world in jobs]
-    command = [sys.executable, "-c", f"import tests._ranks as r; r.main({module!r}, {names!r})"]
+    program = f"from tests.batching.ranks import main; main({module!r}, {names!r})"
+    command = [sys.executable, "-c", program]
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -52,7 +53,7 @@ def on_ranks(
 
 def main(module: str, jobs: list[tuple[str, int]]) -> None:
     """Runs jobs one after the other, each on its own processes."""
-    tests = import_module(f"tests.{module}")
+    tests = import_module(module)
     folder = Path(os.environ["FASTLOAD_TEST_FOLDER"])
     for name, world in jobs:
         function = getattr(tests, name)

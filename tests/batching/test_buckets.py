@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from fastload import BucketBatchSampler
-from tests._lengths import counted, of_ranks, tokens
+
+from .lengths import counted, of_ranks, tokens
 
 
 @given(

@@ -12,9 +12,9 @@ from torch.utils.data import DistributedSampler
 import fastload
 from fastload import BucketBatchSampler, Loader, gather_masked
 from fastload.columns import Rows
+from tests.shared.compare import MANY_WORKERS
 
-from ._compare import MANY_WORKERS
-from ._ranks import on_ranks
+from .ranks import on_ranks
 
 pytestmark = [MANY_WORKERS]
 

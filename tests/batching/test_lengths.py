@@ -14,8 +14,7 @@ from torch.utils.data import IterableDataset, Subset, TensorDataset, get_worker_
 
 import fastload
 from fastload import Dataset, columns, lengths
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytestmark = MANY_WORKERS
 

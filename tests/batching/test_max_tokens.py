@@ -16,8 +16,7 @@ from fastload import (
     Unpadded,
     columns,
 )
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

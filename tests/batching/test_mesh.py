@@ -15,10 +15,10 @@ import fastload
 from fastload import Loader, PadCollate, TokenBatchSampler
 from fastload.batching.device_mesh import replica_of
 from fastload.columns import Ragged, Rows
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import COUNT, Drawing
 
-from ._compare import MANY_WORKERS
-from ._ranks import on_ranks
-from ._state import COUNT, Drawing
+from .ranks import on_ranks
 
 pytestmark = [MANY_WORKERS]
 

@@ -9,8 +9,9 @@ from torch.utils.data import DataLoader
 
 from fastload import PackBatchSampler
 from fastload._lib import pack_bins
-from tests._compare import MANY_WORKERS
-from tests._lengths import Samples, counted, of_ranks, tokens
+from tests.shared.compare import MANY_WORKERS
+
+from .lengths import Samples, counted, of_ranks, tokens
 
 pytestmark = MANY_WORKERS
 

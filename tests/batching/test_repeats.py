@@ -21,9 +21,8 @@ import fastload.accelerate
 from fastload import BucketBatchSampler, Loader, PadCollate, TokenBatchSampler
 from fastload.columns import Ragged, Rows
 from fastload.iterators.learned import record_of
-
-from ._compare import MANY_WORKERS
-from ._state import carried
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import carried
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore:.*pin_memory")]
 

@@ -6,8 +6,8 @@ import pytest
 from torch.utils.data import SequentialSampler
 
 from fastload import Loader
+from tests.shared.compare import MANY_WORKERS
 
-from ._compare import MANY_WORKERS
 from .test_repeats import COUNT, columns, counted, runs
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore")]

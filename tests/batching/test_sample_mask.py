@@ -9,8 +9,7 @@ import torch
 import torch.utils.data
 
 from fastload import BucketBatchSampler, Dataset, Loader, PadCollate, TokenBatchSampler, columns
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes
 
 pytestmark = MANY_WORKERS
 

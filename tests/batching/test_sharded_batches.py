@@ -7,7 +7,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 
 from fastload import BucketBatchSampler, TokenBatchSampler
-from tests._lengths import Samples, counted, tokens
+
+from .lengths import Samples, counted, tokens
 
 LENGTHS = tokens(1003)
 

@@ -15,8 +15,9 @@ import fastload
 from fastload import TokenBatchSampler, _lib
 from fastload.batching import Filler
 from fastload.columns import Image, Ragged, Rows
-from tests._compare import MANY_WORKERS, SIZES
-from tests._lengths import Samples, counted, of_ranks, tokens
+from tests.shared.compare import MANY_WORKERS, SIZES
+
+from .lengths import Samples, counted, of_ranks, tokens
 
 pytestmark = MANY_WORKERS
 

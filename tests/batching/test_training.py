@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 from torch.utils.data import DataLoader
 
 from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, TokenBatchSampler, columns
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._compare import MANY_WORKERS, SIZES
-from ._lengths import tokens
+from .lengths import tokens
 
 pytestmark = MANY_WORKERS
 

@@ -23,9 +23,8 @@ import fastload
 from fastload.check import Report, check
 from fastload.check.command import main
 from fastload.columns import Image, Npy, Rows
-
-from ._compare import MANY_WORKERS
-from ._photographs import write_photographs
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.photographs import write_photographs
 
 pytestmark = MANY_WORKERS
 COUNT = 12

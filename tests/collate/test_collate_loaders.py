@@ -5,8 +5,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from fastload import Loader, PackCollate, Pad, PadCollate, Unpadded
-
-from ._compare import MANY_WORKERS, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
 
 pytestmark = MANY_WORKERS
 

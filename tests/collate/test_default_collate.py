@@ -15,8 +15,7 @@ from torch.utils.data._utils import collate
 from fastload import Dataset, Loader, lanes
 from fastload.collate import default_collate
 from fastload.columns import Rows
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 Pair = namedtuple("Pair", ["x", "y"])
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from fastload import PackCollate
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 DOCUMENTS = [[1, 2, 3], [4, 5], [6], [7, 8, 9, 10], []]
 

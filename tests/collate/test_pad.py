@@ -11,8 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import default_collate
 
 from fastload import Keep, Pad, PadCollate
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 Pair = namedtuple("Pair", ["tokens", "label"])
 

@@ -13,8 +13,7 @@ from torch.utils.data import DataLoader
 
 from fastload import Dataset, Keep, Loader, Pad, PadCollate, Unpadded, columns
 from fastload.collate import Flat
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

@@ -5,8 +5,8 @@ import torch
 from torch.utils.data import DataLoader, StackDataset
 
 from fastload import Keep, Loader, Pad, PadCollate, Unpadded
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes
 
-from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes
 from .test_pad_native import native, shown
 
 datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
 from fastload import Pad, PadCollate, Unpadded
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 DTYPES = st.sampled_from([torch.uint8, torch.float16, torch.int32, torch.float64, torch.complex128])
 SIDES = st.sampled_from(["right", "left"])

@@ -10,8 +10,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from fastload import Dataset as Columns
 from fastload import Loader, columns
 from fastload.collate import stacking
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

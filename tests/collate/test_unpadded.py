@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from fastload import PadCollate, Unpadded
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from fastload import Dataset, PadCollate, Unpadded, columns
+from tests.shared.compare import MANY_WORKERS, assert_same
 
-from ._compare import MANY_WORKERS, assert_same
 from .test_pad_native import LENGTHS, files, native, ragged
 
 pytestmark = MANY_WORKERS

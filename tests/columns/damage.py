@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 FLIPS = (0x01, 0x20, 0x80, 0xFF)
 

@@ -16,9 +16,9 @@ from webdataset import tariterators
 
 from fastload.columns import Arrow, Audio, Csv, Jsonl, Megatron, Npy, Npz, Parquet, Pt, Tar
 
-from . import _audio, _megatron
-from ._damage import Format
-from ._tables import plain
+from . import megatron, sounds
+from .damage import Format
+from .tables import plain
 
 NUMBERS = np.arange(6, dtype="<i2").reshape(3, 2)
 COLUMNS = {
@@ -183,7 +183,7 @@ def tar_file(form: int) -> bytes:
 
 
 def sound(frames: int, channels: int = 1, **named: Any) -> bytes:
-    return _audio.encode(_audio.sound(frames, channels), 8000, **named)
+    return sounds.encode(sounds.sound(frames, channels), 8000, **named)
 
 
 def list_of(column: Any) -> list[Any]:
@@ -192,7 +192,7 @@ def list_of(column: Any) -> list[Any]:
 
 
 def audio(files: dict[str, bytes], same: Any, **named: Any) -> Format:
-    return Format("x.audio", files, lambda path: Audio([path])[0], _audio.theirs, same, **named)
+    return Format("x.audio", files, lambda path: Audio([path])[0], sounds.theirs, same, **named)
 
 
 def arrow(suffix: str, opener: Any) -> Format:
@@ -233,22 +233,22 @@ FORMATS: dict[str, Format] = {
                 ("WAV", "PCM_U8"), ("WAV", "PCM_32"),
             )
         },
-        _audio.identical,
+        sounds.identical,
     ),
     "FLAC": audio(
         {
             f"{subtype}, {channels}": sound(300, channels, format="FLAC", subtype=subtype)
             for subtype, channels in (("PCM_16", 2), ("PCM_24", 1), ("PCM_S8", 1))
         },
-        _audio.identical,
+        sounds.identical,
     ),
-    "MP3": audio({"mono": sound(1500, format="MP3")}, _audio.within, can_tell=False),
-    "Ogg": audio({"mono": sound(1500, format="OGG")}, _audio.within),
+    "MP3": audio({"mono": sound(1500, format="MP3")}, sounds.within, can_tell=False),
+    "Ogg": audio({"mono": sound(1500, format="OGG")}, sounds.within),
     "Megatron": Format(
         "x.idx",
-        {"three sequences": _megatron.index([3, 0, 5], "uint16")},
+        {"three sequences": megatron.index([3, 0, 5], "uint16")},
         lambda path: list_of(Megatron(path.with_suffix(""))),
-        lambda path: _megatron.read(path.with_suffix("")),
+        lambda path: megatron.read(path.with_suffix("")),
         beside={"x.bin": struct.pack("<8H", *range(8))},
     ),
     "JSON lines": Format(

@@ -11,9 +11,9 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Arrow
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._compare import MANY_WORKERS, SIZES
-from ._tables import LETTERS, NUMBERS, letters, plain, same
+from .tables import LETTERS, NUMBERS, letters, plain, same
 
 pytestmark = MANY_WORKERS
 

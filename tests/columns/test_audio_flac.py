@@ -10,11 +10,11 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Audio
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._audio import encode, identical, save, sound, theirs
-from ._compare import MANY_WORKERS, SIZES
-from ._damage import flipped, tally
-from ._formats import FORMATS
+from .damage import flipped, tally
+from .formats import FORMATS
+from .sounds import encode, identical, save, sound, theirs
 
 pytestmark = MANY_WORKERS
 

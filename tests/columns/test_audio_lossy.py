@@ -7,11 +7,11 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Audio, Rows
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from . import _formats as formats
-from ._audio import encode, save, sound, theirs, within
-from ._compare import MANY_WORKERS, SIZES
-from ._damage import cut, tally
+from . import formats
+from .damage import cut, tally
+from .sounds import encode, save, sound, theirs, within
 
 pytestmark = MANY_WORKERS
 

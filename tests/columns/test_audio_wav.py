@@ -11,9 +11,9 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Audio, Rows
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._audio import encode, identical, save, sound, theirs
-from ._compare import MANY_WORKERS, SIZES
+from .sounds import encode, identical, save, sound, theirs
 
 pytestmark = MANY_WORKERS
 

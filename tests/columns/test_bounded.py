@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 import torch
 
-from . import _thrift
-from ._bounded import child
+from tests.shared.bounded import child
+
+from . import thrift
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux")
 
@@ -52,34 +53,34 @@ def test_parquet(tmp_path):
     text = struct.pack("<I", 1 << 20) + b"x" * (1 << 20)
     zeros = pa.compress(bytes(300 << 20), codec="zstd", asbytes=True)
     count = (300 << 20) // 8
-    number, most = _thrift.page(bytes(8), 1, _thrift.PLAIN), (1 << 31) - 1
+    number, most = thrift.page(bytes(8), 1, thrift.PLAIN), (1 << 31) - 1
     bombs = {
-        "runs": _thrift.repeated(2_000_000_000),
-        "booleans": _thrift.booleans(2_000_000_000),
-        "numbers": _thrift.numbers(2_000_000_000),
-        "texts": _thrift.repeated(1 << 20, _thrift.BYTE_ARRAY, text),
-        "rows": _thrift.parquet(_thrift.INT64, 1, _thrift.page(bytes(8), 1, 0), rows=1 << 60),
-        "values": _thrift.parquet(_thrift.INT64, 1 << 60, _thrift.page(bytes(8), 1, 0)),
-        "fields": _thrift.parquet(_thrift.INT64, 1, number, fields=most),
-        "depth": _thrift.parquet(_thrift.INT64, 1, number, depth=100_000),
-        "dictionary": _thrift.parquet(
-            _thrift.INT64,
+        "runs": thrift.repeated(2_000_000_000),
+        "booleans": thrift.booleans(2_000_000_000),
+        "numbers": thrift.numbers(2_000_000_000),
+        "texts": thrift.repeated(1 << 20, thrift.BYTE_ARRAY, text),
+        "rows": thrift.parquet(thrift.INT64, 1, thrift.page(bytes(8), 1, 0), rows=1 << 60),
+        "values": thrift.parquet(thrift.INT64, 1 << 60, thrift.page(bytes(8), 1, 0)),
+        "fields": thrift.parquet(thrift.INT64, 1, number, fields=most),
+        "depth": thrift.parquet(thrift.INT64, 1, number, depth=100_000),
+        "dictionary": thrift.parquet(
+            thrift.INT64,
             1,
             number,
-            _thrift.page(bytes(8), most, _thrift.PLAIN, is_dictionary=True),
+            thrift.page(bytes(8), most, thrift.PLAIN, is_dictionary=True),
         ),
-        "lengths": _thrift.lengths(most),
-        "prefixes": _thrift.lengths(most, 1),
-        "suffixes": _thrift.lengths(1, most),
+        "lengths": thrift.lengths(most),
+        "prefixes": thrift.lengths(most, 1),
+        "suffixes": thrift.lengths(1, most),
     }
     large = {
-        "some runs": _thrift.repeated(100_000_000),
-        "some booleans": _thrift.booleans(500_000_000),
-        "some numbers": _thrift.numbers(100_000_000),
-        "some texts": _thrift.repeated(500, _thrift.BYTE_ARRAY, text),
-        "growing": _thrift.growing(60_000),
-        "zeros": _thrift.parquet(
-            _thrift.INT64, count, _thrift.page(zeros, count, 0, size=8 * count), codec=_thrift.ZSTD
+        "some runs": thrift.repeated(100_000_000),
+        "some booleans": thrift.booleans(500_000_000),
+        "some numbers": thrift.numbers(100_000_000),
+        "some texts": thrift.repeated(500, thrift.BYTE_ARRAY, text),
+        "growing": thrift.growing(60_000),
+        "zeros": thrift.parquet(
+            thrift.INT64, count, thrift.page(zeros, count, 0, size=8 * count), codec=thrift.ZSTD
         ),
     }
     cases = {}
@@ -88,7 +89,7 @@ def test_parquet(tmp_path):
         path.write_bytes(content)
         cases[name] = ("Parquet(path, 'a')[0]", str(path))
     small = tmp_path / "sound"
-    small.write_bytes(_thrift.repeated(1000))
+    small.write_bytes(thrift.repeated(1000))
     cases["sound"] = ("Parquet(path, 'a')[999].item()", str(small))
     found = outcomes(tmp_path, cases)
     check(found, bombs, large)

@@ -17,9 +17,8 @@ import fastload
 from fastload import transforms
 from fastload.columns import Image, Rows
 from fastload.transforms import ToTensor
-
-from ._compare import MANY_WORKERS, SIZES
-from ._photographs import write_photographs
+from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.photographs import write_photographs
 
 pytestmark = MANY_WORKERS
 

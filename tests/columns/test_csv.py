@@ -19,10 +19,10 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Csv, Rows
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._lines import refusal
-from ._tables import plain, same
+from .lines import refusal
+from .tables import plain, same
 
 pytestmark = MANY_WORKERS
 IN_FOLDER = settings(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ._damage import every_kind, tally
-from ._formats import FORMATS
+from .damage import every_kind, tally
+from .formats import FORMATS
 
 MOST = 40
 """Damaged files of each kind and encoding; `benches/damage.py` tries more."""

@@ -13,8 +13,7 @@ import torch
 from PIL import Image
 
 from fastload import Dataset, Loader, OnError, columns
-
-from ._compare import SIZES, assert_same
+from tests.shared.compare import SIZES, assert_same
 
 pytestmark = pytest.mark.skipif(
     sys.platform in ("darwin", "win32"), reason="this system's file names are Unicode"

@@ -12,9 +12,9 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Jsonl
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._lines import loaded, refusal, write_lines
+from .lines import loaded, refusal, write_lines
 
 pytestmark = MANY_WORKERS
 INT64 = st.integers(-(2**63), 2**63 - 1)

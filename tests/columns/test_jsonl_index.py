@@ -12,9 +12,9 @@ from torch.utils.data import DataLoader, default_collate
 
 import fastload
 from fastload.columns import Jsonl, Rows
+from tests.shared.compare import MANY_WORKERS, assert_same
 
-from ._compare import MANY_WORKERS, assert_same
-from ._lines import damaged, loaded, refusal, write_lines
+from .lines import damaged, loaded, refusal, write_lines
 
 pytestmark = MANY_WORKERS
 

@@ -11,8 +11,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Npy
-
-from ._compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS, SIZES
 
 pytestmark = MANY_WORKERS
 

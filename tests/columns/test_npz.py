@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Npz
-
-from ._compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS, SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -13,9 +13,9 @@ from torch.utils.data import DataLoader, Subset
 
 import fastload
 from fastload.columns import Parquet
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._compare import MANY_WORKERS, SIZES
-from ._tables import LETTERS, NUMBERS, letters, plain, same
+from .tables import LETTERS, NUMBERS, letters, plain, same
 
 pytestmark = MANY_WORKERS
 

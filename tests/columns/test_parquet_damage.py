@@ -10,8 +10,7 @@ import torch
 
 import fastload
 from fastload.columns import Parquet
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytestmark = MANY_WORKERS
 

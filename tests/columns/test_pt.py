@@ -14,10 +14,10 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Pt
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._compare import MANY_WORKERS, SIZES
-from ._damage import scattered, tally
-from ._formats import FORMATS, read_pt
+from .damage import scattered, tally
+from .formats import FORMATS, read_pt
 
 pytestmark = MANY_WORKERS
 

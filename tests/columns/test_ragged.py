@@ -15,8 +15,7 @@ import fastload
 from fastload import _lib
 from fastload.columns import Ragged, Rows
 from fastload.memory import layout
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, mapped, outcomes
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, mapped, outcomes
 
 pytestmark = MANY_WORKERS
 

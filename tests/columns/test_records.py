@@ -9,8 +9,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Records
-
-from ._compare import MANY_WORKERS, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
 
 pytestmark = MANY_WORKERS
 

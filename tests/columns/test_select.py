@@ -13,8 +13,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
 from fastload import _lib
 from fastload.memory import layout
-
-from ._compare import DEPTH, THREADS, assert_same
+from tests.shared.compare import DEPTH, THREADS, assert_same
 
 
 def rows(array):

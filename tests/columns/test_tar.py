@@ -15,10 +15,10 @@ from webdataset import tariterators
 
 import fastload
 from fastload.columns import Tar
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._audio import encode, identical, sound
-from ._audio import theirs as recording
-from ._compare import MANY_WORKERS, SIZES
+from .sounds import encode, identical, sound
+from .sounds import theirs as recording
 
 pytestmark = MANY_WORKERS
 

@@ -10,10 +10,10 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Megatron, Rows, Tokens
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._compare import MANY_WORKERS, SIZES
-from ._megatron import CODES, megatron
-from ._megatron import read as read_megatron
+from .megatron import CODES, megatron
+from .megatron import read as read_megatron
 
 pytestmark = MANY_WORKERS
 

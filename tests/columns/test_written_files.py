@@ -12,9 +12,9 @@ import pytest
 from fastload import _lib
 from fastload.batching.stored import lengths_by
 from fastload.columns import Jsonl
+from tests.shared.storm import in_child
 
-from ._lines import write_lines
-from ._storm import in_child
+from .lines import write_lines
 
 LINES = [{"a": number} for number in range(2000)]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ._distributions import assert_same_numbers, assert_uniform
-from ._plans import FLOATS, column, sample
+from tests.shared.distributions import assert_same_numbers, assert_uniform
+from tests.shared.plans import FLOATS, column, sample
 
 COUNT = 100_000
 JITTER = ("color_jitter", (0.0, 1.0), None, None, None)

@@ -13,9 +13,8 @@ from scipy import stats
 
 from fastload.draws import keyed
 from fastload.draws.generators import Generators
-
-from ._compare import assert_same
-from ._threads import globals_now, seed_all
+from tests.shared.compare import assert_same
+from tests.shared.threads import globals_now, seed_all
 
 KEY = keyed.Key(11, 2, 3, None)
 

@@ -19,11 +19,10 @@ from torchvision.datasets import ImageFolder
 from fastload import _lib
 from fastload.draws import keyed
 from fastload.threads.streams import Streams
-
-from ._compare import MANY_WORKERS, assert_same
-from ._keyed import LANES, Noisy, assert_keyed, auto, loaded, mixed
-from ._threads import Drawn, globals_now, seed_all
-from .test_threads_torchvision import V1, V2, Pictures, mix
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.keyed import LANES, Noisy, assert_keyed, auto, loaded, mixed
+from tests.shared.threads import Drawn, globals_now, seed_all
+from tests.threads.test_threads_torchvision import V1, V2, Pictures, mix
 
 pytestmark = MANY_WORKERS
 

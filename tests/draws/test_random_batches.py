@@ -7,9 +7,8 @@ from torch.utils.data import RandomSampler
 
 import fastload
 from fastload.columns import Image, Rows
-
-from ._compare import MANY_WORKERS, assert_same
-from ._plans import column, photograph
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.plans import column, photograph
 
 pytestmark = [MANY_WORKERS, pytest.mark.own_sizes]
 

@@ -21,8 +21,7 @@ from torch.utils.data import (
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
-
-from ._compare import DEPTH, MANY_WORKERS, SIZES, THREADS, assert_same, epochs
+from tests.shared.compare import DEPTH, MANY_WORKERS, SIZES, THREADS, assert_same, epochs
 
 pytestmark = MANY_WORKERS
 COUNT = 70

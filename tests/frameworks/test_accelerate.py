@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +20,9 @@ import fastload
 import fastload.accelerate
 from fastload import Loader, PadCollate, TokenBatchSampler, lanes
 from fastload.columns import Ragged
-
-from ._compare import MANY_WORKERS
-from ._state import columns
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.repository import ROOT
+from tests.shared.state import columns
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore:.*pin_memory")]
 
@@ -272,7 +271,7 @@ def test_an_accelerator_saves_and_loads_positions(tmp_path):
 PROGRAM = """
 import json, sys
 sys.path.insert(0, {root!r})
-from tests.test_accelerate import *
+from tests.frameworks.test_accelerate import *
 
 fastload.accelerate.install()
 folder = sys.argv[1]
@@ -324,9 +323,8 @@ accelerator.end_training()
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_two_processes_share_the_batches(tmp_path):
-    root = Path(__file__).parent.parent
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM).format(root=str(root)))
+    program.write_text(textwrap.dedent(PROGRAM).format(root=str(ROOT)))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -343,7 +341,7 @@ def test_two_processes_share_the_batches(tmp_path):
         subprocess.Popen(
             [sys.executable, str(program), str(tmp_path)],
             env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            cwd=root,
+            cwd=ROOT,
             stderr=subprocess.PIPE,
             text=True,
         )

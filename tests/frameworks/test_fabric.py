@@ -5,16 +5,16 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from fastload import Loader
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.repository import ROOT
+from tests.shared.state import columns
 
-from ._compare import MANY_WORKERS
-from ._state import columns
 from .test_rebuilt_loaders import LENGTHS, OFFSETS, TokenBatchSampler, by_tokens
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
@@ -82,7 +82,7 @@ PROGRAM = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, {root!r})
-from tests.test_fabric import *
+from tests.frameworks.test_fabric import *
 
 folder = sys.argv[1]
 run = fabric(devices=2, strategy="ddp")
@@ -116,12 +116,11 @@ with open(f"{{folder}}/{{run.global_rank}}.json", "w") as file:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_two_ranks_share_the_batches(tmp_path):
-    root = Path(__file__).parent.parent
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM).format(root=str(root)))
+    program.write_text(textwrap.dedent(PROGRAM).format(root=str(ROOT)))
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path)],
-        cwd=root,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=110,

@@ -9,8 +9,7 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.batching import TokenBatchSampler
 from fastload.columns import Ragged, Rows
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
 

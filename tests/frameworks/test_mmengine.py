@@ -8,8 +8,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 import fastload
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytest.importorskip("mmengine")
 pytestmark = [

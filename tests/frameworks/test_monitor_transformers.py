@@ -11,8 +11,7 @@ import fastload
 import fastload.accelerate
 from fastload.columns import Rows
 from fastload.transformers import Monitor, TrainerMixin
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytestmark = [
     MANY_WORKERS,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytest.importorskip("ray")
 pytestmark = [

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
 import fastload
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.columns import Ragged
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.repository import ROOT
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
 
@@ -158,8 +158,8 @@ def test_a_loader_is_made_of_the_one_that_ignite_makes():
 PROGRAM = """
 import sys, json, warnings
 warnings.simplefilter("ignore")
-sys.path.insert(0, {tests!r})
-from tests.test_rebuilt_loaders import *
+sys.path.insert(0, {root!r})
+from tests.frameworks.test_rebuilt_loaders import *
 
 where, stage, folder = sys.argv[1:]
 run = trainer(devices=2, strategy="ddp", use_distributed_sampler=True)
@@ -182,14 +182,12 @@ with open(f"{{folder}}/{{run.global_rank}}.json", "w") as file:
 def test_lightnings_processes_share_the_batches(tmp_path, where, stage):
     import json
     import subprocess
-    from pathlib import Path
 
-    root = Path(__file__).parent.parent
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM).format(tests=str(root)))
+    program.write_text(textwrap.dedent(PROGRAM).format(root=str(ROOT)))
     command = [sys.executable, str(program), where, stage, str(tmp_path)]
     done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, timeout=110, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     ranks = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]

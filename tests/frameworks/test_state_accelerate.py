@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from fastload import Loader
-
-from ._compare import MANY_WORKERS
-from ._state import carried, columns
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import carried, columns
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore")]
 

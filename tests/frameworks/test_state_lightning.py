@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from fastload import Loader
-
-from ._compare import MANY_WORKERS
-from ._state import columns
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import columns
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(120)]
 

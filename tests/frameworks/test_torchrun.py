@@ -11,13 +11,11 @@ import pytest
 import torch
 
 from fastload import Loader
-
-from ._compare import MANY_WORKERS
-from ._state import COUNT, Drawing
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.repository import ROOT
+from tests.shared.state import COUNT, Drawing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), MANY_WORKERS]
-
-ROOT = Path(__file__).parent.parent
 
 
 def torchrun(ranks: int, program: Path, *arguments: Any) -> None:
@@ -44,7 +42,7 @@ import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
 from fastload import Loader
-from tests._state import Drawing
+from tests.shared.state import Drawing
 
 folder, stop = Path(sys.argv[1]), int(sys.argv[2])
 dist.init_process_group("gloo")
@@ -105,7 +103,7 @@ from pathlib import Path
 import torch
 
 from fastload import Loader
-from tests.test_transformers_trainer import Training, dataset, trainer
+from tests.frameworks.test_transformers_trainer import Training, dataset, trainer
 
 
 class Masked(Training):

@@ -16,8 +16,7 @@ import fastload.accelerate
 from fastload import Loader, lanes
 from fastload.columns import Ragged, Rows
 from fastload.transformers import TrainerMixin
-
-from ._compare import MANY_WORKERS, Plain, assert_same
+from tests.shared.compare import MANY_WORKERS, Plain, assert_same
 
 pytestmark = [
     pytest.mark.slow,

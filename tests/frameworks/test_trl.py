@@ -8,8 +8,7 @@ import torch
 import fastload
 import fastload.accelerate
 from fastload.transformers import TrainerMixin
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytest.importorskip("trl")
 pytestmark = [

@@ -3,11 +3,11 @@
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.repository import ROOT
 
 pytestmark = [
     pytest.mark.slow,
@@ -19,8 +19,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_its_infinite_loader(workers):
-    program = [sys.executable, "-m", "tests._ultralytics", str(workers)]
-    root = Path(__file__).parents[1]
-    ended = subprocess.run(program, cwd=root, capture_output=True, text=True, check=False)
+    program = [sys.executable, "-m", "tests.frameworks.ultralytics_batches", str(workers)]
+    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-4000:]
     assert "equal 18" in ended.stdout

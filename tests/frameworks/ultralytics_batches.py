@@ -1,6 +1,7 @@
-"""`python -m tests._ultralytics WORKERS`: compares the batches of Ultralytics' loader on top of torch's and of ours.
+"""Compares the batches of Ultralytics' loader on top of torch's and of ours.
 
-A program of its own, because importing Ultralytics exchanges `PIL.Image.open` and `torch.save`.
+`python -m tests.frameworks.ultralytics_batches WORKERS`: a program of its own, because importing Ultralytics exchanges
+`PIL.Image.open` and `torch.save`.
 """
 
 import sys

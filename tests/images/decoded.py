@@ -13,8 +13,7 @@ from torch.utils.data import Subset
 from torchvision.io import decode_image
 
 import fastload
-
-from ._compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS, SIZES
 
 MARKS = [
     MANY_WORKERS,

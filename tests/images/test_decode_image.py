@@ -16,9 +16,9 @@ from torchvision.transforms import v2
 import fastload
 from fastload.lanes import choose
 from fastload.lowering import lower
+from tests.shared.compare import SIZES, assert_same, assert_same_outcomes, outcomes
 
-from ._compare import SIZES, assert_same, assert_same_outcomes, outcomes
-from ._decoded import MARKS, asked, encode, folder, native, stray
+from .decoded import MARKS, asked, encode, folder, native, stray
 
 pytestmark = MARKS
 

@@ -13,10 +13,10 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.images import torchvision_io
 from fastload.lanes import choose
+from tests.shared.compare import SIZES, assert_same, assert_same_outcomes, outcomes
 
-from ._compare import SIZES, assert_same, assert_same_outcomes, outcomes
-from ._decoded import HEIGHT, MARKS, WIDTH, asked, encode, folder, native, photograph, stray
-from ._encoded import by_torchvision, read
+from .decoded import HEIGHT, MARKS, WIDTH, asked, encode, folder, native, photograph, stray
+from .encoded import by_torchvision, read
 from .test_jpeg import ycck
 from .test_png import encode as encode_png
 

@@ -16,9 +16,9 @@ from fastload import _lib, transforms
 from fastload.columns import Image, Rows
 from fastload.images import foreign
 from fastload.machine import pillow
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes
 
-from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes
-from ._foreign import KINDS, Plain, dataset, write
+from .foreign import KINDS, Plain, dataset, write
 
 pytestmark = [MANY_WORKERS, pytest.mark.usefixtures("no_foreign_thread")]
 

@@ -13,9 +13,9 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.machine import pillow
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
 
-from ._compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
-from ._foreign import HEIGHT, KINDS, WIDTH, Plain, assert_no_threads, dataset, pixels, write
+from .foreign import HEIGHT, KINDS, WIDTH, Plain, assert_no_threads, dataset, pixels, write
 
 pytestmark = [MANY_WORKERS, pytest.mark.usefixtures("no_foreign_thread")]
 

@@ -15,11 +15,11 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.machine import pillow
+from tests.loader.test_fork import in_child
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.program import arguments, assert_clean
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._foreign import THREAD, Plain, assert_no_threads, dataset, threads, write
-from ._program import arguments, assert_clean
-from .test_fork import in_child
+from .foreign import THREAD, Plain, assert_no_threads, dataset, threads, write
 
 pytestmark = [MANY_WORKERS, pytest.mark.usefixtures("no_foreign_thread")]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fastload.columns import Image
 from fastload.images import foreign
 
-from ._encoded import by_pillow, by_torchvision, outcome, read
+from .encoded import by_pillow, by_torchvision, outcome, read
 
 KINDS = {
     "4:4:4": {"subsampling": "4:4:4"},

@@ -14,8 +14,7 @@ from torchvision.transforms import v2
 
 import fastload
 from fastload import lanes
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
 
 pytestmark = MANY_WORKERS
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ._encoded import by_pillow, by_torchvision, centre, outcome, read
+from .encoded import by_pillow, by_torchvision, centre, outcome, read
 
 SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 """Samples of a pixel, by colour type."""

@@ -7,8 +7,8 @@ import pytest
 from torchvision import transforms
 from torchvision.transforms import InterpolationMode, v2
 
-from ._distributions import assert_same_counts, assert_same_numbers
-from ._plans import BYTES, FLOATS, KERNEL, column, their_plans
+from tests.shared.distributions import assert_same_counts, assert_same_numbers
+from tests.shared.plans import BYTES, FLOATS, KERNEL, column, their_plans
 
 OURS, FEW, THEIRS = 100_000, 20_000, 3_000
 BLACK = (0, 0, 0)

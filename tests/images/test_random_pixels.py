@@ -13,8 +13,7 @@ from torchvision.transforms.v2.functional import _misc
 
 from fastload import _lib
 from fastload.images import blur
-
-from ._plans import FLOATS, carry_out, column, photograph, sample
+from tests.shared.plans import FLOATS, carry_out, column, photograph, sample
 
 KERNELS = [("pillow13", "bilinear"), ("pillow13", "bicubic")]
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ._encoded import by_pillow, by_torchvision, centre, outcome, read
+from .encoded import by_pillow, by_torchvision, centre, outcome, read
 from .test_jpeg import photograph
 
 KINDS = {

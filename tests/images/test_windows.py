@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ._encoded import by_pillow, centre, outcome, read
+from .encoded import by_pillow, centre, outcome, read
 from .test_jpeg import KINDS, encode, photograph, with_sampling
 
 CODINGS = {

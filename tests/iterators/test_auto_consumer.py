@@ -14,11 +14,10 @@ from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import record_of
 from fastload.machine.auto import Auto
 from fastload.processes.iterator import ProcessIter
-
-from ._compare import assert_same
-from ._keyed import Noisy, auto, loaded, mixed
-from ._processes import OUR_PROCESSES
-from ._threads import globals_now, seed_all
+from tests.shared.compare import assert_same
+from tests.shared.keyed import Noisy, auto, loaded, mixed
+from tests.shared.processes import OUR_PROCESSES
+from tests.shared.threads import globals_now, seed_all
 
 pytestmark = OUR_PROCESSES
 

@@ -6,8 +6,7 @@ import threading
 import time
 
 from fastload.iterators.cost import Cost, Watch
-
-from ._held import descriptors
+from tests.shared.held import descriptors
 
 
 def spin(seconds):

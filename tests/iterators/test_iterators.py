@@ -15,10 +15,9 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload import _lib
 from fastload.columns import Image, Rows
-
-from ._compare import MANY_WORKERS, SIZES, THREADS, assert_same, heavy
-from ._held import descriptors, foreign_threads
-from ._photographs import operations, write_photographs
+from tests.shared.compare import MANY_WORKERS, SIZES, THREADS, assert_same, heavy
+from tests.shared.held import descriptors, foreign_threads
+from tests.shared.photographs import operations, write_photographs
 
 pytestmark = MANY_WORKERS
 

@@ -9,10 +9,9 @@ from torch.utils.data import Dataset, RandomSampler, SequentialSampler
 
 import fastload
 from fastload import _lib
-
-from ._compare import MANY_WORKERS, assert_same
-from ._keyed import LANES, Noisy, assert_keyed, auto, loaded, mixed
-from ._threads import seed_all
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.keyed import LANES, Noisy, assert_keyed, auto, loaded, mixed
+from tests.shared.threads import seed_all
 
 pytestmark = MANY_WORKERS
 

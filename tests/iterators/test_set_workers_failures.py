@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from ._keyed import LANES, auto
-from ._processes import OUR_PROCESSES
-from .test_process_failures import exhaust, left
+from tests.processes.test_process_failures import exhaust, left
+from tests.shared.keyed import LANES, auto
+from tests.shared.processes import OUR_PROCESSES
 
 pytestmark = OUR_PROCESSES
 

@@ -14,10 +14,9 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 import fastload
 from fastload.iterators.consumer import ConsumerIter
-
-from ._compare import assert_same
-from ._keyed import Noisy, auto, loaded
-from ._processes import OUR_PROCESSES
+from tests.shared.compare import assert_same
+from tests.shared.keyed import Noisy, auto, loaded
+from tests.shared.processes import OUR_PROCESSES
 
 pytestmark = OUR_PROCESSES
 

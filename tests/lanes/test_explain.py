@@ -17,8 +17,7 @@ from torch.utils.data import (
 from torchvision import transforms as v1
 
 from fastload import Loader, explain
-
-from ._torchvision import cifar10, write_folder
+from tests.lowering.torchvision_files import cifar10, write_folder
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,8 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Image, Rows
-
-from ._compare import MANY_WORKERS, SIZES, Plain, assert_same
-from ._photographs import encoded, fifo, operations, write_photographs
+from tests.shared.compare import MANY_WORKERS, SIZES, Plain, assert_same
+from tests.shared.photographs import encoded, fifo, operations, write_photographs
 
 pytestmark = MANY_WORKERS
 COUNT = 12

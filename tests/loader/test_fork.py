@@ -15,9 +15,8 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, heavy
-from ._program import assert_clean
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, heavy
+from tests.shared.program import assert_clean
 
 COUNT = 400
 VALUES = torch.arange(COUNT * 8, dtype=torch.float32).reshape(COUNT, 8)

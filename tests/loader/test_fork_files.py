@@ -21,9 +21,8 @@ from torchvision.transforms import ToTensor
 import fastload
 from fastload import _lib
 from fastload.columns import Jsonl, Npz, Parquet, Tar, Tokens
-
-from ._compare import MANY_WORKERS, assert_same, heavy
-from ._storm import endless, storm
+from tests.shared.compare import MANY_WORKERS, assert_same, heavy
+from tests.shared.storm import endless, storm
 
 SHARDS = 32
 """More files than a column keeps open, so that threads exchange descriptors all the time."""

@@ -11,11 +11,10 @@ import torch
 
 import fastload
 from fastload.columns import Image, Rows
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._held import descriptors
-from ._photographs import operations, write_photographs
-from ._program import assert_clean
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.held import descriptors
+from tests.shared.photographs import operations, write_photographs
+from tests.shared.program import assert_clean
 
 pytestmark = MANY_WORKERS
 

@@ -14,8 +14,7 @@ from torchvision import transforms
 
 import fastload
 from fastload.columns import Audio, Image, Parquet, Ragged
-
-from ._compare import MANY_WORKERS, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
 
 pytestmark = MANY_WORKERS
 

@@ -15,8 +15,7 @@ from torch.utils.data import (
 import fastload
 from fastload import Loader, lanes
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
 
 pytestmark = MANY_WORKERS
 

@@ -11,9 +11,17 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Image, Rows
-
-from ._compare import DEPTH, MANY_WORKERS, SIZES, THREADS, Plain, assert_same, epochs, mapped
-from ._photographs import operations, write_photographs
+from tests.shared.compare import (
+    DEPTH,
+    MANY_WORKERS,
+    SIZES,
+    THREADS,
+    Plain,
+    assert_same,
+    epochs,
+    mapped,
+)
+from tests.shared.photographs import operations, write_photographs
 
 pytestmark = MANY_WORKERS
 COUNT = 70

@@ -11,8 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fastload
 from fastload import lanes
-
-from ._compare import MANY_WORKERS, Plain, assert_same
+from tests.shared.compare import MANY_WORKERS, Plain, assert_same
 
 pytestmark = MANY_WORKERS
 

@@ -10,8 +10,8 @@ from typing import IO
 
 import pytest
 
-from ._photographs import fifo, write_photographs
-from ._program import arguments, assert_clean, run
+from tests.shared.photographs import fifo, write_photographs
+from tests.shared.program import arguments, assert_clean, run
 
 pytestmark = pytest.mark.slow
 

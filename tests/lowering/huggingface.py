@@ -5,8 +5,7 @@ import warnings
 from torch.utils.data import DataLoader
 
 import fastload
-
-from ._compare import SIZES, assert_same
+from tests.shared.compare import SIZES, assert_same
 
 COUNT = 24
 FORMATS = [None, "numpy", "torch"]

@@ -8,8 +8,7 @@ import torch
 
 from fastload import Loader
 from fastload.lowering import collators
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 transformers = pytest.importorskip("transformers")
 

@@ -6,10 +6,10 @@ import torch
 from torch.utils.data import DataLoader
 
 from fastload import Dataset, Loader, columns
+from tests.collate.test_pad_native import ragged, rows
+from tests.shared.compare import MANY_WORKERS, SIZES, outcomes
 
-from ._compare import MANY_WORKERS, SIZES, outcomes
 from .test_collators import COLLATORS, assert_equal, made, tokenizer  # noqa: F401 (a fixture)
-from .test_pad_native import ragged, rows
 
 transformers = pytest.importorskip("transformers")
 datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")

@@ -16,8 +16,7 @@ from torch.utils.data import ConcatDataset, DataLoader, StackDataset, Subset, Te
 import fastload
 from fastload import lanes
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, SIZES, Plain, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, Plain, assert_same
 
 pytestmark = MANY_WORKERS
 

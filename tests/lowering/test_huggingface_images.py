@@ -11,8 +11,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload import lanes
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

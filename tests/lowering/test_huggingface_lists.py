@@ -11,9 +11,9 @@ from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, StackDatas
 
 import fastload
 from fastload import lanes
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._huggingface import FORMATS, chunked, column, same, table, theirs
+from .huggingface import FORMATS, chunked, column, same, table, theirs
 
 datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
 from datasets import (  # noqa: E402 (after it is known to be there)

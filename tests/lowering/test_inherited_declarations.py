@@ -10,8 +10,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 import fastload
 from fastload import lanes
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

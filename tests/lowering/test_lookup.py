@@ -7,9 +7,8 @@ import torch
 from fastload import Loader, _lib
 from fastload.lowering import lower
 from fastload.memory import layout
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._reading import Held
+from tests.lowering.reading.classes import Held
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

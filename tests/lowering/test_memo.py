@@ -7,8 +7,7 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from fastload import Loader, _lib, lanes
 from fastload.lowering.memo import Memo
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

@@ -14,9 +14,9 @@ from torchvision.transforms import v2
 from fastload import Loader, columns, lanes, transforms
 from fastload.lowering.seam import Seam
 from fastload.processes.iterator import ProcessIter
+from tests.shared.compare import assert_same
 
-from ._compare import assert_same
-from ._torchvision import folder, write_folder
+from .torchvision_files import folder, write_folder
 
 
 def negative(image):

@@ -5,10 +5,10 @@ import torch
 import torchvision.datasets
 
 from fastload import Loader, lanes
+from tests.shared.compare import MANY_WORKERS, SIZES
 
-from ._compare import MANY_WORKERS, SIZES
-from ._torchvision import write_folder
-from .test_lowering_torchvision import assert_native
+from .test_torchvision import assert_native
+from .torchvision_files import write_folder
 
 pytestmark = MANY_WORKERS
 

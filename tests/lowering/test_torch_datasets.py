@@ -21,8 +21,7 @@ from torch.utils.data import (
 import fastload
 from fastload import Loader, lanes
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, epochs
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, epochs
 
 pytestmark = MANY_WORKERS
 

@@ -9,9 +9,9 @@ from torchvision.models import EfficientNet_B0_Weights, ResNet50_Weights
 from torchvision.transforms import v2
 
 from fastload import Loader, lanes
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._torchvision import COUNT, IN_MEMORY, cifar10, folder, mnist, write_folder
+from .torchvision_files import COUNT, IN_MEMORY, cifar10, folder, mnist, write_folder
 
 pytestmark = MANY_WORKERS
 

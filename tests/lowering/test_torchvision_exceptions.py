@@ -9,9 +9,9 @@ from torchvision import transforms as v1
 from torchvision.transforms import v2
 
 from fastload import Loader, lanes
+from tests.shared.compare import assert_same
 
-from ._compare import assert_same
-from ._torchvision import COUNT, cifar10, mnist, write_folder
+from .torchvision_files import COUNT, cifar10, mnist, write_folder
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from torchvision import transforms as v1
 from torchvision.transforms import v2
 
 from fastload import Loader, OnError, lanes
+from tests.shared.compare import assert_same
 
-from ._compare import assert_same
-from ._torchvision import cifar10, folder, mnist, write_folder
+from .torchvision_files import cifar10, folder, mnist, write_folder
 
 
 @pytest.fixture(scope="module")

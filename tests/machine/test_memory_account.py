@@ -15,9 +15,9 @@ from fastload.monitoring.host import Host
 from fastload.tune import online
 from fastload.tune.machine import Host as TunedHost
 from fastload.tune.memory import Watch
+from tests.shared.bounded import child
+from tests.shared.compare import MANY_WORKERS
 
-from ._bounded import child
-from ._compare import MANY_WORKERS
 from .test_budget import V2, machine
 
 GB = 10**9

@@ -15,8 +15,7 @@ import torch
 import fastload
 from fastload.columns import Rows
 from fastload.memory import borrowed
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

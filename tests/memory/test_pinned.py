@@ -15,9 +15,8 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload import _lib
 from fastload.columns import Image, Ragged, Rows
-
-from ._compare import assert_same
-from ._photographs import write_photographs
+from tests.shared.compare import assert_same
+from tests.shared.photographs import write_photographs
 
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 

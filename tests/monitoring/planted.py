@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ._real_runs import ATTEMPTS, STEP_S, Expected, Played, Training, play
+from .real_runs import ATTEMPTS, STEP_S, Expected, Played, Training, play
 
 __all__ = ["LONG_S", "SEARCH_EVERY", "TROUBLES", "Trouble", "finds", "planted", "program"]
 

@@ -15,10 +15,10 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from fastload.columns import Image
+from tests.shared.photographs import operations, write_photographs
 
-from ._photographs import operations, write_photographs
-from ._planted import LONG_S, SEARCH_EVERY, finds, planted, program
-from ._real_runs import STEP_S, Numbers, Training, rest
+from .planted import LONG_S, SEARCH_EVERY, finds, planted, program
+from .real_runs import STEP_S, Numbers, Training, rest
 
 
 class Uneven(Dataset):

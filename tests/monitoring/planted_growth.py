@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from ._planted import finds, planted
-from ._real_runs import Numbers, Training
+from .planted import finds, planted
+from .real_runs import Numbers, Training
 
 
 class Leaking(Numbers):

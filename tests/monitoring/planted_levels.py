@@ -9,8 +9,8 @@ import numpy as np
 import fastload
 from fastload.columns import Ragged
 
-from ._planted import finds, planted
-from ._real_runs import STEP_S, Numbers, Training, rest
+from .planted import finds, planted
+from .real_runs import STEP_S, Numbers, Training, rest
 
 
 @planted(

@@ -13,9 +13,9 @@ import numpy as np
 
 from fastload.columns import Npy
 
-from ._planted import finds, planted, program
-from ._planted_levels import Later
-from ._real_runs import STEP_S, Trained, Training, kernel_files, rest
+from .planted import finds, planted, program
+from .planted_levels import Later
+from .real_runs import STEP_S, Trained, Training, kernel_files, rest
 
 
 def compute(*_: Any) -> None:

@@ -15,8 +15,8 @@ import torch
 
 import fastload
 
-from ._planted import LONG_S, SEARCH_EVERY, finds, planted
-from ._real_runs import Training, rest
+from .planted import LONG_S, SEARCH_EVERY, finds, planted
+from .real_runs import Training, rest
 
 HERE = Path(__file__).name
 COLLECT_EVERY, SAVE_EVERY = 50, 100

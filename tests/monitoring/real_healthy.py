@@ -13,7 +13,7 @@ from torch.utils.data import IterableDataset
 import fastload
 from fastload.columns import Ragged, Rows
 
-from ._real_runs import STEP_S, Numbers, Trained, Training, rest
+from .real_runs import STEP_S, Numbers, Trained, Training, rest
 
 __all__ = ["HEALTHY"]
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import fastload
 
 from . import (  # noqa: F401 — each plants its own
-    _planted_data,
-    _planted_growth,
-    _planted_levels,
-    _planted_machine,
-    _planted_own_code,
+    planted_data,
+    planted_growth,
+    planted_levels,
+    planted_machine,
+    planted_own_code,
 )
-from ._planted import TROUBLES, Trouble
-from ._real_runs import Training
+from .planted import TROUBLES, Trouble
+from .real_runs import Training
 
 __all__ = ["PAIRS", "TROUBLES"]
 

@@ -22,10 +22,10 @@ from fastload.monitoring.host import Host, Stops, _counts
 from fastload.monitoring.loading import STAGES, Loading, settings_of
 from fastload.monitoring.process import Footprint
 from fastload.monitoring.steps import Recorder
+from tests.shared.processes import LINUX, OUR_PROCESSES
 
-from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
-from ._monitored import until
-from ._processes import LINUX, OUR_PROCESSES
+from .lanes import BATCH, BATCHES, LANES, ROWS, Kept
+from .monitored import until
 
 pytestmark = OUR_PROCESSES
 

@@ -19,9 +19,9 @@ from fastload.columns import Rows
 from fastload.iterators.native import NativeIter
 from fastload.monitoring import Finding
 from fastload.monitoring import run as monitor_run
+from tests.shared.processes import OUR_PROCESSES
 
-from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
-from ._processes import OUR_PROCESSES
+from .lanes import BATCH, BATCHES, LANES, ROWS, Kept
 
 pytestmark = OUR_PROCESSES
 

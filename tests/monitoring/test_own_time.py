@@ -15,10 +15,10 @@ from fastload.columns import Rows
 from fastload.monitoring.intervals import Collections, Intervals, Regions
 from fastload.monitoring.stacks import StallSampler, function_of, tracker_of
 from fastload.monitoring.steps import Recorder
+from tests.shared.processes import OUR_PROCESSES
 
-from ._monitor_lanes import Kept
-from ._planted_own_code import Bucket
-from ._processes import OUR_PROCESSES
+from .lanes import Kept
+from .planted_own_code import Bucket
 
 
 def rows(number):

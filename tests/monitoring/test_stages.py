@@ -20,11 +20,11 @@ from fastload import columns
 from fastload.columns import Rows
 from fastload.monitoring.loading import STAGES
 from fastload.monitoring.stages import NAMES, NONE, StageSpans, wait_stages
+from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.photographs import encoded, fifo, operations, pixels, write_photographs
 
-from ._compare import MANY_WORKERS, SIZES
-from ._monitored import steps, until
-from ._photographs import encoded, fifo, operations, pixels, write_photographs
-from ._traces import assert_apart, ours
+from .monitored import steps, until
+from .traces import assert_apart, ours
 
 pytestmark = MANY_WORKERS
 

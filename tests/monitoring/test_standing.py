@@ -4,7 +4,7 @@ from fastload.monitoring.sinks.jsonl import JsonLines
 from fastload.monitoring.standing import Standing
 from fastload.runs.file import RunFile
 
-from ._monitored import finding, window
+from .monitored import finding, window
 
 
 def period(since, pause="0.25", every=30):

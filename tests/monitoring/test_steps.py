@@ -15,11 +15,11 @@ from fastload.columns import Rows
 from fastload.iterators.native import NativeIter
 from fastload.monitoring.steps import Recorder, watched
 from fastload.sizes import rows_of
+from tests.shared.compare import assert_same
+from tests.shared.processes import OUR_PROCESSES
 
-from ._compare import assert_same
-from ._monitor_lanes import BATCH, BATCHES, LANES, ROWS, Kept
-from ._monitored import until
-from ._processes import OUR_PROCESSES
+from .lanes import BATCH, BATCHES, LANES, ROWS, Kept
+from .monitored import until
 
 pytestmark = OUR_PROCESSES
 

@@ -18,8 +18,8 @@ from fastload.monitoring.recent import Recent
 from fastload.monitoring.record import Window
 from fastload.monitoring.trace import Span, write_trace
 
-from ._monitored import finding, steps, window
-from ._traces import assert_apart, ours
+from .monitored import finding, steps, window
+from .traces import assert_apart, ours
 
 
 def test_steps_waits_windows_and_findings(tmp_path):

@@ -1,6 +1,6 @@
 """Troubles that are planted in real runs, and what the monitor says of them; healthy runs, of which it says nothing.
 
-`_real_troubles.py` has the troubles and `_real_healthy.py` the healthy runs; `python -m tools.monitor_proof --real` prints
+`real_troubles.py` has the troubles and `real_healthy.py` the healthy runs; `python -m tools.monitor_proof --real` prints
 what is said of each. All of them take minutes, of a machine with little else to do, so only some are run unless
 FASTLOAD_TEST_REAL_RUNS is set.
 """
@@ -9,12 +9,13 @@ import os
 
 import pytest
 
-from ._planted import LONG_S, SEARCH_EVERY
-from ._planted_own_code import SAVED
-from ._processes import OUR_PROCESSES
-from ._real_healthy import HEALTHY
-from ._real_runs import ATTEMPTS, play
-from ._real_troubles import PAIRS, TROUBLES
+from tests.shared.processes import OUR_PROCESSES
+
+from .planted import LONG_S, SEARCH_EVERY
+from .planted_own_code import SAVED
+from .real_healthy import HEALTHY
+from .real_runs import ATTEMPTS, play
+from .real_troubles import PAIRS, TROUBLES
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.timeout(240)]
 

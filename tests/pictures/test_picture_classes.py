@@ -12,8 +12,7 @@ from fastload import Loader
 from fastload.pictures import samples
 from fastload.pictures.source import making
 from fastload.pictures.waiting import Waiting
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 pytestmark = pytest.mark.filterwarnings("ignore:The image decoding and encoding:DeprecationWarning")
 

@@ -15,8 +15,7 @@ from fastload import Loader, lanes
 from fastload.pictures import files, samples, tensors
 from fastload.pictures.source import making
 from fastload.pictures.waiting import Waiting
-
-from ._compare import assert_same
+from tests.shared.compare import assert_same
 
 
 def jpeg(number, size=(70, 50)):

@@ -19,9 +19,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from fastload import Loader, PadCollate, _lib
 from fastload.processes.iterator import ProcessIter
-
-from ._compare import assert_same, epochs
-from ._processes import OUR_PROCESSES
+from tests.shared.compare import assert_same, epochs
+from tests.shared.processes import OUR_PROCESSES
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 

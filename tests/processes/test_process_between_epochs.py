@@ -10,9 +10,8 @@ import torch
 from torch.utils.data import Dataset
 
 from fastload import Loader, _lib
-
-from ._compare import MANY_WORKERS, assert_same
-from ._processes import LINUX
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,

@@ -8,9 +8,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from fastload import Loader, _lib
 from fastload.processes.admission import Admission
-
-from ._compare import assert_same, epochs
-from ._processes import OUR_PROCESSES
+from tests.shared.compare import assert_same, epochs
+from tests.shared.processes import OUR_PROCESSES
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 

@@ -16,9 +16,8 @@ from torch.utils.data import Dataset, get_worker_info
 from fastload import Loader, _lib
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps, loads
-
-from ._compare import MANY_WORKERS, assert_same
-from ._processes import LINUX, is_of_memfd, mapped_datasets
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.processes import LINUX, is_of_memfd, mapped_datasets
 
 pytestmark = [
     MANY_WORKERS,

@@ -19,9 +19,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from fastload import Loader
-
-from ._held import descriptors
-from ._processes import OUR_PROCESSES, mapped_files
+from tests.shared.held import descriptors
+from tests.shared.processes import OUR_PROCESSES, mapped_files
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 

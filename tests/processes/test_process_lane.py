@@ -23,9 +23,8 @@ from torch.utils.data import (
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, assert_same, epochs
-from ._processes import FORKS
+from tests.shared.compare import MANY_WORKERS, assert_same, epochs
+from tests.shared.processes import FORKS
 
 pytestmark = [MANY_WORKERS, FORKS, pytest.mark.slow]
 

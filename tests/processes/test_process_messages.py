@@ -11,8 +11,7 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from fastload import Loader, _lib
-
-from ._processes import OUR_PROCESSES
+from tests.shared.processes import OUR_PROCESSES
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
 

@@ -8,9 +8,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from fastload import Loader
 from fastload.processes.pickling import dumps, dumps_small, loads
-
-from ._compare import assert_same
-from ._processes import OUR_PROCESSES
+from tests.shared.compare import assert_same
+from tests.shared.processes import OUR_PROCESSES
 
 KINDS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 FLOATS = (torch.float16, torch.float32, torch.float64)

@@ -10,9 +10,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from fastload import Loader, _lib
 from fastload.processes.iterator import ProcessIter
-
-from ._compare import MANY_WORKERS, assert_same
-from ._processes import LINUX
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ._processes import LINUX, is_of_memfd
+from tests.shared.processes import LINUX, is_of_memfd
 
 pytestmark = [
     pytest.mark.slow,

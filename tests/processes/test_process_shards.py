@@ -9,9 +9,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 from fastload import Loader, _lib
-
-from ._compare import MANY_WORKERS, assert_same, epochs
-from ._processes import LINUX
+from tests.shared.compare import MANY_WORKERS, assert_same, epochs
+from tests.shared.processes import LINUX
 
 pytestmark = [
     MANY_WORKERS,

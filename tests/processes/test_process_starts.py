@@ -10,10 +10,9 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from fastload import Loader, _lib
-
-from ._compare import MANY_WORKERS
-from ._held import descriptors, foreign_threads
-from ._processes import LINUX, mapped_files
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.held import descriptors, foreign_threads
+from tests.shared.processes import LINUX, mapped_files
 
 pytestmark = [
     MANY_WORKERS,

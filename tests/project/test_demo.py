@@ -3,16 +3,15 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from tests.shared.repository import ROOT
+
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 pytest.importorskip("rich")
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.slow

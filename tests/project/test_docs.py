@@ -14,8 +14,8 @@ import fastload.batching
 import fastload.collate
 import fastload.columns
 import fastload.transforms
+from tests.shared.repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")

@@ -3,15 +3,13 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tools.faults")
 
-from ._processes import LINUX
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.shared.processes import LINUX
+from tests.shared.repository import ROOT
 
 pytestmark = [LINUX, pytest.mark.slow, pytest.mark.timeout(240)]
 

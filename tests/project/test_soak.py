@@ -4,7 +4,6 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +11,9 @@ import torch
 
 pytest.importorskip("tools.soak")
 
+from tests.shared.repository import ROOT
 from tools.soak import oracle, planted, verdict
 
-ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 16.0
 
 

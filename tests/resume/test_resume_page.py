@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "resume.md"
+from tests.shared.repository import ROOT
+
+PAGE = ROOT / "docs" / "resume.md"
 
 pytestmark = [pytest.mark.timeout(300)]
 

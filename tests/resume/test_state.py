@@ -16,9 +16,8 @@ import torch.distributed.checkpoint as dcp
 from torch.utils.data import RandomSampler, WeightedRandomSampler
 
 from fastload import Loader
-
-from ._compare import MANY_WORKERS
-from ._state import COUNT, Drawing, Still, carried, columns, resumes, taken
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import COUNT, Drawing, Still, carried, columns, resumes, taken
 
 pytestmark = [MANY_WORKERS]
 

@@ -9,8 +9,7 @@ import torch.distributed.checkpoint as dcp
 from torch.utils.data import DistributedSampler
 
 from fastload import Loader
-
-from ._state import columns, taken
+from tests.shared.state import columns, taken
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings("ignore")]
 

@@ -14,9 +14,8 @@ import fastload
 from fastload import Loader, PackCollate, PadCollate
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.columns import Ragged
-
-from ._compare import MANY_WORKERS
-from ._state import carried, text
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import carried, text
 
 pytestmark = [MANY_WORKERS, pytest.mark.timeout(120)]
 

@@ -15,9 +15,8 @@ from torch.utils.data import Dataset, DistributedSampler, IterableDataset, get_w
 
 from fastload import Loader, columns
 from fastload.machine.auto import is_auto
-
-from ._compare import MANY_WORKERS
-from ._state import carried, taken, text
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import carried, taken, text
 
 transforms = pytest.importorskip("torchvision.transforms")
 

@@ -9,9 +9,8 @@ from fastload import Loader, PadCollate
 from fastload.batching import TokenBatchSampler
 from fastload.columns import Ragged
 from fastload.columns.dataset import Dataset
-
-from ._compare import MANY_WORKERS
-from ._state import carried, columns, taken
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import carried, columns, taken
 
 pytestmark = [MANY_WORKERS]
 

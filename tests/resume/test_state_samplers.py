@@ -16,9 +16,8 @@ from fastload import Loader, PadCollate
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.columns import Ragged
 from fastload.columns.dataset import Dataset
-
-from ._compare import MANY_WORKERS
-from ._state import COUNT, Drawing, Still, carried, columns, resumes, taken
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import COUNT, Drawing, Still, carried, columns, resumes, taken
 
 pytestmark = [MANY_WORKERS]
 

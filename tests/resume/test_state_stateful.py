@@ -9,9 +9,8 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from fastload import AUTO, Loader
-
-from ._compare import MANY_WORKERS
-from ._state import COUNT, carried, columns, taken, where
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import COUNT, carried, columns, taken, where
 
 pytestmark = [MANY_WORKERS]
 

@@ -10,9 +10,8 @@ from torch.utils.data import DataLoader
 
 from fastload import AUTO, Loader
 from fastload.resume.loading import restored
-
-from ._compare import MANY_WORKERS
-from ._state import COUNT, Drawing, Still, carried, resumes, taken, text
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import COUNT, Drawing, Still, carried, resumes, taken, text
 
 pytestmark = [MANY_WORKERS]
 

@@ -22,8 +22,7 @@ from fastload.monitoring.record import Steps
 from fastload.monitoring.sinks.jsonl import JsonLines
 from fastload.runs.figures import duration, named, ordered, shown
 from fastload.runs.file import RunFile, RunFileError, file_of
-
-from ._monitored import finding, window
+from tests.monitoring.monitored import finding, window
 
 FINDINGS = (finding(), finding("leak", what="memory grows by <100 B> per batch", cost_s=0.0))
 

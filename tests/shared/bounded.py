@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
+
+from .repository import ROOT
 
 SMALL = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "MIMALLOC_ARENA_RESERVE": "16MiB"}
 """Allocators that hold little address space in hand."""
@@ -39,7 +40,7 @@ def child(code, *arguments, timeout=50):
         timeout=timeout,
         check=False,
         env=os.environ | SMALL,
-        cwd=Path(__file__).parent.parent,
+        cwd=ROOT,
     )
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
     return done.stdout

@@ -12,8 +12,8 @@ import fastload
 from fastload import _lib
 from fastload.machine.auto import Auto
 
-from ._compare import assert_same
-from ._threads import globals_now, seed_all
+from .compare import assert_same
+from .threads import globals_now, seed_all
 
 LANES = ("process", "threads")
 

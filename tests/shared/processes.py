@@ -9,7 +9,7 @@ import pytest
 
 from fastload import _lib
 
-from ._compare import MANY_WORKERS
+from .compare import MANY_WORKERS
 
 FORKS = pytest.mark.usefixtures("parked")
 """For tests that fork: threads of earlier ones are no business of the child."""

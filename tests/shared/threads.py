@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 import fastload
 from fastload import _lib
 
-from ._compare import assert_same, outcomes
+from .compare import assert_same, outcomes
 
 
 class Drawn(Dataset[Any]):

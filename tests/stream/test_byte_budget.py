@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, Unpadded, _lib, columns
-
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from .test_pad_native import check, native, ragged, rows
-from .test_pinned import Tensors
+from tests.collate.test_pad_native import check, native, ragged, rows
+from tests.memory.test_pinned import Tensors
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
 

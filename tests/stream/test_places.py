@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from fastload import _lib
-
-from ._compare import DEPTH, THREADS, assert_same
-from ._plans import column, photograph
+from tests.shared.compare import DEPTH, THREADS, assert_same
+from tests.shared.plans import column, photograph
 
 FLIPS = (
     ("apply", 0.5, [("invert",)]),

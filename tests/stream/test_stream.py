@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from fastload import _lib
-
-from ._compare import DEPTH, THREADS, assert_same
-from ._photographs import encoded, fifo, write_photographs
+from tests.shared.compare import DEPTH, THREADS, assert_same
+from tests.shared.photographs import encoded, fifo, write_photographs
 
 COUNT = 1000
 VALUES = torch.arange(COUNT * 4, dtype=torch.float32).reshape(COUNT, 4)

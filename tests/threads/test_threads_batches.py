@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.utils.data import Dataset, Subset, get_worker_info
 
-from ._compare import MANY_WORKERS
-from ._threads import Drawn, Streamed, assert_as_processes
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.threads import Drawn, Streamed, assert_as_processes
 
 pytestmark = MANY_WORKERS
 
@@ -96,7 +96,7 @@ def test_datasets(dataset):
 
 
 def test_out_of_order_batches_are_the_same_batches():
-    from ._threads import threads
+    from tests.shared.threads import threads
 
     loader = threads(Drawn(), batch_size=2, num_workers=3, in_order=False)
     indices = [batch["index"].tolist() for batch in loader]

@@ -16,9 +16,8 @@ from torch.utils.data import ConcatDataset, Dataset, get_worker_info
 
 import fastload
 from fastload.threads.copies import LONG, Copies
-
-from ._compare import MANY_WORKERS
-from ._threads import assert_as_processes, threads
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.threads import assert_as_processes, threads
 
 pytestmark = MANY_WORKERS
 

@@ -9,9 +9,8 @@ from torch.utils.data.datapipes.map import SequenceWrapper
 
 import fastload
 from fastload.columns import Rows
-
-from ._compare import MANY_WORKERS, assert_same
-from ._threads import assert_as_processes, threads
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.threads import assert_as_processes, threads
 
 pytestmark = MANY_WORKERS
 

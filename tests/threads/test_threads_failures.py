@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from ._compare import MANY_WORKERS, outcomes
-from ._threads import Drawn, threads
+from tests.shared.compare import MANY_WORKERS, outcomes
+from tests.shared.threads import Drawn, threads
 
 pytestmark = MANY_WORKERS
 

@@ -16,8 +16,8 @@ from numpy.random import rand, randn
 from torch.random import default_generator
 from torch.utils.data import Dataset, get_worker_info
 
-from ._compare import MANY_WORKERS
-from ._threads import Drawn, threads
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.threads import Drawn, threads
 
 pytestmark = MANY_WORKERS
 

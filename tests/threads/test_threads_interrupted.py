@@ -16,9 +16,8 @@ from torch.random import initial_seed, manual_seed
 
 from fastload.pictures.swap import Swap
 from fastload.threads import numpy_streams, random_streams, routes
-
-from ._compare import MANY_WORKERS
-from ._threads import Drawn, threads
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.threads import Drawn, threads
 
 pytestmark = MANY_WORKERS
 

@@ -19,9 +19,8 @@ import fastload
 from fastload.iterators.notice import Logged
 from fastload.threads import ThreadIter
 from fastload.threads.meter import Meter
-
-from ._compare import MANY_WORKERS, assert_same
-from ._threads import Drawn, threads
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.threads import Drawn, threads
 
 pytestmark = MANY_WORKERS
 

@@ -17,9 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import Dataset, get_worker_info
 
 from fastload.threads import torch_streams
-
-from ._compare import MANY_WORKERS
-from ._threads import Drawn, assert_as_processes, globals_now, seed_all, threads
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.threads import Drawn, assert_as_processes, globals_now, seed_all, threads
 
 pytestmark = MANY_WORKERS
 

@@ -10,8 +10,8 @@ from torch.utils.data import Dataset
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from ._compare import MANY_WORKERS
-from ._threads import assert_as_processes
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.threads import assert_as_processes
 
 pytestmark = MANY_WORKERS
 

@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 
-from ._tune import TAKES_TIME, command, write_targets
+from .command import TAKES_TIME, command, write_targets
 
 pytestmark = TAKES_TIME
 

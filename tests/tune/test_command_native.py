@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from ._photographs import write_photographs
-from ._tune import TAKES_TIME, found, write_targets
+from tests.shared.photographs import write_photographs
+
+from .command import TAKES_TIME, found, write_targets
 
 pytestmark = TAKES_TIME
 

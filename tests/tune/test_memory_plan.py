@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 
 from fastload.tune.memory import MemoryRefused, Watch, plan_memory
-
-from .test_memory_account import host, rooted
+from tests.machine.test_memory_account import host, rooted
 
 GB = 10**9
 

@@ -15,8 +15,7 @@ from fastload import AUTO, Profile
 from fastload.machine.auto import Auto
 from fastload.tune.machine import Machine
 from fastload.tune.profile import Data
-
-from ._compare import MANY_WORKERS, Plain
+from tests.shared.compare import MANY_WORKERS, Plain
 
 pytestmark = MANY_WORKERS
 

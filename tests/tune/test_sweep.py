@@ -3,7 +3,7 @@
 from fastload.tune.measure import Run
 from fastload.tune.sweep import Try, judged
 
-from ._tune import TAKES_TIME, found, tune, write_targets
+from .command import TAKES_TIME, found, tune, write_targets
 
 pytestmark = TAKES_TIME
 

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from fastload.tune.command import main
+from tests.shared.photographs import write_photographs
 
-from ._photographs import write_photographs
-from ._tune import TAKES_TIME, found, tune, write_targets
+from .command import TAKES_TIME, found, tune, write_targets
 
 pytestmark = TAKES_TIME
 

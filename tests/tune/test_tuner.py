@@ -12,8 +12,7 @@ from fastload import AUTO, _lib, tune
 from fastload.columns import Rows
 from fastload.machine.auto import Auto
 from fastload.tune import machine, online
-
-from ._compare import MANY_WORKERS
+from tests.shared.compare import MANY_WORKERS
 
 pytestmark = MANY_WORKERS
 

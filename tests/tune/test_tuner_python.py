@@ -12,11 +12,10 @@ from fastload import _lib
 from fastload.iterators.cost import Cost, Watch
 from fastload.iterators.paced import Pace, batch_bytes
 from fastload.tune import online
-
-from ._compare import MANY_WORKERS, assert_same
-from ._keyed import LANES, Noisy, mixed
-from ._keyed import auto as loader_of
-from ._processes import FORKS
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.keyed import LANES, Noisy, mixed
+from tests.shared.keyed import auto as loader_of
+from tests.shared.processes import FORKS
 
 pytestmark = [MANY_WORKERS, FORKS]
 

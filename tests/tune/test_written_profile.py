@@ -7,7 +7,7 @@ from torch.utils.data import TensorDataset
 
 import fastload
 
-from ._tune import TAKES_TIME, found, write_targets
+from .command import TAKES_TIME, found, write_targets
 
 pytestmark = TAKES_TIME
 

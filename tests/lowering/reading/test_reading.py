@@ -17,9 +17,9 @@ from torch.utils.data import (
 
 from fastload import Loader, PadCollate, lanes
 from fastload.lowering import Memo, NotNative, lower
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
 
-from . import _reading as classes
-from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
+from . import classes
 
 pd = pytest.importorskip("pandas")
 pytestmark = MANY_WORKERS

@@ -15,9 +15,9 @@ from torchvision import transforms as v1
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
 from fastload.lowering.reading import source
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-from ._compare import MANY_WORKERS, SIZES, assert_same
-from ._reading import Held, N, Pairs
+from .classes import Held, N, Pairs
 
 pd = pytest.importorskip("pandas")
 pytestmark = MANY_WORKERS

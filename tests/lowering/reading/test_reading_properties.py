@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
-
-from ._compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
 
 pytestmark = MANY_WORKERS
 

@@ -5,9 +5,9 @@ import pytest
 
 from fastload.monitoring.detect import Drift, History, drift, drift_of
 
-from ._rates import assert_rate
-from ._recorded import ar1, healthy
-from ._troubles import HEALTHY
+from .rates import assert_rate
+from .recorded import ar1, healthy
+from .troubles import HEALTHY
 
 EVERY_S = 10.0
 

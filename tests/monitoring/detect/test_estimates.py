@@ -17,8 +17,8 @@ from fastload.monitoring.detect.estimates import (
     trimmed_mean,
 )
 
-from ._rates import assert_rate
-from ._recorded import ar1
+from .rates import assert_rate
+from .recorded import ar1
 
 floats = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50).map(np.array)
 

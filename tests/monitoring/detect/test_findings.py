@@ -5,8 +5,8 @@ import pytest
 
 from fastload.monitoring.detect import History, drift_of, findings
 
-from ._recorded import healthy
-from ._troubles import HEALTHY, TROUBLES
+from .recorded import healthy
+from .troubles import HEALTHY, TROUBLES
 
 
 @pytest.mark.parametrize("name", TROUBLES)

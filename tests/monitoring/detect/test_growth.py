@@ -5,8 +5,8 @@ import pytest
 
 from fastload.monitoring.detect import growth
 
-from ._rates import assert_rate
-from ._recorded import ar1
+from .rates import assert_rate
+from .recorded import ar1
 
 BATCHES = 3000
 """Of a minute."""

@@ -12,7 +12,7 @@ from fastload.monitoring.detect import History
 from fastload.monitoring.detect.rings import Ring, Trail
 from fastload.monitoring.record import Steps, Window
 
-from ._recorded import fast, healthy
+from .recorded import fast, healthy
 
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 8))

@@ -5,8 +5,8 @@ import pytest
 
 from fastload.monitoring.detect import jump
 
-from ._rates import assert_rate
-from ._recorded import ar1
+from .rates import assert_rate
+from .recorded import ar1
 
 
 def levels(random, count=150, *, at=80, by=0.0, noise=0.03, rho=0.0):

@@ -5,8 +5,8 @@ import pytest
 
 from fastload.monitoring.detect import dense_period, stall_periods
 
-from ._rates import assert_rate
-from ._recorded import ar1
+from .rates import assert_rate
+from .recorded import ar1
 
 STEPS = 4096
 NUMBER = np.arange(10_000.0, 10_000.0 + STEPS)

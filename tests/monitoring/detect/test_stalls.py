@@ -5,7 +5,7 @@ import pytest
 
 from fastload.monitoring.detect import stalls
 
-from ._rates import assert_rate
+from .rates import assert_rate
 
 
 def test_planted():

@@ -5,7 +5,7 @@ import pytest
 
 from fastload.monitoring.detect import starvation
 
-from ._rates import assert_rate
+from .rates import assert_rate
 
 UNKNOWN = np.full(40, np.nan)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastload.monitoring.detect import Context
 
-from ._recorded import Recorded, ar1, fast, healthy, with_pauses
+from .recorded import Recorded, ar1, fast, healthy, with_pauses
 
 __all__ = ["HEALTHY", "TROUBLES", "Trouble"]
 

@@ -10,8 +10,7 @@ import pytest
 
 from fastload.monitoring.sinks import Sink, Writer, resolve
 from fastload.monitoring.sinks.jsonl import JsonLines
-
-from ._monitored import finding, steps, window
+from tests.monitoring.monitored import finding, steps, window
 
 
 def lines(path):

@@ -17,8 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fastload.monitoring.sinks import Writer, resolve
-
-from ._monitored import finding, until, window
+from tests.monitoring.monitored import finding, until, window
 
 ODD = {"nan_s": math.nan, 'region a/b \n"c\\_s': 1.0, 'region a/b_\n"c\\_s': 2.0, "1st": 3.0}
 """Names that no format takes as they are, two of which look alike; and a value that is no number."""

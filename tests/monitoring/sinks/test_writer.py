@@ -14,8 +14,7 @@ import pytest
 
 from fastload.monitoring.sinks import Sink, Writer, resolve
 from fastload.monitoring.sinks.jsonl import JsonLines
-
-from ._monitored import finding, until, window
+from tests.monitoring.monitored import finding, until, window
 
 
 class Noted(Sink):

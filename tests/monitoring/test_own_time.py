@@ -5,6 +5,7 @@ import queue
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from tests.shared.processes import OUR_PROCESSES
 
 from .lanes import Kept
 from .planted_own_code import Bucket
+
+HERE = Path(__file__).name
 
 
 def rows(number):
@@ -205,7 +208,7 @@ def test_a_function_of_the_user_is_named_not_the_library_below():
     frame = look_until_stuck(stuck.thread, "wait")  # of threading, called by queue
     name = function_of(frame)
     stuck.end()
-    assert name.startswith("Stuck.optimal_search (test_monitor_own_time.py:")
+    assert name.startswith(f"Stuck.optimal_search ({HERE}:")
 
 
 def test_a_library_that_logs_is_named():
@@ -235,7 +238,7 @@ def test_a_library_that_logs_is_named():
     thread.join()
     writer.close()
     assert tracker == "tensorboard"
-    assert ".log (test_monitor_own_time.py:" in function
+    assert f".log ({HERE}:" in function
 
 
 def test_another_library_does_not_log():
@@ -272,7 +275,7 @@ def test_a_stall_is_looked_at_three_times_and_named():
     assert looks[:4] == pytest.approx([0.5, 1.0, 1.5, 2.0])
     assert sampler._seen.total() == 3
     assert list(sampler.functions) == [0]
-    assert sampler.functions[0].startswith("Stuck.optimal_search (test_monitor_own_time.py:")
+    assert sampler.functions[0].startswith(f"Stuck.optimal_search ({HERE}:")
     stuck.end()
     assert sampler.poll(at + 100) == at + 100.5  # between two steps
     assert list(sampler.functions) == [0]

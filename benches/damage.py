@@ -17,8 +17,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by path; damage is the tests'
 
-from tests._damage import Tally, every_kind, tally
-from tests._formats import FORMATS
+from tests.columns.damage import Tally, every_kind, tally
+from tests.columns.formats import FORMATS
 
 MOST = 150
 """Damaged files of each encoding and of each kind of damage."""

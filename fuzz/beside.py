@@ -19,8 +19,8 @@ sys.path.insert(
     0, str(Path(__file__).resolve().parent.parent)
 )  # run by path; who decodes how is the tests'
 
-from tests._damage import scattered
-from tests._encoded import outcome
+from tests.columns.damage import scattered
+from tests.images.encoded import outcome
 
 FUZZ = Path(__file__).resolve().parent
 

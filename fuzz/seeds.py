@@ -1,6 +1,6 @@
 """Writes small files of a format for the fuzzer to start from: `python fuzz/seeds.py jpeg FOLDER`.
 
-Images are Pillow's, the others those that the tests damage: `tests/_formats.py`.
+Images are Pillow's, the others those that the tests damage: `tests/columns/formats.py`.
 """
 
 import io
@@ -19,7 +19,7 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by path; files are the tests'
 
 from fastload.columns import Jsonl
-from tests._formats import FORMATS
+from tests.columns.formats import FORMATS
 
 SIZES = (1, 1), (9, 5), (17, 33)
 """Width and height: a pixel, less than a block, several blocks."""

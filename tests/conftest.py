@@ -18,9 +18,7 @@ import pytest
 import torch
 
 from fastload import _lib
-
-from ._foreign import assert_no_threads
-from ._processes import is_of_memfd
+from tests.shared.processes import is_of_memfd
 
 hypothesis.settings.register_profile(
     "fastload",
@@ -51,7 +49,7 @@ _STREAMLESS = "fastload/streamless"
 """Where pytest's cache keeps the tests that made no stream when they last ran at ordinary sizes."""
 
 _SIZES = {"SIZES", "THREADS", "DEPTH"}
-"""What a module takes from `_compare` if it asks for sizes itself."""
+"""What a module takes from `shared/compare.py` if it asks for sizes itself."""
 
 _made_streams: set[str] = set()
 
@@ -135,10 +133,3 @@ def seeded() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch.random.set_rng_state(state)
-
-
-@pytest.fixture
-def no_foreign_thread() -> Iterator[None]:
-    """Has a test leave no thread in which Pillow decodes: each ends with its iterator."""
-    yield
-    assert_no_threads()

@@ -1,10 +1,10 @@
 """Replays planted troubles and healthy runs through the monitor's detectors, and prints what they found.
 
-`python -m tools.monitor_proof --seeds 5` prints a row per trouble and per healthy run (`tests/_troubles.py`): in how
-many of the seeds it was found under its name, after how many steps, and what else was found. `--long` adds
-healthy runs of a million steps. `--real` plants troubles in real runs instead (`tests/_real_troubles.py`), and prints
-after how many seconds each was found, and the sentence that was said; a busy machine has three attempts. Fails if a
-trouble was missed or a healthy run was not silent.
+`python -m tools.monitor_proof --seeds 5` prints a row per trouble and per healthy run (`tests/monitoring/detect/troubles.py`):
+in how many of the seeds it was found under its name, after how many steps, and what else was found. `--long` adds
+healthy runs of a million steps. `--real` plants troubles in real runs instead (`tests/monitoring/real_troubles.py`),
+and prints after how many seconds each was found, and the sentence that was said; a busy machine has three attempts.
+Fails if a trouble was missed or a healthy run was not silent.
 """
 
 import argparse
@@ -17,12 +17,12 @@ from functools import partial
 
 from fastload.monitoring.detect import History, findings
 from fastload.monitoring.record import Finding
-from tests._real_healthy import HEALTHY as REAL_HEALTHY
-from tests._real_runs import ATTEMPTS, play
-from tests._real_troubles import PAIRS
-from tests._real_troubles import TROUBLES as REAL_TROUBLES
-from tests._recorded import Recorded, healthy
-from tests._troubles import HEALTHY, TROUBLES
+from tests.monitoring.detect.recorded import Recorded, healthy
+from tests.monitoring.detect.troubles import HEALTHY, TROUBLES
+from tests.monitoring.real_healthy import HEALTHY as REAL_HEALTHY
+from tests.monitoring.real_runs import ATTEMPTS, play
+from tests.monitoring.real_troubles import PAIRS
+from tests.monitoring.real_troubles import TROUBLES as REAL_TROUBLES
 
 LONG_STEPS = 1_000_000
 

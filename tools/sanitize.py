@@ -35,14 +35,20 @@ MIRI = ["memory::", "stream::", "parquet::cache", "collate::"]
 """Tests that Miri can run: no C, no fork, no socket, and not for hours."""
 SEEDS = 8
 
-PYTHON = ["memory", "borrowed", "stream", "pinned", "foreign*", "default_collate", "process_*"]
-"""`tests/test_*.py` of memory, streams and worker processes."""
+PYTHON = [
+    "collate/test_default_collate",
+    "images/test_foreign*",
+    "memory/test_*",
+    "processes/test_process_*",
+    "stream/test_stream",
+]
+"""Tests of memory, streams and worker processes, below `tests/`."""
 MARKED = "not slow or sanitized"
 LEFT_OUT = [
     # memory that torch frees behind the library's back is read before that is noticed: docs/columns.md
-    "tests/test_borrowed.py::test_a_move_that_nothing_tells_of_is_an_error",
+    "tests/memory/test_borrowed.py::test_a_move_that_nothing_tells_of_is_an_error",
     # AddressSanitizer's shadow memory has page faults of its own
-    "tests/test_memory.py::test_steady_batches_come_without_page_faults",
+    "tests/memory/test_memory.py::test_steady_batches_come_without_page_faults",
 ]
 
 REFUSED = "WARNING: AddressSanitizer failed to allocate"
@@ -180,7 +186,7 @@ def extension(title: str, tools: Tools) -> Suite:
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(package.parent),
     }
-    files = sorted(str(file) for each in PYTHON for file in ROOT.glob(f"tests/test_{each}.py"))
+    files = sorted(str(file) for each in PYTHON for file in ROOT.glob(f"tests/{each}.py"))
     pytest = ["env", *(f"{key}={value}" for key, value in made.items())]
     pytest += [sys.executable, "-m", "pytest", "-q", "-m", MARKED, "-o", "timeout=120"]
     pytest += [*(f"--deselect={test}" for test in LEFT_OUT), *files]

@@ -119,8 +119,15 @@ def suites(features: str) -> dict[str, Suite]:
 
 def _process_tests() -> list[str]:
     """Returns the files of tests that are about worker processes."""
-    names = ("process_*", "fork", "iterators", "limits", "set_workers_*", "shutdown")
-    return sorted(str(file) for name in names for file in ROOT.glob(f"tests/test_{name}.py"))
+    names = (
+        "iterators/test_iterators",
+        "iterators/test_set_workers_*",
+        "loader/test_fork",
+        "loader/test_limits",
+        "loader/test_shutdown",
+        "processes/test_process_*",
+    )
+    return sorted(str(file) for name in names for file in ROOT.glob(f"tests/{name}.py"))
 
 
 def _shares(pytest: list[str]) -> list[list[str]]:

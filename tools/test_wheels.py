@@ -35,7 +35,7 @@ SDIST_NEEDS = (
     "python/fastload/py.typed",
     "demo/__main__.py",
     "docs/tuning.md",
-    "tests/test_docs.py",
+    "tests/project/test_docs.py",
 )
 SMOKE = ROOT / "tools" / "smoke.py"
 DAMAGE = ROOT / "benches" / "damage.py"

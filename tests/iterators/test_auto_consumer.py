@@ -1,0 +1,347 @@
+"""Batches that the consumer makes under AUTO: the workers' own, from whichever batch on it makes them."""
+
+import logging
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, Subset
+
+import fastload
+from fastload import lanes
+from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.learned import record_of
+from fastload.machine.auto import Auto
+from fastload.processes.iterator import ProcessIter
+from tests.shared.compare import assert_same
+from tests.shared.keyed import Noisy, auto, loaded, mixed
+from tests.shared.processes import OUR_PROCESSES
+from tests.shared.threads import globals_now, seed_all
+
+pytestmark = OUR_PROCESSES
+
+
+class Listed(Noisy):
+    """Makes whole batches."""
+
+    def __getitems__(self, indices):
+        shift = random.random()
+        return [self[index] | {"shift": shift} for index in indices]
+
+
+class Repeated(Noisy):
+    """An order that names indices several times, and is asked on torch's schedule."""
+
+    def order(self):
+        return RandomSampler(self, replacement=True, num_samples=50, generator=torch.Generator())
+
+
+def with_replacement(dataset):
+    return {"sampler": Repeated.order(dataset)}
+
+
+ARGUMENTS = {
+    "plain": lambda _: {},
+    "shuffled": lambda _: {"shuffle": True, "drop_last": True},
+    "collated": lambda _: {"collate_fn": mixed},
+    "alone": lambda _: {"batch_size": None},
+    "repeated": with_replacement,
+    "own batches": lambda _: {"batch_size": 1, "batch_sampler": [[0, 1], [1, 5, 5], [2]]},
+    "persistent": lambda _: {"persistent_workers": True, "shuffle": True},
+    "no order": lambda _: {"sampler": (index for index in [3, 1, 2] * 5)},
+}
+
+
+class TakeOver:
+    """Has the consumer take over in an epoch, after so many batches."""
+
+    def __init__(self, after, epoch=0):
+        self.after, self.epoch, self.epochs = after, epoch, -1
+        self.done = False
+
+    def __call__(self, iterator, batches):
+        self.epochs += batches == 1
+        if self.epochs == self.epoch and batches == self.after and not self.done:
+            self.done = True
+            iterator.take_over()
+
+
+@pytest.mark.parametrize("kind", [Noisy, Listed])
+@pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
+def test_the_consumers_batches_are_the_workers(kind, arguments):
+    dataset = kind()
+    want = loaded(dataset, 2, lane="process", **arguments(dataset))
+    here = kind()
+    record_of(here).why_here = "the test says so"
+    assert_same(loaded(here, 2, **arguments(here)), want, "all by the consumer")
+    for after in (1, 3):
+        taken = TakeOver(after)
+        got = loaded(kind(), 2, between=taken, **arguments(dataset))
+        assert_same(got, want, f"taken over after batch {after}")
+        assert taken.done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 3])
+def test_the_consumer_may_take_over_after_any_batch(number):
+    dataset = Noisy()
+    arguments = {"shuffle": True, "prefetch_factor": 3, "collate_fn": mixed}
+    want = loaded(dataset, 2, lane="process", **arguments)
+    for after in range(1, 12):
+        assert_same(loaded(Noisy(), number, between=TakeOver(after), **arguments), want, after)
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_the_consumer_takes_over_from_persistent_workers(epoch):
+    arguments = {"shuffle": True, "persistent_workers": True}
+    want = loaded(Noisy(), 2, lane="process", **arguments)
+    assert_same(loaded(Noisy(), 2, between=TakeOver(2, epoch), **arguments), want, epoch)
+
+
+def test_an_epoch_that_is_left_early_is_followed_by_a_whole_one():
+    seed_all()
+    want = [list(auto(Noisy(), 2, lane="process", persistent_workers=True)) for _ in range(1)]
+    seed_all()
+    loader = auto(Noisy(), 2, persistent_workers=True)
+    for batch in loader:
+        loader._iterator.take_over()
+        assert_same(batch, want[0][0], "first")
+        break
+    assert len(list(loader)) == len(loader)
+    assert loader.stats()["consumer_batches"] > 0
+
+
+def test_batches_come_as_they_are_finished_until_the_consumer_makes_them():
+    loader = auto(Noisy(), 2, in_order=False)
+    iterator = iter(loader)
+    got = [next(iterator)]
+    iterator.take_over()
+    got += list(iterator)
+    assert sorted(torch.cat([batch["index"] for batch in got]).tolist()) == list(range(41))
+
+
+def test_the_generators_of_the_process_stay_where_they_were():
+    dataset = Noisy()
+    record_of(dataset).why_here = "the test says so"
+    seed_all()
+    iterator = iter(auto(dataset, 2, collate_fn=mixed))
+    before = globals_now()
+    seed_all()
+    iterator = iter(auto(dataset, 2, collate_fn=mixed))
+    assert type(iterator) is ConsumerIter
+    assert len(list(iterator)) == 11
+    assert_same(globals_now(), before, "generators")
+
+
+class Failing(Noisy):
+    def __getitem__(self, index):
+        random.random()
+        if index == 5:
+            raise KeyError(index)
+        return super().__getitem__(index)
+
+
+def test_an_error_takes_the_place_of_its_batch_and_keeps_the_generators():
+    dataset = Failing()
+    record_of(dataset).why_here = "the test says so"
+    iterator = iter(auto(dataset, 2))
+    state, python = torch.get_rng_state(), random.getstate()
+    next(iterator)
+    with pytest.raises(KeyError):
+        next(iterator)
+    assert torch.get_rng_state().equal(state)
+    assert random.getstate() == python
+    assert next(iterator)["index"].tolist() == [8, 9, 10, 11]
+
+
+def test_an_error_of_the_users_stays_the_users(caplog):
+    iterator = iter(auto(Failing(), 2))
+    next(iterator)
+    with pytest.raises(KeyError):
+        next(iterator)
+    assert next(iterator)["index"].tolist() == [8, 9, 10, 11]
+    assert iterator._maker is None
+    assert not [r for r in caplog.records if "this process" in r.message]
+
+
+class Cheap(Dataset):
+    def __init__(self, n=64):
+        self.rows = np.arange(2.0 * n).reshape(n, 2)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index], divmod(index, 1)[0]  # quick, and not read
+
+
+class Ints(IterableDataset):
+    def __iter__(self):
+        return iter(range(10))
+
+
+class Worked(Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        return [step for step in range(index % 3 + 1)][-1]  # noqa: C416 (a loop is not read)
+
+
+@pytest.mark.parametrize("dataset", [Cheap(), Subset(Cheap(), [3, 1, 2]), Ints()])
+def test_cheap_code_is_read_and_starts_no_worker(dataset):
+    loader = fastload.Loader(dataset, 4)
+    iterator = iter(loader)
+    assert type(iterator) is ConsumerIter
+    assert iterator._workers == []
+    assert_same(list(iterator), list(DataLoader(dataset, 4)), "batches")
+    assert "lane: consumer" in loader.explain()
+    assert "cost less than handing them over" in loader.explain()
+    assert loader.stats()["consumer_batches"] == len(list(DataLoader(dataset, 4)))
+
+
+def test_workers_that_do_not_pay_end_and_others_know(caplog):
+    caplog.set_level(logging.INFO, "fastload")
+    dataset = Worked()
+    loader = auto(dataset, 2, batch_size=1)  # so that handing over is most of the cost
+    loader.lazy_images = False
+    iterator = iter(loader)
+    assert type(iterator) is ProcessIter
+    want = list(DataLoader(dataset, 1))
+    assert_same(list(iterator), want, "first epoch")
+    assert record_of(dataset).why_here is not None
+    assert [r for r in caplog.records if "loading in this process from here on" in r.message]
+    assert all(not worker.is_alive() for worker in iterator._workers)
+    other = auto(dataset, 2, batch_size=16)
+    assert type(iter(other)) is ConsumerIter
+    assert record_of(dataset).why_here in other.explain()
+    assert_same(list(other), list(DataLoader(dataset, 16)), "another loader")
+    assert type(iter(loader)) is ConsumerIter
+
+
+def test_what_was_indexed_here_is_not_forked_again():
+    inner = Noisy()
+    whole = auto(Subset(inner, range(8)), 2)
+    record_of(whole.dataset).why_here = None
+    iterator = iter(whole)
+    iterator._note_here("the test says so")
+    iterator.take_over()
+    assert len(list(iterator)) == 2
+    assert lanes.choose(auto(inner, 2)).lane == "consumer"
+    chosen = fastload.Loader(inner, 4, num_workers=2)
+    assert lanes.choose(chosen).lane == "process"  # which the user decides
+
+
+def test_a_chosen_number_and_a_chosen_lane_are_obeyed():
+    assert lanes.choose(fastload.Loader(Cheap(), num_workers=1)).lane == "process"
+    assert lanes.choose(fastload.Loader(Cheap(), lane="process")).lane == "process"
+    assert lanes.choose(fastload.Loader(Cheap(), worker_init_fn=print)).lane == "process"
+    taken = iter(auto(Noisy(), 2))
+    taken.take_over()
+    taken.set_workers(3)
+    assert len(list(taken)) == 11
+
+
+def test_indices_are_taken_when_workers_would_have_been_asked():
+    class Noting:
+        def __init__(self):
+            self.asked = 0
+
+        def __iter__(self):
+            for index in range(20):
+                self.asked += 1
+                yield [index]
+
+    def asked(dataset, **arguments):
+        sampler = Noting()
+        loader = fastload.Loader(dataset, batch_sampler=sampler, **arguments)
+        loader.num_workers = Auto(2)
+        iterator = iter(loader)
+        return [sampler.asked, *(sampler.asked for _ in iterator)]
+
+    assert asked(Cheap()) == asked(Cheap(), lane="process")
+
+
+class Changed(Dataset):
+    transform = None
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        sample = divmod(index, 1)[0] * 1.0  # quick, and not read
+        if self.transform is not None:
+            sample = self.transform(sample)
+        return sample
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_code_that_was_cheap_and_draws_later_is_keyed(persistent):
+    def run(**arguments):
+        dataset = Changed()
+        torch.manual_seed(3)
+        loader = auto(dataset, 2, persistent_workers=persistent, **arguments)
+        dataset.transform = None
+        first = list(loader)
+        dataset.transform = lambda sample: sample + random.random()
+        return first, [list(loader) for _ in range(2)], torch.get_rng_state()
+
+    ours, state = run(), random.getstate()
+    assert len(set(torch.cat([batch for epoch in ours[1] for batch in epoch]).tolist())) == 24
+    assert_same(run(), ours, "again")
+    assert random.getstate() == state
+    if not persistent:  # whose workers do not see the change
+        assert_same(run(lane="process"), ours, "workers")
+
+
+def summed(samples):
+    return torch.stack([torch.as_tensor(row) for row, _ in samples]).sum(0)
+
+
+def swap(loader):
+    loader.collate_fn = summed
+
+
+def own_generator(loader):
+    loader.generator = torch.Generator().manual_seed(9)
+
+
+def samplers_generator(loader):
+    loader.sampler.generator = torch.Generator().manual_seed(9)
+
+
+def restore(loader):
+    if isinstance(loader, fastload.Loader):
+        loader.load_state_dict(loader.state_dict())
+
+
+def epochs_twice(loader):
+    """Returns an epoch, left early, within another one."""
+    outer = iter(loader)
+    return [next(outer), list(loader), next(iter(loader)), *outer]
+
+
+CHANGES = {
+    "nothing": lambda _: None,
+    "collate_fn": swap,
+    "generator": own_generator,
+    "generator of the sampler": samplers_generator,
+    "iterators at once": epochs_twice,
+    "batch_size": lambda loader: vars(loader.batch_sampler).update(batch_size=5),
+    "state": restore,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_later_epochs_are_torchs_also_of_a_loader_that_has_changed(change):
+    def run(kind):
+        torch.manual_seed(5)
+        loader = kind(Cheap(), 8, shuffle=True)
+        before = [list(loader) for _ in range(3)]
+        return before, change(loader), [list(loader) for _ in range(2)], torch.get_rng_state()
+
+    assert_same(run(fastload.Loader), run(DataLoader), "batches and what the generator gives next")
+    loader = fastload.Loader(Cheap(), 8, shuffle=True)
+    assert all(type(iter(loader)) is ConsumerIter for _ in range(3))
+    assert loader._settled.shared is not None

@@ -1,0 +1,58 @@
+"""Hugging Face datasets for the tests, and what torch's DataLoader makes of them: the oracle."""
+
+import warnings
+
+from torch.utils.data import DataLoader
+
+import fastload
+from tests.shared.compare import SIZES, assert_same
+
+COUNT = 24
+FORMATS = [None, "numpy", "torch"]
+
+
+def column(feature, make, count=COUNT):
+    """Returns a feature and the values of a column of it."""
+    return feature, [make(index) for index in range(count)]
+
+
+def table(columns, start=0, stop=COUNT):
+    """Returns a dataset of named columns, as `column` returns them."""
+    from datasets import Dataset, Features
+
+    features = Features({name: feature for name, (feature, _) in columns.items()})
+    values = {name: values[start:stop] for name, (_, values) in columns.items()}
+    return Dataset.from_dict(values, features=features)
+
+
+def chunked(columns):
+    """Returns the same dataset in several chunks, of which one has a single row."""
+    from datasets import concatenate_datasets
+
+    cuts = [(0, 5), (5, 6), (6, COUNT)]
+    return concatenate_datasets([table(columns, *cut) for cut in cuts])
+
+
+def batches(kind, dataset, **arguments):
+    """Returns what a loader gives, errors in their places."""
+    found, iterator = [], iter(kind(dataset, **arguments))
+    while True:
+        try:
+            found.append(next(iterator))
+        except StopIteration:
+            return found
+        except (RuntimeError, TypeError) as error:
+            found.append(f"{type(error).__name__}: {error}"[:60])
+
+
+def theirs(dataset, **arguments):
+    """Returns torch's batches."""
+    with warnings.catch_warnings():  # torch's, of arrays that are read-only
+        warnings.simplefilter("ignore")
+        return batches(DataLoader, dataset, **arguments)
+
+
+def same(dataset, **arguments):
+    """Asserts that the native lane gives torch's batches and errors."""
+    ours = batches(fastload.Loader, dataset, lane="native", **arguments, **SIZES)
+    assert_same(ours, theirs(dataset, **arguments))

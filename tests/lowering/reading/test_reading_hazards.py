@@ -1,0 +1,408 @@
+"""Where code does not mean what it seems to: read exactly, or refused."""
+
+import importlib.util
+import linecache
+import textwrap
+import warnings
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+from torchvision import transforms as v1
+
+from fastload import Loader, lanes
+from fastload.lowering import NotNative, lower
+from fastload.lowering.reading import source
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+
+from .classes import Held, N, Pairs
+
+pd = pytest.importorskip("pandas")
+pytestmark = MANY_WORKERS
+
+ROWS = torch.arange(N * 4.0).reshape(N, 4)
+scale = 2
+
+
+def same(dataset, lane="native", **arguments):
+    """Asserts that a loader takes a lane, and that its batches are torch's."""
+    loader = Loader(dataset, batch_size=4, **SIZES, **arguments)
+    assert lanes.choose(loader).lane == lane, loader.explain()
+    assert_same(list(loader), list(DataLoader(dataset, batch_size=4, **arguments)))
+    return loader
+
+
+def refused(dataset, why):
+    with pytest.raises(NotNative) as reason:
+        lower(dataset)
+    assert why in reason.value.why, reason.value.why
+
+
+# --- names
+
+
+class FakeTorch:
+    @staticmethod
+    def tensor(value):
+        return torch.as_tensor(value) + 1
+
+
+class Shadowed(Held):
+    def __getitem__(self, index):
+        torch = FakeTorch
+        return torch.tensor(self.labels[index])
+
+
+class Private(Held):
+    def __getitem__(self, index):
+        return self.__rows[index]
+
+
+class Scaled(Held):
+    def __getitem__(self, index):
+        return self.rows[index] * scale
+
+
+def scaled_by(factor):
+    class Closed(Held):
+        def __getitem__(self, index):
+            return self.rows[index] * factor
+
+    def change(value):
+        nonlocal factor
+        factor = value
+
+    return Closed, change
+
+
+def test_names_mean_what_they_mean_now(monkeypatch):
+    refused(Shadowed(labels=list(range(N))), "is not known")
+    refused(Private(rows=ROWS, _Private__rows=ROWS), "__rows is private to its class")
+    dataset = Scaled(rows=ROWS)
+    loader = same(dataset)
+    monkeypatch.setitem(globals(), "scale", 3)
+    assert_same(list(loader), list(DataLoader(dataset, batch_size=4)))
+    kind, change = scaled_by(2)
+    loader = same(kind(rows=ROWS))
+    change(5)
+    assert_same(list(loader), list(DataLoader(kind(rows=ROWS), batch_size=4)))
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "tensor", FakeTorch.tensor)
+        same(Tensors(labels=list(range(N))))
+
+
+class Tensors(Held):
+    def __getitem__(self, index):
+        return torch.tensor(self.labels[index])
+
+
+# --- classes
+
+
+class Property(Held):
+    @property
+    def data(self):
+        return self.rows
+
+    def __getitem__(self, index):
+        return self.data[index]
+
+
+class Slotted:
+    __slots__ = ("rows",)
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+class Inherited(Property):
+    factor = 2
+
+    def helper(self, index, shift=1):
+        """Returns a shifted label."""
+        if index < 0:
+            raise IndexError
+        return self.labels[index] + shift
+
+    def __getitem__(self, index):
+        return self.data[index] * self.factor, self.helper(index), self.helper(index, shift=2)
+
+
+class Nested(Held):
+    def __getitem__(self, index):
+        rows, label = self.base[N - 1 - index]
+        return {"rows": rows[:2], "label": label}
+
+
+class Lengthy(Held):
+    """Says that it is longer than what it holds."""
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+def test_classes_are_followed_as_python_does():
+    labels = list(range(N))
+    same(Property(rows=ROWS))
+    same(Slotted(ROWS))
+    same(Inherited(rows=ROWS, labels=labels))
+    same(Nested(base=Pairs(ROWS, labels)))
+    refused(Lengthy(rows=ROWS[:-1]), "its indices go from 0 to 22, and what they index has 22")
+    same(Lengthy(rows=ROWS.repeat(2, 1)))
+    dataset = Property(rows=ROWS)
+    dataset.__getitem__ = lambda index: 0  # which Python never asks
+    same(dataset)
+    dataset.__getitems__ = lambda indices: [torch.zeros(1) for _ in indices]
+    refused(dataset, "it has a __getitems__ of its own")
+
+
+# --- sources
+
+SOURCE = """
+    from torch.utils.data import Dataset
+
+    class Rows(Dataset):
+        def __init__(self, rows):
+            self.rows = rows
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, index):
+            assert index < len(self), "too large"
+            return self.rows[index] {after}
+"""
+
+
+def test_a_source_that_changed_is_not_read(tmp_path):
+    file = tmp_path / "edited.py"
+    file.write_text(textwrap.dedent(SOURCE.format(after="* 2")))
+    spec = importlib.util.spec_from_file_location("edited", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    same(module.Rows(ROWS))
+    file.write_text(textwrap.dedent(SOURCE.format(after="* 3")))
+    linecache.checkcache()
+    source.parsed.cache_clear()
+    refused(module.Rows(ROWS), "not what was compiled")
+
+
+def test_code_without_a_source_is_not_read():
+    names = {"__name__": "nowhere"}
+    exec(textwrap.dedent(SOURCE.format(after="")), names)
+    refused(names["Rows"](ROWS), "is not there")
+
+
+# --- data
+
+
+class Plain(Held):
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+class Converted(Held):
+    def __getitem__(self, index):
+        return torch.as_tensor(self.rows[index]).float()
+
+
+def masked():
+    return np.ma.masked_array(np.ones((N, 2)), mask=True)
+
+
+def quantised():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is deprecated
+        return torch.quantize_per_tensor(torch.ones(N, 2), 0.1, 0, torch.quint8)
+
+
+DATA = {
+    "gradients": (torch.ones(N, 2, requires_grad=True), "requires gradients"),
+    "sparse": (torch.eye(N).to_sparse(), "not dense"),
+    "quantised": (quantised(), "not dense"),
+    "a parameter": (torch.nn.Parameter(torch.ones(N), requires_grad=False), "is not known"),
+    "conjugated": (torch.ones(N, 2, dtype=torch.complex64).conj(), "conjugated"),
+    "masked": (masked(), "is not known"),
+    "objects": (np.array([None] * N, dtype=object), "elements of object"),
+    "text": (np.array(["text"] * N), "elements of <U4"),
+    "dates": (np.array(["2026-01-01"] * N, dtype="datetime64[D]"), "elements of datetime64"),
+    "foreign": (np.ones((N, 2), dtype=">f4"), "foreign byte order"),
+    "ints and floats": ([1, 2.5] * 12, "in it"),
+    "gaps": ([None, *range(N - 1)], "in it"),
+    "large ints": ([2**70] * N, "OverflowError"),
+    "text and numbers": (["1", *range(N - 1)], "in it"),
+    "arrays of several shapes": ([np.ones((2, k % 2 + 1)) for k in range(N)], "several"),
+    "a generator": ((k for k in range(N)), "is not known"),
+    "a set": (set(range(N)), "is not known"),
+}
+
+
+@pytest.mark.parametrize(("rows", "why"), DATA.values(), ids=DATA)
+def test_data_that_has_no_column_is_refused(rows, why):
+    refused(Plain(rows=rows), why)
+
+
+def read_only():
+    rows = np.arange(N * 2.0).reshape(N, 2)
+    rows.flags.writeable = False
+    return rows
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable:UserWarning")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *(read_only(), np.arange(N * 4.0).reshape(N, 4)[:, ::2], np.arange(N)[::-1]),
+        *(torch.arange(N * 2.0).reshape(2, N).T, torch.ones(1, 3).expand(N, 3)),
+        *(np.ones(N, bool), np.ones((N, 0)), torch.ones(N, 2, dtype=torch.bfloat16)),
+        *([1] * N, [True] * N, [0.5, -0.0] * 12, [float("nan")] * N, ["", "é"] * 12),
+        *(
+            [[1, 2]] * N,
+            [("a", 1)] * N,
+            [{"x": 1, "y": [0.5]}] * N,
+            [np.float32(1)] * 0 or [[1.5]] * N,
+        ),
+        [torch.ones(3, k % 2 + 1)[:, 0] * k for k in range(N)],
+    ],
+    ids=lambda rows: f"{type(rows).__name__} of {type(rows[0]).__name__}",
+)
+def test_data_that_has_one(rows):
+    same(Plain(rows=rows))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_torchs_default_dtype_counts(dtype):
+    dataset = Tensors(labels=[k / 3 for k in range(N)])
+    loader = same(dataset)
+    torch.set_default_dtype(dtype)
+    try:
+        assert_same(list(loader), list(DataLoader(dataset, batch_size=4)))
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_default_device_changes_what_tensors_are():
+    with torch.device("meta"):
+        refused(Tensors(labels=list(range(N))), "a mode of torch")
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.int8, np.int32, np.uint16, np.float16, np.float64, bool]
+)
+def test_casts_are_torchs(dtype):
+    rows = np.random.default_rng(2).integers(0, 2 if dtype is bool else 120, (N, 3)).astype(dtype)
+    same(Converted(rows=rows))
+
+
+class Tokens(Held):
+    def __getitem__(self, index):
+        ids = self.tokens[index][: self.most]
+        padded = ids + [0] * (self.most - len(ids))
+        return torch.tensor(padded), torch.tensor([1] * len(ids) + [0] * (self.most - len(ids)))
+
+
+class Cells(Held):
+    def __getitem__(self, index):
+        row = self.df.iloc[index]
+        return (
+            row["text"],
+            row["count"],
+            self.df.iloc[index, 1],
+            self.df["share"].values[index],
+            self.df.loc[index, "share"],
+            self.numbers.iloc[index, 1:].values.astype(np.float32),
+            torch.tensor(self.numbers.values[index]),
+            self.numbers.iloc[index]["a"],
+        )
+
+
+def frames():
+    df = pd.DataFrame({"text": ["é"] * N, "count": range(N), "share": np.arange(N) / 7})
+    numbers = pd.DataFrame({"a": np.arange(N), "b": np.arange(N) * 2.5, "c": np.arange(N) * 3})
+    return {"df": df, "numbers": numbers}
+
+
+def test_lists_and_frames():
+    same(Tokens(tokens=[[k] * (k % 7) for k in range(N)], most=5))
+    same(Cells(**frames()))
+    labelled = frames()
+    labelled["df"].index = range(1, N + 1)
+    refused(Cells(**labelled), "labels are not 0, 1, 2")
+
+
+# --- pictures
+
+
+class Pictures(Dataset):
+    def __init__(self, root, df, transform=None):
+        self.root, self.df, self.transform = root, df, transform
+
+    def __len__(self):
+        return len(self.df)
+
+    def __getitem__(self, index):
+        path = f"{self.root}/{self.df['name'].iloc[index]}.png"
+        image = PIL.Image.open(path).convert("RGB")
+        if self.transform:
+            image = self.transform(image)
+        return image, self.df.iloc[index]["label"]
+
+
+class Joined(Pictures):
+    def __getitem__(self, index):
+        with PIL.Image.open(self.root / f"{index:02d}.png") as file:
+            image = file.convert("RGB")
+        return self.transform(image)
+
+
+class InMemory(Held):
+    def __getitem__(self, index):
+        return self.transform(PIL.Image.fromarray(self.images[index])), self.labels[index]
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    pixels = np.random.default_rng(1).integers(0, 256, (N, 9, 8, 3), np.uint8)
+    for place, each in enumerate(pixels):
+        PIL.Image.fromarray(each).save(tmp_path / f"{place:02d}.png")
+    names = [f"{place:02d}" for place in range(N)]
+    return tmp_path, pd.DataFrame({"name": names, "label": range(N)})
+
+
+def test_pictures_are_decoded_natively(pictures):
+    steps = v1.Compose([v1.Resize(6), v1.CenterCrop(5), v1.ToTensor()])
+    loader = same(Pictures(*pictures, steps))
+    assert "not compared with the dataset, which would open files" in loader.explain()
+    same(Joined(*pictures, steps))
+    refused(Pictures(*pictures), "a sample has a picture in it")
+    refused(Pictures(*pictures, lambda image: image), "a lambda is not read")
+    refused(Pictures(*pictures, v1.FiveCrop(2)), "FiveCrop is Python code")
+
+
+def test_pictures_in_memory(pictures):
+    images = np.random.default_rng(1).integers(0, 256, (N, 9, 8, 3), np.uint8)
+    dataset = InMemory(images=images, labels=[1] * N, transform=v1.ToTensor())
+    same(dataset)
+    images[3] = 0
+    same(dataset)
+    dataset.transform = v1.Compose([v1.RandomHorizontalFlip(1.0), v1.ToTensor()])
+    same(dataset, "process")  # a set number of workers means their draws
+    keyed = Loader(dataset, 4)
+    assert lanes.choose(keyed).lane == "native"
+    assert_same(list(keyed), list(DataLoader(dataset, 4)))
+
+
+def test_a_missing_picture_is_pillows_error(pictures):
+    root, df = pictures
+    df.loc[3, "name"] = "missing"
+    dataset = Pictures(root, df, v1.ToTensor())
+    with pytest.raises(FileNotFoundError):
+        list(Loader(dataset, batch_size=4, **SIZES))

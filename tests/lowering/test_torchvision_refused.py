@@ -1,0 +1,144 @@
+"""What of torchvision is Python: refused, or stopped at a step, with the reason in words."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torchvision.datasets
+from torch.utils.data import DataLoader
+from torchvision import transforms as v1
+from torchvision.transforms import v2
+
+from fastload import Loader, OnError, lanes
+from tests.shared.compare import assert_same
+
+from .torchvision_files import cifar10, folder, mnist, write_folder
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return torchvision.datasets.ImageFolder(write_folder(tmp_path_factory.mktemp("images")))
+
+
+class Overridden(torchvision.datasets.ImageFolder):
+    def __getitem__(self, index):
+        return super().__getitem__(index)[0]
+
+
+def opened(path):
+    raise NotImplementedError
+
+
+def changed(dataset, **attributes):
+    for name, value in attributes.items():
+        setattr(dataset, name, value)
+    return dataset
+
+
+REFUSED = {
+    "subclass": (lambda root: Overridden(write_folder(root)), "Overridden makes its samples"),
+    "loader": (lambda root: folder(root, loader=opened), "its loader is .*opened, Python code"),
+    "target": (
+        lambda root: folder(root, transform=v1.PILToTensor(), target_transform=lambda y: y + 1),
+        "target_transform is .*<lambda>, Python code",
+    ),
+    "no tensor": (lambda root: folder(root), r"samples\[0\] are Pillow images"),
+    "light": (lambda root: cifar10(root, transform=v1.Lambda(np.asarray)), "Lambda is Python code"),
+    "no bytes": (
+        lambda root: changed(cifar10(root), data=np.zeros((3, 4, 4, 3), np.float32)),
+        "its data is float32",
+    ),
+    "samples": (
+        lambda root: changed(folder(root), samples=[["a.jpg", 0]]),
+        "not all tuples of a path and an int",
+    ),
+    "QMNIST": (lambda root: mnist("QMNIST")(root, compat=False), "compat=True|whole rows"),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_is_not_exact_is_python_with_a_reason(make, why, tmp_path):
+    loader = Loader(make(tmp_path), num_workers=1)
+    loader.lane = "native"
+    with pytest.raises(ValueError, match=f"lane='native' is not possible: .*({why})"):
+        iter(loader)
+
+
+STOPPED = {
+    "v1 on v2": (
+        [v2.ToImage(), v1.RandomHorizontalFlip()],
+        "on an image of torchvision.transforms",
+    ),
+    "floats": ([v1.ToTensor(), v1.Resize(4)], "Resize: it scales a tensor of other numbers"),
+    "white": (
+        [v1.ToTensor(), v1.Normalize(0.5, 0.5), v1.Pad(1)],
+        "Pad: it fills with a value of a tensor",
+    ),
+    "erased": (
+        [v1.ToTensor(), v1.RandomErasing(), v1.RandomHorizontalFlip()],
+        "RandomHorizontalFlip: it comes after RandomErasing",
+    ),
+    "jitter": ([v1.PILToTensor(), v1.ColorJitter(0.1)], "ColorJitter: it changes a tensor"),
+    "raises": ([v1.ToTensor(), v1.Normalize(0.5, 0.0)], "Normalize: it raises ValueError"),
+    "chosen": ([v1.RandomApply([v1.ToTensor()])], "ToTensor changes what an image is"),
+    "unknown": ([v1.ToTensor(), v1.FiveCrop(2)], "FiveCrop is Python code"),
+    "infinite": ([v1.ToTensor(), v2.ToDtype(torch.complex64)], "torch.complex64"),
+}
+
+
+@pytest.mark.parametrize(("steps", "why"), STOPPED.values(), ids=STOPPED)
+def test_the_step_that_stops_a_chain_is_named(steps, why, images, monkeypatch):
+    monkeypatch.setattr(images, "transform", v1.Compose(steps))
+    choice = lanes.choose(Loader(images, num_workers=1))
+    assert choice.lane == "process"
+    assert why in choice.why
+    assert "position" in choice.why
+
+
+def test_hooks_and_replaced_methods_are_noticed(images, monkeypatch):
+    crop, flip = v1.CenterCrop(16), v1.RandomHorizontalFlip()
+    monkeypatch.setattr(images, "transform", v1.Compose([crop, flip, v1.ToTensor()]))
+    loader = Loader(images, num_workers=1)
+    assert lanes.choose(loader).lane == "native"
+    hook = crop.register_forward_hook(lambda module, args, result: result)
+    assert "forward hook" in lanes.choose(loader).why
+    hook.remove()
+    flip.forward = lambda image: image
+    assert "a forward of its own" in lanes.choose(loader).why
+    del flip.forward
+    with monkeypatch.context() as patch:
+        patch.setattr(v1.ToTensor, "__call__", lambda self, image: image)
+        assert "ToTensor.__call__ was replaced" in lanes.choose(loader).why
+    assert lanes.choose(loader).lane == "native"
+
+
+@pytest.mark.parametrize(("damaged", "lane"), [(1, "native"), (5, "native"), (6, "process")])
+def test_a_small_folder_with_damaged_files_stays_native(damaged, lane, tmp_path):
+    """Files of no known format are damaged, unless most of the others are of that format too."""
+    dataset = folder(tmp_path, transform=v1.Compose([v1.Resize((8, 8)), v1.ToTensor()]))
+    assert len(dataset) == 10
+    for path, _ in dataset.samples[:damaged]:
+        Path(path).write_bytes(b"an error page in place of a picture")
+    on_error = OnError("skip")
+    loader = Loader(dataset, 10, num_workers=1, on_error=on_error)
+    assert lanes.choose(loader).lane == lane
+    [(pixels, _)] = loader
+    assert len(pixels) == 10 - damaged
+    assert [bad.index for bad in loader.bad] == list(range(damaged))
+
+
+@pytest.mark.parametrize("foreign", [0, 2])
+def test_a_folder_of_other_formats_is_for_python_workers(foreign, tmp_path):
+    dataset = folder(tmp_path, transform=v1.Compose([v1.Resize((8, 8)), v1.ToTensor()]))
+    import PIL.Image
+
+    for path, _ in dataset.samples[:foreign]:
+        PIL.Image.new("RGB", (9, 9), (1, 2, 3)).save(path, "GIF")
+    loader = Loader(dataset, 4, num_workers=1)
+    choice = lanes.choose(loader)
+    if foreign:
+        assert choice.lane == "process"
+        assert "2 of 10 files looked at are GIF" in loader.explain()
+        assert not choice.seam
+    assert_same(list(loader), list(DataLoader(dataset, 4)))

@@ -1,0 +1,367 @@
+"""The figures of a window: what the loader, the process, the machine and the accelerator say."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+import fastload
+from fastload import columns
+from fastload.columns import Rows
+from fastload.machine.ranks import rank
+from fastload.monitoring.accelerator import Cuda
+from fastload.monitoring.host import Host, Stops, _counts
+from fastload.monitoring.loading import STAGES, Loading, settings_of
+from fastload.monitoring.process import Footprint
+from fastload.monitoring.steps import Recorder
+from tests.shared.processes import LINUX, OUR_PROCESSES
+
+from .lanes import BATCH, BATCHES, LANES, ROWS, Kept
+from .monitored import until
+
+pytestmark = OUR_PROCESSES
+
+
+def loader_of(lane, **arguments):
+    dataset, settings = LANES[lane]
+    return fastload.Loader(dataset(), **{"batch_size": BATCH, **settings, **arguments})
+
+
+@pytest.mark.parametrize("lane", ["native", "process", "persistent", "threads", "inline"])
+def test_what_was_loaded_is_counted_once_over_epochs(lane):
+    loader, loading = loader_of(lane), Loading()
+    for _ in range(3):
+        iterator = iter(loader)
+        loading.begin(loader)
+        loading.begin(loader)
+        for _ in range(BATCHES):
+            next(iterator)
+            loading.count()
+        loading.count()
+    assert loading._passed["batches"] == 3 * BATCHES
+
+
+def test_bytes_per_second_add_up_to_the_bytes(tmp_path):
+    paths = []
+    for number in range(20):
+        np.save(tmp_path / f"{number}.npy", np.full(100, number))
+        paths.append(tmp_path / f"{number}.npy")
+    loader, loading = fastload.Loader(columns.Npy(paths), batch_size=3), Loading()
+    read = batch = 0.0
+    for _ in range(3):
+        iterator = iter(loader)
+        loading.begin(loader)
+        for _ in iterator:
+            pass
+        figures = loading.read(loader, 0.5)
+        read += 0.5 * figures["read_bytes_per_s"]
+        batch += 0.5 * figures["batch_bytes_per_s"]
+    assert batch == 3 * 20 * 100 * 8
+    assert read == 3 * 20 * 100 * 8  # without headers
+
+
+@pytest.mark.parametrize(
+    ("lane", "stages"),
+    [
+        ("process", {"workers"}),
+        ("threads", {"workers"}),
+        ("inline", {"interpreter"}),
+    ],
+)
+def test_waiting_is_ascribed_to_stages(lane, stages):
+    kept = Kept()
+    loader = loader_of(lane)
+    with fastload.monitor(loader, kept):
+        list(loader)
+    scalars = kept.windows[-1].scalars
+    shares = {stage: scalars[f"stage_{stage}_share"] for stage in STAGES}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert {stage for stage, share in shares.items() if share} <= stages
+    assert scalars["workers"] == loader.num_workers
+    assert scalars["depth"] >= scalars["workers"]
+
+
+def test_batches_that_the_consumer_makes_are_pythons():
+    loader, loading = loader_of("consumer"), Loading()
+    for _ in range(4):  # workers make the first ones
+        iterator = iter(loader)
+        loading.begin(loader)
+        taken = list(iterator)
+    assert len(taken) * BATCH >= ROWS
+    if "consumer_batches" not in loader.stats():
+        pytest.skip("workers paid off on this machine")
+    figures = loading.read(loader, 1.0)
+    assert figures["stage_interpreter_share"] + figures["stage_workers_share"] == pytest.approx(1)
+    assert figures["stage_interpreter_share"] > 0
+
+
+def test_settings_are_plain_values():
+    loader = loader_of("native")
+    settings = settings_of(loader)
+    assert settings["batch_size"] == BATCH
+    assert settings["num_workers"] == loader.num_workers
+    assert type(settings["num_workers"]) is int
+    assert settings["dataset"] == "Rows"
+
+
+@LINUX
+def test_a_footprint_follows_the_process(tmp_path):
+    before = Footprint().read(0.0)
+    held = np.ones(64 << 20, np.uint8)
+    files = [(tmp_path / str(number)).open("w") for number in range(10)]
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    code = "import sys; held = bytearray(b'x' * (32 << 20)); print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        child.stdout.readline()
+        after = Footprint().read(0.0)
+        assert psutil.Process(child.pid) in psutil.Process().children()
+        child.stdin.close()
+    end.set()
+    thread.join()
+    for file in files:
+        file.close()
+    assert after["fds"] >= before["fds"] + 10
+    assert after["threads"] >= before["threads"] + 1
+    assert after["fd_limit"] >= after["fds"]
+    assert after["pss_bytes"] >= before["pss_bytes"] + (60 << 20)
+    assert after["children"] == before["children"] + 1
+    assert after["children_private_dirty_bytes"] >= 32 << 20
+    assert held[0] == 1
+
+
+@LINUX
+def test_a_child_is_not_blamed_for_pages_that_its_parent_writes():
+    """What a child inherits becomes private to it when the parent gets a copy; it has written nothing."""
+    footprint = Footprint()
+    inherited = np.ones(64 << 20, np.uint8)
+    ask, told = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(told)
+        os.read(ask, 1)
+        inherited[: 16 << 20] = 2
+        os.read(ask, 1)
+        os._exit(0)
+    try:
+        before = footprint.read(0.0)
+        inherited[32 << 20 :] = 3
+        shared = footprint.read(60.0)
+        os.write(told, b".")
+        minutes = itertools.count(2)
+        written_bytes = lambda: footprint.read(60.0 * next(minutes))["children_written_bytes"]  # noqa: E731
+        begin_bytes = shared["children_written_bytes"]
+        until(lambda: written_bytes() > begin_bytes + (15 << 20))
+        assert written_bytes() < begin_bytes + (24 << 20)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ask)
+        os.close(told)
+    private, written = "children_private_dirty_bytes", "children_written_bytes"
+    assert shared[private] - before[private] > 31 << 20
+    assert shared[written] - before[written] < 1 << 20
+
+
+def test_slow_figures_are_read_once_a_minute():
+    footprint = Footprint()
+    first = footprint.read(0.0)
+    held = np.ones(32 << 20, np.uint8)
+    assert footprint.read(59.0)["pss_bytes"] == first["pss_bytes"]
+    assert footprint.read(60.0)["pss_bytes"] > first["pss_bytes"]
+    assert held[-1] == 1
+
+
+@LINUX
+def test_slabs_are_those_of_the_batches():
+    loader = fastload.Loader(Rows(torch.zeros(64, 1 << 14)), batch_size=8)
+    batches = list(loader)
+    with_batches = Footprint().read(0.0)["slab_bytes"]
+    assert with_batches >= 64 * (1 << 14) * 4
+    del batches
+    assert Footprint().read(0.0)["slab_bytes"] <= with_batches - 64 * (1 << 14) * 4
+
+
+@LINUX
+def test_the_machine_is_read_over_the_window():
+    host = Host()
+    thread = threading.get_native_id()
+    host.read(time.monotonic(), thread)
+    figures = host.read(time.monotonic(), thread)
+    for name, value in figures.items():
+        assert value >= 0, name
+        assert not name.endswith("_share") or value <= 1
+    assert figures["suspended_s"] < 60
+    assert figures["major_faults"] < 1e6
+    assert {"queued_s", "memory_share", "free_bytes"} <= figures.keys()
+    assert "queued_s" not in host.read(time.monotonic(), 0)
+
+
+@LINUX
+def test_swapping_is_the_kernels_count():
+    assert _counts().get("swap_in_bytes", 0.0) >= 0.9 * psutil.swap_memory().sin
+
+
+@LINUX
+def test_a_thread_that_competes_is_seen_to_queue():
+    """Four busy processes bound to this thread's CPU leave it a fifth of the time."""
+    own = os.sched_getaffinity(0)
+    cpu = min(own)
+    code = "print('ready', flush=True)\nwhile True: pass"
+    busy = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)
+    ]
+    try:
+        for each in busy:
+            each.stdout.readline()
+            os.sched_setaffinity(each.pid, {cpu})
+        os.sched_setaffinity(0, {cpu})
+        host, thread = Host(), threading.get_native_id()
+        host.read(time.monotonic(), thread)
+        end_s = time.monotonic() + 1
+        while time.monotonic() < end_s:
+            pass
+        queued_s = host.read(time.monotonic(), thread)["queued_s"]
+    finally:
+        os.sched_setaffinity(0, own)
+        for each in busy:
+            each.kill()
+            each.communicate()
+    assert 0.3 < queued_s < 10
+
+
+class Device:
+    """An accelerator that works through what is queued, at its own speed."""
+
+    def __init__(self, works_s):
+        self.works_s = works_s
+        self.marks = 0
+        self.done_s = 0.0
+
+    def mark(self):
+        self.marks += 1
+        self.done_s = time.monotonic() + self.works_s
+        return True
+
+    def is_idle(self):
+        return time.monotonic() >= self.done_s
+
+    def read(self):
+        return {"cuda_allocated_bytes": 5.0}
+
+
+@pytest.mark.parametrize(("works_s", "is_starved"), [(0.0, True), (60.0, False)])
+def test_waits_starve_an_accelerator_without_work(works_s, is_starved):
+    kept, device = Kept(), Device(works_s)
+    loader = fastload.Loader(Rows(torch.arange(100)), num_workers=1)
+    loader.monitor = fastload.Monitor(kept, accelerator=device)
+    list(loader)
+    loader.monitor.close()
+    scalars = kept.windows[-1].scalars
+    assert device.marks == 100 // 17 + 1
+    assert scalars["starved_share"] == pytest.approx(scalars["wait_share"] if is_starved else 0)
+    assert scalars["cuda_allocated_bytes"] == 5
+
+
+class Lost(Device):
+    """A device that fails."""
+
+    def mark(self):
+        super().mark()
+        raise RuntimeError
+
+
+def test_a_lost_device_ends_no_training():
+    lost, kept = Lost(0.0), Kept()
+    loader = fastload.Loader(Rows(torch.arange(100)))
+    loader.monitor = fastload.Monitor(kept, accelerator=lost)
+    assert len(list(loader)) == 100
+    loader.monitor.close()
+    assert lost.marks == 1
+    assert "starved_share" not in kept.names()
+
+
+class Capturing(Device):
+    """A device that cannot be marked now."""
+
+    def mark(self):
+        super().mark()
+        return False
+
+
+def test_a_step_that_cannot_be_marked_is_not_counted():
+    recorder = Recorder(Capturing(0.0))
+    recorder.begin(0.0, 1, 10)
+    recorder.asked()
+    recorder.returned(None)
+    assert recorder.probed_s == 0
+
+
+def test_cuda_is_not_initialised_by_the_monitor():
+    cuda = Cuda()
+    if torch.cuda.is_initialized():
+        pytest.skip("another test uses CUDA")
+    assert cuda.mark() is False
+    assert cuda.is_idle() is False
+    assert cuda.read() == {}
+    assert not torch.cuda.is_initialized()
+
+
+@pytest.mark.gpu
+def test_cuda_tells_whether_work_is_queued():
+    cuda = Cuda()
+    matrix = torch.ones(4096, 4096, device="cuda")
+    for _ in range(200):
+        matrix = matrix @ matrix
+    assert cuda.mark()
+    assert not cuda.is_idle()
+    torch.cuda.synchronize()
+    assert cuda.is_idle()
+    figures = cuda.read()
+    assert figures["cuda_allocated_bytes"] >= matrix.nbytes
+    assert figures["cuda_limit_bytes"] > figures["cuda_reserved_bytes"]
+
+
+@pytest.mark.gpu
+def test_a_graph_that_is_captured_is_left_alone():
+    cuda, graph = Cuda(), torch.cuda.CUDAGraph()
+    ones = torch.ones(8, device="cuda")
+    with torch.cuda.graph(graph):
+        assert cuda.mark() is False
+        ones += 1
+    graph.replay()
+
+
+def test_ranks_come_from_the_launcher():
+    assert rank({}) == 0
+    assert rank({"RANK": "3"}) == 3
+    assert rank({"SLURM_PROCID": "5"}) == 5
+    assert rank({"RANK": "x", "PMI_RANK": "2"}) == 2
+
+
+@LINUX
+def test_a_late_wake_up_counts_if_the_training_thread_had_nothing_to_do():
+    stops, thread = Stops(), threading.get_native_id()
+    stops.note(0.0, thread)
+    stops.note(0.2, thread)  # as a busy machine explains it
+    assert stops.passed_s() == 0
+    stops.note(30.0, thread)
+    assert stops.passed_s() == 30
+    assert stops.passed_s() == 0
+    stops.note(30.0, 0)  # not known
+    began_s = time.monotonic()
+    while time.monotonic() < began_s + 0.6:
+        pass
+    stops.note(0.6, thread)
+    assert stops.passed_s() == 0

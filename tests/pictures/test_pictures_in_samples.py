@@ -1,0 +1,347 @@
+"""Samples whose pictures wait: damage is found where it would have been, and nothing of it is left."""
+
+import io
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+from torchvision import datasets, transforms
+
+from fastload import Loader, lanes
+from fastload.pictures import files, samples, tensors
+from fastload.pictures.source import making
+from fastload.pictures.waiting import Waiting
+from tests.shared.compare import assert_same
+
+
+def jpeg(number, size=(70, 50)):
+    rng = np.random.default_rng(number)
+    image = Image.fromarray(rng.integers(0, 256, (5, 7, 3), dtype=np.uint8))
+    file = io.BytesIO()
+    image.resize(size, Image.Resampling.BICUBIC).save(file, "JPEG", quality=92)
+    return file.getvalue()
+
+
+# Pillow leaves a damaged file open
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """24 photographs, of which 3 is cut short, 7 no image, 11 damaged in its segments and 15 empty."""
+    root = tmp_path_factory.mktemp("photographs")
+    for number in range(24):
+        data = jpeg(number)
+        match number:
+            case 3:
+                data = data[: len(data) // 2]
+            case 7:
+                data = b"no image at all"
+            case 11:
+                data = data[:200] + b"\xff\xc4\x00\x02" * 20 + data[280:]
+            case 15:
+                data = b""
+        (root / f"{number:02}.jpg").write_bytes(data)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def pillows():
+    yield
+    files.uninstall()
+    tensors.uninstall()
+
+
+class Files(Dataset):
+    """What a class of a user's has in common with others."""
+
+    def __init__(self, folder):
+        self.paths = sorted(Path(folder).iterdir())
+        self.crop = transforms.RandomCrop(16)
+        self.log = []
+
+    def __len__(self):
+        return len(self.paths)
+
+
+class Placeholder(Files):
+    def __getitem__(self, index):
+        noise = random.random(), float(np.random.rand()), torch.rand(2)
+        try:
+            image = Image.open(self.paths[index]).convert("RGB")
+        except Exception as error:
+            self.log.append(type(error).__name__)
+            image = Image.new("RGB", (20, 20), (index, 0, 0))
+        return transforms.functional.to_tensor(self.crop(image)), noise
+
+
+class NextOne(Files):
+    def __getitem__(self, index):
+        try:
+            image = Image.open(self.paths[index]).convert("RGB").resize((20, 20))
+        except OSError:
+            return self[random.randrange(len(self))]
+        return torch.from_numpy(np.array(image)), index, random.random()
+
+
+class Checked(Files):
+    """Opens each file twice: once to see whether it is whole."""
+
+    def __getitem__(self, index):
+        try:
+            with Image.open(self.paths[index]) as file:
+                file.convert("L")
+        except Exception as error:
+            return torch.zeros(16, 16, 3, dtype=torch.uint8), type(error).__name__
+        image = Image.open(self.paths[index]).convert("RGB")
+        return torch.from_numpy(np.array(self.crop(image))), "whole"
+
+
+class Loaded(Files):
+    """Only asks whether a file loads."""
+
+    def __getitem__(self, index):
+        try:
+            Image.open(self.paths[index]).load()
+        except OSError as error:
+            return str(error).split(" ")[0]
+        return "loads"
+
+
+class Bare(Files):
+    """Whatever is raised is swallowed, and something else is raised."""
+
+    def __getitem__(self, index):
+        try:
+            image = Image.open(self.paths[index]).convert("RGB")
+        except:  # noqa: E722
+            image = None
+        try:
+            return transforms.functional.to_tensor(self.crop(image))
+        except:  # noqa: E722
+            return torch.full((3, 16, 16), random.random())
+
+
+class Cached(Files):
+    """Keeps its images. Damage in the midst of one is found when it is kept already, so those are left out."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.paths[11] = self.paths[12]
+        self.images = {}
+
+    def __getitem__(self, index):
+        if index not in self.images:
+            try:
+                self.images[index] = Image.open(self.paths[index]).convert("RGB")
+            except Exception:
+                self.images[index] = Image.new("RGB", (30, 30), "red")
+        return transforms.functional.to_tensor(self.crop(self.images[index]))
+
+
+class Smaller(Files):
+    """Has the decoder and Pillow make small images."""
+
+    def __getitem__(self, index):
+        try:
+            with Image.open(self.paths[index]) as file:
+                file.draft("RGB", (30, 20))
+                small = file.convert("RGB")
+            thumbnail = Image.open(self.paths[index])
+            thumbnail.thumbnail((9, 9))
+            half = Image.open(self.paths[index]).reduce(2)
+        except Exception as error:
+            return type(error).__name__, torch.full((3, 50, 70), random.random())
+        whole = torch.zeros(3, 50, 70)
+        for channel, image in zip(whole, (small, thumbnail.convert("L"), half), strict=True):
+            pixels = torch.from_numpy(np.array(image.convert("L")))
+            channel[: image.height, : image.width] = pixels
+        return str(thumbnail.size), whole
+
+
+CLASSES = [Placeholder, NextOne, Checked, Loaded, Bare, Cached, Smaller]
+
+
+def seed(number):
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_sample_is_what_it_is_without_waiting(folder, kind):
+    eager, waited = kind(folder), samples.waited(kind(folder))
+    for epoch in range(2):
+        for index in range(24):
+            seed(100 * epoch + index)
+            expected = eager[index]
+            after = random.random(), float(np.random.rand()), float(torch.rand(()))
+            seed(100 * epoch + index)
+            assert_same(waited[index], expected)
+            assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == after
+    assert making.opened > 0
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_batches_are_torchs(folder, kind, workers):
+    arguments = {"batch_size": 5, "shuffle": True, "num_workers": workers}
+    for number in range(3):
+        torch.manual_seed(number)
+        expected = list(DataLoader(kind(folder), **arguments))
+        torch.manual_seed(number)
+        assert_same(list(Loader(kind(folder), **arguments)), expected)
+
+
+@pytest.mark.parametrize("mode", ["P", "L", "1", "I;16"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_masks_stay_as_pillow_has_them(tmp_path, mode, workers):
+    rng = np.random.default_rng(1)
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks").mkdir()
+    for number in range(6):
+        (tmp_path / "images" / f"{number}.jpg").write_bytes(jpeg(number))
+        values = rng.integers(0, 2000 if mode == "I;16" else 21, (50, 70))
+        mask = Image.fromarray(values.astype(np.uint16 if mode == "I;16" else np.uint8))
+        if mode == "P":
+            mask.putpalette(list(range(63)))
+        mask = mask.convert("1") if mode == "1" else mask
+        assert mask.mode == mode
+        mask.save(tmp_path / "masks" / f"{number}.png")
+
+    class Masked(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[index]).convert("RGB")
+            mask = Image.open(tmp_path / "masks" / f"{index}.png")
+            box = transforms.RandomCrop.get_params(image, (32, 40))
+            image, mask = (transforms.functional.crop(each, *box) for each in (image, mask))
+            small = mask.resize((9, 8), Image.Resampling.NEAREST)
+            kind = type(mask).__name__, mask.mode, mask.getpalette()
+            arrays = [torch.from_numpy(np.array(each).astype(np.int64)) for each in (mask, small)]
+            return transforms.functional.to_tensor(image), *arrays, repr(kind)
+
+    arguments = {"batch_size": 2, "num_workers": workers}
+    torch.manual_seed(1)
+    expected = list(DataLoader(Masked(tmp_path / "images"), **arguments))
+    torch.manual_seed(1)
+    assert_same(list(Loader(Masked(tmp_path / "images"), **arguments)), expected)
+
+
+def test_what_is_raised_is_pillows(folder):
+    class Plain(Files):
+        def __getitem__(self, index):
+            return transforms.functional.to_tensor(Image.open(self.paths[index]).convert("RGB"))
+
+    eager, waited = Plain(folder), samples.waited(Plain(folder))
+    for index in (3, 7, 11, 15):
+        with pytest.raises(Exception) as expected:  # noqa: PT011 (Pillow's own)
+            eager[index]
+        with pytest.raises(type(expected.value)) as got:
+            waited[index]
+        assert str(got.value) == str(expected.value)
+
+
+def test_tracebacks_are_what_they_are_without_waiting(folder):
+    class Missing(Files):
+        def __getitem__(self, index):
+            return Image.open(folder / "none.jpg")
+
+    frames = []
+    for dataset in (Missing(folder), samples.waited(Missing(folder))):
+        with pytest.raises(FileNotFoundError) as raised:
+            dataset[0]
+        frames.append([entry.name for entry in raised.traceback][1:])
+    assert frames[0] == frames[1]
+    assert Image.open.__code__.co_filename == Image.__file__
+
+
+def test_an_exception_of_the_users_comes_after_that_of_a_damaged_file(folder):
+    class Wrong(Files):
+        def __getitem__(self, index):
+            Image.open(self.paths[index]).convert("RGB")
+            raise KeyError(index)
+
+    waited = samples.waited(Wrong(folder))
+    with pytest.raises(OSError, match="truncated"):
+        waited[3]
+    with pytest.raises(KeyError, match="4"):
+        waited[4]
+
+
+def test_pictures_in_a_sample_are_pillows_own(folder):
+    class Nested(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[index]).convert("RGB")
+            return {"image": image, "views": [image.crop((0, 0, 9, 9)), (image.rotate(90), index)]}
+
+    sample = samples.waited(Nested(folder))[0]
+    found = [sample["image"], sample["views"][0], sample["views"][1][0]]
+    assert [type(image) for image in found] == [Image.Image] * 3
+    assert all(image._im is not None for image in found)
+
+
+def test_without_pictures_nothing_is_looked_at_any_more():
+    waited = samples.waited(list(range(1000)))
+    assert [waited[index] for index in range(500)] == list(range(500))
+    assert not making.is_on
+
+
+def test_a_replaced_open_is_left_alone(folder, monkeypatch):
+    pillows = Image.open
+    monkeypatch.setattr(Image, "open", lambda *arguments: pillows(*arguments))
+    seed(1)
+    opened = making.opened
+    samples.waited(Placeholder(folder))[0]
+    assert making.opened == opened
+
+
+def test_replaced_methods_are_left_alone(folder, monkeypatch):
+    monkeypatch.setattr(Image.Image, "resize", lambda self, *arguments: self)
+    waited = samples.waited(Placeholder(folder))
+    seed(1)
+    opened = making.opened
+    waited[0]
+    assert making.opened == opened
+
+
+def test_library_datasets_stay_native_afterwards(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.jpg").write_bytes(jpeg(0))
+    images = datasets.ImageFolder(tmp_path, transforms.ToTensor())
+    assert lanes.choose(Loader(images)).lane == "native"
+    seed(1)
+    opened = making.opened
+    samples.waited(Placeholder(tmp_path / "a"))[0]
+    assert making.opened == opened + 1
+    assert lanes.choose(Loader(images)).lane == "native"
+
+
+def test_lists_of_samples_are_made_again_as_a_whole(folder):
+    class Listed(Placeholder):
+        def __getitems__(self, indices):
+            return [self[index] for index in indices]
+
+    indices = [0, 3, 5, 7]
+    seed(5)
+    expected = Listed(folder).__getitems__(indices)
+    seed(5)
+    assert_same(samples.waited(Listed(folder)).__getitems__(indices), expected)
+
+
+def test_waiting_can_be_switched_off(folder):
+    class Seen(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[0])
+            return isinstance(image, Waiting)
+
+    for lazy in (True, False):
+        loader = Loader(Seen(folder), num_workers=1, lazy_images=lazy)
+        assert next(iter(loader)).tolist() == [lazy]
+        assert Loader(Seen(folder), lazy_images=lazy).lazy_images is lazy

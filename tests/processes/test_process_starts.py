@@ -1,0 +1,67 @@
+"""Iterators with worker processes that are started, and left or finished, many times: nothing is left."""
+
+import gc
+import multiprocessing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
+
+from fastload import Loader, _lib
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.held import descriptors, foreign_threads
+from tests.shared.processes import LINUX, mapped_files
+
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.slow,
+    pytest.mark.timeout(120),  # of many forks on a busy machine
+    LINUX,
+]
+
+
+class Large(Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((3000,), index)
+
+
+class Shards(IterableDataset[torch.Tensor]):
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        info = get_worker_info()
+        assert info is not None
+        yield from (torch.full((3000,), number) for number in range(info.id, 6, info.num_workers))
+
+
+def left_early(loader: "Loader[Any]") -> None:
+    next(iter(loader))
+
+
+def finished(loader: "Loader[Any]") -> None:
+    assert sum(map(len, loader)) == 6
+
+
+def held() -> dict[str, int]:
+    gc.collect()
+    return {
+        "children": len(multiprocessing.active_children()),
+        "threads": foreign_threads(),
+        "descriptors": descriptors(),
+        "mappings": mapped_files(),
+    }
+
+
+@pytest.mark.parametrize("dataset", [Large(), Shards()], ids=["map", "iterable"])
+@pytest.mark.parametrize("end", [left_early, finished])
+def test_starts(dataset: Any, end: Callable[[Any], None]):
+    _lib.park()
+    loader = Loader(dataset, 2, num_workers=2)
+    end(loader)
+    before = held()
+    for _ in range(50):
+        end(loader)
+    assert held() == before

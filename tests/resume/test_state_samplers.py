@@ -1,0 +1,251 @@
+"""`state_dict` with each of torch's samplers, generators of the user's, unknown samplers and planned ones."""
+
+import pytest
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+from fastload import Loader, PadCollate
+from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
+from fastload.columns import Ragged
+from fastload.columns.dataset import Dataset
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.state import COUNT, Drawing, Still, carried, columns, resumes, taken
+
+pytestmark = [MANY_WORKERS]
+
+
+class Own(Sampler):
+    """A sampler of the user's that draws from the global generator."""
+
+    def __iter__(self):
+        yield from torch.randperm(COUNT).tolist()
+
+    def __len__(self):
+        return COUNT
+
+
+class Epochs(Sampler):
+    """A sampler of the user's that follows `set_epoch`."""
+
+    def __init__(self, epoch=3):
+        self.epoch = epoch
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(self.epoch)
+        yield from torch.randperm(COUNT, generator=generator).tolist()
+
+    def __len__(self):
+        return COUNT
+
+
+def generators():
+    return {"none": None, "own": torch.Generator().manual_seed(3)}
+
+
+SAMPLERS = {
+    "sequential": lambda g: SequentialSampler(range(COUNT)),
+    "random": lambda g: RandomSampler(range(COUNT), generator=g),
+    "more": lambda g: RandomSampler(range(COUNT), num_samples=2 * COUNT + 5, generator=g),
+    "replacement": lambda g: RandomSampler(range(COUNT), True, 150, generator=g),
+    "subset": lambda g: SubsetRandomSampler(list(range(0, COUNT, 2)), generator=g),
+    "weighted": lambda g: WeightedRandomSampler(torch.arange(COUNT) + 1.0, 40, generator=g),
+    "distributed": lambda g: DistributedSampler(range(COUNT), 2, 1, seed=4),
+    "own": lambda g: Own(),
+    "epochs": lambda g: Epochs(),
+    "list": lambda g: list(range(COUNT)),
+}
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2, 3, 99])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("generator", ["none", "own"])
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_each_sampler(kind, generator, workers, stop):
+    """In the middle of an epoch; at its end, the one that comes."""
+
+    def make():
+        sampler = SAMPLERS[kind](generators()[generator])
+        return Loader(columns(), 4, sampler=sampler, num_workers=workers)
+
+    if stop < 99:
+        resumes(make, stop)
+        return
+    torch.manual_seed(1)
+    loader = make()
+    taken(iter(loader), 1000)
+    state = carried(loader.state_dict())
+    expected = taken(iter(loader), 1000)
+    other = make()
+    other.load_state_dict(state)
+    torch.manual_seed(2)
+    assert taken(iter(other), 1000) == expected
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3])
+@pytest.mark.parametrize("kind", ["random", "replacement", "subset", "weighted"])
+def test_batch_size_none(kind, stop):
+    resumes(lambda: Loader(columns(), None, sampler=SAMPLERS[kind](None), num_workers=2), stop)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_shared_generator_is_left_where_the_run_had_it(workers, replacement):
+    """`generator=` draws base_seed and the order, and may draw for others."""
+
+    def make(generator):
+        sampler = RandomSampler(range(COUNT), replacement, 200, generator=generator)
+        return Loader(columns(), 4, sampler=sampler, generator=generator, num_workers=workers)
+
+    first = torch.Generator().manual_seed(3)
+    loader = make(first)
+    iterator = iter(loader)
+    taken(iterator, 20)
+    state = carried(loader.state_dict())
+    at = first.get_state()
+    rest = taken(iterator, 1000)
+    end = first.get_state()
+    epoch = taken(iter(loader), 1000)
+    second = torch.Generator().manual_seed(77)
+    other = make(second)
+    other.load_state_dict(state)
+    iterator = iter(other)
+    got = taken(iterator, 1)
+    if workers == 0 and not replacement:
+        assert torch.equal(second.get_state(), at)
+    assert got + taken(iterator, 1000) == rest
+    assert torch.equal(second.get_state(), end)
+    assert taken(iter(other), 1000) == epoch
+
+
+def test_a_state_before_the_epoch_leads_a_shared_generator():
+    generator = torch.Generator().manual_seed(3)
+    loader = Loader(columns(), 4, shuffle=True, generator=generator, num_workers=2)
+    state = carried(loader.state_dict())
+    assert torch.equal(generator.get_state(), torch.Generator().manual_seed(3).get_state())
+    expected = [taken(iter(loader), 99) for _ in range(2)]
+    other = Loader(
+        columns(), 4, shuffle=True, generator=torch.Generator().manual_seed(9), num_workers=2
+    )
+    other.load_state_dict(state)
+    assert [taken(iter(other), 99) for _ in range(2)] == expected
+
+
+def test_samples_that_come_twice_have_their_own_draws():
+    """Keyed by the position in the epoch, also behind a sampler that is unknown."""
+
+    class Twice(Sampler):
+        def __iter__(self):
+            return iter([1, 2, 1, 2, 3, 1, 1, 2, 2, 3])
+
+        def __len__(self):
+            return 10
+
+    for sampler in (Twice(), RandomSampler(range(COUNT), True, 30)):
+        resumes(lambda: Loader(Drawing(), 4, sampler=sampler, lane="process"), 1)  # noqa: B023
+
+
+@pytest.mark.parametrize("told", [0, 3, 5])
+def test_a_state_beats_set_epoch_until_its_epoch_ends(told):
+    for kind in (Epochs, lambda: DistributedSampler(range(COUNT), 1, 0)):
+        sampler = kind()
+        sampler.set_epoch(3)
+        loader = Loader(columns(), 4, sampler=sampler, num_workers=2)
+        iterator = iter(loader)
+        taken(iterator, 2)
+        state = carried(loader.state_dict())
+        rest = taken(iterator, 99)
+        sampler.set_epoch(4)
+        following = taken(iter(loader), 99)
+        fresh = kind()
+        other = Loader(columns(), 4, sampler=fresh, num_workers=2)
+        other.load_state_dict(state)
+        fresh.set_epoch(told)
+        assert taken(iter(other), 99) == rest
+        fresh.set_epoch(4)
+        assert taken(iter(other), 99) == following
+
+
+LENGTHS = torch.randint(1, 20, (60,), generator=torch.Generator().manual_seed(1))
+
+
+def ragged():
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), LENGTHS.cumsum(0)])
+    return Dataset({"tokens": Ragged(torch.arange(int(offsets[-1])), offsets)})
+
+
+PLANNED = {
+    "tokens": lambda **k: TokenBatchSampler(LENGTHS, 64, seed=3, **k),
+    "buckets": lambda **k: BucketBatchSampler(LENGTHS, 6, seed=3, **k),
+    "packs": lambda **k: PackBatchSampler(LENGTHS, 64, seed=3, **k),
+}
+
+
+@pytest.mark.parametrize("stop", [0, 1, 4])
+@pytest.mark.parametrize("kind", PLANNED)
+def test_planned_batches(kind, stop):
+    def make():
+        return Loader(
+            ragged(), batch_sampler=PLANNED[kind](), collate_fn=PadCollate(), num_workers=2
+        )
+
+    resumes(make, stop)
+    loader = make()
+    epochs = [taken(iter(loader), 99) for _ in range(3)]
+    loader = make()
+    taken(iter(loader), 99)
+    iterator = iter(loader)
+    taken(iterator, stop)
+    other = make()
+    other.load_state_dict(carried(loader.state_dict()))
+    assert len(other) == len(epochs[1])
+    other.batch_sampler.set_epoch(0)  # as frameworks do that count from the restart
+    assert taken(iter(other), 99) == epochs[1][stop:]
+    assert taken(iter(other), 99) == epochs[2]
+
+
+@pytest.mark.parametrize("stop", [0, 1])
+@pytest.mark.parametrize("options", [{"num_workers": 2}, {"num_workers": 0}, {"lane": "process"}])
+def test_masks_of_planned_batches(options, stop):
+    def make():
+        sampler = PLANNED["tokens"](num_replicas=4, rank=3, remainder="mask")
+        return Loader(ragged(), batch_sampler=sampler, collate_fn=PadCollate(), **options)
+
+    resumes(make, stop)
+
+
+@pytest.mark.parametrize("kind", PLANNED)
+def test_the_coming_epoch_of_a_planned_sampler(kind):
+    def make():
+        return Loader(
+            ragged(), batch_sampler=PLANNED[kind](), collate_fn=PadCollate(), num_workers=2
+        )
+
+    loader = make()
+    taken(iter(loader), 99)
+    state = carried(loader.state_dict())
+    expected = taken(iter(loader), 99)
+    other = make()
+    other.load_state_dict(state)
+    assert taken(iter(other), 99) == expected
+
+
+def test_a_batch_sampler_of_torchs_is_a_known_order():
+    def make():
+        sampler = BatchSampler(RandomSampler(range(COUNT)), 5, drop_last=True)
+        return Loader(Still(), batch_sampler=sampler, num_workers=0)
+
+    resumes(make, 2)
+    loader = make()
+    taken(iter(loader), 1)
+    assert (loader.state_dict()["batch_size"], loader.state_dict()["drop_last"]) == (5, True)

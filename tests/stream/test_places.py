@@ -1,0 +1,96 @@
+"""The place of a sample in its iterator's stream, by which repeated indices get their draws."""
+
+import threading
+from typing import Any
+
+import pytest
+import torch
+
+from fastload import _lib
+from tests.shared.compare import DEPTH, THREADS, assert_same
+from tests.shared.plans import column, photograph
+
+FLIPS = (
+    ("apply", 0.5, [("invert",)]),
+    ("random_crop", (9, 9), None, False, (0,) * 3, "constant", "v1"),
+)
+BATCHES = [[0] * size for size in (3, 1, 4, 2, 5, 1)]
+"""One index again and again, in batches of a sampler's own sizes."""
+
+
+def stream(**changes: Any) -> _lib.Stream:
+    images = column(*FLIPS, pixels=photograph(23, 17)[None])
+    arguments = {
+        "batched": True,
+        "depth": DEPTH,
+        "budget_bytes": 1 << 30,
+        "threads": THREADS,
+        "fetch": THREADS,
+        "compute": THREADS,
+        "seed": 3,
+        "repeats": True,
+    }
+    return _lib.Stream(_lib.Program([images], 0), **{**arguments, **changes})
+
+
+def batches(source: _lib.Stream, tasks: list[list[int]]) -> list[torch.Tensor]:
+    for task in tasks:
+        source.submit(task)
+    return [source.take(10) for _ in tasks]
+
+
+@pytest.mark.parametrize("first", range(len(BATCHES)))
+@pytest.mark.parametrize("fed", [False, True])
+def test_a_stream_that_starts_later_draws_what_the_whole_one_draws(first: int, *, fed: bool):
+    whole = batches(stream(), BATCHES)
+    assert len(torch.unique(torch.cat(whole), dim=0)) > 10
+    place = sum(map(len, BATCHES[:first]))
+    source = stream(first_seq=first, first_place=place)
+    if fed:
+        tasks = iter(BATCHES[first:])
+        source.feed_batches(tasks, fetch=list, ahead=len(BATCHES), tensors=False)
+        rest = [source.take(10) for _ in BATCHES[first:]]
+    else:
+        rest = batches(source, BATCHES[first:])
+    assert_same(rest, whole[first:])
+
+
+def test_places_count_samples_that_could_not_be_begun():
+    """An error takes the place of its batch, and its samples keep theirs."""
+    whole = batches(stream(), BATCHES)
+    calls = []
+
+    def allocate(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+        calls.append(shape)
+        if len(calls) == 2:
+            msg = "no page-locked memory"
+            raise RuntimeError(msg)
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+
+    source = stream(allocate=allocate)
+    for task in BATCHES:
+        source.submit(task)
+    assert_same(source.take(10), whole[0])
+    with pytest.raises(RuntimeError, match="no page-locked memory"):
+        source.take(10)
+    assert_same([source.take(10) for _ in BATCHES[2:]], whole[2:])
+
+
+@pytest.mark.own_sizes
+def test_a_thread_that_comes_between_swaps_nothing():
+    """Another thread submits a task while one waits for its memory: order and places stay."""
+    whole = batches(stream(depth=9), BATCHES[:3])
+    others: list[threading.Thread] = []
+
+    def allocate(shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+        if not others:
+            for task in BATCHES[1:3]:
+                others.append(threading.Thread(target=source.submit, args=(task,)))
+                others[-1].start()
+                others[-1].join()
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+
+    source = stream(depth=9, allocate=allocate)
+    source.submit(BATCHES[0])
+    assert len(others) == 2
+    assert_same([source.take(10) for _ in range(3)], whole)

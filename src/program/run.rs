@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Destination, ReadGuard};
 use crate::order::Indices;
 use crate::stats::Stages;
-use crate::stream::{Again, Chunk, Completion, Fetch, Work};
+use crate::stream::{Again, Chunk, Completion, Work};
 use crate::sync::Arc;
 
 thread_local! {
@@ -293,15 +293,9 @@ impl Work for Run {
         batch.indices.get(position)
     }
 
-    fn fetch(
-        &self,
-        batch: &Arc<OpenBatch>,
-        position: usize,
-        _later: &dyn Fn() -> Completion<Self>,
-        stages: &mut Stages,
-    ) -> Result<Fetch<Fetched>> {
+    fn fetch(&self, batch: &OpenBatch, position: usize, stages: &mut Stages) -> Result<Fetched> {
         let index = self.program.resolve(batch.indices.get(position))?;
-        Ok(Fetch::Ready(self.program.read(index, stages)?))
+        self.program.read(index, stages)
     }
 
     fn fetched_bytes(&self, fetched: &Fetched) -> usize {

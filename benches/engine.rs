@@ -14,7 +14,7 @@ use _lib::memory::{Dtype, View};
 use _lib::order::Indices;
 use _lib::program::{Options, Program, Run, Task};
 use _lib::stats::Stages;
-use _lib::stream::{Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
+use _lib::stream::{Chunk, Completion, Limits, Stream, Taken, Work};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const ROWS: usize = 1_000_000;
@@ -44,14 +44,8 @@ impl Work for Nothing {
     fn index(&self, _batch: &(), _position: usize) -> i64 {
         0
     }
-    fn fetch(
-        &self,
-        _batch: &Arc<()>,
-        _position: usize,
-        _later: &dyn Fn() -> Completion<Self>,
-        _stages: &mut Stages,
-    ) -> Result<Fetch<()>> {
-        Ok(Fetch::Ready(()))
+    fn fetch(&self, _batch: &(), _position: usize, _stages: &mut Stages) -> Result<()> {
+        Ok(())
     }
     fn fetched_bytes(&self, _fetched: &()) -> usize {
         0

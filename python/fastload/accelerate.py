@@ -112,7 +112,7 @@ def _refuse_sharded(kind: type, batch_sampler: Any) -> None:
         sampler = sampler.batch_sampler
     sampler = innermost(sampler)
     if isinstance(sampler, PlannedBatchSampler):
-        is_sharded = sampler._world.is_told
+        is_sharded = sampler._world.has_own_ranks
     else:
         is_sharded = isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1
     if world > 1 and is_sharded:

@@ -454,9 +454,8 @@ class Loader(DataLoader[_T_co]):
 
         If the loader is tuned, the tuner's last window adds:
 
-        - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a
-        batch,
-          the median; `interpreter_share`: fraction of the time in which its Python code held the interpreter.
+        - `workers`, `depth`: the current settings; `samples_per_s`; `step_s`: the training's own time for a batch, the
+          median; `interpreter_share`: fraction of the time in which its Python code held the interpreter.
         - `rss_bytes`, `cgroup_bytes`, `free_bytes`, `swap_free_bytes`: memory of this process, of its control group, what
           may still be taken, and what by swapping; `memory_share`: the used share.
         - `memory_stall_share`, `cpu_stall_share`, `throttled_share`: share of the time in which all tasks

@@ -27,11 +27,6 @@ impl Members {
         self.keys.len()
     }
 
-    /// Returns true if there are no samples.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
     /// Returns the keys, in order.
     pub fn keys(&self) -> &[Box<str>] {
         &self.keys

@@ -77,8 +77,8 @@ impl Field {
             }
             Field::Joined(joined) => joined.values.memory.len(),
             Field::Packed(packed) => {
-                let told = packed.positions.iter().chain(&packed.segments);
-                let all = packed.columns.iter().chain(told);
+                let extras = packed.positions.iter().chain(&packed.segments);
+                let all = packed.columns.iter().chain(extras);
                 all.map(|dense| dense.memory.len()).sum()
             }
         }

@@ -86,11 +86,6 @@ impl Blobs {
         }
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the file of the sample at `index`, which must be below [`Blobs::len`]; empty if it has none.
     pub fn path(&self, index: usize) -> &Path {
         match &self.0 {
@@ -196,11 +191,6 @@ impl Look<'_> {
     /// Returns the number of bytes.
     pub fn len(&self) -> u64 {
         self.len
-    }
-
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Returns the stamp of its own file; None without one.

@@ -61,11 +61,6 @@ impl Files {
         self.paths.len()
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
-    }
-
     /// Returns the path of the file `at`, which must be below [`Files::len`].
     pub fn path(&self, at: usize) -> &Path {
         self.paths.get(at)

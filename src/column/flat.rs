@@ -59,11 +59,6 @@ impl Flat {
         self.files.len()
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
     /// Returns the path of the file `at`, which must be below [`Flat::len`].
     pub fn path(&self, at: usize) -> &Path {
         self.files.path(at)

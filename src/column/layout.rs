@@ -95,7 +95,6 @@ impl Layout {
     pub fn arrays(dtype: Dtype, shape: Option<&[usize]>) -> Layout {
         Layout {
             shape: shape.map(Shape::from_slice),
-            fetches: true,
             ..Layout::new(Kind::Array, dtype)
         }
     }

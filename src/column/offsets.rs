@@ -54,11 +54,6 @@ impl Offsets {
         self.longest
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Prefetches the offsets of the sample at `index`, which must be below [`Offsets::len`].
     pub fn prefetch(&self, index: usize) {
         self.numbers.prefetch(index);

@@ -19,11 +19,6 @@ impl Paths {
         self.ends.len()
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// Returns the path at `index`, which must be below [`Paths::len`].
     pub fn get(&self, index: usize) -> &Path {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

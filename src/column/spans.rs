@@ -42,11 +42,6 @@ impl Spans {
         self.spans.len()
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
-    }
-
     /// Returns the file of the range at `index`, which must be below [`Spans::len`].
     pub fn path(&self, index: usize) -> &Path {
         self.files.path(self.spans[index].file as usize)

@@ -90,11 +90,6 @@ impl Fields {
         self.count
     }
 
-    /// Returns true if there are no fields.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Returns the range in `json` of each field's value; None if it is missing.
     ///
     /// # Errors

@@ -86,7 +86,7 @@ impl Jsonl {
                     value.map_or(Ok(None), |value| seen(value, wanted))
                 })
             });
-            let seen = seen.and_then(|seen| self.told(index, field, seen));
+            let seen = seen.and_then(|seen| self.with_context(index, field, seen));
             match (seen, found) {
                 (Err(error), _) => {
                     failed.get_or_insert(error);
@@ -131,14 +131,14 @@ impl Jsonl {
             let made = reader.with(index, |line| {
                 self.pick(line, field, |value| make(position, value))
             });
-            let told = made.and_then(|made| self.told(index, field, made));
-            told.map_err(|error| error.at(position))?;
+            let made = made.and_then(|made| self.with_context(index, field, made));
+            made.map_err(|error| error.at(position))?;
         }
         Ok(())
     }
 
-    /// Returns the error of a field of the line at `index`.
-    fn told<T>(
+    /// Adds the line at `index`, and the field, to an error.
+    fn with_context<T>(
         &self,
         index: usize,
         field: usize,

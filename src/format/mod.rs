@@ -52,11 +52,20 @@ pub trait Array: Debug + Send + Sync {
     /// Returns the element type of every sample.
     fn dtype(&self) -> Dtype;
 
+    /// Returns the shapes that are known before any bytes are read; None if there are none.
+    fn shapes(&self) -> Option<&Shapes> {
+        None
+    }
+
     /// Returns the shape of every sample, if it is known to be the same.
-    fn fixed_shape(&self) -> Option<&[usize]>;
+    fn fixed_shape(&self) -> Option<&[usize]> {
+        self.shapes()?.common()
+    }
 
     /// Returns the shape of the sample at `index`, if it is known before its bytes are read.
-    fn shape(&self, index: usize) -> Option<&[usize]>;
+    fn shape(&self, index: usize) -> Option<&[usize]> {
+        self.fixed_shape().or_else(|| self.shapes()?.get(index))
+    }
 
     /// Returns the range of its bytes that is read for the sample at `index`.
     ///

@@ -9,7 +9,7 @@ use zlib_rs::crc32::crc32;
 
 use super::deflate::inflate;
 use super::npy::Layout;
-use super::{Array, Header, Npy, RowRange, Target, headers};
+use super::{Array, Header, Npy, RowRange, Shapes, Target, headers};
 use crate::archive::{Directory, Member};
 use crate::column::{Blobs, Look};
 use crate::error::{Error, Result};
@@ -153,12 +153,8 @@ impl Array for Npz {
         self.arrays.dtype()
     }
 
-    fn fixed_shape(&self) -> Option<&[usize]> {
-        self.arrays.fixed_shape()
-    }
-
-    fn shape(&self, index: usize) -> Option<&[usize]> {
-        self.arrays.shape(index)
+    fn shapes(&self) -> Option<&Shapes> {
+        self.arrays.shapes()
     }
 
     fn part(&self, index: usize) -> Result<Range<u64>> {

@@ -33,10 +33,6 @@ impl Array for Integer {
         Some(&[])
     }
 
-    fn shape(&self, _index: usize) -> Option<&[usize]> {
-        Some(&[])
-    }
-
     fn decode(&self, _index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
         let number = number(bytes).ok_or_else(|| {
             let start = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);

@@ -314,12 +314,8 @@ impl Array for Pt {
         self.dtype
     }
 
-    fn fixed_shape(&self) -> Option<&[usize]> {
-        self.shapes.common()
-    }
-
-    fn shape(&self, index: usize) -> Option<&[usize]> {
-        self.shapes.get(index)
+    fn shapes(&self) -> Option<&Shapes> {
+        Some(&self.shapes)
     }
 
     fn part(&self, index: usize) -> Result<Range<u64>> {

@@ -1,6 +1,6 @@
 //! A decoded image whose memory is reused for the next one.
 
-use super::{Pixels, Region, Shape};
+use super::{Pixels, Shape};
 use crate::Result;
 use crate::memory::fallible::resize;
 
@@ -79,11 +79,6 @@ impl Frame {
     /// Returns a view of the whole image; the slack follows its last pixel.
     pub fn view(&self) -> Pixels<'_> {
         Pixels::new(&self.bytes, self.shape, self.stride()).expect("a frame holds its pixels")
-    }
-
-    /// Returns a view of a region of the image, which must lie inside.
-    pub fn part(&self, region: Region) -> Pixels<'_> {
-        self.view().part(region)
     }
 
     /// Returns the pixels, row after row.

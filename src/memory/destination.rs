@@ -40,14 +40,6 @@ impl Destination {
         self.len() == 0
     }
 
-    /// Returns the address of the first byte.
-    pub fn as_ptr(&self) -> *const u8 {
-        match self {
-            Self::Lease(lease) => lease.as_ptr(),
-            Self::External(external) => external.ptr,
-        }
-    }
-
     /// Returns the address of the first byte, to write through.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         match self {

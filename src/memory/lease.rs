@@ -43,11 +43,6 @@ impl Lease {
         self.len
     }
 
-    /// Returns true if there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Returns the address of the first byte.
     pub fn as_ptr(&self) -> *const u8 {
         self.block.start().as_ptr()

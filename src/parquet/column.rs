@@ -118,7 +118,7 @@ impl Parquet {
     }
 
     /// Calls `each` with every row group that rows lie in, and the places of those rows among `indices`: first
-    /// with what is here, then with what nobody else decodes.
+    /// with what is in the cache, then with what no other thread decodes.
     fn by_group(
         &self,
         indices: &[usize],

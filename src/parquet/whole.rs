@@ -25,7 +25,7 @@ struct Filling {
 struct State {
     begun: bool,
     parts: Vec<(usize, Part)>,
-    /// The first row group that nobody has begun.
+    /// The first row group that no thread has begun.
     next: usize,
     /// Row groups that are done.
     done: usize,
@@ -126,7 +126,7 @@ impl State {
                 self.parts.push((number, part));
                 self.refused |= !parts.reserve(self.bytes);
             }
-            Err(_) => self.refused = true, // told again to whoever wants one of its samples
+            Err(_) => self.refused = true, // raised again by each sample that is asked for
         }
         if self.refused {
             self.parts = Vec::new();

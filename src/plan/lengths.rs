@@ -63,11 +63,6 @@ impl Lengths {
         self.all.len() as u32 // by `of`
     }
 
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     /// Returns the lengths.
     pub fn all(&self) -> &[u32] {
         &self.all

@@ -65,7 +65,7 @@ impl Request {
     pub fn answer(self, answer: Result<Frame>) {
         match answer {
             Ok(frame) => self.completion.fetched(self.refusal.answered(frame)),
-            Err(error) => self.completion.done(Err(error)),
+            Err(error) => self.completion.failed(error),
         }
     }
 }

@@ -27,7 +27,7 @@ pub use fetched::Fetched;
 pub use image::{Image, Source};
 pub use picture::Picture;
 pub use planned::Planned;
-pub use record::{Arrays, Contents, Texts};
+pub use record::Contents;
 pub use run::{Finished, OpenBatch, Run, Task};
 
 use crate::collate::{Field, Method, Rule};
@@ -145,11 +145,6 @@ impl Program {
     /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns true if there are no samples.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Returns the leaves.

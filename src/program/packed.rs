@@ -18,13 +18,13 @@ impl Run {
         let leaves = 0..self.program.leaves.len();
         let shapes = leaves
             .clone()
-            .map(|place| self.program.shapes(place, indices));
+            .map(|number| self.program.shapes(number, indices));
         let (shapes, spans): (Vec<_>, Vec<_>) = match shapes.collect::<Result<Vec<_>>>() {
             Ok(found) => found.into_iter().unzip(),
             Err(error) => return Some(Ok(without_spans(self.refused(error)))),
         };
         let Some(shapes) = shapes.into_iter().collect::<Option<Vec<_>>>() else {
-            let slots = leaves.map(|place| self.separate(place, indices));
+            let slots = leaves.map(|number| self.separate(number, indices));
             return Some(slots.collect::<Result<_>>().map(without_spans));
         };
         let slots = self.rows(shapes, indices).into_iter().zip(spans);

@@ -26,18 +26,18 @@ pub struct Planned {
 impl Program {
     /// Returns shapes and types of the tensors that the samples of a leaf are written to: the field, and its
     /// mask. None if they are not known, or if the field is made from the samples later.
-    pub fn tensors(&self, place: usize, indices: &Indices) -> Option<Vec<(Shape, Dtype)>> {
-        let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
+    pub fn tensors(&self, number: usize, indices: &Indices) -> Option<Vec<(Shape, Dtype)>> {
+        let (leaf, rule) = (&self.leaves[number], &self.rules[number]);
         if rule.to.is_some() {
             return None;
         }
         match &rule.method {
-            Method::Stack if !self.lists[place] => {
+            Method::Stack if !self.lists[number] => {
                 let shape = sizes(indices.len(), leaf.layout().shape.as_ref()?);
                 Some(vec![(shape, leaf.layout().dtype)])
             }
             Method::Pad(padding) => {
-                let mut shapes = self.shapes(place, indices).ok()?.0?;
+                let mut shapes = self.shapes(number, indices).ok()?.0?;
                 let dtype = rule.common_dtype(leaf.layout().dtype, &mut shapes);
                 padding.tensors(dtype, indices.len(), &shapes)
             }
@@ -51,15 +51,15 @@ impl Program {
             bytes: 0,
             is_whole: true,
         };
-        for place in 0..self.leaves.len() {
-            let known = self.planned_leaf(place, indices.len(), || {
-                let shapes = self.shapes(place, indices).ok()?.0?;
+        for number in 0..self.leaves.len() {
+            let known = self.planned_leaf(number, indices.len(), || {
+                let shapes = self.shapes(number, indices).ok()?.0?;
                 let each = shapes.iter().map(|shape| bytes(shape, 1));
                 let elements = each.fold(0, usize::saturating_add);
                 Some((shapes, elements))
             });
             let mean = || {
-                self.leaves[place]
+                self.leaves[number]
                     .sample_bytes()
                     .saturating_mul(indices.len())
             };
@@ -71,8 +71,8 @@ impl Program {
 
     /// Returns the maximum planned size of a batch of so many samples, if it is known without looking at any.
     pub fn most(&self, samples: usize) -> Option<usize> {
-        let mut each = self.leaves.iter().enumerate().map(|(place, leaf)| {
-            self.planned_leaf(place, samples, || {
+        let mut each = self.leaves.iter().enumerate().map(|(number, leaf)| {
+            self.planned_leaf(number, samples, || {
                 let row_shape = &leaf.layout().row_shape;
                 let rows = leaf.longest()?;
                 let elements = bytes(row_shape, rows).saturating_mul(samples);
@@ -89,11 +89,11 @@ impl Program {
     /// of their elements.
     fn planned_leaf(
         &self,
-        place: usize,
+        number: usize,
         samples: usize,
         spread: impl FnOnce() -> Option<(Vec<Shape>, usize)>,
     ) -> Option<usize> {
-        let (leaf, rule) = (&self.leaves[place], &self.rules[place]);
+        let (leaf, rule) = (&self.leaves[number], &self.rules[number]);
         if matches!(leaf.layout().kind, Kind::Text | Kind::Bytes | Kind::Lists) {
             return None;
         }
@@ -121,10 +121,10 @@ impl Program {
     /// taken from there; None for the shapes if one is not known yet, or is not an array.
     pub(super) fn shapes(
         &self,
-        place: usize,
+        number: usize,
         indices: &Indices,
     ) -> Result<(Option<Vec<Shape>>, Spans)> {
-        let leaf = &self.leaves[place];
+        let leaf = &self.leaves[number];
         let index = |position| self.resolve(indices.get(position));
         if leaf.ragged().is_some() {
             let mut all = Vec::with_capacity(indices.len()); // a collected Result would grow step by step
@@ -160,8 +160,8 @@ impl Program {
 
 /// Returns the bytes per token of everything made of a packed leaf.
 fn bytes_per_token(packs: &Packs) -> usize {
-    let told = usize::from(packs.positions) + usize::from(packs.segments.is_some());
-    8 * (packs.columns.len() + told)
+    let extras = usize::from(packs.positions) + usize::from(packs.segments.is_some());
+    8 * (packs.columns.len() + extras)
 }
 
 fn bytes(shape: &[usize], itemsize: usize) -> usize {

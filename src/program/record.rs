@@ -10,140 +10,73 @@ use crate::format::{Array, Target, Text};
 use crate::memory::fallible::shrunk;
 use crate::stats::Stages;
 
-/// Arrays, each decoded from its own bytes.
-#[derive(Debug)]
-pub struct Arrays {
-    blobs: Blobs,
-    array: Box<dyn Array>,
-    layout: Layout,
-}
-
-/// Texts, each decoded from its own bytes.
-#[derive(Debug)]
-pub struct Texts {
-    blobs: Blobs,
-    text: Box<dyn Text>,
-    layout: Layout,
-}
-
-/// Encoded bytes as they are.
+/// The contents of files, or of ranges of files, one for each sample.
 #[derive(Debug)]
 pub struct Contents {
     blobs: Blobs,
+    format: Format,
     layout: Layout,
 }
 
-impl Arrays {
-    /// Takes the bytes, and what decodes them.
-    pub fn new(blobs: Blobs, array: impl Array + 'static) -> Arrays {
-        let layout = Layout::arrays(array.dtype(), array.fixed_shape());
-        Arrays {
-            blobs,
-            array: Box::new(array),
-            layout,
-        }
-    }
-}
-
-impl Texts {
-    /// Takes the bytes, and what decodes them.
-    pub fn new(blobs: Blobs, text: impl Text + 'static) -> Texts {
-        Texts {
-            blobs,
-            text: Box::new(text),
-            layout: Layout {
-                fetches: true,
-                ..Layout::text()
-            },
-        }
-    }
+/// How the bytes of a sample are decoded.
+#[derive(Debug)]
+enum Format {
+    Array(Box<dyn Array>),
+    Text(Box<dyn Text>),
+    Bytes,
 }
 
 impl Contents {
-    /// Takes the bytes.
-    pub fn new(blobs: Blobs) -> Contents {
+    /// Takes the bytes of arrays, and what decodes them.
+    pub fn arrays(blobs: Blobs, array: impl Array + 'static) -> Contents {
+        let layout = Layout::arrays(array.dtype(), array.fixed_shape());
+        Contents::new(blobs, Format::Array(Box::new(array)), layout)
+    }
+
+    /// Takes the bytes of texts, and what decodes them.
+    pub fn texts(blobs: Blobs, text: impl Text + 'static) -> Contents {
+        Contents::new(blobs, Format::Text(Box::new(text)), Layout::text())
+    }
+
+    /// Takes bytes that are the samples.
+    pub fn bytes(blobs: Blobs) -> Contents {
+        Contents::new(blobs, Format::Bytes, Layout::bytes())
+    }
+
+    fn new(blobs: Blobs, format: Format, layout: Layout) -> Contents {
         Contents {
             blobs,
+            format,
             layout: Layout {
                 fetches: true,
-                ..Layout::bytes()
+                ..layout
             },
         }
     }
-}
 
-impl Column for Arrays {
-    fn len(&self) -> usize {
-        self.blobs.len()
-    }
-
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    fn shape(&self, index: usize) -> Result<Option<Shape>> {
-        let shape = self.array.fixed_shape().or_else(|| self.array.shape(index));
-        Ok(shape.map(Shape::from_slice))
-    }
-
-    fn blobs(&self) -> Option<&Blobs> {
-        Some(&self.blobs)
-    }
-
-    fn part(&self, index: usize) -> Result<Range<u64>> {
-        let part = self.array.part(index);
-        part.map_err(|error| error.of_file(self.blobs.path(index)))
-    }
-
-    fn decode(
-        &self,
-        index: usize,
-        blob: Option<Blob>,
-        place: Place<'_>,
-        stages: &mut Stages,
-    ) -> Result<Option<Refused>> {
-        decode(&self.blobs, index, blob, stages, |bytes| {
-            let mut target = SlotTarget {
-                slot: place.slot,
-                position: place.position,
-                itemsize: self.layout.dtype.itemsize(),
-                buffer: None,
-            };
-            let made = self.array.decode(index, &bytes, &mut target);
-            Blobs::recycle(bytes);
-            made?;
-            target.buffer.ok_or(Error::Abandoned)?.commit();
-            Ok(())
-        })
-    }
-}
-
-impl Column for Texts {
-    fn len(&self) -> usize {
-        self.blobs.len()
-    }
-
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    fn blobs(&self) -> Option<&Blobs> {
-        Some(&self.blobs)
-    }
-
-    fn decode(
-        &self,
-        index: usize,
-        blob: Option<Blob>,
-        place: Place<'_>,
-        stages: &mut Stages,
-    ) -> Result<Option<Refused>> {
-        decode(&self.blobs, index, blob, stages, |bytes| {
-            let text = self.text.text(index, &bytes);
-            Blobs::recycle(bytes);
-            place.slot.keep_texts(place.position, [text?]);
-            Ok(())
-        })
+    /// Decodes the `bytes` of the sample at `index`, and writes them to its place.
+    fn make(&self, index: usize, bytes: Vec<u8>, place: Place<'_>) -> Result<()> {
+        match &self.format {
+            Format::Array(array) => {
+                let mut target = SlotTarget {
+                    slot: place.slot,
+                    position: place.position,
+                    itemsize: self.layout.dtype.itemsize(),
+                    buffer: None,
+                };
+                let made = array.decode(index, &bytes, &mut target);
+                Blobs::recycle(bytes);
+                made?;
+                target.buffer.ok_or(Error::Abandoned)?.commit();
+            }
+            Format::Text(text) => {
+                let text = text.text(index, &bytes);
+                Blobs::recycle(bytes);
+                place.slot.keep_texts(place.position, [text?]);
+            }
+            Format::Bytes => place.slot.keep_bytes(place.position, [shrunk(bytes)?]),
+        }
+        Ok(())
     }
 }
 
@@ -156,8 +89,23 @@ impl Column for Contents {
         &self.layout
     }
 
+    fn shape(&self, index: usize) -> Result<Option<Shape>> {
+        let Format::Array(array) = &self.format else {
+            return Ok(None);
+        };
+        Ok(array.shape(index).map(Shape::from_slice))
+    }
+
     fn blobs(&self) -> Option<&Blobs> {
         Some(&self.blobs)
+    }
+
+    fn part(&self, index: usize) -> Result<Range<u64>> {
+        let Format::Array(array) = &self.format else {
+            return Ok(Blobs::ALL);
+        };
+        let part = array.part(index);
+        part.map_err(|error| error.of_file(self.blobs.path(index)))
     }
 
     fn decode(
@@ -167,29 +115,15 @@ impl Column for Contents {
         place: Place<'_>,
         stages: &mut Stages,
     ) -> Result<Option<Refused>> {
-        decode(&self.blobs, index, blob, stages, |bytes| {
-            place.slot.keep_bytes(place.position, [shrunk(bytes)?]);
-            Ok(())
-        })
+        let Some(Blob::Encoded(bytes)) = blob else {
+            return Err(Error::Abandoned);
+        };
+        let begun = Instant::now();
+        let made = self.make(index, bytes, place);
+        stages.decode += begun.elapsed();
+        made.map_err(|error| error.of_file(self.blobs.path(index)))?;
+        Ok(None)
     }
-}
-
-/// Calls `make` with the bytes of a sample, counts its time, and names the file of its error.
-fn decode(
-    blobs: &Blobs,
-    index: usize,
-    blob: Option<Blob>,
-    stages: &mut Stages,
-    make: impl FnOnce(Vec<u8>) -> Result<()>,
-) -> Result<Option<Refused>> {
-    let Some(Blob::Encoded(bytes)) = blob else {
-        return Err(Error::Abandoned);
-    };
-    let begun = Instant::now();
-    let made = make(bytes);
-    stages.decode += begun.elapsed();
-    made.map_err(|error| error.of_file(blobs.path(index)))?;
-    Ok(None)
 }
 
 /// The destination of a sample, claimed once its shape is known.

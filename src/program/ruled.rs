@@ -16,17 +16,17 @@ impl Run {
     /// Makes the slot of a leaf with a collation rule of its own.
     pub(super) fn ruled(
         &self,
-        place: usize,
+        number: usize,
         indices: &Indices,
         given: Vec<Destination>,
     ) -> Result<FieldSlot> {
-        let rule = &self.program.rules[place];
-        let (shapes, spans) = match self.program.shapes(place, indices) {
+        let rule = &self.program.rules[number];
+        let (shapes, spans) = match self.program.shapes(number, indices) {
             Ok(found) => found,
             Err(error) => return Ok(Slot::refused(error).into()),
         };
         let is_separate = matches!(rule.method, Method::Separate);
-        if self.program.leaves[place].layout().kind == Kind::Lists && !is_separate {
+        if self.program.leaves[number].layout().kind == Kind::Lists && !is_separate {
             let are_arrays = shapes
                 .as_ref()
                 .is_some_and(|shapes| !shapes.iter().any(|shape| shape.contains(&0)));
@@ -36,27 +36,27 @@ impl Run {
         }
         match shapes {
             Some(shapes) if !is_separate => {
-                let slot = rule.slot(self.program.leaves[place].layout().dtype, shapes, given);
+                let slot = rule.slot(self.program.leaves[number].layout().dtype, shapes, given);
                 let slot = slot.unwrap_or_else(|error| Slot::refused(of_sample(error, indices)));
                 Ok(FieldSlot { slot, spans })
             }
-            _ => self.separate(place, indices).map(FieldSlot::from),
+            _ => self.separate(number, indices).map(FieldSlot::from),
         }
     }
 
     /// Makes a slot for each sample.
-    pub(super) fn separate(&self, place: usize, indices: &Indices) -> Result<Slot> {
-        let leaf = &self.program.leaves[place];
+    pub(super) fn separate(&self, number: usize, indices: &Indices) -> Result<Slot> {
+        let leaf = &self.program.leaves[number];
         let slots = (0..indices.len()).map(|position| {
             let index = self.program.resolve(indices.get(position))?;
             if leaf.layout().kind == Kind::Lists {
-                return tree::slot(&[holder(&**leaf, index)?], self.program.lists[place]);
+                return tree::slot(&[holder(&**leaf, index)?], self.program.lists[number]);
             }
             let Some(shape) = leaf.shape(index)? else {
                 return Ok(Slot::loose(1, leaf.layout().dtype));
             };
             let mut shapes = [shape];
-            let dtype = self.program.rules[place].common_dtype(leaf.layout().dtype, &mut shapes);
+            let dtype = self.program.rules[number].common_dtype(leaf.layout().dtype, &mut shapes);
             let [shape] = shapes;
             let elements = shape.iter().product::<usize>();
             let memory = Destination::Lease(lease(elements * dtype.itemsize())?);
@@ -68,11 +68,11 @@ impl Run {
     /// Collates samples that were made separately, unless they stay separate.
     pub(super) fn joined(
         &self,
-        place: usize,
+        number: usize,
         samples: Vec<Field>,
         indices: &Indices,
     ) -> Result<Field> {
-        let rule = &self.program.rules[place];
+        let rule = &self.program.rules[number];
         if matches!(rule.method, Method::Separate | Method::Pack(_)) {
             return Ok(Field::Separate(samples));
         }
@@ -81,7 +81,7 @@ impl Run {
             _ => Err(Error::Abandoned), // unreachable: lists are not joined
         });
         let arrays = arrays.collect::<Result<Vec<Dense>>>()?;
-        let joined = rule.join(&arrays, self.program.leaves[place].layout().dtype);
+        let joined = rule.join(&arrays, self.program.leaves[number].layout().dtype);
         joined.map_err(|error| of_sample(error, indices))
     }
 

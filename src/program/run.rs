@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Destination, ReadGuard};
 use crate::order::Indices;
 use crate::stats::Stages;
-use crate::stream::{Again, Chunk, Completion, Fetch, Work};
+use crate::stream::{Again, Chunk, Completion, Work};
 use crate::sync::Arc;
 
 thread_local! {
@@ -97,27 +97,27 @@ impl Run {
     }
 
     /// Makes the slot of a leaf.
-    fn part(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<FieldSlot> {
-        let is_ruled = !matches!(self.program.rules[place].method, Method::Stack);
-        if is_ruled && self.program.leaves[place].layout().kind.is_numbers() {
-            return self.ruled(place, &task.indices, given);
+    fn part(&self, number: usize, task: &Task, given: Vec<Destination>) -> Result<FieldSlot> {
+        let is_ruled = !matches!(self.program.rules[number].method, Method::Stack);
+        if is_ruled && self.program.leaves[number].layout().kind.is_numbers() {
+            return self.ruled(number, &task.indices, given);
         }
-        self.stacked(place, task, given).map(FieldSlot::from)
+        self.stacked(number, task, given).map(FieldSlot::from)
     }
 
     /// Makes the slot of a leaf whose samples are stacked.
-    fn stacked(&self, place: usize, task: &Task, given: Vec<Destination>) -> Result<Slot> {
-        let (leaf, rows) = (&self.program.leaves[place], task.indices.len());
+    fn stacked(&self, number: usize, task: &Task, given: Vec<Destination>) -> Result<Slot> {
+        let (leaf, rows) = (&self.program.leaves[number], task.indices.len());
         let layout = leaf.layout();
         let shape = match layout.kind {
             Kind::Text => return Ok(Slot::texts(rows)),
             Kind::Bytes => return Ok(Slot::bytes(rows)),
-            Kind::Ragged | Kind::Array => match self.common_shape(place, &task.indices) {
+            Kind::Ragged | Kind::Array => match self.common_shape(number, &task.indices) {
                 Ok(shape) => shape,
                 Err(error) => return Ok(Slot::refused(error)),
             },
             Kind::Lists => {
-                let slot = self.lists(place, &task.indices);
+                let slot = self.lists(number, &task.indices);
                 return Ok(slot.unwrap_or_else(Slot::refused));
             }
             Kind::Rows | Kind::Image => layout.shape.clone(),
@@ -146,22 +146,22 @@ impl Run {
     }
 
     /// Makes the slot of samples that are lists.
-    fn lists(&self, place: usize, indices: &Indices) -> Result<Slot> {
-        let leaf = &self.program.leaves[place];
+    fn lists(&self, number: usize, indices: &Indices) -> Result<Slot> {
+        let leaf = &self.program.leaves[number];
         let samples = (0..indices.len())
             .map(|position| holder(&**leaf, self.program.resolve(indices.get(position))?));
         tree::slot(
             &samples.collect::<Result<Vec<_>>>()?,
-            self.program.lists[place],
+            self.program.lists[number],
         )
     }
 
     /// Returns the common shape of the samples; None if one is not known yet.
-    fn common_shape(&self, place: usize, indices: &Indices) -> Result<Option<Shape>> {
-        if let Some(shape) = &self.program.leaves[place].layout().shape {
+    fn common_shape(&self, number: usize, indices: &Indices) -> Result<Option<Shape>> {
+        if let Some(shape) = &self.program.leaves[number].layout().shape {
             return Ok(Some(shape.clone()));
         }
-        let Some(shapes) = self.program.shapes(place, indices)?.0 else {
+        let Some(shapes) = self.program.shapes(number, indices)?.0 else {
             return Ok(None);
         };
         let other = shapes.iter().position(|shape| *shape != shapes[0]);
@@ -169,7 +169,7 @@ impl Run {
             None => Ok(shapes.into_iter().next()),
             Some(position) => {
                 let (first, other) = (shapes[0].to_vec(), shapes[position].to_vec());
-                Err(if self.program.lists[place] {
+                Err(if self.program.lists[number] {
                     Error::UnequalLists { first, other }
                 } else {
                     Error::Unequal {
@@ -273,10 +273,10 @@ impl Work for Run {
         }
         let mut destinations = std::mem::take(&mut task.destinations).into_iter();
         let parts = self.packed(&task.indices).unwrap_or_else(|| {
-            let places = 0..self.program.leaves.len();
-            let parts = places.map(|place| {
+            let leaves = 0..self.program.leaves.len();
+            let parts = leaves.map(|number| {
                 let given = destinations.next().unwrap_or_default();
-                self.part(place, &task, given)
+                self.part(number, &task, given)
             });
             parts.collect()
         })?;
@@ -293,15 +293,9 @@ impl Work for Run {
         batch.indices.get(position)
     }
 
-    fn fetch(
-        &self,
-        batch: &Arc<OpenBatch>,
-        position: usize,
-        _later: &dyn Fn() -> Completion<Self>,
-        stages: &mut Stages,
-    ) -> Result<Fetch<Fetched>> {
+    fn fetch(&self, batch: &OpenBatch, position: usize, stages: &mut Stages) -> Result<Fetched> {
         let index = self.program.resolve(batch.indices.get(position))?;
-        Ok(Fetch::Ready(self.program.read(index, stages)?))
+        self.program.read(index, stages)
     }
 
     fn fetched_bytes(&self, fetched: &Fetched) -> usize {

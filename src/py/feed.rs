@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyRange};
 
@@ -162,6 +163,21 @@ impl Feed {
             }
         }
         inner.admission = Admission::Idle;
+    }
+
+    /// Visits what it pulls from, for the garbage collector; nothing while a thread holds the lock.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(inner) = self.0.try_lock() else {
+            return Ok(());
+        };
+        match &inner.source {
+            Some(Source::Order { chunks, .. }) => visit.call(chunks),
+            Some(Source::Batches { batches, fetch, .. }) => {
+                visit.call(batches)?;
+                visit.call(fetch)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Drops everything.

@@ -336,7 +336,9 @@ impl Stream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.program)?;
         visit.call(&self.allocate)?;
-        visit.call(&self.again)
+        visit.call(&self.again)?;
+        visit.call(self.check.as_ref().map(|(_, check)| check))?;
+        self.feed.traverse(&visit)
     }
 
     fn close(&self) {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 pub use completion::Completion;
 pub use cost::is_cheap;
-pub use work::{Again, Chunk, Fetch, Work};
+pub use work::{Again, Chunk, Work};
 
 use crate::error::Result;
 use crate::pool::{Notifier, Pool, Source};

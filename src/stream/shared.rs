@@ -16,7 +16,7 @@ use crate::wanted;
 use super::Completion;
 use super::flight::{Claim, Next};
 use super::state::State;
-use super::work::{Again, Chunk, Fetch, Work};
+use super::work::{Again, Chunk, Work};
 
 /// See the module's documentation.
 pub(super) struct Shared<W: Work> {
@@ -67,16 +67,8 @@ impl<W: Work> Shared<W> {
         let mut failures = Vec::new();
         let mut fetched = Vec::with_capacity(range.len());
         for position in range {
-            let left = Cell::new(false);
-            let later = || {
-                left.set(true);
-                self.completion(&batch, seq, position)
-            };
-            let fetch = guarded(|| self.work.fetch(&batch, position, &later, &mut stages));
-            match fetch {
-                _ if left.get() => {} // the executor that has the completion decides the outcome
-                Ok(Fetch::Ready(bytes)) => fetched.push((position, bytes)),
-                Ok(Fetch::Later) => failures.push((position, Error::Abandoned)),
+            match guarded(|| self.work.fetch(&batch, position, &mut stages)) {
+                Ok(sample) => fetched.push((position, sample)),
                 Err(error) => failures.push((position, error)),
             }
         }
@@ -118,7 +110,7 @@ impl<W: Work> Shared<W> {
         let left = Cell::new(0);
         let later = |position| {
             left.set(left.get() + 1);
-            self.completion(&batch, seq, position)
+            self.completion(seq, position)
         };
         let begun = Instant::now();
         let run = guarded(|| {
@@ -160,11 +152,11 @@ impl<W: Work> Shared<W> {
     }
 
     /// Returns the completion of a sample; only called within a turn.
-    fn completion(&self, batch: &Arc<W::Batch>, seq: u64, position: usize) -> Completion<W> {
+    fn completion(&self, seq: u64, position: usize) -> Completion<W> {
         // A thread in a turn holds an `Arc` of the stream, so the upgrade succeeds.
         let shared = self.this.upgrade();
         let shared = shared.unwrap_or_else(|| unreachable!("a turn holds its stream"));
-        Completion::new(shared, batch.clone(), seq, position)
+        Completion::new(shared, seq, position)
     }
 
     /// Finishes the batch, if its last sample was completed, and wakes the consumer.
@@ -227,15 +219,16 @@ impl<W: Work> Shared<W> {
         }
     }
 
-    /// Keeps samples that another executor fetched.
-    pub(super) fn fetched(&self, seq: u64, samples: Vec<(usize, W::Fetched)>) {
-        lock(&self.state).keep_fetched(&self.work, seq, samples);
+    /// Keeps a sample that another executor fetched.
+    pub(super) fn fetched(&self, seq: u64, position: usize, fetched: W::Fetched) {
+        lock(&self.state).keep_fetched(&self.work, seq, vec![(position, fetched)]);
         self.notifier.notify(1);
     }
 
-    /// Notes samples that another executor completed.
-    pub(super) fn completed(&self, seq: u64, count: usize, failures: Vec<(usize, Error)>) {
-        let next = lock(&self.state).completed(&self.work, seq, count, 0, failures);
+    /// Notes the error of a sample that was left to another executor.
+    pub(super) fn failed(&self, seq: u64, position: usize, error: Error) {
+        let failures = vec![(position, error)];
+        let next = lock(&self.state).completed(&self.work, seq, 1, 0, failures);
         self.handle(seq, next);
     }
 }

@@ -342,7 +342,7 @@ impl<W: Work> State<W> {
             return Next::Nothing;
         };
         let failures = std::mem::take(&mut flight.failures);
-        // Succeeds: every executor drops its reference before it completes its last sample.
+        // Succeeds: every turn drops its reference before it completes its last sample.
         match Arc::into_inner(batch) {
             Some(batch) if failures.is_empty() => return Next::Finish(batch),
             Some(batch) => return Next::Decide(batch, failures),

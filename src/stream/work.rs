@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::stats::Stages;
-use crate::sync::Arc;
 
 use super::Completion;
 
@@ -37,14 +36,13 @@ pub trait Work: Send + Sync + Sized + 'static {
     /// Returns the dataset index of a sample, for messages.
     fn index(&self, batch: &Self::Batch, position: usize) -> i64;
 
-    /// Fetches one sample, or takes a [`Completion`] from `later` and leaves it to another executor.
+    /// Fetches one sample.
     fn fetch(
         &self,
-        batch: &Arc<Self::Batch>,
+        batch: &Self::Batch,
         position: usize,
-        later: &dyn Fn() -> Completion<Self>,
         stages: &mut Stages,
-    ) -> Result<Fetch<Self::Fetched>>;
+    ) -> Result<Self::Fetched>;
 
     /// Returns the bytes that a fetched sample holds until it is computed.
     fn fetched_bytes(&self, fetched: &Self::Fetched) -> usize;
@@ -107,15 +105,6 @@ pub enum Again<T, O> {
     Output(O),
 }
 
-/// The outcome of a fetch.
-#[derive(Debug)]
-pub enum Fetch<F> {
-    /// The sample can be computed.
-    Ready(F),
-    /// Another executor holds the sample's [`Completion`].
-    Later,
-}
-
 /// Samples to compute in one call.
 #[derive(Debug)]
 pub enum Chunk<F> {
@@ -132,11 +121,6 @@ impl<F> Chunk<F> {
             Chunk::Range(range) => range.len(),
             Chunk::Fetched(samples) => samples.len(),
         }
-    }
-
-    /// Returns true if there are no samples.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns the positions, in the order of the samples.

@@ -1,5 +1,6 @@
 """`TokenBatchSampler`: partitions within a budget, the same for all ranks."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch.utils.data import BatchSampler, DataLoader
 from torchvision.transforms import RandomCrop, ToTensor
 
 import fastload
-from fastload import TokenBatchSampler, _lib
+from fastload import BucketBatchSampler, PackBatchSampler, TokenBatchSampler, _lib
 from fastload.batching import Filler
 from fastload.columns import Image, Ragged, Rows
 from tests.shared.compare import MANY_WORKERS, SIZES
@@ -219,6 +220,14 @@ def test_the_longest_sample_comes_first_on_demand():
     for seed in range(5):
         sampler = TokenBatchSampler(lengths, 4096, longest_first=True, seed=seed)
         assert longest in next(iter(sampler))
+
+
+@pytest.mark.parametrize("kind", [TokenBatchSampler, BucketBatchSampler, PackBatchSampler])
+def test_options_are_attributes(kind):
+    sampler = kind([3, 1, 2], 8)
+    hidden = {"lengths", "generator", "drop_last", "num_replicas", "rank"}
+    options = inspect.signature(kind).parameters.keys() - hidden
+    assert [name for name in options if not hasattr(sampler, name)] == []
 
 
 def test_stats_say_what_the_plan_is():

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, SequentialSampler
 
 import fastload
 from fastload import _lib
@@ -182,7 +182,19 @@ def test_an_iterator_in_a_cycle_is_collected():
     assert wait_until(lambda: _lib.memory_stats()["leased_bytes"] == 0, 5)
 
 
-def test_a_dataset_that_leads_back_to_its_loader_is_collected():
+class Over(torch.utils.data.Sampler):
+    """The indices of a dataset, in order."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        return iter(range(len(self.dataset)))
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("sampler", [SequentialSampler, Over])
+def test_a_dataset_that_leads_back_to_its_loader_is_collected(sampler, persistent):
     class Owned(torch.utils.data.Dataset):
         def __init__(self):
             self.rows = Rows(torch.zeros(64, 1 << 12))
@@ -197,7 +209,9 @@ def test_a_dataset_that_leads_back_to_its_loader_is_collected():
             return self.rows
 
     dataset = Owned()
-    dataset.loader = fastload.Loader(dataset, batch_size=8, **SIZES)
+    dataset.loader = fastload.Loader(
+        dataset, batch_size=8, sampler=sampler(dataset), persistent_workers=persistent, **SIZES
+    )
     dataset.batch = next(iter(dataset.loader))
     assert "lane: native" in dataset.loader.explain()
     del dataset

@@ -128,7 +128,7 @@ def test_a_start_that_fails_is_said_and_nothing_else(monkeypatch, caplog):
     next(iterator)
     with monkeypatch.context() as patch:
         error = BlockingIOError(11, "Resource temporarily unavailable")
-        patch.setattr(iterator, "_hire", lambda *_: (_ for _ in ()).throw(error))
+        patch.setattr(iterator, "_start_worker", lambda *_: (_ for _ in ()).throw(error))
         iterator.set(4, 8)
         for _ in range(3):
             next(iterator)

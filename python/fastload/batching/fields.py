@@ -30,8 +30,8 @@ def field_lengths(
 ) -> _lib.Lengths:
     """Returns the lengths of a field, one per sample; `fastload.lengths` returns them as a tensor."""
     leaf = _leaf(dataset, field)
-    if leaf is not None and (told := _told(leaf, field, dim)) is not None:
-        return told
+    if leaf is not None and (stored := _stored_lengths(leaf, field, dim)) is not None:
+        return stored
 
     def look() -> _lib.Lengths:
         found = scan(dataset, field, workers) if leaf is None else scan_leaf(leaf, field, workers)
@@ -80,7 +80,7 @@ def _leaf(dataset: Any, field: Field) -> Leaf | None:
     return part
 
 
-def _told(leaf: Leaf, field: Field, dim: int | None) -> _lib.Lengths | None:
+def _stored_lengths(leaf: Leaf, field: Field, dim: int | None) -> _lib.Lengths | None:
     """Returns the lengths known from storage; None if they are unknown."""
     if (known := _lib.shapes(leaf.native)) is None:
         return None

@@ -49,8 +49,8 @@ class World:
                 _check_rank(self.rank, self.num_replicas)
 
     @property
-    def is_told(self) -> bool:
-        """Whether the sampler was given ranks of its own."""
+    def has_own_ranks(self) -> bool:
+        """True if the user gave the sampler ranks."""
         return self.rank is not None or self.num_replicas not in (None, 1)
 
     def part(self) -> Part:
@@ -62,7 +62,7 @@ class World:
         """
         if (sharder := _accelerate()) is None:
             return self._own()
-        if self.is_told:
+        if self.has_own_ranks:
             msg = (
                 f"{type(sharder).__name__} of Accelerate shards batches, and this batch sampler "
                 f"was told to do so itself (num_replicas={self.num_replicas}, rank={self.rank}): "

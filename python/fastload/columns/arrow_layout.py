@@ -7,7 +7,7 @@ import numpy as np
 from fastload import _lib
 from fastload.memory import layout
 
-__all__ = ["chunks", "joined", "letters", "rows"]
+__all__ = ["bytes_and_offsets", "chunks", "joined", "ragged_bytes", "rows"]
 
 _JOINED_BYTES = 64 << 20
 """Bytes of the largest column whose chunks are joined: one array is faster to read than many."""
@@ -21,7 +21,7 @@ def chunks(array: Any) -> list[Any]:
     return [chunk for chunk in array.chunks if len(chunk)] or [array.combine_chunks()]
 
 
-def letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def bytes_and_offsets(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Returns the bytes and offsets of text or binary values, which have the same layout."""
     width = np.int64 if str(chunk.type).startswith("large_") else np.int32
     _, places, values = chunk.buffers()
@@ -29,6 +29,12 @@ def letters(chunk: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     if len(chunk):
         offsets = np.frombuffer(places, width)[chunk.offset :][: len(chunk) + 1]
     return np.frombuffer(values or b"", np.uint8), offsets
+
+
+def ragged_bytes(chunk: Any) -> _lib.Ragged:
+    """Returns text or binary values as single bytes, one row for each value."""
+    data, offsets = bytes_and_offsets(chunk)
+    return _lib.Ragged(rows(data), rows(offsets))
 
 
 def rows(array: Any, dtype: str | None = None) -> _lib.Rows:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fastload import _lib
-from fastload.columns.arrow_layout import chunks, joined, letters, rows
+from fastload.columns.arrow_layout import chunks, joined, ragged_bytes, rows
 
 __all__ = ["column", "import_pyarrow", "naming", "pick", "place", "read"]
 
@@ -120,19 +120,14 @@ def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
     kind = array.type
     parts = chunks(array)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return joined([_lib.Text(_ragged(chunk)) for chunk in parts]), "text"
+        return joined([_lib.Text(ragged_bytes(chunk)) for chunk in parts]), "text"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return joined([_lib.Bytes(_ragged(chunk)) for chunk in parts]), "bytes"
+        return joined([_lib.Bytes(ragged_bytes(chunk)) for chunk in parts]), "bytes"
     first, columns = 0, []
     for chunk in parts:
         columns.append(_numbers(chunk, name, first))
         first += len(chunk)
     return joined(columns), "tensor"
-
-
-def _ragged(chunk: Any) -> _lib.Ragged:
-    data, offsets = letters(chunk)
-    return _lib.Ragged(rows(data), rows(offsets))
 
 
 def _numbers(chunk: Any, name: str, first: int) -> _lib.Column:

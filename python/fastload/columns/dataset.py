@@ -5,8 +5,8 @@ collation would change in ways that depend on the sample (mappings and sequences
 different lengths.
 """
 
+import itertools
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ import torch.utils.data
 
 from fastload import _lib
 from fastload.columns.column import Column, draw_sample
+from fastload.columns.structure import fill, leaves
 
 __all__ = ["Dataset"]
 
@@ -36,20 +37,15 @@ class Dataset(torch.utils.data.Dataset[Any]):
     """
 
     def __init__(self, structure: Any) -> None:
-        structure = _expanded(structure)
-        leaves = list(_leaves(structure, ""))
-        if not leaves:
+        # a copy, which the caller cannot change, with each column of several fields as a dict of columns
+        self._structure = fill(structure, itertools.starmap(_expanded, leaves(structure)))
+        self._leaves = list(leaves(self._structure))
+        if not self._leaves:
             msg = "a dataset needs at least one column, found none in its structure"
             raise ValueError(msg)
-        _check_lengths(leaves)
-        self._structure = _fill(
-            structure, (column for _, column in leaves)
-        )  # a copy, which the caller cannot change
-        self._leaves = leaves
-        self._containers = frozenset(_container_types(structure))
-        self._numbered = _fill(
-            structure, (_lib.Leaf(place, column._form) for place, (_, column) in enumerate(leaves))
-        )
+        _check_lengths(self._leaves)
+        forms = (column._form for _, column in self._leaves)
+        self._numbered = fill(self._structure, itertools.starmap(_lib.Leaf, enumerate(forms)))
         self._made = self._make()
 
     def _make(self) -> _lib.Program:
@@ -76,7 +72,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the structure, and what a subclass added; columns open again."""
-        own = {"_structure", "_leaves", "_containers", "_numbered", "_made"}
+        own = {"_structure", "_leaves", "_numbered", "_made"}
         added = {name: value for name, value in vars(self).items() if name not in own}
         return _restore, (type(self), self._structure), added or None
 
@@ -91,71 +87,23 @@ def _restore(kind: type[Dataset], structure: Any) -> Dataset:
     return dataset
 
 
-def _expanded(structure: Any) -> Any:
-    """Returns a structure with each column of several fields replaced by a dict of columns."""
-    if isinstance(structure, Column):
-        return structure if structure._parts is None else structure._parts
-    if type(structure) is dict:
-        return {key: _expanded(part) for key, part in structure.items()}
-    if type(structure) in (tuple, list):
-        return type(structure)(map(_expanded, structure))
-    return (
-        type(structure)._make(map(_expanded, structure))
-        if _is_named_tuple(structure)
-        else structure
+def _expanded(path: str, column: Any) -> Any:
+    """Returns a column, or its fields as a dict of columns.
+
+    Raises:
+        TypeError: It is not a column.
+    """
+    if isinstance(column, Column):
+        return column if column._parts is None else column._parts
+    place = f"dataset{path} is" if path else "the structure of a dataset is"
+    kind = type(column)
+    hint = (
+        "use an exact tuple, list, dict or named tuple"
+        if isinstance(column, tuple | list | dict)
+        else "wrap data in fastload.columns.Rows"
     )
-
-
-def _container_types(structure: Any) -> set[type]:
-    """Returns the types of the containers in a structure."""
-    if isinstance(structure, Column):
-        return set()
-    return {type(structure)}.union(*(_container_types(part) for _, part in _parts(structure)))
-
-
-def _leaves(structure: Any, path: str) -> Iterator[tuple[str, Column]]:
-    """Yields each column with its path, in the order of the sample's values."""
-    if isinstance(structure, Column):
-        yield path, structure
-    elif type(structure) in (tuple, list, dict) or _is_named_tuple(structure):
-        for step, part in _parts(structure):
-            yield from _leaves(part, path + step)
-    else:
-        place = f"dataset{path} is" if path else "the structure of a dataset is"
-        kind = type(structure)
-        hint = (
-            "wrap data in fastload.columns.Rows"
-            if not isinstance(structure, tuple | list | dict)
-            else "use an exact tuple, list, dict or named tuple"
-        )
-        msg = f"{place} a {kind.__module__}.{kind.__qualname__}, not a column; {hint}"
-        raise TypeError(msg)
-
-
-def _parts(structure: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the elements of a container, each with the step of its path."""
-    if isinstance(structure, dict):
-        yield from ((f"[{key!r}]", part) for key, part in structure.items())
-    elif _is_named_tuple(structure):
-        yield from ((f".{n}", part) for n, part in zip(structure._fields, structure, strict=True))
-    else:
-        yield from ((f"[{place}]", part) for place, part in enumerate(structure))
-
-
-def _fill(structure: Any, values: Iterator[Any]) -> Any:
-    """Returns a new structure with a value in place of each column, in the order of `_leaves`."""
-    if isinstance(structure, Column):
-        return next(values)
-    if isinstance(structure, dict):
-        return {key: _fill(part, values) for key, part in structure.items()}
-    parts = [_fill(part, values) for part in structure]
-    if _is_named_tuple(structure):
-        return type(structure)._make(parts)
-    return type(structure)(parts)
-
-
-def _is_named_tuple(structure: Any) -> bool:
-    return isinstance(structure, tuple) and hasattr(type(structure), "_fields")
+    msg = f"{place} a {kind.__module__}.{kind.__qualname__}, not a column; {hint}"
+    raise TypeError(msg)
 
 
 def _check_lengths(leaves: list[tuple[str, Column]]) -> None:

@@ -158,9 +158,9 @@ def _plain(what: str) -> Callable[[_lib.Blobs, Any], _lib.Column]:
 
 def _text(values: list[str]) -> _lib.Text:
     encoded = [value.encode() for value in values]
-    letters = Rows(np.frombuffer(b"".join(encoded), np.uint8))
+    utf8 = Rows(np.frombuffer(b"".join(encoded), np.uint8))
     offsets = Rows(np.cumsum([0, *map(len, encoded)], dtype=np.int64))
-    return _lib.Text(_lib.Ragged(letters._native, offsets._native))
+    return _lib.Text(_lib.Ragged(utf8._native, offsets._native))
 
 
 _MAKERS: dict[str, Callable[[_lib.Blobs, Any], _lib.Column]] = {

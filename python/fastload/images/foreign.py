@@ -56,15 +56,15 @@ def server(loader: Any) -> Callable[[_lib.Requests, str], None] | None:
     return functools.partial(_start, weakref.ref(loader)) if decoder() else None
 
 
-_told: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_logged: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> None:
     thread = threading.Thread(target=_serve, args=(requests,), name="fastload-decode", daemon=True)
     thread.start()
     alive = loader()
-    if alive is not None and alive not in _told:
-        _told.add(alive)
+    if alive is not None and alive not in _logged:
+        _logged.add(alive)
         _log.info("Python decodes what native code does not, in a thread of its own: %s", why)
 
 

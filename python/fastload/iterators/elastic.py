@@ -125,7 +125,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return 0 if self._maker is None else self._maker.batches
 
     @abstractmethod
-    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+    def _start_worker(self, worker: int, among: int) -> tuple[int, Any]:
         """Starts a worker.
 
         Args:
@@ -137,7 +137,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         """
 
     @abstractmethod
-    def _bury(self, place: int) -> bool:
+    def _release_worker(self, place: int) -> bool:
         """Frees the place of a worker that was told to end; returns true if it has ended."""
 
     @abstractmethod
@@ -406,7 +406,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                 continue
             taken = [self._numbers[place] for place in self._active]
             worker = next(each for each in range(number) if each not in taken)
-            place, tasks = self._hire(worker, number)
+            place, tasks = self._start_worker(worker, number)
             self._numbers[place : place + 1] = [worker]
             self._index_queues[place : place + 1] = [tasks]
             self._workers_status[place : place + 1] = [True]
@@ -421,7 +421,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._index_queues[place].put(None)
             self._workers_status[place] = False
             self._ending.append(place)
-        self._ending = [place for place in self._ending if not self._bury(place)]
+        self._ending = [place for place in self._ending if not self._release_worker(place)]
 
     def _check(self, what: str) -> None:
         """Refuses to change a number that the user set, or that samples depend on."""

@@ -121,7 +121,8 @@ class NativeIter(Resumable):
             foreign=foreign.server(loader),
         )
         self._restored = None
-        self._closing = weakref.finalize(self, self._stream.close)
+        # weakly: the stream leads to the dataset, which may lead to this iterator
+        self._closing = weakref.finalize(self, _close, weakref.ref(self._stream))
         self._closing.atexit = False  # the threads are stopped by then
         if loader.monitor is not None:
             loader.monitor._expect(loader, self)
@@ -242,6 +243,12 @@ class _TunedStream:
         """Sets how many threads may work and how many batches may be in flight."""
         self._stream.set_permits(workers, workers, workers)
         self._stream.set_depth(depth)
+
+
+def _close(stream: "weakref.ref[_lib.Stream]") -> None:
+    """Closes a stream that outlives its iterator: a loader keeps it for its counters."""
+    if (alive := stream()) is not None:
+        alive.close()
 
 
 def _fetcher(iterator: Any) -> Any:

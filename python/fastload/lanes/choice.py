@@ -64,7 +64,7 @@ class Choice(NamedTuple):
         batched: Whether a task of the native lane is a batch.
         plan: The plan of its batches if they are not stacked.
         draws: Whether making batches may draw random numbers.
-        may_return: Whether the consumer may take over from worker processes.
+        may_take_over: Whether the consumer may take over from worker processes.
         here: Why the consumer makes the batches under AUTO; empty in other lanes.
     """
 
@@ -77,7 +77,7 @@ class Choice(NamedTuple):
     batched: bool = True
     plan: Plan | None = None
     draws: bool = True
-    may_return: bool = False
+    may_take_over: bool = False
     here: str = ""
 
     @property
@@ -154,7 +154,7 @@ def choose(loader: Any) -> Choice:
         why = f"{obstacle.why}, and {here}"
         return Choice("consumer", why, **rest, fallback=is_news, here=here)
     if (hindrance := _no_processes(loader)) is None:
-        return Choice("process", obstacle.why, **rest, may_return=may_choose)
+        return Choice("process", obstacle.why, **rest, may_take_over=may_choose)
     if lane == "process":
         msg = f"lane='process' is not possible: {hindrance}"
         raise ValueError(msg)

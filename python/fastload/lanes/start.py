@@ -98,18 +98,20 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     if choice.lane == "process":
         _lib.park()  # a fork then copies a process without idle threads
         try:
-            iterator = iterate(loader, seam=choice.seam, marks=marks, may_return=choice.may_return)
+            iterator = iterate(
+                loader, seam=choice.seam, marks=marks, may_take_over=choice.may_take_over
+            )
         except UnpicklableError as error:
             if loader.lane == "process" and error.__cause__ is not None:
                 raise error.__cause__ from None
-            if choice.may_return:
+            if choice.may_take_over:
                 return _start_here(loader, choice, str(error), marks=marks, is_news=True)
             _log_threads(loader, str(error))
         else:
             loader._counters = _counters_of(iterator)
             return iterator
     kind = marked(ThreadIter, wanted=marks, tolerant=tolerant)
-    threads: ThreadIter = kind(loader, seam=choice.seam, told=Logged.of(loader))
+    threads: ThreadIter = kind(loader, seam=choice.seam, log=Logged.of(loader))
     loader._counters = threads.stats
     return threads
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from fastload import _lib
+from fastload.columns.structure import containers, fill, leaves
 from fastload.lowering import (  # noqa: F401 (they register what they lower)
     huggingface,
     reading,
@@ -23,7 +24,7 @@ from fastload.lowering import (  # noqa: F401 (they register what they lower)
     torchvision_random,
     torchvision_transforms,
 )
-from fastload.lowering.leaf import Leaf, containers, fill, leaves
+from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
 from fastload.lowering.structure import has_own_code, structure
 from fastload.registry import NotNative

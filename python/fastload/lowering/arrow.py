@@ -12,7 +12,7 @@ import numpy as np
 
 from fastload import _lib
 from fastload.columns import arrow_layout
-from fastload.columns.arrow_layout import joined, letters, rows
+from fastload.columns.arrow_layout import bytes_and_offsets, joined, ragged_bytes, rows
 from fastload.registry import NotNative
 
 __all__ = [
@@ -125,7 +125,7 @@ def is_bytes(kind: Any) -> bool:
 def ends_in_zero(column: Any) -> bool:
     """Returns true if one of a column's values, which are bytes, ends in a zero byte."""
     for chunk in _chunks(column):
-        data, offsets = letters(chunk)
+        data, offsets = bytes_and_offsets(chunk)
         ends = offsets[1:][np.diff(offsets) > 0]
         if not data[ends - 1].all():
             return True
@@ -138,12 +138,7 @@ def binaries(column: Any) -> list[_lib.Ragged]:
     Raises:
         NotNative: Nulls.
     """
-    return [_bytes(chunk) for chunk in _chunks(column)]
-
-
-def _bytes(chunk: Any) -> _lib.Ragged:
-    data, offsets = letters(chunk)
-    return _lib.Ragged(rows(data), rows(offsets))
+    return [ragged_bytes(chunk) for chunk in _chunks(column)]
 
 
 def indices(column: Any) -> _lib.Rows:
@@ -254,10 +249,10 @@ def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
     """
     if str(array.type) in _TEXTS:
         check_nulls(array)
-        return _lib.Text(_bytes(array))
+        return _lib.Text(ragged_bytes(array))
     if str(array.type) in _BYTES:
         check_nulls(array)
-        return _lib.Bytes(_bytes(array))
+        return _lib.Bytes(ragged_bytes(array))
     if not _holds_lists(array.type):
         raise _unread(array.type)
     entries, offsets = _spread(array)

@@ -13,8 +13,8 @@ import torch
 from fastload import _lib, registry
 from fastload.collate.pack_collate import IGNORED, PackCollate
 from fastload.collate.pad_collate import PadCollate
+from fastload.columns.structure import leaves
 from fastload.lowering import Leaf, Lowered, collators
-from fastload.lowering.leaf import leaves
 from fastload.lowering.pack_plan import documents, pack_plan
 from fastload.lowering.pad_plan import plan
 from fastload.lowering.plan_parts import Parts, Plan
@@ -235,9 +235,9 @@ def _flattening(lowered: Lowered, collator: Any) -> Plan:
     if tells_numbers:
         batch["seq_idx"] = parts.part(tokens, "segments")
     if tells_ends:
-        told = {"cu_seq_lens_q": "boundaries", "cu_seq_lens_k": "boundaries again"}
-        told |= {"max_length_q": "longest", "max_length_k": "longest"}
-        batch |= {name: parts.part(tokens, what) for name, what in told.items()}
+        extras = {"cu_seq_lens_q": "boundaries", "cu_seq_lens_k": "boundaries again"}
+        extras |= {"max_length_q": "longest", "max_length_k": "longest"}
+        batch |= {name: parts.part(tokens, what) for name, what in extras.items()}
     return parts.plan(batch, "DataCollatorWithFlattening", asks=True)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from fastload import registry
+from fastload.columns.structure import fill, leaves
 from fastload.lowering import arrow, huggingface_images
-from fastload.lowering.leaf import Form, Leaf, fill, leaves, select
+from fastload.lowering.leaf import Form, Leaf, select
 from fastload.lowering.memo import Memo
 from fastload.registry import NotNative
 

@@ -1,10 +1,10 @@
-"""The leaves of a lowered dataset, and the structures that hold them.
+"""The leaves of a lowered dataset.
 
 A leaf describes one value of a sample: the native column that makes it, the remaining Python calls, and their
-explanation. A structure is an exact tuple, list, dict or named tuple of structures, or a leaf.
+explanation.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from fastload import _lib
 from fastload.lowering.memo import Memo
 from fastload.registry import NotNative
 
-__all__ = ["Form", "Leaf", "containers", "fill", "leaves", "rebuild", "select"]
+__all__ = ["Form", "Leaf", "select"]
 
 Form = Literal[
     "tensor", "channels_last", "array", "cell", "number", "list", "text", "bytes", "texts", "pillow"
@@ -60,42 +60,6 @@ class Leaf:
     def over(self, native: Any, column: str) -> "Leaf":
         """Returns the same leaf over another column."""
         return replace(self, native=native, column=column)
-
-
-def leaves(structure: Any, path: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Yields each leaf with its path, in the order of the sample's values."""
-    if isinstance(structure, Leaf):
-        yield path, structure
-    elif isinstance(structure, dict):
-        for key, part in structure.items():
-            yield from leaves(part, f"{path}[{key!r}]")
-    else:
-        names = getattr(type(structure), "_fields", None)
-        for place, part in enumerate(structure):
-            yield from leaves(part, f"{path}.{names[place]}" if names else f"{path}[{place}]")
-
-
-def fill(structure: Any, values: Iterator[Any]) -> Any:
-    """Returns a new structure with a value in place of each leaf, in the order of `leaves`."""
-    if isinstance(structure, Leaf):
-        return next(values)
-    if isinstance(structure, dict):
-        return {key: fill(part, values) for key, part in structure.items()}
-    return rebuild(structure, [fill(part, values) for part in structure])
-
-
-def rebuild(container: Any, parts: list[Any]) -> Any:
-    """Returns a tuple, list or named tuple of `parts`, of the type of `container`."""
-    kind = type(container)
-    return kind._make(parts) if hasattr(kind, "_fields") else kind(parts)
-
-
-def containers(structure: Any) -> set[type]:
-    """Returns the types of the containers in a structure."""
-    if isinstance(structure, Leaf):
-        return set()
-    parts = structure.values() if isinstance(structure, dict) else structure
-    return {type(structure)}.union(*map(containers, parts))
 
 
 def select(leaf: Leaf, picked: _lib.Rows, count: str, memo: Memo) -> Leaf:

@@ -11,7 +11,8 @@ from typing import Any
 
 from fastload.columns import Column
 from fastload.columns.dataset import Dataset
-from fastload.lowering.leaf import Leaf, rebuild
+from fastload.columns.structure import rebuild
+from fastload.lowering.leaf import Leaf
 from fastload.registry import NotNative, name
 
 __all__ = ["declares", "structure"]

@@ -51,17 +51,17 @@ def pack_plan(lowered: Lowered, collate: PackCollate) -> Plan:
             raise NotNative(msg, "leave it out of the fields of PackCollate")
         rule = _lib.Rule.pack(repr(name), [(fill, None)], flat=is_flat)
         batch[name] = parts.part(parts.add(sample[name], rule, "packed"), "values")
-    told = {"positions" if style == "segment_ids" else "position_ids": "positions"}
+    extras = {"positions" if style == "segment_ids" else "position_ids": "positions"}
     if style == "segment_ids":
-        told["segment_ids"] = "segments"
+        extras["segment_ids"] = "segments"
     elif style == "hf":
-        told |= {"cu_seq_lens_q": "boundaries", "cu_seq_lens_k": "boundaries again"}
-        told |= {"max_length_q": "longest", "max_length_k": "longest"}
+        extras |= {"cu_seq_lens_q": "boundaries", "cu_seq_lens_k": "boundaries again"}
+        extras |= {"max_length_q": "longest", "max_length_k": "longest"}
     else:
-        told |= {"cu_seqlens": "boundaries", "max_seqlen": "longest"}
+        extras |= {"cu_seqlens": "boundaries", "max_seqlen": "longest"}
     if collate._counts:
-        told["num_tokens"] = "tokens"
-    batch |= {name: parts.part(tokens, what) for name, what in told.items()}
+        extras["num_tokens"] = "tokens"
+    batch |= {name: parts.part(tokens, what) for name, what in extras.items()}
     return parts.plan(batch, "PackCollate")
 
 

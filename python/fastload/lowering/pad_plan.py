@@ -16,8 +16,8 @@ from fastload.collate.fields import Path, title
 from fastload.collate.pad_collate import PadCollate
 from fastload.collate.unpadded import Unpadded
 from fastload.collate.walk import Rule, Walk
+from fastload.columns.structure import fill
 from fastload.lowering import Leaf, Lowered, NotNative
-from fastload.lowering.leaf import fill
 from fastload.lowering.plan_parts import Plan
 
 __all__ = ["plan"]
@@ -82,7 +82,7 @@ class _Tracing(Walk):
         if form in ("text", "bytes", "pillow") or value.dtype == "str":
             return self._ruled_as("keep", value, path), []
         if form == "texts":
-            msg = f"whether field {title(path)} is a list of text is told by its samples alone"
+            msg = f"only its samples show whether field {title(path)} is a list of text"
             raise NotNative(msg, "give it the rule Keep()")
         if self._is_single(value):
             return self._stacked(values, path), []
@@ -101,7 +101,7 @@ class _Tracing(Walk):
             isinstance(first, _Column)
             and (first.leaf.form not in _ARRAYS[:3] or self._is_single(first))
         ):
-            msg = f"whether field {title(path)} is a list of numbers is told by its samples alone"
+            msg = f"only its samples show whether field {title(path)} is a list of numbers"
             raise NotNative(msg, "use a tuple in place of the list")
         return self._sequence([value], path), []
 

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from fastload.columns.column import draw_sample
+from fastload.columns.structure import rebuild
 from fastload.lowering import Lowered, lower
-from fastload.lowering.leaf import Leaf, rebuild
+from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
 from fastload.registry import NotNative
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from fastload import _lib, registry
-from fastload.lowering.leaf import Leaf, containers, fill, leaves, select
+from fastload.columns.structure import containers, fill, leaves
+from fastload.lowering.leaf import Leaf, select
 from fastload.lowering.memo import Memo
 from fastload.lowering.structure import structure
 from fastload.memory import layout

@@ -43,7 +43,7 @@ class _File(Waiting):
     _draft: tuple[Any, Any] | None = None
     """Arguments of the call that changed what is decoded."""
     _is_luma = False
-    """Whether that made it grey."""
+    """True if that made it grey."""
     _smaller: Waiting | None = None
     """What a thumbnail made of it."""
     _kept: dict[str, Source]

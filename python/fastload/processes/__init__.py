@@ -23,7 +23,7 @@ __all__ = ["UnpicklableError", "iterate"]
 
 
 def iterate(
-    loader: Any, *, seam: bool, marks: bool, may_return: bool
+    loader: Any, *, seam: bool, marks: bool, may_take_over: bool
 ) -> _MultiProcessingDataLoaderIter:
     """Starts worker processes for a loader; where there is no link of ours, with torch's queues.
 
@@ -31,7 +31,7 @@ def iterate(
         loader: The loader.
         seam: Whether its samples begin natively.
         marks: Whether each batch has a mask of the samples that count.
-        may_return: Whether the consumer may make batches itself, if workers cannot or do not pay.
+        may_take_over: Whether the consumer may make batches itself, if workers cannot or do not pay.
 
     Raises:
         UnpicklableError: Workers have to be given something that does not pickle; none was started.
@@ -48,7 +48,7 @@ def iterate(
         from fastload.processes.iterator import ProcessIter
 
         iterator = marked(ProcessIter, wanted=marks, tolerant=tolerant)(
-            loader, may_return=may_return, **changes
+            loader, may_take_over=may_take_over, **changes
         )
     else:
         iterator = marked(_QueueIter, wanted=marks, tolerant=tolerant)(stand_in(loader, **changes))

@@ -85,6 +85,6 @@ class Arrival:
             self._data = self._message.load()
         except Exception as error:
             self._fail(f"while a batch of {self._whose} was unpickled")
-            self._data.why_return = str(error)
+            self._data.why_here = str(error)
         self._message = self._copying = None
         return self._data

@@ -33,7 +33,7 @@ class Connection:
     Args:
         link: The worker's end.
         loop: The arguments of torch's worker loop, by name.
-        may_return: Whether the consumer makes the batches that cannot be handed over as they are.
+        may_take_over: Whether the consumer makes the batches that cannot be handed over as they are.
         keeping: What is kept of the worker's generators; None where samples are keyed.
     """
 
@@ -42,10 +42,10 @@ class Connection:
         link: _lib.WorkerLink,
         loop: Mapping[str, Any],
         *,
-        may_return: bool = False,
+        may_take_over: bool = False,
         keeping: Keeping | None = None,
     ) -> None:
-        self._may_return = may_return
+        self._may_take_over = may_take_over
         self._link = link
         self._worker = loop.get("worker_id", 0)
         self._state: WorkerState | None = None
@@ -102,14 +102,14 @@ class Connection:
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
-            if self._may_return and (found := ONLY_HERE.search(data.exc_msg)):
-                data.why_return = found[0]  # type: ignore[attr-defined]
+            if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
+                data.why_here = found[0]  # type: ignore[attr-defined]
         changed, self._attributes = self._attributes and self._attributes.changed(), None
         moved = None
         if self._state is not None and isinstance(seq, int):
             moved = self._state.moved(seq)
         head = seq, self._watch.lap(), self._watch.lapped_s, changed or "", moved
-        pickler = WholePickler if self._may_return else None
+        pickler = WholePickler if self._may_take_over else None
         try:
             small = dumps_small(head, data)
             message = (
@@ -138,12 +138,12 @@ class Connection:
             words = f"an exception that does not pickle: {data.exc_msg}"
             info = (RuntimeError, RuntimeError(words), None)
             return _wrapped(info, f"in DataLoader worker process {self._worker}")
-        pickler = WholePickler if self._may_return else None
+        pickler = WholePickler if self._may_take_over else None
         unpicklable.name_part(error, data, "batch", functools.partial(dumps, pickler=pickler))
         wrapped = _wrapped(sys.exc_info(), f"in DataLoader worker process {self._worker}")
         wrapped.note = self._note()  # type: ignore[attr-defined]
-        if self._may_return:
-            wrapped.why_return = str(error)  # type: ignore[attr-defined]
+        if self._may_take_over:
+            wrapped.why_here = str(error)  # type: ignore[attr-defined]
         return wrapped
 
     def _note(self) -> str:

@@ -39,7 +39,7 @@ class Context:
         real: The start method's own context, or the module that stands for the default one.
         admission: Lets tasks in.
         starts_more: Whether workers are started later, too; they get what the first ones got.
-        may_return: Whether the consumer makes the batches that workers cannot hand over as they are.
+        may_take_over: Whether the consumer makes the batches that workers cannot hand over as they are.
         lazy_images: Whether pictures wait in the workers.
         keeping: What is kept of their generators; None where samples are keyed.
 
@@ -55,7 +55,7 @@ class Context:
         admission: Admission,
         *,
         starts_more: bool = False,
-        may_return: bool = False,
+        may_take_over: bool = False,
         lazy_images: bool = False,
         keeping: Keeping | None = None,
     ) -> None:
@@ -65,7 +65,7 @@ class Context:
         self._admission = admission
         self._real = real
         self._starts_more = starts_more
-        self._may_return = may_return
+        self._may_take_over = may_take_over
         self._lazy_images = lazy_images
         self._keeping = keeping
         self._first: tuple[Any, dict[str, Any]] | None = None
@@ -86,7 +86,7 @@ class Context:
         place, descriptor = self.links.open()
         self._end = End(
             descriptor,
-            may_return=self._may_return,
+            may_take_over=self._may_take_over,
             lazy_images=self._lazy_images,
             keeping=self._keeping,
         )
@@ -216,24 +216,24 @@ class End:
 
     Args:
         descriptor: The descriptor, in this process.
-        may_return: Whether the consumer makes the batches that cannot be handed over as they are.
+        may_take_over: Whether the consumer makes the batches that cannot be handed over as they are.
         lazy_images: Whether pictures wait in the worker.
         keeping: What is kept of its generators.
     """
 
     def __init__(
-        self, descriptor: int, *, may_return: bool, lazy_images: bool, keeping: Keeping | None
+        self, descriptor: int, *, may_take_over: bool, lazy_images: bool, keeping: Keeping | None
     ) -> None:
         self.descriptor = descriptor
-        self.may_return = may_return
+        self.may_take_over = may_take_over
         self.lazy_images = lazy_images
         self.keeping = keeping
 
     def __getstate__(self) -> Any:
-        return DupFd(self.descriptor), self.may_return, self.lazy_images, self.keeping
+        return DupFd(self.descriptor), self.may_take_over, self.lazy_images, self.keeping
 
     def __setstate__(self, state: Any) -> None:
-        descriptor, self.may_return, self.lazy_images, self.keeping = state
+        descriptor, self.may_take_over, self.lazy_images, self.keeping = state
         self.descriptor = descriptor.detach()
         os.set_inheritable(self.descriptor, False)
 

@@ -68,7 +68,7 @@ def run(
     if end.lazy_images:
         waits_in()
     named = inspect.signature(target).bind(*args).arguments
-    connection = Connection(link, named, may_return=end.may_return, keeping=end.keeping)
+    connection = Connection(link, named, may_take_over=end.may_take_over, keeping=end.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))
 

@@ -50,7 +50,7 @@ class ProcessIter(Paced):
     Args:
         loader: The loader.
         allocate: Makes the memory that batches are copied to where they are to be page-locked.
-        may_return: Whether the consumer may make batches itself, if workers cannot or do not pay.
+        may_take_over: Whether the consumer may make batches itself, if workers cannot or do not pay.
         **changes: Attributes of it that are others for its workers.
     """
 
@@ -62,14 +62,14 @@ class ProcessIter(Paced):
         loader: Any,
         *,
         allocate: Allocate = page_locked,
-        may_return: bool = False,
+        may_take_over: bool = False,
         **changes: Any,
     ) -> None:
         began_s = time.perf_counter()
-        self._may_return = may_return
+        self._may_take_over = may_take_over
         self._lazy_images = bool(loader.lazy_images)
         self._evidence: Evidence | None = None
-        if may_return and loader._profile is None and loader.worker_init_fn is None:
+        if may_take_over and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
         self._loader = weakref.ref(loader)
         self._continue(loader)
@@ -88,7 +88,7 @@ class ProcessIter(Paced):
             real,
             self._admission,
             starts_more=is_elastic(loader),
-            may_return=may_return,
+            may_take_over=may_take_over,
             lazy_images=self._lazy_images,
             keeping=self._keeping(loader),
         )
@@ -138,7 +138,7 @@ class ProcessIter(Paced):
             raise
         why = evidence.taken(time.perf_counter() - began_s)
         if why is not None and self._keys is not None:
-            self._return(why, logging.INFO)
+            self._leave_workers(why, logging.INFO)
         return batch
 
     def _was_set(self) -> None:
@@ -153,7 +153,7 @@ class ProcessIter(Paced):
         self._evidence = None
         super().take_over()
 
-    def _return(self, why: str, level: int) -> None:
+    def _leave_workers(self, why: str, level: int) -> None:
         """Has the consumer take over, and says why."""
         if self._maker is None:
             self._note_here(why, level)
@@ -167,14 +167,14 @@ class ProcessIter(Paced):
             stays_here(loader.dataset, why)
             loader._record.why_here = why
 
-    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+    def _start_worker(self, worker: int, among: int) -> tuple[int, Any]:
         _lib.park()  # a fork then copies a process without idle threads
         tasks, process = self._context.start(worker, among)
         self._workers[tasks.place : tasks.place + 1] = [process]
         self._context.watch(tasks.place, process)
         return tasks.place, tasks
 
-    def _bury(self, place: int) -> bool:
+    def _release_worker(self, place: int) -> bool:
         process = self._workers[place]
         if process.is_alive():
             return False
@@ -301,11 +301,11 @@ class ProcessIter(Paced):
         data = arrival.open()
         self._keep(arrival.worker, arrival.moved)
         asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
-        why = getattr(data, "why_return", None) if isinstance(data, ExceptionWrapper) else None
-        if why is not None and self._may_return:
+        why = getattr(data, "why_here", None) if isinstance(data, ExceptionWrapper) else None
+        if why is not None and self._may_take_over:
             if asked is None:
                 return self._repeated_here(why)
-            self._return(why, logging.WARNING)
+            self._leave_workers(why, logging.WARNING)
             super()._process_data(None, *rest)
             assert self._maker is not None
             return self._maker.make(*asked)

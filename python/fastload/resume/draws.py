@@ -51,7 +51,7 @@ class Draws:
 
     @property
     def is_seed(self) -> bool:
-        """Whether all that is drawn from a generator of others is one seed."""
+        """True if only a seed is drawn from a generator of others."""
         return self.order is not None and is_seed(self.sampler)
 
     def note(self) -> None:

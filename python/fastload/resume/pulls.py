@@ -155,7 +155,7 @@ class Pulls:
             self._is_begun = False
             return
         order, sampler = self._cursor.draws.order, self._index_sampler
-        with self._replayed(restored) as is_told:
+        with self._replayed(restored) as sets_epoch:
             if order is not None:
                 self._iterator = order.tasks(restored.start)
             elif isinstance(sampler, PlannedBatchSampler) and not restored.is_coming:
@@ -164,7 +164,9 @@ class Pulls:
             elif not self._open(restored.sampler_state):
                 for batch in islice(self._iterator, restored.taken):
                     self._cursor.place += count_of(batch, batched=self._batched)
-            if self._stateful is not None and not is_told:  # which draws from what it holds itself
+            if (
+                self._stateful is not None and not sets_epoch
+            ):  # which draws from what it holds itself
                 return
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)
@@ -178,10 +180,10 @@ class Pulls:
         draws = self._cursor.draws
         sampler, state = draws.sampler, restored.generator
         epoch = epoch_of(sampler)
-        is_told = restored.sampler_epoch not in (None, epoch) and draws.order is None
-        is_told = is_told and not restored.is_coming
-        is_told = is_told and not isinstance(sampler, PlannedBatchSampler)
-        if is_told:
+        sets_epoch = restored.sampler_epoch not in (None, epoch) and draws.order is None
+        sets_epoch = sets_epoch and not restored.is_coming
+        sets_epoch = sets_epoch and not isinstance(sampler, PlannedBatchSampler)
+        if sets_epoch:
             sampler.set_epoch(restored.sampler_epoch)
         shared = None
         if restored.is_coming:
@@ -195,11 +197,11 @@ class Pulls:
             shared = torch.default_generator.get_state()
             torch.default_generator.set_state(state)
         try:
-            yield is_told
+            yield sets_epoch
         finally:
             if shared is not None:
                 torch.default_generator.set_state(shared)
-            if is_told:
+            if sets_epoch:
                 sampler.set_epoch(epoch)
 
 

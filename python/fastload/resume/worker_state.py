@@ -62,7 +62,7 @@ class WorkerState:
         self._worker = worker
         self._workers = workers
         self._generators = generators
-        self._told = Moved(None, None)
+        self._sent = Moved(None, None)
         self._is_begun = self._is_opened = False
         self._dataset: Any = None
         self._fetcher: Any = None
@@ -85,7 +85,7 @@ class WorkerState:
         saved = self._keeping.generators.get(self._worker)
         if saved is not None:
             self._generators().unpack(saved)
-        self._told = Moved(self._generators().pack(), None)
+        self._sent = Moved(self._generators().pack(), None)
 
     def next_epoch(self) -> None:
         """Counts batches from the start again."""
@@ -102,12 +102,12 @@ class WorkerState:
         is_late = total is not None and made > total - self._workers
         if not every or (-made % every >= self._workers and not is_late):
             return None
-        generators, dataset = self._told
+        generators, dataset = self._sent
         state = state_of_dataset(self._dataset, self._fetcher)
         now = Moved(self._generators().pack(), None if state is None else pickle.dumps(state))
-        if now == self._told:
+        if now == self._sent:
             return None
-        self._told = now
+        self._sent = now
         return Moved(
             None if now.generators == generators else now.generators,
             None if now.dataset == dataset else now.dataset,

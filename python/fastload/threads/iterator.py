@@ -47,7 +47,7 @@ class ThreadIter(Paced):
     Args:
         loader: The loader.
         seam: Whether samples begin natively.
-        told: What was said of the loader by earlier iterators.
+        log: The log of the loader; None for a new one.
 
     Attributes:
         stats: Reads the counters, also after the iterator is gone.
@@ -60,7 +60,7 @@ class ThreadIter(Paced):
     _data_queue: Any
     _workers_done_event: Any
 
-    def __init__(self, loader: Any, *, seam: bool = False, told: Logged | None = None) -> None:
+    def __init__(self, loader: Any, *, seam: bool = False, log: Logged | None = None) -> None:
         self._loader = weakref.ref(loader)
         loader = stand_in(loader)
         self._continue(loader)
@@ -80,8 +80,8 @@ class ThreadIter(Paced):
         self._workers_done_event = threading.Event()
         self._shutdown = False
         self._data_queue = SimpleQueue()
-        self._told = told or Logged()
-        self._meter = Meter(self._told)
+        self._log = log or Logged()
+        self._meter = Meter(self._log)
         self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read
         self._start(loader, seam=seam)
@@ -92,7 +92,7 @@ class ThreadIter(Paced):
         parts = self._dataset, self._collate_fn, self._worker_init_fn
         first = copied(*parts)
         if first.copies.handles and self._num_workers > 1:
-            self._num_workers = self._told_of_handles(first.copies.handles[0], loader.num_workers)
+            self._num_workers = self._workers_of_shared(first.copies.handles[0], loader.num_workers)
         if first.copies.handles:
             self.most_workers = 1
         sets = [first, *(copied(*parts) for _ in range(self._num_workers - 1))]
@@ -114,7 +114,7 @@ class ThreadIter(Paced):
             stopping=self._workers_done_event,
             keeping=self._keeping(loader),
             policy=loader._ledger.policy if loader._ledger is not None else None,
-            tell=self._told,
+            tell=self._log,
         )
         self._crew = Crew(self._workers_done_event)
         workers = [self._worker(number, each) for number, each in enumerate(sets)]
@@ -129,16 +129,16 @@ class ThreadIter(Paced):
     def _start_threads(self, workers: list[Worker]) -> None:
         modules = self._pristine.copies.modules
         initialise = self._worker_init_fn is not None
-        self._crew.start(workers, modules, self._told, initialise=initialise)
+        self._crew.start(workers, modules, self._log, initialise=initialise)
 
-    def _hire(self, worker: int, among: int) -> tuple[int, Any]:
+    def _start_worker(self, worker: int, among: int) -> tuple[int, Any]:
         own = copied(*self._pristine[1:])
         self._duties = self._duties._replace(number=among)
         started = self._worker(worker, own)
         self._start_threads([started])
         return self._crew.workers.index(started), started.tasks
 
-    def _bury(self, place: int) -> bool:
+    def _release_worker(self, place: int) -> bool:
         return not self._crew.workers[place].thread.is_alive()
 
     def _ready(self) -> int:
@@ -154,13 +154,13 @@ class ThreadIter(Paced):
     def _is_here(self) -> bool:
         return self._crew.is_here()
 
-    def _told_of_handles(self, handle: Found, number: int) -> int:
+    def _workers_of_shared(self, handle: Found, number: int) -> int:
         """Returns how many workers a dataset gets that threads have to share parts of."""
         what = f"{handle.path} ({name(type(handle.thing))}) holds a position or a native handle"
         if isinstance(number, Auto):
-            self._told(f"{what}, so one worker thread uses it")
+            self._log(f"{what}, so one worker thread uses it")
             return 1
-        self._told(f"{what}, which {int(number)} worker threads share")
+        self._log(f"{what}, which {int(number)} worker threads share")
         return int(number)
 
     def _next_data(self) -> Any:
@@ -197,7 +197,7 @@ class ThreadIter(Paced):
         if before is not None:
             self._looks -= 1
             for moved in before.moved():
-                self._told(f"{moved} moved while next() waited: worker threads draw from it")
+                self._log(f"{moved} moved while next() waited: worker threads draw from it")
         return result
 
     def _wait(self, since: float) -> Result:
@@ -224,7 +224,7 @@ class ThreadIter(Paced):
         if self._meter.batches % _WEIGHED == 0:
             self._pace.weighed(batch_bytes(data))
         for path in self._watch.changed():
-            self._told(f"{path}, which worker threads share, was changed in place")
+            self._log(f"{path}, which worker threads share, was changed in place")
         return super()._process_data(data, *worker)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)

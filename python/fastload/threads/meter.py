@@ -27,11 +27,11 @@ class Meter:
     """Counters of one iterator.
 
     Args:
-        told: The log of its loader.
+        log: The log of its loader.
     """
 
-    def __init__(self, told: Logged) -> None:
-        self._told = told
+    def __init__(self, log: Logged) -> None:
+        self._log = log
         self.batches = 0
         self._wait_s = 0.0
         self._ready = 0
@@ -70,7 +70,7 @@ class Meter:
         self._taken_back_s += seconds
         self._measured += 1
         harms = self._measured >= _ENOUGH and self._mean_ms() > _HARM_MS
-        if harms and self._told.first("interpreter"):
+        if harms and self._log.first("interpreter"):
             _log.info(
                 "the training thread waits %.1f ms for the interpreter, held by worker threads, each "
                 "time it has given it up; lane='process' keeps Python code out of this process",

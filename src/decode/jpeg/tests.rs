@@ -85,7 +85,7 @@ fn pixels(encoded: &[u8], mode: Mode, wanted: Option<Region>) -> Result<(Vec<u8>
     let wanted = wanted.unwrap_or_else(|| Region::whole(image.shape()));
     let mut frame = Frame::default();
     let held = image.decode(wanted, &mut frame)?;
-    let part = frame.part(wanted.within(held));
+    let part = frame.view().part(wanted.within(held));
     Ok((part.rows().flatten().copied().collect(), held))
 }
 

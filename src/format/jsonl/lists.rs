@@ -69,14 +69,6 @@ impl Array for JsonLists {
         self.dtype
     }
 
-    fn fixed_shape(&self) -> Option<&[usize]> {
-        None
-    }
-
-    fn shape(&self, _index: usize) -> Option<&[usize]> {
-        None
-    }
-
     fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()> {
         let made = self
             .source

@@ -117,8 +117,8 @@ pub(super) fn each(
                     Ok(made)
                 })
             };
-            let told = made.and_then(|made| source.told(index, field, made));
-            told.map_err(|error| error.at(position))?;
+            let made = made.and_then(|made| source.with_context(index, field, made));
+            made.map_err(|error| error.at(position))?;
         }
         recent.give(source, indices, field);
         Ok(())

@@ -20,12 +20,12 @@ pub(in crate::image) const PIXELS: usize = 4;
 /// Bytes of one vector.
 pub(in crate::image) const LANES: usize = 32;
 
-/// Proof that this processor has AVX2.
+/// Proof that this CPU has AVX2.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::image) struct Vector(());
 
 impl Vector {
-    /// Looks whether the processor has AVX2; the answer is remembered by the standard library.
+    /// Returns the proof if the CPU has AVX2; the standard library caches the answer.
     pub(in crate::image) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }

@@ -1,4 +1,4 @@
-//! Vector instructions of this kind of processor, for the passes of a resize.
+//! Vector instructions of this architecture, for the passes of a resize.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

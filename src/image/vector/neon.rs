@@ -11,13 +11,13 @@ pub(in crate::image) const ROWS: usize = 4;
 /// Bytes of one vector.
 pub(in crate::image) const LANES: usize = 16;
 
-/// Proof that this processor has NEON; all of this architecture do.
+/// Proof that this CPU has NEON; all of this architecture do.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::image) struct Vector(());
 
 impl Vector {
     /// Returns the proof.
-    #[allow(clippy::unnecessary_wraps)] // elsewhere it depends on the processor
+    #[allow(clippy::unnecessary_wraps)] // elsewhere it depends on the CPU
     pub(in crate::image) fn detect() -> Option<Self> {
         Some(Self(()))
     }

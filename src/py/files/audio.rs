@@ -7,7 +7,7 @@ use super::blobs;
 use super::tick::tick;
 use crate::format::{self, Depth, Output, Span};
 use crate::memory::Dtype;
-use crate::program::Arrays;
+use crate::program::Contents;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -63,7 +63,7 @@ impl Audio {
         let (audio, blobs) =
             py.enter(|| format::Audio::open(&blobs, spans.into(), output, sample_rate, &mut tick))?;
         let rates = audio.rates().collect();
-        let column = Column::over(Arc::new(Arrays::new(blobs, audio)), [source]);
+        let column = Column::over(Arc::new(Contents::arrays(blobs, audio)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Audio { rates }))
     }
 

@@ -10,7 +10,7 @@ use super::tick::tell;
 use crate::column;
 use crate::format::{self, Element, JsonColumn, JsonLists};
 use crate::memory::Dtype;
-use crate::program::Arrays;
+use crate::program::Contents;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -87,7 +87,7 @@ impl Jsonl {
             Element::Text => (Column::alone(JsonColumn::new(source, place, None)), "text"),
             Element::List(dtype) => {
                 let (lists, blobs) = py.enter(|| JsonLists::new(source, place, dtype))?;
-                (Column::alone(Arrays::new(blobs, lists)), "tensor")
+                (Column::alone(Contents::arrays(blobs, lists)), "tensor")
             }
         };
         Ok((Py::new(py, column)?, form))

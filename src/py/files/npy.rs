@@ -6,7 +6,7 @@ use super::blobs;
 use super::tick::tick;
 use crate::format;
 use crate::format::RowRange;
-use crate::program::Arrays;
+use crate::program::Contents;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -32,7 +32,7 @@ impl Npy {
         let rows = rows.collect();
         let mut tick = tick(progress.as_ref(), blobs.len());
         let (npy, blobs) = py.enter(|| format::Npy::open(&blobs, rows, &mut tick))?;
-        let column = Column::over(Arc::new(Arrays::new(blobs, npy)), [source]);
+        let column = Column::over(Arc::new(Contents::arrays(blobs, npy)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Npy))
     }
 }

@@ -6,7 +6,7 @@ use super::blobs;
 use super::tick::tick;
 use crate::format;
 use crate::format::RowRange;
-use crate::program::Arrays;
+use crate::program::Contents;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -33,7 +33,7 @@ impl Npz {
         let rows = rows.collect();
         let mut tick = tick(progress.as_ref(), blobs.len());
         let (npz, blobs) = py.enter(|| format::Npz::open(&blobs, key, rows, &mut tick))?;
-        let column = Column::over(Arc::new(Arrays::new(blobs, npz)), [source]);
+        let column = Column::over(Arc::new(Contents::arrays(blobs, npz)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Npz))
     }
 }

@@ -4,9 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::blobs;
-use crate::column;
 use crate::format::{Integer, Utf8};
-use crate::program::{Arrays, Contents, Texts};
+use crate::program::Contents;
 use crate::py::column::Column;
 use crate::sync::Arc;
 
@@ -19,13 +18,13 @@ impl Plain {
     #[new]
     fn new(source: &Bound<'_, PyAny>, what: &str) -> PyResult<PyClassInitializer<Plain>> {
         let blobs = blobs(source)?;
-        let core: Arc<dyn column::Column> = match what {
-            "bytes" => Arc::new(Contents::new(blobs)),
-            "text" => Arc::new(Texts::new(blobs, Utf8)),
-            "integer" => Arc::new(Arrays::new(blobs, Integer)),
+        let core = match what {
+            "bytes" => Contents::bytes(blobs),
+            "text" => Contents::texts(blobs, Utf8),
+            "integer" => Contents::arrays(blobs, Integer),
             _ => return Err(PyValueError::new_err(format!("unknown content {what:?}"))),
         };
-        let column = Column::over(core, [source]);
+        let column = Column::over(Arc::new(core), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Plain))
     }
 }

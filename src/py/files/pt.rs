@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use super::blobs;
 use super::tick::tick;
 use crate::format;
-use crate::program::Arrays;
+use crate::program::Contents;
 use crate::py::column::Column;
 use crate::py::enter::Enter;
 use crate::sync::Arc;
@@ -27,7 +27,7 @@ impl Pt {
         let blobs = blobs(source)?;
         let mut tick = tick(progress.as_ref(), blobs.len());
         let (pt, blobs) = py.enter(|| format::Pt::open(&blobs, key, &mut tick))?;
-        let column = Column::over(Arc::new(Arrays::new(blobs, pt)), [source]);
+        let column = Column::over(Arc::new(Contents::arrays(blobs, pt)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Pt))
     }
 }

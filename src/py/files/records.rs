@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 use super::tokens::no_cast;
-use crate::column::{self, Files, Flat};
+use crate::column::{Files, Flat, Strided};
 use crate::py::column::{Column, parse_dtype};
 use crate::py::enter::Enter;
 
@@ -29,7 +29,7 @@ impl Records {
         let records = py.enter(|| {
             let files = Files::look(paths.into_iter().collect())?;
             let flat = Flat::new(files, dtype, out_dtype);
-            flat.map(|flat| column::Records::new(flat, &shape, stride, start, offset))
+            flat.map(|flat| Strided::records(flat, &shape, stride, start, offset))
                 .transpose()
         })?;
         let records = records.ok_or_else(|| no_cast(dtype, out_dtype))?;

@@ -17,14 +17,14 @@ pub(super) fn tick(
 /// Returns the same for a total that is known only later: the callback takes both numbers.
 pub(super) fn tell(progress: Option<&Py<PyAny>>) -> impl FnMut(usize, usize) -> Result<()> + Send {
     move |done, total| {
-        let told = Python::try_attach(|py| {
+        let called = Python::try_attach(|py| {
             py.check_signals()?;
             match progress {
                 Some(progress) => progress.call1(py, (done, total)).map(drop),
                 None => Ok(()),
             }
         });
-        told.transpose()?;
+        called.transpose()?;
         Ok(())
     }
 }

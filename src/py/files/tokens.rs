@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::Result;
-use crate::column::{Blobs, Documents, Files, Flat, Windows};
+use crate::column::{Blobs, Documents, Files, Flat, Strided};
 use crate::format;
 use crate::memory::Dtype;
 use crate::py::column::{Column, parse_dtype};
@@ -37,7 +37,7 @@ impl Tokens {
         let windows = py.enter(|| {
             let files = Files::look(paths.into_iter().collect())?;
             let flat = Flat::new(files, dtype, out_dtype);
-            flat.map(|flat| Windows::new(flat, length, stride, offset))
+            flat.map(|flat| Strided::windows(flat, length, stride, offset))
                 .transpose()
         })?;
         let windows = windows.ok_or_else(|| no_cast(dtype, out_dtype))?;

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 #[cfg(loom)]
 use loom::thread::{JoinHandle, spawn};
 
-use super::{Again, Chunk, Completion, Fetch, Limits, Stream, Taken, Work};
+use super::{Again, Chunk, Completion, Limits, Stream, Taken, Work};
 use crate::error::{Error, Result};
 use crate::stats::Stages;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Mutex, lock};
 use crate::wanted;
 
 /// A number, and the duty to complete its sample.
@@ -27,7 +27,7 @@ type LeftSample = (i64, Completion<Doubling>);
 #[derive(Default)]
 struct Doubling {
     fetches: bool,
-    /// Receives the samples whose fetch is left to another executor.
+    /// Receives the odd numbers when they are computed, for another executor.
     foreign: Option<Mutex<mpsc::Sender<LeftSample>>>,
     /// Opens the gate at which [`GATE`] and [`LONG`] wait.
     gate: Option<Mutex<mpsc::Receiver<()>>>,
@@ -89,22 +89,9 @@ impl Work for Doubling {
         batch.numbers[position]
     }
 
-    fn fetch(
-        &self,
-        batch: &Arc<Batch>,
-        position: usize,
-        later: &dyn Fn() -> Completion<Self>,
-        _stages: &mut Stages,
-    ) -> Result<Fetch<i64>> {
-        let number = batch.numbers[position];
+    fn fetch(&self, batch: &Batch, position: usize, _stages: &mut Stages) -> Result<i64> {
         self.fetched.fetch_add(1, Ordering::Relaxed);
-        match &self.foreign {
-            Some(foreign) if number % 2 == 1 => {
-                let sent = lock(foreign).send((number, later()));
-                sent.map(|()| Fetch::Later).map_err(|_| Error::Abandoned)
-            }
-            _ => Ok(Fetch::Ready(number)),
-        }
+        Ok(batch.numbers[position])
     }
 
     fn fetched_bytes(&self, _fetched: &i64) -> usize {
@@ -125,6 +112,13 @@ impl Work for Doubling {
             Chunk::Fetched(samples) => samples,
         };
         for (position, number) in samples {
+            if let Some(foreign) = &self.foreign
+                && number % 2 == 1
+            {
+                // an executor that is gone drops the completion
+                drop(lock(foreign).send((number, later(position))));
+                continue;
+            }
             match number {
                 PANIC => panic!("asked to"),
                 GATE => {

@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from fastload import registry
-from fastload.lowering.leaf import leaves
+from fastload.columns.structure import leaves
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading import attributes, compared
 from fastload.lowering.reading.built import Builder

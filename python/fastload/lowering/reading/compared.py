@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from fastload import _lib
-from fastload.lowering.leaf import Leaf, fill
+from fastload.columns.structure import fill
+from fastload.lowering.leaf import Leaf
 from fastload.lowering.memo import Memo
 from fastload.registry import NotNative
 

@@ -52,7 +52,7 @@ class JsonLines(Sink):
         self.name = os.fspath(path)
         self._rank = rank
         self._is_started = False
-        self._told: dict[tuple[str, str, int], tuple[int, Finding]] = {}
+        self._written: dict[tuple[str, str, int], tuple[int, Finding]] = {}
         # No buffer: what a forked child inherits of one would be written twice.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._close = weakref.finalize(self, os.close, self._file)
@@ -75,7 +75,7 @@ class JsonLines(Sink):
 
     def write(self, window: Window, findings: Sequence[Finding]) -> None:
         """Writes the findings that are new or have changed, then the window."""
-        standing = [self._tell(finding) for finding in findings]
+        standing = [self._number_of(finding) for finding in findings]
         self._line(
             {
                 "kind": "window",
@@ -89,12 +89,12 @@ class JsonLines(Sink):
             window.steps,
         )
 
-    def _tell(self, finding: Finding) -> int:
+    def _number_of(self, finding: Finding) -> int:
         """Writes a finding that is new or has changed; returns its number."""
         key = finding.kind, finding.owner, finding.since_step
-        number, told = self._told.get(key, (len(self._told), None))
-        if told != finding:
-            self._told[key] = number, finding
+        number, written = self._written.get(key, (len(self._written), None))
+        if written != finding:
+            self._written[key] = number, finding
             values = asdict(finding)
             self._line(
                 {"kind": "finding", "number": number, "finding": values.pop("kind"), **values}

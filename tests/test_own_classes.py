@@ -46,10 +46,8 @@ def told(error: Exception) -> tuple[str, str]:
     """Returns an error's type and message; of one that has come from a worker, the message that it had there."""
     words = str(error)
     if words.startswith("Caught "):
-        notes = re.search(r"\n(field|a sample) .* has shape ", words)
-        words = (
-            words[: notes.start() if notes else None].strip().splitlines()[-1].split(": ", 1)[-1]
-        )
+        words = re.sub(r"\n(field .*|a sample) has shape .*", "", words)  # our advice
+        words = words.strip().splitlines()[-1].split(": ", 1)[-1]
     return type(error).__name__, words.strip()
 
 

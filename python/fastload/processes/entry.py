@@ -71,7 +71,7 @@ def run(
         waits_in()
     named = inspect.signature(target).bind(*args).arguments
     if end.may_return:
-        worker.ExceptionWrapper = Raised  # type: ignore[misc]
+        worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
     connection = Connection(link, named, may_return=end.may_return, keeping=end.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))

@@ -34,13 +34,13 @@ class Raised(ExceptionWrapper):
                 a message, the sample's own, with the worker's traceback as a note; RuntimeError if that does not
                 pickle.
         """
+        original: Exception
         try:
             super().reraise()  # type: ignore[no-untyped-call]
         except Exception as error:
             if type(error) is self.exc_type or self._parts is None:
                 raise
-            words = str(error)
-        original = _rebuilt(*pickle.loads(self._parts))
+            words, original = str(error), _rebuilt(*pickle.loads(self._parts))
         original.add_note(words)
         raise original
 

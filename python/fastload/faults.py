@@ -34,8 +34,10 @@ NEVER: tuple[type[BaseException], ...] = (
 ONLY_HERE = re.compile(
     r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
     r"|functions with out=\.\.\. arguments don't support automatic differentiation"
+    r"|DispatchKey (?:Conjugate|Negative) doesn't correspond to a device"
 )
-"""What torch says where a forked process uses a device that its parent has used, and of graphs in workers."""
+"""What torch says where a forked process uses a device that its parent has used, and of graphs and lazily
+conjugated or negated tensors that a worker stacks."""
 
 _MISSING = {
     errno.ENOENT,

@@ -21,6 +21,7 @@ ODD = {
     "'a'[0]": [{"a": (np.zeros((n, 2)), 1)} for n in (2, 3)],
     "'y'": [Pair(1, torch.zeros(n)) for n in (2, 3)],
     "0": [([1] * n, 1) for n in (2, 3)],
+    "'z'": [{"z": torch.zeros(2), "missing": 1}, {"z": torch.zeros(3)}],
     "a sample": [torch.zeros(n) for n in (2, 3)],
 }
 
@@ -43,6 +44,9 @@ def test_other_errors_are_as_they_were():
     with pytest.raises(TypeError) as caught:
         stacking.default_collate([object()])
     assert not hasattr(caught.value, "__notes__")
+    nested = torch.nested.nested_tensor([torch.zeros(2)], layout=torch.jagged)
+    with pytest.raises(RuntimeError, match="nested tensors are not currently supported"):
+        stacking.default_collate([nested, nested])
     samples = [{"x": torch.zeros(2), "y": "a"}] * 2
     assert_same(stacking.default_collate(samples), default_collate(samples))
 

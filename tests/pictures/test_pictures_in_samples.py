@@ -287,6 +287,23 @@ def test_pictures_in_a_sample_are_pillows_own(folder):
     assert all(image._im is not None for image in found)
 
 
+def test_a_file_that_a_sample_only_opens_is_pillows_own_and_unread(folder):
+    class Opened(Files):
+        def __getitem__(self, index):
+            with open(self.paths[index], "rb") as file:  # noqa: PTH123
+                closed = Image.open(file)
+            return Image.open(self.paths[index]), {"closed": closed}
+
+    image, rest = samples.waited(Opened(folder))[0]
+    expected, expected_rest = Opened(folder)[0]
+    assert type(image) is type(expected)
+    assert image._im is None
+    assert image == expected
+    for each in (rest["closed"], expected_rest["closed"]):
+        with pytest.raises(ValueError, match="closed file"):
+            each.load()
+
+
 def test_without_pictures_nothing_is_looked_at_any_more():
     waited = samples.waited(list(range(1000)))
     assert [waited[index] for index in range(500)] == list(range(500))

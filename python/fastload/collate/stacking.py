@@ -1,6 +1,7 @@
 """torch's default collation, with a note on errors about shapes that says what to write instead."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ def default_collate(samples: list[Any]) -> Any:
     try:
         return _default_collate(samples)
     except RuntimeError as error:
-        if note := _note(samples, ()):
-            error.add_note(note)
+        with contextlib.suppress(Exception):  # whatever a user's class raises
+            if note := _note(samples, ()):
+                error.add_note(note)
         raise
 
 
@@ -41,18 +43,21 @@ def _note(values: list[Any], path: Path) -> str | None:
     """Returns the advice for the first field whose samples differ in shape."""
     first = values[0]
     if isinstance(first, torch.Tensor | np.ndarray):
+        if getattr(first, "is_nested", False):
+            return None
         shapes = [tuple(getattr(value, "shape", ())) for value in values]
         other = next((shape for shape in shapes if shape != shapes[0]), None)
         return None if other is None else advice(path, shapes[0], other)
+    parts: Iterable[tuple[Any, list[Any]]]
     if isinstance(first, Mapping):
-        parts = [(key, [value[key] for value in values]) for key in first]
+        parts = ((key, [value[key] for value in values]) for key in first)
     elif isinstance(first, tuple | list):
         sizes = [len(value) for value in values]
         other_size = next((size for size in sizes if size != sizes[0]), None)
         if other_size is not None:
             return advice(path, f"({sizes[0]},)", f"({other_size},)")
         names = getattr(type(first), "_fields", range(len(first)))
-        parts = list(zip(names, map(list, zip(*values, strict=True)), strict=True))
+        parts = zip(names, map(list, zip(*values, strict=True)), strict=True)
     else:
         return None
     notes = (_note(part, (*path, key)) for key, part in parts)

@@ -21,6 +21,7 @@ from fastload.collate.default import default_collate
 from fastload.collate.pad_collate import PadCollate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
+from fastload.lanes.main_guard import unguarded_line
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.cheap import is_cheap
 from fastload.lowering.plan_parts import Plan
@@ -192,7 +193,9 @@ def _no_workers(loader: Any) -> tuple[str, bool] | None:
     if (hindrance := _no_processes(loader)) is not None:
         return hindrance, True
     if _start_method(loader) != "fork":
-        return None
+        line = unguarded_line()
+        again = f"a new process would run {line} again, which `if __name__ == '__main__':` prevents"
+        return None if line is None else (again, True)
     things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
     held = reason_not_to_fork(dataset=loader.dataset, **things)
     return None if held is None else (held, True)

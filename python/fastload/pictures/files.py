@@ -77,6 +77,13 @@ class _File(Waiting):
             self.im = smaller.im
             self._mode, self._size = smaller.mode, smaller.size
 
+    def finish(self) -> None:
+        """Is Pillow's own from then on; a file that was only opened stays unread, as Pillow leaves it."""
+        if self._data is None:
+            self._be_plain()
+        else:
+            self.settle()
+
     def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
         """Returns what an image in this mode begins with; None where native code does not make it."""
         if self._smaller is not None:

@@ -72,8 +72,8 @@ class _Samples:
                 for source in making.sources:
                     if not source.runs:
                         source.check()
-            if making.sources:
-                _settle(sample)
+            if making.sources or making.opened > opened:
+                _finish(sample)
         except (Exception, self._source.Late):
             if not making.failed:
                 raise
@@ -124,15 +124,15 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def _settle(sample: Any) -> None:
-    """Makes the pixels of images in a sample."""
+def _finish(sample: Any) -> None:
+    """Has images in a sample be Pillow's own."""
     from fastload.pictures.waiting import Waiting
 
     if isinstance(sample, Waiting):
-        sample.settle()
+        sample.finish()
     elif isinstance(sample, dict):
         for value in sample.values():
-            _settle(value)
+            _finish(value)
     elif isinstance(sample, list | tuple):
         for value in sample:
-            _settle(value)
+            _finish(value)

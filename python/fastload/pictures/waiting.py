@@ -46,6 +46,10 @@ class Waiting(Image.Image):
         become(self, Image.Image)
         self.im = image.im
 
+    def finish(self) -> None:
+        """Is Pillow's own from then on: with pixels, unless Pillow would not have read them yet either."""
+        self.settle()
+
     def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
         """Returns what an image in this mode begins with; None where native code does not make it."""
         return (self._source, self._ops) if mode == self._mode else None

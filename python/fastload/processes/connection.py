@@ -151,7 +151,8 @@ class Connection:
         indices, followed = self._in_hand, self._followed
         made = f"while worker {self._worker} made"
         if followed is not None and followed.current is not None:
-            return f"{made} sample {followed.current[0]}"
+            index = followed.current[0]
+            return f"{made} {samples(None) if index is None else f'sample {index}'}"
         of = "the batch of " if isinstance(indices, list | tuple) else ""
         return f"{made} {of}{samples(indices)}"
 

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils.data._utils import worker
 
 from fastload import _lib
 from fastload.pictures import waits_in
 from fastload.processes.connection import Connection
 from fastload.processes.pickling import SMALL
+from fastload.processes.raised import Raised
 from fastload.processes.snapshot import Snapshot
 
 __all__ = ["Imaged", "contexts", "run"]
@@ -68,6 +70,8 @@ def run(
     if end.lazy_images:
         waits_in()
     named = inspect.signature(target).bind(*args).arguments
+    if end.may_take_over:
+        worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
     connection = Connection(link, named, may_take_over=end.may_take_over, keeping=end.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))

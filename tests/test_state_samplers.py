@@ -225,6 +225,25 @@ def test_masks_of_planned_batches(options, stop):
     resumes(make, stop)
 
 
+@pytest.mark.parametrize(
+    ("kind", "make", "words"),
+    [
+        ("tokens", lambda: TokenBatchSampler(LENGTHS, 65, seed=3), "max_tokens=64.*max_tokens=65"),
+        ("buckets", lambda: BucketBatchSampler(LENGTHS, 7, seed=3), "batch_size=6.*batch_size=7"),
+        ("packs", lambda: PackBatchSampler(LENGTHS, 65, seed=3), "max_length=64.*max_length=65"),
+        ("buckets", lambda: BucketBatchSampler(LENGTHS, 6, seed=4), "seed=3.*seed=4"),
+    ],
+)
+def test_another_plan_is_refused(kind, make, words):
+    def loader(sampler):
+        return Loader(ragged(), batch_sampler=sampler, collate_fn=PadCollate(), num_workers=2)
+
+    first = loader(PLANNED[kind]())
+    taken(iter(first), 2)
+    with pytest.raises(ValueError, match=words):
+        loader(make()).load_state_dict(first.state_dict())
+
+
 @pytest.mark.parametrize("kind", PLANNED)
 def test_the_coming_epoch_of_a_planned_sampler(kind):
     def make():

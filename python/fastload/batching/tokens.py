@@ -91,7 +91,7 @@ class TokenBatchSampler(PlannedBatchSampler):
         self.cost = cost
         self.batch_multiple = positive("batch_multiple", batch_multiple)
         self.overlong = overlong
-        self.overlongest_first = bool(longest_first)
+        self.longest_first = bool(longest_first)
         self._kind, self._q = _cost(cost)
         self._most = positive("max_batch_size", max_batch_size)
         one_of("overlong", overlong, ("error", "truncate", "alone", "drop"))
@@ -141,7 +141,7 @@ class TokenBatchSampler(PlannedBatchSampler):
             batch_multiple=self.batch_multiple,
             limit=self.max_length,
             overlong=self.overlong if self.overlong in ("truncate", "drop") else "keep",
-            longest_first=self.overlongest_first,
+            longest_first=self.longest_first,
             drop_last=self._drop_last,
             shuffle=shuffle,
             world=world,

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    print_report(asked.target, report, asked.output)
+    print_report(asked.target, report, None if listed.is_broken else asked.output)
     return code or (2 if listed.is_broken else int(bool(report.bad)))
 
 

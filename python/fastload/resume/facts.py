@@ -14,7 +14,7 @@ from torch.utils.data import (
 )
 from torch.utils.data.dataloader import _DatasetKind
 
-from fastload.batching import PlannedBatchSampler
+from fastload.batching import BucketBatchSampler, PlannedBatchSampler
 from fastload.batching.layers import dealer_of, innermost
 from fastload.machine.auto import is_auto
 
@@ -113,6 +113,8 @@ def _described(sampler: Any) -> str:
     elif isinstance(sampler, PlannedBatchSampler):
         plain = {name: value for name, value in vars(sampler).items() if name[0] != "_"}
         options = {**plain, "drop_last": sampler._drop_last}
+        if isinstance(sampler, BucketBatchSampler):
+            options["batch_size"] = sampler._size
     words = ", ".join(f"{name}={value!r}" for name, value in options.items())
     return f"{type(sampler).__qualname__}({words})"
 

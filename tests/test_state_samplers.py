@@ -93,6 +93,22 @@ def test_each_sampler(kind, generator, workers, stop):
     assert taken(iter(other), 1000) == expected
 
 
+@pytest.mark.parametrize(
+    ("make", "others"),
+    [
+        (SubsetRandomSampler, ([1, 2, 3, 5], torch.tensor([0, 1, 2, 3]))),
+        (lambda weights: WeightedRandomSampler(weights, 8), ([1.0, 2.0, 3.0, 5.0],)),
+    ],
+)
+def test_another_choice_of_samples_is_refused(make, others):
+    first = Loader(columns(), 2, sampler=make([1, 2, 3, 4]), num_workers=2)
+    taken(iter(first), 1)
+    Loader(columns(), 2, sampler=make([1, 2, 3, 4])).load_state_dict(first.state_dict())
+    for other in others:
+        with pytest.raises(ValueError, match=r"sampler=.*RandomSampler.*RandomSampler"):
+            Loader(columns(), 2, sampler=make(other)).load_state_dict(first.state_dict())
+
+
 @pytest.mark.parametrize("stop", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["random", "replacement", "subset", "weighted"])
 def test_batch_size_none(kind, stop):

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import (
     BatchSampler,
@@ -109,7 +110,10 @@ def _described(sampler: Any) -> str:
             "replacement": sampler.replacement,
         }
     elif isinstance(sampler, SubsetRandomSampler):
-        options = {"indices": len(sampler.indices)}
+        options = {"count": len(sampler.indices)}
+        indices = np.asarray(sampler.indices)
+        if indices.dtype.kind in "iu":
+            options["indices"] = f"{zlib.crc32(indices.astype(np.int64).data):08x}"
     elif isinstance(sampler, PlannedBatchSampler):
         plain = {name: value for name, value in vars(sampler).items() if name[0] != "_"}
         options = {**plain, "drop_last": sampler._drop_last}

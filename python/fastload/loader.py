@@ -34,7 +34,7 @@ from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
 from fastload.monitoring.monitor import Monitor, monitor_of
 from fastload.resume.cursor import Cursor
-from fastload.resume.loading import restored
+from fastload.resume.loading import check_workers, restored
 from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
 from fastload.tune.online import Online, start
@@ -322,6 +322,7 @@ class Loader(DataLoader[_T_co]):
         if self._loaded is None:
             iterator = super().__iter__()
         else:
+            check_workers(self, self._loaded)
             self._restored = restored(self, self._loaded)
             try:
                 iterator = super().__iter__()

@@ -360,6 +360,16 @@ def test_a_bad_argument_is_one_line(targets, capsys, arguments, words):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_bad_target_leaves_the_list_of_an_earlier_check(targets, capsys):
+    listed = targets / "bad.jsonl"
+    listed.write_text("earlier\n" * 100)
+    assert main(["checked:missing", "-o", str(listed)]) == 2
+    assert listed.read_text() == "earlier\n" * 100
+    assert main(["checked:own", "-o", str(listed)]) == 1
+    assert len(listed.read_text().splitlines()) == 3
+    assert "earlier" not in listed.read_text()
+
+
 def test_a_full_disk_is_one_sentence(targets, capsys):
     assert main(["checked:own", "-o", "/dev/full"]) == 2
     out, err = capsys.readouterr()
@@ -367,6 +377,7 @@ def test_a_full_disk_is_one_sentence(targets, capsys):
     assert len(lines) == 1
     assert os.strerror(errno.ENOSPC) in lines[0]
     assert "3 bad samples" in out
+    assert "lists them" not in out
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import fastload
 from fastload import Loader
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.repository import ROOT
@@ -58,6 +59,14 @@ def test_class_arguments_and_batches_are_kept(make):
     plain = make()
     assert seen == [firsts(plain) for _ in range(2)]
     assert seen[0] != seen[1]
+
+
+def test_a_loader_that_was_set_up_is_monitored():
+    prepared: Any = fabric().setup_dataloaders(shuffled())
+    with fastload.monitor(prepared) as monitor:
+        batches = len(list(prepared))
+    assert monitor is prepared._dataloader.monitor
+    assert monitor.summary().startswith(f"{batches} steps")
 
 
 @pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)

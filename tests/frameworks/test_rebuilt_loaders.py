@@ -1,5 +1,6 @@
 """Loaders that Lightning and ignite build anew keep their class, extras, ranks and what nobody chose."""
 
+import inspect
 import sys
 import textwrap
 import warnings
@@ -215,6 +216,13 @@ def test_a_planned_sampler_takes_a_frameworks_sampler(make):
     assert list(make(sampler=own.sampler)) == list(make(num_replicas=3, rank=1))
     with pytest.raises(TypeError, match="should be a DistributedSampler"):
         make(sampler=[1, 2])
+
+
+@pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS)
+def test_public_attributes_of_a_planned_sampler_are_arguments(make):
+    sampler = make()
+    attributes = {name for name in vars(sampler) if name[0] != "_"} - {"batch_size"}
+    assert attributes <= set(inspect.signature(type(sampler)).parameters)
 
 
 @pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS)

@@ -97,6 +97,13 @@ def test_a_trace_of_torch_profiler_has_the_same_clock(name, tmp_path):
         assert step["ts"] < event["ts"] < event["ts"] + event["dur"] < step["ts"] + step["dur"]
 
 
+@pytest.mark.parametrize("content", [b"{", b"[]", gzip.compress(b"{}" * 1000)[:20]])
+def test_a_trace_that_is_none_of_torchs_is_named(content, tmp_path):
+    (tmp_path / "torch.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"torch\.json is no trace of torch\.profiler"):
+        write_trace(tmp_path / "both.json", [window(0)], torch_trace=tmp_path / "torch.json")
+
+
 def test_the_clocks_of_a_window_are_read_together():
     windows = []
     loader = fastload.Loader(fastload.Dataset(Rows(torch.zeros(20, 2))), 10)

@@ -92,6 +92,22 @@ def test_each_sampler(kind, generator, workers, stop):
     assert taken(iter(other), 1000) == expected
 
 
+@pytest.mark.parametrize(
+    ("make", "others"),
+    [
+        (SubsetRandomSampler, ([1, 2, 3, 5], torch.tensor([0, 1, 2, 3]))),
+        (lambda weights: WeightedRandomSampler(weights, 8), ([1.0, 2.0, 3.0, 5.0],)),
+    ],
+)
+def test_another_choice_of_samples_is_refused(make, others):
+    first = Loader(columns(), 2, sampler=make([1, 2, 3, 4]), num_workers=2)
+    taken(iter(first), 1)
+    Loader(columns(), 2, sampler=make([1, 2, 3, 4])).load_state_dict(first.state_dict())
+    for other in others:
+        with pytest.raises(ValueError, match=r"sampler=.*RandomSampler.*RandomSampler"):
+            Loader(columns(), 2, sampler=make(other)).load_state_dict(first.state_dict())
+
+
 @pytest.mark.parametrize("stop", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["random", "replacement", "subset", "weighted"])
 def test_batch_size_none(kind, stop):
@@ -222,6 +238,25 @@ def test_masks_of_planned_batches(options, stop):
         return Loader(ragged(), batch_sampler=sampler, collate_fn=PadCollate(), **options)
 
     resumes(make, stop)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "words"),
+    [
+        ("tokens", lambda: TokenBatchSampler(LENGTHS, 65, seed=3), "max_tokens=64.*max_tokens=65"),
+        ("buckets", lambda: BucketBatchSampler(LENGTHS, 7, seed=3), "batch_size=6.*batch_size=7"),
+        ("packs", lambda: PackBatchSampler(LENGTHS, 65, seed=3), "max_length=64.*max_length=65"),
+        ("buckets", lambda: BucketBatchSampler(LENGTHS, 6, seed=4), "seed=3.*seed=4"),
+    ],
+)
+def test_another_plan_is_refused(kind, make, words):
+    def loader(sampler):
+        return Loader(ragged(), batch_sampler=sampler, collate_fn=PadCollate(), num_workers=2)
+
+    first = loader(PLANNED[kind]())
+    taken(iter(first), 2)
+    with pytest.raises(ValueError, match=words):
+        loader(make()).load_state_dict(first.state_dict())
 
 
 @pytest.mark.parametrize("kind", PLANNED)

@@ -91,9 +91,14 @@ def test_damaged_lines_are_counted(run, tmp_path):
     lines.insert(5, '{"kind": "window", "step": 3}')
     lines.insert(6, "[1, 2]")
     lines.insert(7, '{"kind": "of a later version"}')
+    other = json.loads(lines[1])
+    assert other["kind"] == "window"
+    for wrong in ({"scalars": [1]}, {"step": None}, {"time_s": None}, {"rank": []}):
+        lines.insert(8, json.dumps(other | wrong))
+    lines.insert(12, "[" * 100_000)
     (tmp_path / "run.jsonl").write_text("\n".join([*lines, ""]))
     found = RunFile(tmp_path / "run.jsonl")
-    assert found.damaged == 3
+    assert found.damaged == 8
     assert len(found.run.windows) == 19
 
 

@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         # What the target prints is not the report.
         with contextlib.redirect_stdout(sys.stderr), _list(asked.output) as listed:
             loader = _loader(asked.target)
+            listed.clear()
             with Progress(report) as progress, warnings.catch_warnings():
                 warnings.simplefilter("default")  # a warning is no bad sample
 
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    print_report(asked.target, report, asked.output)
+    print_report(asked.target, report, None if listed.is_broken else asked.output)
     return code or (2 if listed.is_broken else int(bool(report.bad)))
 
 
@@ -74,7 +75,12 @@ class _BadList:
         self.is_broken = False
         self._file = -1
         if path is not None:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def clear(self) -> None:
+        """Removes what an earlier check has listed; not before the target is known to be one."""
+        if self._path is not None and self._path.is_file():
+            os.ftruncate(self._file, 0)
 
     def add(self, bad: FailedSample) -> None:
         """Writes a line; where that fails, says so once and writes no more."""

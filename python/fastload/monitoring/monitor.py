@@ -162,7 +162,8 @@ def monitor(loader: Any, to: Any = None, *, every_s: float = 10.0, stall_s: floa
         TypeError: Not a `fastload.Loader`.
         ValueError: The loader has a monitor that is not closed.
     """
-    loader = getattr(loader, "_origin", loader)  # of what Accelerate puts around it
+    for wrapped in ("_origin", "_dataloader"):  # in what Accelerate, Fabric and Ray put around it
+        loader = getattr(loader, wrapped, loader)
     if not hasattr(loader, "monitor"):
         msg = (
             f"monitor takes a fastload.Loader, found {type(loader).__qualname__}; "

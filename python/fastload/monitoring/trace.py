@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,16 +229,18 @@ class _Events:
 
 def _torch_trace(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads a trace of torch.profiler's."""
-    trace = json.loads(_bytes(path))
+    name = f"{os.fspath(path)} is no trace of torch.profiler (2.4 or newer)"
+    try:
+        trace = json.loads(_bytes(path))
+    except (ValueError, EOFError, zlib.error) as error:
+        msg = f"{name}: {error}"
+        raise ValueError(msg) from error
     if (
         not isinstance(trace, dict)
         or not isinstance(trace.get("baseTimeNanoseconds"), int)
         or not isinstance(trace.get("traceEvents"), list)
     ):
-        msg = (
-            f"{os.fspath(path)} is no trace of torch.profiler (2.4 or newer): "
-            "it lacks baseTimeNanoseconds or traceEvents"
-        )
+        msg = f"{name}: it lacks baseTimeNanoseconds or traceEvents"
         raise ValueError(msg)
     return trace
 

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import (
     BatchSampler,
@@ -14,7 +15,7 @@ from torch.utils.data import (
 )
 from torch.utils.data.dataloader import _DatasetKind
 
-from fastload.batching import PlannedBatchSampler
+from fastload.batching import BucketBatchSampler, PlannedBatchSampler
 from fastload.batching.layers import dealer_of, innermost
 from fastload.machine.auto import is_auto
 
@@ -109,10 +110,15 @@ def _described(sampler: Any) -> str:
             "replacement": sampler.replacement,
         }
     elif isinstance(sampler, SubsetRandomSampler):
-        options = {"indices": len(sampler.indices)}
+        options = {"count": len(sampler.indices)}
+        indices = np.asarray(sampler.indices)
+        if indices.dtype.kind in "iu":
+            options["indices"] = f"{zlib.crc32(indices.astype(np.int64).data):08x}"
     elif isinstance(sampler, PlannedBatchSampler):
         plain = {name: value for name, value in vars(sampler).items() if name[0] != "_"}
         options = {**plain, "drop_last": sampler._drop_last}
+        if isinstance(sampler, BucketBatchSampler):
+            options["batch_size"] = sampler._size
     words = ", ".join(f"{name}={value!r}" for name, value in options.items())
     return f"{type(sampler).__qualname__}({words})"
 

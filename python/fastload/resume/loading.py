@@ -14,12 +14,13 @@ from fastload.batching.layers import innermost
 from fastload.draws.sampler import Start, distributed_total
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
 from fastload.resume.restored import Restored
+from fastload.resume.stateful import is_stateful
 from fastload.resume.text import StateError, generator_of, unpack
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["restored"]
+__all__ = ["check_workers", "restored"]
 
 
 def restored(loader: Any, state: Any) -> Restored | None:
@@ -40,7 +41,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         return None
     _check_layout(state)
     facts = facts_of(loader)
-    _compare(state, facts | {"num_workers": number_of(loader), "rank": rank_of(loader)})
+    _compare(state, facts | {"rank": rank_of(loader)})
     if state["checksum"] != checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum is another"
         raise StateError(msg)
@@ -210,14 +211,6 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
                 f"{name}={facts[name]!r}; {then}, or begin with a new epoch"
             )
             raise StateError(msg)
-    is_own = facts["length"] is None or state["dataset_state"] is not None or state["from_workers"]
-    number = state["num_workers"] or 0
-    if is_own and number != (facts["num_workers"] or 0):
-        msg = (
-            f"load_state_dict: the state was saved with num_workers={number}, each with a part of the dataset's state, "
-            f"and this loader has num_workers={facts['num_workers'] or 0}; use the same number"
-        )
-        raise StateError(msg)
     if state["is_coming"]:
         return
     in_order = state["to_come"] is None
@@ -239,6 +232,29 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         msg = (
             f"load_state_dict: the state is that of rank={state['rank']}, whose order is its own, and this is "
             f"rank={facts['rank']}; save a state on each rank, {other}"
+        )
+        raise StateError(msg)
+
+
+def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
+    """Refuses another number of workers, if each of them has a part of the dataset's state.
+
+    As in torchdata this is checked when the iterator starts, not when the state is loaded.
+
+    Raises:
+        ValueError: The numbers differ.
+    """
+    is_divided = (
+        loader._dataset_kind == _DatasetKind.Iterable
+        or is_stateful(loader.dataset)
+        or state["dataset_state"] is not None
+        or state["from_workers"]
+    )
+    saved, now = state["num_workers"] or 0, number_of(loader) or 0
+    if is_divided and saved != now:
+        msg = (
+            f"load_state_dict: the state was saved with num_workers={saved}, each with a part of the dataset's state, "
+            f"and this loader has num_workers={now}; use the same number"
         )
         raise StateError(msg)
 

@@ -7,9 +7,10 @@ killed leaves one.
 import contextlib
 import json
 import math
+import operator
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import median
@@ -108,7 +109,7 @@ class RunFile:
         try:
             values = json.loads(line)
             kind = values["kind"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             self.damaged += 1
             return
         if kind == "start":
@@ -143,15 +144,30 @@ class RunFile:
 
 def _made(kind: type[_T], values: Mapping[str, Any]) -> _T:
     found = {each.name: values[each.name] for each in fields(kind)}  # type: ignore[arg-type]
-    if "scalars" in found:
-        found["scalars"] = {key: _number(value) for key, value in found["scalars"].items()}
-    if "cost_s" in found:
-        found["cost_s"] = _number(found["cost_s"])
+    for name in _READ.keys() & found.keys():
+        found[name] = _READ[name](found[name])
     return kind(**found)
 
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
+
+
+def _scalars(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: _number(value) for name, value in dict(values).items()}
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "step": operator.index,
+    "rank": operator.index,
+    "since_step": operator.index,
+    "time_s": float,
+    "monotonic_s": float,
+    "since_s": float,
+    "cost_s": _number,
+    "scalars": _scalars,
+}
+"""The fields of windows and findings that are no text."""
 
 
 def _steps(columns: Mapping[str, list[float | None]]) -> Steps:

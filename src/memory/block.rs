@@ -60,6 +60,7 @@ impl Block {
     /// Maps `capacity` bytes, zeroed by the kernel at first touch. From 2 MiB on they are aligned to huge
     /// pages, and the first `used` bytes are backed by them where the kernel can. A huge page of which less
     /// than half would be used is left to small ones, which are resident only once they are touched.
+    #[cfg_attr(any(not(target_os = "linux"), miri), allow(unused_variables))] // no huge pages there
     pub(super) fn map(capacity: usize, used: usize) -> Result<Self> {
         let slack = if capacity >= HUGE { HUGE } else { 0 };
         let len = capacity.checked_add(slack).ok_or(ErrorKind::OutOfMemory)?;

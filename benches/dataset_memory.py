@@ -22,7 +22,7 @@ from _starts import FIRST, first_batch
 from torch.utils.data import DataLoader, Dataset
 
 import fastload
-from demo.meter import tree_pss_bytes
+from demo.meter import tree_own_bytes
 
 BYTES, SAMPLES, BATCH_SIZE, WORKERS, LOOK_EVERY = 1 << 30, 4_096, 32, 4, 8
 OBJECTS = 1_000_000
@@ -65,7 +65,7 @@ def load(kind: str, method: str, dataset: Held, workers: int) -> DataLoader:
 
 def own_bytes() -> int:
     """Returns what this process and its workers take besides files."""
-    return tree_pss_bytes(os.getpid(), ("Pss_Anon", "Pss_Shmem"))
+    return tree_own_bytes(os.getpid())
 
 
 def extra_mb(kind: str, method: str, what: str) -> dict[str, float]:

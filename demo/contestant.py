@@ -9,7 +9,7 @@ from typing import Self
 import torch
 
 from demo.loaders import BATCH_SIZE, CONTESTANTS
-from demo.meter import PeakMemory, tree_pss_bytes
+from demo.meter import PeakMemory, tree_own_bytes
 from demo.training import Epoch, Trainer
 
 
@@ -25,7 +25,7 @@ class Contestant:
         self._process.start()
         theirs.close()
         self._pipe.recv()  # it has warmed up
-        self._before_bytes = tree_pss_bytes(self._process.pid)
+        self._before_bytes = tree_own_bytes(self._process.pid)
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +50,8 @@ class Contestant:
         An epoch of its own: to walk the page tables of a process ten times a second slows it down.
 
         Returns:
-            The most that its process tree held above what it held before its first epoch.
+            The most that its process tree held, as `tree_own_bytes` counts it, above what it held
+            before its first epoch.
         """
         with PeakMemory(self._process.pid) as memory:
             self.epoch()

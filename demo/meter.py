@@ -6,12 +6,13 @@ processes and fastload's are threads.
 
 import resource
 import threading
-from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
+
+_OWN = ("Pss_Anon:", "Pss_Shmem:")
 
 
 def cpu_s() -> float:
@@ -36,35 +37,34 @@ def page_faults() -> int:
     )
 
 
-def tree_pss_bytes(pid: int, parts: Collection[str] = ("Pss",)) -> int:
-    """Returns the proportional set size of a process and all that descend from it.
+def tree_own_bytes(pid: int) -> int:
+    """Returns the memory of a process and all that descend from it, without the pages of files.
 
     A page that n processes share counts 1/n in each: the sum is what the tree occupies, where a
-    sum of resident sets would count shared pages several times.
+    sum of resident sets would count shared pages several times. Pages of files are left out because
+    their share depends on how many other processes use the same libraries at that time.
 
     Args:
         pid: The process.
-        parts: What of it counts, by the names of `smaps_rollup`; everything unless given.
     """
     root = psutil.Process(pid)
-    tree = [root, *root.children(recursive=True)]
-    return sum(_pss_bytes(process.pid, parts) for process in tree)
+    return sum(_own_bytes(process.pid) for process in [root, *root.children(recursive=True)])
 
 
-def _pss_bytes(pid: int, parts: Collection[str]) -> int:
+def _own_bytes(pid: int) -> int:
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except (FileNotFoundError, ProcessLookupError):  # ended between the listing and the reading
         return 0
     fields = (line.split() for line in rollup.splitlines())
-    return sum(int(field[1]) * 1024 for field in fields if field[0].rstrip(":") in parts)
+    return sum(int(field[1]) * 1024 for field in fields if field[0] in _OWN)
 
 
 class PeakMemory:
     """Samples the memory of a process tree while the block runs, from outside of it.
 
     Attributes:
-        peak_bytes: The largest `tree_pss_bytes` seen.
+        peak_bytes: The largest `tree_own_bytes` seen.
     """
 
     def __init__(self, pid: int, every_s: float = 0.1) -> None:
@@ -89,6 +89,6 @@ class PeakMemory:
 
     def _sample(self) -> None:
         while True:
-            self.peak_bytes = max(self.peak_bytes, tree_pss_bytes(self._pid))
+            self.peak_bytes = max(self.peak_bytes, tree_own_bytes(self._pid))
             if self._over.wait(self._every_s):
                 return

@@ -58,8 +58,10 @@ impl Block {
     }
 
     /// Maps `capacity` bytes, zeroed by the kernel at first touch. From 2 MiB on they are aligned to huge
-    /// pages, and backed by them where the kernel can.
-    pub(super) fn map(capacity: usize) -> Result<Self> {
+    /// pages, and the first `used` bytes are backed by them where the kernel can. A huge page of which less
+    /// than half would be used is left to small ones, which are resident only once they are touched.
+    #[cfg_attr(any(not(target_os = "linux"), miri), allow(unused_variables))] // no huge pages there
+    pub(super) fn map(capacity: usize, used: usize) -> Result<Self> {
         let slack = if capacity >= HUGE { HUGE } else { 0 };
         let len = capacity.checked_add(slack).ok_or(ErrorKind::OutOfMemory)?;
         let mut map = MmapOptions::new().len(len).map_anon()?;
@@ -71,8 +73,9 @@ impl Block {
         };
         #[cfg(all(target_os = "linux", not(miri)))]
         if slack != 0 {
+            let huge = (used + HUGE / 2) / HUGE * HUGE;
             // A kernel without huge pages refuses; the memory is as good, only slower to touch.
-            let _ = map.advise_range(memmap2::Advice::HugePage, offset, capacity);
+            let _ = map.advise_range(memmap2::Advice::HugePage, offset, huge.min(capacity));
         }
         // SAFETY: offset <= slack, so that the result and the `capacity` bytes after it lie within
         // the mapping.
@@ -103,6 +106,40 @@ impl Drop for Block {
         {
             // SAFETY: `start` came from `alloc_zeroed` with this layout, and the block is its only user.
             unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Returns the resident bytes of a block, from `proc_pid_smaps(5)`.
+    fn resident(block: &Block) -> usize {
+        let within = block.start().addr().get()..block.start().addr().get() + block.capacity();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut is_inside, mut bytes) = (false, 0);
+        for line in smaps.lines() {
+            let first = line.split_whitespace().next().unwrap();
+            if let Some((start, _)) = first.split_once('-') {
+                is_inside = within.contains(&usize::from_str_radix(start, 16).unwrap());
+            } else if is_inside && let Some(size) = line.strip_prefix("Rss:") {
+                bytes += 1024 * size.trim_end_matches("kB").trim().parse::<usize>().unwrap();
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_is_resident_exceeds_what_is_used_by_half_a_huge_page_at_most() {
+        let capacity = 10 * HUGE;
+        for used in [9 * HUGE + HUGE / 5, 9 * HUGE + 4 * HUGE / 5, capacity] {
+            let block = Block::map(capacity, used).unwrap();
+            // SAFETY: `used` is at most the capacity, and the block is not shared.
+            unsafe { block.start().write_bytes(1, used) };
+            let resident = resident(&block);
+            assert!(resident >= used - HUGE, "{resident} for {used}");
+            assert!(resident <= used + HUGE / 2, "{resident} for {used}");
         }
     }
 }

@@ -113,7 +113,7 @@ impl Pool {
             match self.idle.take(class) {
                 Some(block) => block,
                 None if class < size_class::MAPPED => Block::heap(class)?,
-                None => self.map(class)?,
+                None => self.map(class, bytes)?,
             }
         };
         self.leased_bytes
@@ -121,12 +121,12 @@ impl Pool {
         Ok(block)
     }
 
-    /// Maps a new block; if the system refuses, frees the idle blocks and tries again.
-    fn map(&self, class: usize) -> std::io::Result<Block> {
+    /// Maps a new block of a class for `bytes` bytes; if the system refuses, frees the idle blocks and tries again.
+    fn map(&self, class: usize, bytes: usize) -> std::io::Result<Block> {
         self.mapped_blocks.fetch_add(1, Ordering::Relaxed);
-        Block::map(class).or_else(|_| {
+        Block::map(class, bytes).or_else(|_| {
             drop(self.idle.drain());
-            Block::map(class)
+            Block::map(class, bytes)
         })
     }
 

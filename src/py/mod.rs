@@ -48,6 +48,8 @@ use pyo3::prelude::*;
 /// The extension module.
 #[pymodule(gil_used = false)]
 fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    #[cfg(not(sanitized))]
+    allocator::use_small_pages();
     crate::fork::generation(); // from now on, forks are counted
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("debug_assertions", cfg!(debug_assertions))?;

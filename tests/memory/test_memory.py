@@ -91,6 +91,23 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's smaps")
+def test_the_allocator_asks_for_no_huge_pages() -> None:
+    advised = run(
+        f"""
+    import importlib.util
+    from pathlib import Path
+
+    spec = importlib.util.spec_from_file_location("fastload._lib", {_lib.__file__!r})
+    module = importlib.util.module_from_spec(spec)  # without torch, whose memory is its own
+    spec.loader.exec_module(module)
+    smaps = Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines()
+    print(sum("hg" in line.split() for line in smaps if line.startswith("VmFlags:")))
+    """
+    )
+    assert int(advised) == 0
+
+
 def test_labels_that_are_kept_do_not_keep_their_images(photographs: fastload.Dataset) -> None:
     before = rss()
     labels = [labels for _, labels in loader_of(photographs, 100)]

@@ -51,7 +51,7 @@ def told(error: Exception) -> tuple[str, str]:
     return type(error).__name__, words.strip()
 
 
-def run(kind: type[DataLoader[Any]], made: Any, *, epochs: int = 2, **more: Any) -> dict[str, Any]:
+def run(kind: type[DataLoader[Any]], made: Any, *, epochs: int = 1, **more: Any) -> dict[str, Any]:
     """Returns what a training sees of a loader: its length, epochs, one that is left early, and generators."""
     dataset, arguments = made if isinstance(made, tuple) else (made, {})
     arguments = {**({} if "batch_sampler" in arguments else {"batch_size": 4}), **arguments, **more}

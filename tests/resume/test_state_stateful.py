@@ -404,15 +404,17 @@ class Resetting(IterableDataset):
         self.at, self.epoch = state["at"], state["epoch"]
 
 
+@pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("lane", ["process", "threads"])
 @pytest.mark.parametrize("kind", [Resetting, Counting])
-def test_persistent_workers_say_where_the_next_epoch_begins(kind, lane):
-    """Also where the last batch of an epoch is no multiple of the interval."""
+def test_persistent_workers_say_where_the_next_epoch_begins(kind, lane, begun):
+    """Also where the last batch of an epoch is no multiple of the interval, and once the next epoch has begun."""
     options = {"num_workers": 2, "persistent_workers": True, "snapshot_every_n_steps": 4}
     loader = Loader(kind(), 4, lane=lane, **options)
     taken(iter(loader), 99)
+    coming = iter(loader) if begun else None
     state = carried(loader.state_dict())
-    following = [taken(iter(loader), 99) for _ in range(2)]
+    following = [taken(coming if begun else iter(loader), 99), taken(iter(loader), 99)]
     other = Loader(kind(), 4, lane=lane, **options)
     other.load_state_dict(state)
     assert [taken(iter(other), 99) for _ in range(2)] == following

@@ -75,13 +75,14 @@ def resumes_from_snapshot(make, stop):
     assert taken(iter(third), 99) == rest[1:] == taken(iterator, 99)
 
 
+@pytest.mark.parametrize("stop", [0, 3])
 @pytest.mark.parametrize("persistent", [False, True])
-def test_epochs_follow(persistent):
+def test_epochs_follow(persistent, stop):
     torch.manual_seed(3)
     first = loader("process", 2, persistent_workers=persistent)
     taken(iter(first), 99)
     iterator = iter(first)
-    taken(iterator, 3)
+    taken(iterator, stop)
     state = carried(first.state_dict())
     rest = taken(iterator, 99)
     at = torch.get_rng_state()

@@ -158,7 +158,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._maker.begin()
             return
         if self._keys is None:
+            before = None if first_iter else self._cursor
             super()._reset(loader, first_iter)
+            if before is not None:
+                self._cursor.follow(before)
             if self._is_iterable and not self._in_order and not self._cursor.from_workers:
                 self._cursor.from_workers = [0] * self._num_workers
             return

@@ -5,13 +5,14 @@ were asked for ahead.
 """
 
 import copy
+import pickle
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastload.resume.draws import Draws
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful
+from fastload.resume.stateful import is_stateful, of_next_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +110,15 @@ class Cursor:
     def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
         """Keeps what workers have said up to what was taken."""
         self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
+
+    def follow(self, before: "Cursor") -> None:
+        """Keeps what workers that persist have said at the end of the epoch before, if that was the last they said."""
+        if before.is_finished and before.kept_at == before.taken:
+            self.workers = dict(before.workers)
+            self.datasets = {
+                worker: pickle.dumps(of_next_epoch(pickle.loads(said)))
+                for worker, said in before.datasets.items()
+            }
 
     def pull(self, state: Any) -> None:
         """Keeps what a sampler says after a batch was asked for, until a run can no longer go on from there."""

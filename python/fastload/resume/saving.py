@@ -16,7 +16,7 @@ from fastload.draws.sampler import draw_seed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, epoch_of, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
-from fastload.resume.stateful import state_of_dataset
+from fastload.resume.stateful import of_next_epoch, state_of_dataset
 from fastload.resume.text import pack, text_of
 
 __all__ = ["state_of"]
@@ -97,14 +97,7 @@ def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[st
     if cursor is None or not cursor.datasets or (is_coming and loader._iterator is None):
         return None
     said = {str(each): pickle.loads(state) for each, state in sorted(cursor.datasets.items())}
-    return (
-        {
-            each: {**state, "iterator": None, "is_iterator": False, "ended": False}
-            for each, state in said.items()
-        }
-        if is_coming
-        else said
-    )
+    return {each: of_next_epoch(state) for each, state in said.items()} if is_coming else said
 
 
 def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:

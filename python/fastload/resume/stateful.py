@@ -7,7 +7,7 @@ own iterator is stored once.
 import copy
 from typing import Any
 
-__all__ = ["is_stateful", "load_dataset", "load_iterator", "state_of_dataset"]
+__all__ = ["is_stateful", "load_dataset", "load_iterator", "of_next_epoch", "state_of_dataset"]
 
 
 def is_stateful(thing: Any) -> bool:
@@ -36,6 +36,11 @@ def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
         "is_iterator": is_iterator,
         "ended": bool(getattr(fetcher, "ended", False)),
     }
+
+
+def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:
+    """Returns the states of a dataset at the end of an epoch, for the next one, which makes a new iterator."""
+    return {**said, "iterator": None, "is_iterator": False, "ended": False}
 
 
 def load_dataset(dataset: Any, saved: dict[str, Any] | None) -> None:

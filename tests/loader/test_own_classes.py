@@ -15,9 +15,16 @@ import torch
 from torch.utils.data import DataLoader
 
 import fastload
-
+from tests.loader.own_classes import (
+    DETERMINISTIC,
+    ORDERED,
+    RANDOM,
+    STREAMS,
+    Buffer,
+    PathError,
+    Sample,
+)
 from tests.shared.compare import MANY_WORKERS, assert_same
-from tests.loader.own_classes import DETERMINISTIC, ORDERED, RANDOM, STREAMS, Buffer, PathError, Sample
 from tests.shared.processes import FORKS
 
 pytestmark = [MANY_WORKERS, FORKS]

@@ -30,7 +30,7 @@ import fastload
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the programs run by path; photographs and meters are the demo's
 
-from demo.meter import PeakMemory, cpu_s, tree_pss_bytes  # noqa: E402 (found through the path above)
+from demo.meter import PeakMemory, cpu_s, tree_own_bytes  # noqa: E402 (found through the path above)
 
 OURS = "fastload, num_workers=2"
 ONE = "fastload, num_workers=1"
@@ -216,7 +216,7 @@ def peak_mb(make: Callable[[], Iterable[Any]], batches: int | None = None) -> fl
 
     Called in a process of its own: see `isolated`.
     """
-    before = tree_pss_bytes(os.getpid())
+    before = tree_own_bytes(os.getpid())
     with PeakMemory(os.getpid(), every_s=0.02) as memory:
         for _ in itertools.islice(make(), batches):
             pass

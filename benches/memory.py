@@ -19,7 +19,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorData
 
 import fastload
 from demo.loaders import photograph_dataset
-from demo.meter import PeakMemory, page_faults, tree_pss_bytes
+from demo.meter import PeakMemory, page_faults, tree_own_bytes
 from demo.photographs import photographs
 
 PEAK, FAULTS, TIME = "extra at most, MB", "page faults per batch", "ms per batch"
@@ -39,7 +39,7 @@ def peak(root: Path, kind: str, workers: int) -> dict[str, float]:
     """Returns the most that one epoch of photographs holds above the process at rest."""
     loader = photograph_loader(root, kind, workers, 32)
     torch.zeros(32, *IMAGE).sum()
-    before_bytes = tree_pss_bytes(os.getpid())
+    before_bytes = tree_own_bytes(os.getpid())
     with PeakMemory(os.getpid(), every_s=0.2) as memory:
         for _ in loader:
             pass
@@ -51,13 +51,13 @@ def keep_labels(root: Path) -> dict[str, dict[str, list[float]]]:
     loader = photograph_loader(root, "fastload", 2, KEPT_BATCH_SIZE)
     epochs = itertools.chain.from_iterable(itertools.repeat(loader))
     images_mb = KEPT_BATCH_SIZE * 4 * torch.Size(IMAGE).numel() / 1e6
-    before_bytes = tree_pss_bytes(os.getpid())
+    before_bytes = tree_own_bytes(os.getpid())
     account = {}
     labels = []
     for number, (_, label) in enumerate(itertools.islice(epochs, KEPT_BATCHES), 1):
         labels.append(label)
         if number in (10, KEPT_BATCHES // 10, KEPT_BATCHES):
-            grown_mb = (tree_pss_bytes(os.getpid()) - before_bytes) / 1e6
+            grown_mb = (tree_own_bytes(os.getpid()) - before_bytes) / 1e6
             account[f"after {number} batches"] = {
                 "grown, MB": [grown_mb],
                 "their images, MB": [number * images_mb],
@@ -69,10 +69,10 @@ def keep_labels(root: Path) -> dict[str, dict[str, list[float]]]:
 def keep_and_drop(root: Path) -> dict[str, dict[str, list[float]]]:
     """Keeps all batches, drops them, and watches the memory go."""
     loader = photograph_loader(root, "fastload", 2, 32)
-    before_bytes = tree_pss_bytes(os.getpid())
+    before_bytes = tree_own_bytes(os.getpid())
 
     def above() -> dict[str, list[float]]:
-        return {"above the start, MB": [(tree_pss_bytes(os.getpid()) - before_bytes) / 1e6]}
+        return {"above the start, MB": [(tree_own_bytes(os.getpid()) - before_bytes) / 1e6]}
 
     batches = list(loader)
     account = {f"list(loader): {len(batches)} batches": above()}

@@ -13,11 +13,14 @@ import torch
 from PIL import Image
 
 from fastload import Dataset, Loader, OnError, columns
-from tests.shared.compare import SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
-pytestmark = pytest.mark.skipif(
-    sys.platform in ("darwin", "win32"), reason="this system's file names are Unicode"
-)
+pytestmark = [
+    MANY_WORKERS,
+    pytest.mark.skipif(
+        sys.platform in ("darwin", "win32"), reason="this system's file names are Unicode"
+    ),
+]
 
 ODD = os.fsdecode(b"caf\xe9")
 

@@ -126,14 +126,14 @@ mod tests {
     const PAGE: usize = 4096;
 
     /// Returns the resident bytes of a block. Format: `proc_pid_pagemap(5)`.
-    fn resident(block: &Block) -> usize {
-        let mut file = File::open("/proc/self/pagemap").unwrap();
+    fn resident(block: &Block) -> std::io::Result<usize> {
+        let mut file = File::open("/proc/self/pagemap")?;
         let first = block.start().addr().get() / PAGE;
-        file.seek(SeekFrom::Start(8 * first as u64)).unwrap();
+        file.seek(SeekFrom::Start(8 * first as u64))?;
         let mut entries = vec![0; 8 * block.capacity() / PAGE];
-        file.read_exact(&mut entries).unwrap();
+        file.read_exact(&mut entries)?;
         let present = entries.chunks_exact(8).filter(|entry| entry[7] & 0x80 != 0);
-        PAGE * present.count()
+        Ok(PAGE * present.count())
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
             let block = Block::map(capacity, used).unwrap();
             // SAFETY: `used` is at most the capacity, and the block is not shared.
             unsafe { block.start().write_bytes(1, used) };
-            let resident = resident(&block);
+            let resident = resident(&block).unwrap();
             assert!(resident >= used, "{resident} for {used}");
             assert!(resident <= used + HUGE / 2, "{resident} for {used}");
         }

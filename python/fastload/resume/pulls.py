@@ -164,9 +164,7 @@ class Pulls:
             elif not self._open(restored.sampler_state):
                 for batch in islice(self._iterator, restored.taken):
                     self._cursor.place += count_of(batch, batched=self._batched)
-            if (
-                self._stateful is not None and not sets_epoch
-            ):  # which draws from what it holds itself
+            if self._stateful is not None and not sets_epoch:  # it draws from what it holds itself
                 return
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)

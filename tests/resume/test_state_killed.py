@@ -42,7 +42,9 @@ def trainings():
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_and_losses_are_those_of_the_run_that_was_not_killed(kind, trainings):
     print(json.dumps([kind, 1, KILLS]), file=trainings.stdin, flush=True)
-    answer = json.loads(trainings.stdout.readline())
+    line = trainings.stdout.readline()
+    assert line, "the program ended; stderr says why"
+    answer = json.loads(line)
     _, losses = answer["whole"]
     assert len(losses) > 10 * EPOCHS
     assert len(answer["killed"]) == KILLS

@@ -216,8 +216,8 @@ def results(kind: str, seed: int, kills: int, folder: Path) -> dict[str, Any]:
     whole, killed, others = result(), [], []
     while len(killed) < kills:
         while True:
-            steps = chance.choice([0, *range(1, 3 * EVERY)])
-            seconds = chance.uniform(0, 0.01 if steps else 0.2)
+            steps = chance.randrange(3 * EVERY)
+            seconds = chance.uniform(0, 0.01 if steps else 0.2)  # within a step, or a start
             kill = Kill(steps, seconds) if len(killed) < kills else None
             made = attempt(kind, paths, checkpoint, chance.choice([1, 8]), kill)
             if made is None:

@@ -42,6 +42,7 @@ class Cursor:
         origin: Batches and samples before the first one that this number of ranks took.
         draws_from: What samples draw from: "keys", "workers" or "caller".
         workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
+        texts: Those that were written into a state, with their texts.
         datasets: What the datasets of workers said then, pickled.
         kept_at: The same.
         rewinds: Whether a run goes on from `kept_at`, and drops what was taken since.
@@ -76,6 +77,7 @@ class Cursor:
         self.draws = draws
         self.draws_from = draws_from
         self.workers: dict[int, bytes] = {}
+        self.texts: dict[int, tuple[bytes, str]] = {}
         self.datasets: dict[int, bytes] = {}
         self.pulled: deque[Any] = deque()
         self.left_out: dict[int, int] = {}

@@ -70,12 +70,12 @@ def _workers(loader: Any, cursor: Cursor | None) -> str | None:
     if cursor is None or cursor.draws_from != "workers":
         return None
     if cursor.pack is not None and not cursor.is_finished:
-        return pack({0: cursor.pack()}, cursor.taken)
+        return pack({0: cursor.pack()}, cursor.taken, cursor.texts)
     if not cursor.workers and cursor.kept_at == cursor.taken:
         return None
     if cursor.is_finished and (loader._iterator is None or cursor.kept_at != cursor.taken):
         return None
-    return pack(cursor.workers, cursor.kept_at)
+    return pack(cursor.workers, cursor.kept_at, cursor.texts)
 
 
 def _next_worker(loader: Any, cursor: Cursor | None) -> int:

@@ -24,14 +24,24 @@ def text_of(generator: torch.Tensor | None) -> str | None:
     return base64.b64encode(zlib.compress(generator.numpy().tobytes(), 1)).decode()
 
 
-def pack(workers: Mapping[int, bytes | None], at: int) -> str:
-    """Returns the generators of workers, kept after `at` batches, as text."""
-    streams = ", ".join(
-        f'"{worker}": "{base64.b64encode(saved).decode()}"'
-        for worker, saved in sorted(workers.items())
-        if saved is not None
-    )
-    return f'{{"at": {at}, "streams": {{{streams}}}}}'  # JSON; json.dumps takes four times as long
+def pack(workers: Mapping[int, bytes | None], at: int, texts: dict[int, tuple[bytes, str]]) -> str:
+    """Returns the generators of workers as text.
+
+    Args:
+        workers: Their states, by the numbers of the workers; None where they were not found.
+        at: After how many batches they were kept.
+        texts: States and their texts from earlier calls, which are not made again; updated.
+    """
+    streams = []
+    for worker, saved in sorted(workers.items()):
+        if saved is None:
+            continue
+        known = texts.get(worker)
+        if known is None or known[0] is not saved:
+            known = texts[worker] = saved, base64.b64encode(saved).decode()
+        streams.append(f'"{worker}": "{known[1]}"')
+    joined = ", ".join(streams)
+    return f'{{"at": {at}, "streams": {{{joined}}}}}'  # JSON; json.dumps takes four times as long
 
 
 def generator_of(text: str | None) -> torch.Tensor | None:

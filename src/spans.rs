@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::pool;
 use crate::sync::{Arc, Mutex, lock};
 
-/// What a thread does for a batch.
+/// A stage in the making of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Makes room for the batch.
@@ -45,7 +45,7 @@ pub struct Span {
     pub epoch: u32,
     /// Its thread.
     pub thread: pool::Thread,
-    /// What the thread did.
+    /// The work that the thread did.
     pub stage: Stage,
 }
 
@@ -106,7 +106,7 @@ impl Spans {
 /// Records the spans of one stream.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Where they are kept.
+    /// The ring that they are written to.
     pub spans: Arc<Spans>,
     /// The number of its epoch.
     pub epoch: u32,

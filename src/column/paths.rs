@@ -8,7 +8,7 @@ use crate::sync::Arc;
 /// A list of paths; clones share it.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// What `append` wrote, one path after the other.
+    /// The bytes that `append` wrote, one path after the other.
     bytes: Arc<[u8]>,
     ends: Arc<[usize]>,
 }

@@ -40,7 +40,7 @@ pub(super) enum Put<B> {
     Refused(B),
 }
 
-/// What the watcher does next.
+/// The next step of the watcher.
 pub(super) enum Watch<B> {
     /// Free these, then call again.
     Expired(Vec<B>),

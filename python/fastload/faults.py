@@ -29,14 +29,14 @@ NEVER: tuple[type[BaseException], ...] = (
     NameError,
     torch.OutOfMemoryError,
 )
-"""What no sample's content raises: the program or the machine does."""
+"""Exceptions that no sample's content raises: the program or the machine does."""
 
 ONLY_HERE = re.compile(
     r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
     r"|functions with out=\.\.\. arguments don't support automatic differentiation"
     r"|DispatchKey (?:Conjugate|Negative) doesn't correspond to a device"
 )
-"""What torch says where a forked process uses a device that its parent has used, and of graphs and lazily
+"""The messages of torch where a forked process uses a device that its parent has used, and of graphs and lazily
 conjugated or negated tensors that a worker stacks."""
 
 _MISSING = {

@@ -66,7 +66,7 @@ class Monitor(TrainerCallback):
     that has a monitor keeps it.
 
     Args:
-        to: Where the monitor writes, as `fastload.monitor` takes it. `"wandb"` and `"mlflow"` are the runs that the
+        to: The target of the monitor, as `fastload.monitor` takes it. `"wandb"` and `"mlflow"` are the runs that the
             trainer's own callbacks have started.
         **options: Further arguments of `fastload.monitor`.
 

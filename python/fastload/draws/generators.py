@@ -27,7 +27,7 @@ _SPARE = 16
 _ENDS = tuple(
     itertools.accumulate((5056, 4 * _WORDS + 4 + _SPARE, 4 * _WORDS + 4, struct.calcsize("<?d")))
 )
-"""Where in a packed state those of torch, numpy and Python end, and Python's spare normal number."""
+"""The ends of the states of torch, numpy and Python in a packed state, and of Python's spare normal number."""
 
 
 class Generators:
@@ -39,8 +39,8 @@ class Generators:
         pythons: That of `random`.
 
     Attributes:
-        native: What keys them.
-        bits: What numpy's is over.
+        native: The native object that keys them.
+        bits: The bit generator of numpy's.
     """
 
     def __init__(

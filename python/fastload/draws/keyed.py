@@ -38,7 +38,7 @@ class Key(NamedTuple):
 
     Attributes:
         base_seed: The iterator's.
-        epoch: How often it was reset.
+        epoch: Number of times that it was reset.
         batch: The number of the batch in the epoch.
         first: The position of its first sample in the epoch; None if no index comes twice.
     """
@@ -63,7 +63,7 @@ class Keys:
 
     Args:
         base_seed: The iterator's.
-        batched: Whether it asks for lists of indices.
+        batched: True if it asks for lists of indices.
     """
 
     def __init__(self, base_seed: int, *, batched: bool) -> None:
@@ -78,8 +78,8 @@ class Keys:
         """Begins an epoch.
 
         Args:
-            index_sampler: What is iterated.
-            cursor: Where the epoch begins.
+            index_sampler: The sampler that is iterated.
+            cursor: The position where the epoch begins.
 
         Returns:
             Whether taking indices early from the sampler has no visible effect.
@@ -124,7 +124,7 @@ def follow(indices: Any, key: Key | None) -> Any:
 
     Args:
         indices: The indices.
-        key: What their samples are keyed by, if they are.
+        key: The key of their samples, if they are keyed.
 
     Returns:
         A `_lib.Followed`; what cannot be iterated as it is, of which making the batch will tell.

@@ -53,7 +53,7 @@ class Start(NamedTuple):
 
     Attributes:
         skip: Indices that were given out before: by this rank, or by all ranks of a `DistributedSampler`.
-        seed: What a `RandomSampler` without a generator drew; None to draw it.
+        seed: The seed that a `RandomSampler` without a generator drew; None to draw it.
         epoch: The epoch of a `DistributedSampler`, whatever `set_epoch` says; None for its own.
     """
 
@@ -69,9 +69,9 @@ class Order(NamedTuple):
     """An index order to be cut into batches.
 
     Attributes:
-        sampler: Where the indices come from.
+        sampler: The sampler that the indices come from.
         batch_size: Indices per batch; None for one index per task and no batches.
-        drop_last: Whether a last batch that is too short is dropped.
+        drop_last: True if a last batch that is too short is dropped.
     """
 
     sampler: Any
@@ -127,9 +127,9 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
     """Returns the order of torch's own samplers, or None for any other.
 
     Args:
-        index_sampler: What a loader iterates: its `batch_sampler`, or its `sampler` when it
+        index_sampler: The sampler that a loader iterates: its `batch_sampler`, or its `sampler` when it
             does not batch.
-        batched: Whether it is the former.
+        batched: True if it is the former.
     """
     return _order(index_sampler, _NATIVE, batched=batched)
 
@@ -160,8 +160,8 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
     """Returns true if an index may repeat within an epoch.
 
     Args:
-        index_sampler: What a loader iterates.
-        order: What `recognise` made of it.
+        index_sampler: The sampler that a loader iterates.
+        order: The result of `recognise` for it.
     """
     if order is not None:
         return order.repeats
@@ -261,7 +261,7 @@ def distributed_total(sampler: DistributedSampler[Any], n: int, skip: int) -> in
     Args:
         sampler: The sampler of one rank.
         n: Samples of the dataset.
-        skip: Where these ranks begin in the order of the epoch.
+        skip: The position where these ranks begin in the order of the epoch.
     """
     ranks, left = sampler.num_replicas, max(0, n - skip)
     steps = left // ranks if sampler.drop_last else math.ceil(left / ranks)

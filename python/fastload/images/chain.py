@@ -36,10 +36,10 @@ class Chain:
             now; None while it is a Pillow image.
         ops: Operations, as `_lib.Image` takes them.
         names: The transforms so far, in words.
-        random: Whether one of them draws.
-        sealed: What has been done that must come last, in words.
-        spreads: Whether arithmetic may make three channels of one.
-        spread: Whether it did.
+        random: True if one of them draws.
+        sealed: The operation so far that must come last, in words.
+        spreads: True if arithmetic may make three channels of one.
+        spread: True if it did.
     """
 
     channels: int
@@ -133,7 +133,7 @@ class Chain:
 
         Args:
             interpolation: Torchvision's.
-            antialias: Whether tensors are scaled with antialiasing.
+            antialias: True if tensors are scaled with antialiasing.
             version: 1 for `torchvision.transforms`, which scales single-precision copies of tensors;
                 2 for v2, which scales bytes.
 

@@ -1,4 +1,4 @@
-"""How torchvision's `decode_image` decodes what native code refuses: a GIF, a palette, a missing file.
+"""The images that native code refuses, decoded by torchvision's `decode_image`: a GIF, a palette, a missing file.
 
 Owns the call, and what is made of results that are no image of bytes. Refuses PNGs whose pixels are
 damaged: torchvision 0.29 does not survive an error of libpng behind the header, where it jumps into a

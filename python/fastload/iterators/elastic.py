@@ -130,7 +130,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
         Args:
             worker: Its number, as `get_worker_info()` tells it.
-            among: How many there will be.
+            among: Number of workers that there will be.
 
         Returns:
             Its place, the lowest that is free, and its queue of tasks.

@@ -38,8 +38,8 @@ class NativeIter(Resumable):
     Args:
         loader: The loader.
         program: The program that makes its samples.
-        batched: Whether its sampler gives batches of indices.
-        from_zero: Whether only ints from 0 to the program's length are indices of its own.
+        batched: True if its sampler gives batches of indices.
+        from_zero: True if only ints from 0 to the program's length are indices of its own.
     """
 
     _stream: _lib.Stream

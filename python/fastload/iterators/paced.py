@@ -135,7 +135,7 @@ class Paced(Elastic):
 
         Args:
             seq: Number of the batch since the iterator was started; of another type if it is none.
-            cost: What it took.
+            cost: Its cost.
             end_s: The monotonic clock when it was made.
             worker: Number of the worker.
             thread: The system's number of its process or thread.

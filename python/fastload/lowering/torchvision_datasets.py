@@ -116,7 +116,7 @@ def _channels_first(dataset: Any, memo: Memo) -> Any:
 
 
 class _Files:
-    """What the samples of a folder are made of."""
+    """The files of a folder, and their classes."""
 
     def __init__(self, paths: list[str], classes: list[int], how: Decoding | None) -> None:
         self.paths = paths
@@ -246,7 +246,7 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
     Args:
         classes: A list of ints, or integers of which torchvision makes ints.
         target_transform: None, or the look-up of a dict or a list.
-        memo: What was kept.
+        memo: The memo.
 
     Raises:
         NotNative: Another target transform, or targets that are no integers.

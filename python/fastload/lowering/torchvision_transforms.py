@@ -230,7 +230,7 @@ def mirrored(
     Args:
         chain: The operations before.
         mode: Torchvision's `padding_mode`.
-        sides: What is added: left, top, right and bottom.
+        sides: The pixels that are added: left, top, right and bottom.
         least: Height and width that the image has at least; None for the chain's.
 
     Raises:

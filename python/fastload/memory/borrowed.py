@@ -24,7 +24,7 @@ _NEW: dict[str, Callable[[int], torch.UntypedStorage]] = {
     "_share_fd_cpu_": torch.UntypedStorage._new_using_fd_cpu,
     "_share_filename_cpu_": torch.UntypedStorage._new_using_filename_cpu,
 }
-"""What makes a storage of a kind that the method would make of another."""
+"""The function that makes a storage of the same kind as each method would."""
 
 
 def hold(owner: Any) -> tuple[_lib.Storage | None, Any]:

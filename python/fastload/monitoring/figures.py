@@ -14,7 +14,7 @@ class StepFigures:
     """Turns steps into figures.
 
     Args:
-        recorder: Where they were recorded.
+        recorder: The recorder that has them.
     """
 
     def __init__(self, recorder: Recorder) -> None:

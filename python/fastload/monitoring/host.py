@@ -75,7 +75,7 @@ class Stops:
         Then either the process was stopped, or its native code waited without giving up the interpreter.
 
         Args:
-            late_s: How late the monitor's thread woke, in seconds.
+            late_s: The delay with which the monitor's thread woke, in seconds.
             thread: The training thread's number in the system.
         """
         scheduled = scheduled_s(thread)
@@ -92,7 +92,7 @@ class Stops:
 
 
 class Scheduled(NamedTuple):
-    """How long a thread ran and waited so far, in seconds."""
+    """The time that a thread ran and waited so far, in seconds."""
 
     running_s: float  # on a CPU
     queued_s: float  # ready to run while no CPU was free

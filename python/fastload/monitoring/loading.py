@@ -39,7 +39,7 @@ STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
 
 
 class MonitoredLoader(Protocol):
-    """What a monitor uses of a loader."""
+    """The attributes of a loader that a monitor uses."""
 
     batch_size: int | None
     dataset: Any

@@ -27,13 +27,13 @@ class Monitor:
     One monitor is for one loader. It records nothing in forked children; a copy or pickle of its loader has none.
 
     Args:
-        to: Where windows are written: a `SummaryWriter`, a W&B run, a path that ends in `.jsonl`,
+        to: The target of windows: a `SummaryWriter`, a W&B run, a path that ends in `.jsonl`,
             `"prometheus:9400"`, a function of a window and its findings, or a list of them; see
             [Where a monitor writes](monitoring-sinks.md). None for nowhere.
         every_s: Length of a window, in seconds.
         stall_s: A step whose own time exceeds this, in seconds, and 5 medians has its stack looked at, three times at
             most, to name the function.
-        accelerator: What tells whether the accelerator runs out of work; None for the CUDA device, if torch is built
+        accelerator: Tells whether the accelerator runs out of work; None for the CUDA device, if torch is built
             for one.
 
     Raises:
@@ -108,7 +108,7 @@ class Monitor:
         thread than that which takes the batches it records nothing.
 
         Args:
-            name: What is done in it; up to 64 names.
+            name: The name of the work in it; up to 64 names.
         """
         return self._run.regions.region(str(name))
 
@@ -151,7 +151,7 @@ def monitor(loader: Any, to: Any = None, *, every_s: float = 10.0, stall_s: floa
 
     Args:
         loader: A `fastload.Loader`.
-        to: Where windows are written, as `Monitor` takes it.
+        to: The target of windows, as `Monitor` takes it.
         every_s: Length of a window, in seconds.
         stall_s: Shortest own time of a step whose stack is looked at, in seconds.
 

@@ -49,7 +49,7 @@ class Run:
     """One training.
 
     Args:
-        targets: Where windows are written.
+        targets: The targets of windows.
         every_s: Length of a window, in seconds.
         stall_s: Shortest own time of a step whose stack is looked at, in seconds.
         accelerator: The device that the training uses, if any.
@@ -58,7 +58,7 @@ class Run:
         recorder: Its steps.
         regions: Its named regions.
         window: The last window; None before the first one.
-        findings: What was found by then.
+        findings: The findings until then.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class StageSpans:
             batch: Number of the batch in its epoch.
             epoch: Number of the epoch.
             end_s: When the batch was made.
-            took_s: How long that took.
+            took_s: The duration of that.
         """
         begin_ns, end_ns = (
             max(0, round(each * 1e9) - self._origin_ns) for each in (end_s - took_s, end_s)

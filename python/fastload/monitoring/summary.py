@@ -44,8 +44,8 @@ class Totals:
 
         Args:
             settings: The loader's, by name.
-            findings: What was found.
-            drift: What the detectors say of the drift.
+            findings: The findings.
+            drift: The detectors' sentence on the drift.
         """
         if not self._counted:
             return "no steps yet"

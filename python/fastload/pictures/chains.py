@@ -95,10 +95,10 @@ class _Ending:
 
 
 class _Table:
-    """What writes the elements of a tensor.
+    """The output of a chain, and the class of the tensor it is written to.
 
     Args:
-        output: What is written.
+        output: The output.
         wrap: The subclass of `torch.Tensor` that is made; None for none.
     """
 

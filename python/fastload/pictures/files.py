@@ -45,7 +45,7 @@ class _File(Waiting):
     _is_luma = False
     """True if that made it grey."""
     _smaller: Waiting | None = None
-    """What a thumbnail made of it."""
+    """The result of `thumbnail`."""
     _kept: dict[str, Source]
 
     def settle(self) -> None:
@@ -163,7 +163,7 @@ _File.__module__, _File.__qualname__ = Image.__name__, "Image"
 
 
 def _took(image: Image.Image, kept: dict[str, Source]) -> bool:
-    """Takes the pixels of a JPEG, which are all that loading adds; returns whether native code made them."""
+    """Takes the pixels of a JPEG, which are all that loading adds; returns true if native code made them."""
     if image.mode in kept:
         with contextlib.suppress(*REFUSALS):
             pixels = kept[image.mode].pixels([])

@@ -1,4 +1,4 @@
-"""What torchvision makes a tensor of an image by, of images that wait: `to_tensor`, `pil_to_tensor`, `Compose`.
+"""The functions of torchvision that make tensors, for images that wait: `to_tensor`, `pil_to_tensor`, `Compose`.
 
 The numbers are written where the pixels are made, without Pillow's image in between.
 """

@@ -155,7 +155,7 @@ class Waiting(Image.Image):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """What NumPy makes an array of: `(H, W)` or `(H, W, 3)` of uint8."""
+        """The array interface that NumPy reads: `(H, W)` or `(H, W, 3)` of uint8."""
         begun = self.begun(self._mode)
         if begun is None:
             return settled(self).__array_interface__
@@ -228,8 +228,8 @@ class _Thumbnail:
         image: One that waits.
 
     Attributes:
-        made: What it was resized to; None if it was not.
-        im: What Pillow takes for pixels.
+        made: The image that it was resized to; None if it was not.
+        im: The object that Pillow takes for pixels.
     """
 
     made: Image.Image | None = None

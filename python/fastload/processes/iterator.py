@@ -50,7 +50,7 @@ class ProcessIter(Paced):
     Args:
         loader: The loader.
         allocate: Makes the memory that batches are copied to where they are to be page-locked.
-        may_take_over: Whether the consumer may make batches itself, if workers cannot or do not pay.
+        may_take_over: True if the consumer may make batches itself, if workers cannot or do not pay.
         **changes: Attributes of it that are others for its workers.
     """
 

@@ -1,4 +1,4 @@
-"""What a dataset holds that a forked worker would share, or would find dead: files, connections, iterators, locks.
+"""The parts of a dataset that a forked worker would share, or find dead: files, connections, iterators, locks.
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
 bytes. A generator or a connection goes on in both from the same point; a thread, and a lock that it would

@@ -19,7 +19,7 @@ _LONG = 1_000
 """A container of more entries is left as it is."""
 
 _MANY = 20_000
-"""What lies behind so many things is left as it is."""
+"""Objects found after this many others are left as they are."""
 
 _LEFT = (
     *(bool, int, float, complex, str, bytes, type(None), type, range, slice),

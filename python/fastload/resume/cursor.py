@@ -21,37 +21,37 @@ __all__ = ["Cursor"]
 
 
 class Cursor:
-    """Where an iterator is.
+    """The position of an iterator.
 
     Args:
-        draws: What its epoch's order is drawn from.
-        restored: Where it continues; None at the start of an epoch.
+        draws: The source of its epoch's order.
+        restored: The position where it continues; None at the start of an epoch.
 
     Attributes:
         draws: The same.
         base_seed: The iterator's.
-        epoch: How often it was reset.
+        epoch: Number of times that it was reset.
         first: Number of its first batch.
-        before: How many batches of the epoch are not made by it.
+        before: Number of batches of the epoch that it does not make.
         left_out: Numbers of later batches that were handed over before, and the samples that their indices ask for.
         place: Samples before its first.
         taken: Batches of the epoch that were handed over, or failed, with those of earlier runs.
         overtaken: Batches that are still to come although later ones were handed over; None where they come in order.
-        from_workers: How many batches of each worker were handed over, where that is not the order of the workers.
-        is_finished: Whether it has said that the epoch is over.
+        from_workers: Number of batches of each worker that were handed over, where that is not the order of the workers.
+        is_finished: True if it has said that the epoch is over.
         origin: Batches and samples before the first one that this number of ranks took.
-        draws_from: What samples draw from: "keys", "workers" or "caller".
+        draws_from: The source of the samples' draws: "keys", "workers" or "caller".
         workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
-        datasets: What the datasets of workers said then, pickled.
+        datasets: The states that the datasets of workers returned then, pickled.
         kept_at: The same.
-        rewinds: Whether a run goes on from `kept_at`, and drops what was taken since.
+        rewinds: True if a run goes on from `kept_at`, and drops what was taken since.
         next_worker: The worker that makes the first batch.
         last_worker: The one that made the batch that was taken last; None if none did.
-        said: What a sampler with a state says before the first batch is asked for.
+        said: The state of a sampler that has one, before the first batch is asked for.
         pack: Returns the generators of an iterable dataset that this process iterates.
-        fetcher: What makes the samples, if this process does, of a dataset that has a state.
-        pulled: What a sampler with a state said before and after each batch that was asked for, from `pulled_from` on.
-        kept: What `state_dict` need not find out again.
+        fetcher: The fetcher that makes the samples, if this process does, of a dataset that has a state.
+        pulled: The states of a sampler that has one, before and after each batch that was asked for, from `pulled_from` on.
+        kept: The results that `state_dict` reuses.
     """
 
     base_seed = 0
@@ -136,7 +136,7 @@ class Cursor:
         """Notes which batches later ones have overtaken.
 
         Args:
-            asked: How many batches were asked for.
+            asked: Number of batches that were asked for.
             in_flight: Which of them, counted from 0, were not handed over; in ascending order.
         """
         waiting, behind = list(in_flight), asked

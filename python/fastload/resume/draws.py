@@ -22,18 +22,18 @@ _FIXED = (PlannedBatchSampler, _InfiniteConstantSampler, list, tuple, range)
 
 
 class Draws:
-    """What the order of one epoch is drawn from.
+    """The source of the order of one epoch: seeds, generators and the epoch of the sampler.
 
     Args:
-        index_sampler: What a loader iterates.
-        batched: Whether it gives lists of indices.
+        index_sampler: The sampler that a loader iterates.
+        batched: True if it gives lists of indices.
 
     Attributes:
         order: The order, if it is that of torch's own samplers.
         sampler: The sampler that decides on it.
         generator: The sampler's own generator; None if it has none.
         epoch: The sampler's epoch when the order began; None if it has none.
-        is_noted: Whether the order has begun.
+        is_noted: True if the order has begun.
     """
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
@@ -104,7 +104,7 @@ def own_generator(sampler: Any) -> torch.Generator | None:
 
 
 def is_seed(sampler: Any) -> bool:
-    """Returns whether a sampler draws one seed from the global generator, and no more."""
+    """Returns true if a sampler draws one seed from the global generator, and no more."""
     return type(sampler) is RandomSampler and sampler.generator is None
 
 

@@ -1,4 +1,4 @@
-"""What a state and a loader have to have in common, and the state's checksum."""
+"""The facts in which a state and a loader must agree, and the state's checksum."""
 
 import zlib
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ __all__ = ["VERSION", "checksum", "facts_of", "number_of", "rank_of"]
 
 VERSION = 1
 _CHANGED = ("_num_yielded", "_sampler_iter_yielded", "_index_sampler_state", "_iterator_finished")
-"""What Accelerate changes."""
+"""The keys that Accelerate changes."""
 _LATER = (
     *_CHANGED,
     "to_come",
@@ -35,7 +35,7 @@ _LATER = (
     "dataset_state",
     "checksum",
 )
-"""What the checksum does not cover."""
+"""The keys that the checksum does not cover."""
 
 
 def number_of(loader: Any) -> int | None:
@@ -90,7 +90,7 @@ def _ranks(sampler: Any, dealer: Any) -> tuple[int, int]:
 
 
 def _is_own(sampler: Any) -> bool:
-    """Returns whether each rank draws an order of its own."""
+    """Returns true if each rank draws an order of its own."""
     return isinstance(sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler)
 
 

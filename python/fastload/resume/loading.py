@@ -1,4 +1,4 @@
-"""What `Loader.load_state_dict` takes: a state, compared with the loader before anything goes on from it."""
+"""The states that `Loader.load_state_dict` takes: compared with the loader before anything goes on from them."""
 
 import copy
 import operator
@@ -28,7 +28,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
 
     Args:
         loader: The loader.
-        state: What `state_dict` returned, of this loader or of one that is made alike.
+        state: The state that `state_dict` returned, of this loader or of one that is made alike.
 
     Raises:
         TypeError: No mapping.
@@ -101,7 +101,7 @@ def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]
 
 
 def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
-    """Returns whether nothing is left of an epoch for Lightning, which goes on with the next one then.
+    """Returns true if nothing is left of an epoch for Lightning, which goes on with the next one then.
 
     It asks for no batch beyond the length, so that its iterators never say that they are at their end. A plain
     loop is given the empty rest of the epoch.
@@ -260,7 +260,7 @@ def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
 
 
 def _may_change_world(sampler: str) -> bool:
-    """Returns whether an order does not depend on the number of ranks."""
+    """Returns true if an order does not depend on the number of ranks."""
     return sampler.startswith(("DistributedSampler(", "SequentialSampler("))
 
 

@@ -25,16 +25,16 @@ __all__ = ["Pulls"]
 
 
 class Pulls:
-    """What a loader iterates: the sampler's batches, from where a state says.
+    """The batches that a loader asks its sampler for, from where a state says.
 
     Args:
         index_sampler: The sampler.
         iterator: Its iterator.
-        cursor: Where the epoch begins.
-        restored: What a state says; None for an epoch as it comes.
-        batched: Whether there are lists of indices.
-        repeats: Where repeats lie in the order, to be marked; None for none.
-        leaves_out: Whether batches that were handed over before are left out here.
+        cursor: The position where the epoch begins.
+        restored: The position that a state says; None for an epoch as it comes.
+        batched: True if there are lists of indices.
+        repeats: The positions of repeats in the order, to be marked; None for none.
+        leaves_out: True if batches that were handed over before are left out here.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Pulls:
         """Iterates a sampler that is none of torch's, from where its own state says.
 
         Args:
-            state: What it said; None where it said nothing, and at the start of an epoch.
+            state: The state that it returned; None where it returned none, and at the start of an epoch.
 
         Returns:
             Whether it began there.

@@ -1,4 +1,4 @@
-"""What `Loader.state_dict` returns.
+"""The states that `Loader.state_dict` returns.
 
 Owns the layout of a state: the same keys, with plain values, on all ranks and at all times. Those that begin with an underscore are the ones that
 Accelerate reads and changes. Invariant: nothing is drawn and nothing is started.

@@ -11,7 +11,7 @@ __all__ = ["is_stateful", "load_dataset", "load_iterator", "of_next_epoch", "sta
 
 
 def is_stateful(thing: Any) -> bool:
-    """Returns whether something says its state and takes it back."""
+    """Returns true if an object has `state_dict` and `load_state_dict`."""
     return callable(getattr(thing, "state_dict", None)) and callable(
         getattr(thing, "load_state_dict", None)
     )

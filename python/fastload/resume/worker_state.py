@@ -16,14 +16,14 @@ __all__ = ["Keeping", "Moved", "WorkerState"]
 
 
 class Keeping(NamedTuple):
-    """What a worker is told when it starts.
+    """The arguments of a worker that concern states, given when it starts.
 
     Attributes:
         every: After so many batches of the loader a state can be told; 0 for never.
         first: Batches of the epoch that were made before it started.
         total: Batches of each epoch, after whose last one a state is told, too; None where that is not asked for.
-        generators: Where its generators begin, by the numbers of the workers; as seeded where there are none.
-        datasets: Where its dataset begins, likewise.
+        generators: The states in which its generators begin, by the numbers of the workers; as seeded where there are none.
+        datasets: The state in which its dataset begins, likewise.
     """
 
     every: int
@@ -34,11 +34,11 @@ class Keeping(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a worker tells with a batch; None where it is what was told before.
+    """The state that a worker sends with a batch; None for a part that has not changed.
 
     Attributes:
-        generators: Where its generators are.
-        dataset: What its dataset says, pickled.
+        generators: The states of its generators.
+        dataset: The state of its dataset, pickled.
     """
 
     generators: bytes | None
@@ -49,9 +49,9 @@ class WorkerState:
     """Looks after the state of one worker.
 
     Args:
-        keeping: What is kept.
+        keeping: The states to keep.
         worker: Its number.
-        workers: How many there are.
+        workers: Number of workers.
         generators: Returns its generators.
     """
 

@@ -30,7 +30,7 @@ _DEEP = 1_000
 """In a list or dict of more entries, only datasets, modules and callables are copied themselves."""
 
 _NESTED = 50
-"""What hangs deeper is shared."""
+"""Depth below which nested objects are shared."""
 
 _PLAIN = {
     *(bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis)),
@@ -48,7 +48,7 @@ _GLOBAL = (
     np.random.mtrand._rand,
     random._inst,
 )
-"""What stands for the worker's generators, in a worker thread as in a process."""
+"""The global generators, which stand for the worker's in a worker thread as in a process."""
 
 _SHARED_MODULES = {
     *("_thread", "threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio"),
@@ -70,7 +70,7 @@ class Copies:
 
     Attributes:
         shared: Arrays, tensors and long containers that are not copied.
-        handles: What holds a position or a native handle, which threads would share.
+        handles: Objects with a position or a native handle, which threads would share.
         modules: The modules of the code that was seen.
     """
 

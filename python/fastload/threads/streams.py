@@ -20,7 +20,7 @@ _CPU = torch.device("cpu")
 
 
 class Streams:
-    """What a worker draws from in place of the global generators.
+    """A worker's generators, in place of the global ones.
 
     Args:
         base_seed: The iterator's.

@@ -40,7 +40,7 @@ _ERRORS = 1_000  # errors in a row that end a run
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured."""
+    """One measurement, with its settings."""
 
     lane: str  # how batches were made
     workers: int  # threads or processes that made them

@@ -85,8 +85,8 @@ class Profile:
         depth: Batches in flight.
         lane: The recommended one: `"native"`, `"process"`, `"threads"` or `"inline"`.
         memory_budget: Bytes of batches made ahead; None for the default.
-        pin_memory: Whether page-locked memory is recommended; None for no recommendation.
-        machine: What it was measured on.
+        pin_memory: True if page-locked memory is recommended; None for no recommendation.
+        machine: The machine that it was measured on.
         data: The dataset it was measured with; None for any.
         measured: The measurements by name: numbers, strings, lists and tables of them.
 

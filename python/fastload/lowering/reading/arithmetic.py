@@ -127,8 +127,8 @@ def lifted(
     Args:
         function: One of Python's own.
         arguments: Values, some of which may be an `Each`.
-        may: Whether it runs no user code for arguments of these types.
-        doing: What it is, for the words of a refusal.
+        may: True if it runs no user code for arguments of these types.
+        doing: The name of the operation, for the words of a refusal.
 
     Raises:
         NotNative: It may not, or fails.

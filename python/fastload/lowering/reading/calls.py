@@ -74,7 +74,7 @@ def call(
 
     Args:
         reader: The interpreter.
-        function: What is called.
+        function: The function that is called.
         arguments: By position.
         named: By name.
         words: The function as it is written.

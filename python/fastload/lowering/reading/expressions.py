@@ -58,7 +58,7 @@ class Expressions(ABC):
         index: The index of a sample; None where there is none.
 
     Attributes:
-        is_memory: Whether nothing but memory is touched, so far.
+        is_memory: True if nothing but memory is touched, so far.
     """
 
     def __init__(self, stored: Stored, index: Index | None = None) -> None:

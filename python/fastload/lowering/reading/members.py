@@ -160,7 +160,7 @@ def parts(value: Any, count: int | None = None) -> list[Any]:
 
     Args:
         value: The container.
-        count: How many places are wanted, if that is known.
+        count: Number of values that are wanted, if that is known.
 
     Raises:
         NotNative: It is not known, or is long.

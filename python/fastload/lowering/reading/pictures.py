@@ -24,7 +24,7 @@ class Picture(Each):
     Attributes:
         source: The paths of files, or arrays of bytes `(H, W)` or `(H, W, 3)`.
         mode: Pillow's; None as long as it is the file's own.
-        transforms: What is done to it, in order.
+        transforms: Its transforms, in order.
     """
 
     source: Objects | Rows

@@ -22,7 +22,7 @@ def findings(history: History, context: Context | None = None) -> list[Finding]:
 
     Args:
         history: The run so far.
-        context: What the monitor knows beside it.
+        context: The monitor's data beside it.
     """
     known = context or Context()
     found = [

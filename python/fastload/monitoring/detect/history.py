@@ -56,7 +56,7 @@ _LEVEL_STEPS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the monitor knows of the run beside its steps.
+    """The monitor's data of the run beside its steps.
 
     Attributes:
         workers: Workers of the loader; 0 without.
@@ -78,7 +78,7 @@ class Context:
 
 
 class History:
-    """What the detectors remember of a run.
+    """The detectors' memory of a run.
 
     A step counts without its named regions. The newest step is held back until the next one tells if it was
     the last of its epoch. The first 200 steps, or 120 s, are warm-up and leave no trace but in scalars.

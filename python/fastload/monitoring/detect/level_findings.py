@@ -177,7 +177,7 @@ def _explained(history: History, owner: str, added_s: float, since_s: float) -> 
     Args:
         history: The run.
         owner: Whose time it is otherwise.
-        added_s: What a step takes longer.
+        added_s: The time that a step takes longer.
         since_s: The monotonic clock from which on it does.
     """
     before, after = _sides(history, "queued_step_s", since_s)

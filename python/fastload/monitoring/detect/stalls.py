@@ -24,7 +24,7 @@ class Stalls:
 
     Attributes:
         index: Positions of the stalled steps; int64.
-        excess_s: How much longer than usual each took, as long as `index`.
+        excess_s: The time by which each was longer than usual, as long as `index`.
         usual_s: Median of the usual steps.
         threshold_s: A step longer than this is a stall.
     """

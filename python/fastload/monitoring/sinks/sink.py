@@ -15,7 +15,7 @@ class Sink:
     row it gets no more.
 
     Attributes:
-        name: What messages call it.
+        name: The name in messages.
         is_instant: True if `write` only keeps the window for a later reader; then the thread that makes windows
             calls it, and no slow sink holds it up.
         is_file: True if `write` only appends to a file; then no tracker holds it up.
@@ -37,7 +37,7 @@ class Sink:
 
         Args:
             window: The window.
-            findings: What holds at its end, new or not.
+            findings: The findings that hold at its end, new or not.
         """
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class Sink:
         """Ends the run; called once, after the last window.
 
         Args:
-            summary: What the monitor says of the whole run.
+            summary: The monitor's summary of the whole run.
         """
 
 

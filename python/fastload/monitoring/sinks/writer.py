@@ -61,7 +61,7 @@ class Writer:
 
         Args:
             timeout_s: Longest time to wait.
-            summary: What the monitor says of the whole run.
+            summary: The monitor's summary of the whole run.
         """
         if self._finalizer.detach() is not None:
             _close(self._parts, timeout_s, summary)

@@ -41,7 +41,7 @@ pub struct Span {
     pub end_ns: u64,
     /// Number of the batch in its epoch.
     pub batch: u64,
-    /// Number of the epoch, as the stream was told.
+    /// Number of the epoch, as the stream was given it.
     pub epoch: u32,
     /// Its thread.
     pub thread: pool::Thread,

@@ -156,7 +156,7 @@ class Tar:
         """
 
 class Lines:
-    """The lines of files; those of nothing but spaces are none.
+    """The lines of files, without those of nothing but spaces.
 
     Args:
         paths: The files.

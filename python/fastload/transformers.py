@@ -124,7 +124,7 @@ class Monitor(TrainerCallback):
         self._leave("checkpoint")
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Leaves a region whose end was not told."""
+        """Leaves a region whose end no callback has reported."""
         self._coming.clear()
         self._region.close()
 

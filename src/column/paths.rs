@@ -46,7 +46,7 @@ fn append(bytes: &mut Vec<u8>, path: &OsStr) {
     bytes.extend_from_slice(std::os::unix::ffi::OsStrExt::as_bytes(path));
 }
 
-/// Appends a path, with U+FFFD in place of what is no Unicode.
+/// Appends a path, with U+FFFD in place of bytes that are not Unicode.
 #[cfg(not(unix))]
 fn append(bytes: &mut Vec<u8>, path: &OsStr) {
     bytes.extend_from_slice(path.to_string_lossy().as_bytes());

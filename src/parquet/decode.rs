@@ -341,7 +341,7 @@ impl Decoded {
         Ok(())
     }
 
-    /// Appends texts or bytes; refuses too many: an index of few bits stands for any number of letters.
+    /// Appends texts or bytes; refuses too many: an index of few bits stands for a text of any length.
     fn append_bytes<'a>(
         &mut self,
         all: impl Iterator<Item = &'a [u8]> + Clone,

@@ -23,7 +23,7 @@ __all__ = ["Generators", "is_packed"]
 
 _WORDS = 624
 _SPARE = 16
-"""Bytes of what numpy keeps of a pair of normal numbers."""
+"""Bytes of numpy's spare number of a pair of normal ones."""
 _ENDS = tuple(
     itertools.accumulate((5056, 4 * _WORDS + 4 + _SPARE, 4 * _WORDS + 4, struct.calcsize("<?d")))
 )
@@ -101,7 +101,7 @@ class Generators:
             ValueError: Bytes that are no such states.
         """
         if self._seeded or not is_packed(packed):
-            msg = "the state of a worker's generators is of another machine, or was changed"
+            msg = "the state of a worker's generators comes from another machine, or was changed"
             raise ValueError(msg)
         torchs, _, end, _ = _ENDS
         has_spare, spare = struct.unpack("<?d", packed[end:])
@@ -138,7 +138,7 @@ def _seed_numpy(generator: np.random.RandomState, seed: int) -> None:
 
 
 def _of_torch(generator: torch.Generator) -> Any:
-    """Returns a generator's `set_state`, what it is called with, and where that lies."""
+    """Returns a generator's `set_state`, its arguments, and their address."""
     if not _knows_torchs_states():
         return None
     state = torch.Generator().get_state()

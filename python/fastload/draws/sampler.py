@@ -113,7 +113,7 @@ class Order(NamedTuple):
                 yield rest
 
     def tasks(self, start: Start) -> Iterator[Any]:
-        """Yields what a loader iterates: lists of Python integers, or the integers where it does not batch."""
+        """Yields the sampler's items for a loader: lists of Python integers, or the integers where it does not batch."""
         indices = chain.from_iterable(map(_listed, self.chunks(start)))
         if self.batch_size is None:
             yield from indices
@@ -135,7 +135,7 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
 
 
 def native(order: Order | None) -> Order | None:
-    """Returns what `recognise` returns of a sampler, from what `resumable` has returned of it."""
+    """Returns the result of `recognise` for a sampler, from that of `resumable`."""
     return order if order is not None and type(order.sampler) in _NATIVE else None
 
 
@@ -212,7 +212,7 @@ def _random(sampler: RandomSampler, start: Start) -> Iterator[Chunk]:
 
 
 def draw_seed(generator: torch.Generator | None = None) -> int:
-    """Returns what torch's loaders and samplers draw as a seed, by default from the global generator."""
+    """Draws a seed as torch's loaders and samplers do, by default from the global generator."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 

@@ -252,7 +252,7 @@ def _probe(chain: Chain) -> None:
     try:
         _lib.Image(chain.source, "RGB", chain.ops, chain.output())
     except (OverflowError, TypeError, ValueError) as error:
-        msg = f"it is none of the native operations ({error})"
+        msg = f"it is not a native operation ({error})"
         raise NotNative(msg, "take it out") from error
 
 

@@ -80,7 +80,7 @@ def _decoded(source: str | bytes, mode: str, *, upright: bool) -> torch.Tensor:
 
 
 def _check(image: torch.Tensor, mode: str) -> None:
-    """Refuses what is no image of bytes, with the channels of its mode.
+    """Refuses results other than images of bytes with the channels of their mode.
 
     Raises:
         RuntimeError: It is none.

@@ -148,7 +148,7 @@ class NativeIter(Resumable):
             raise MemoryError(self._room.refused)
 
     def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
-        """Has the threads record what they do from now on, as an epoch of this number; None to stop."""
+        """Has the threads record their spans from now on, as an epoch of this number; None to stop."""
         if stages is None:
             self._stream.record(None)
         else:

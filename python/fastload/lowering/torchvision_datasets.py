@@ -206,7 +206,7 @@ def _image(
     try:
         column = native(followed.mode, chain.ops, followed.output)
     except (OverflowError, TypeError, ValueError) as error:
-        msg = f"its images are none for native code: {error}"
+        msg = f"native code does not take its images: {error}"
         raise NotNative(msg, "make them images of bytes, or files named in text") from error
     library = "torchvision" if followed.mode.startswith("torchvision") else "Pillow"
     exact = f"bit for bit what {library} and torch make of them"

@@ -215,7 +215,7 @@ def zero_stays(chain: Chain, fill: tuple[int, int, int]) -> None:
     if chain.values is None or chain.on_bytes:
         return
     if any(fill) or chain.values[:, :, 0].any():
-        msg = "it fills with a value of a tensor that is no byte any more"
+        msg = "it fills with a value of a tensor whose elements are no longer bytes"
         raise NotNative(msg, "put it before Normalize")
 
 

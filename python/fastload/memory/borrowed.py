@@ -31,7 +31,8 @@ def hold(owner: Any) -> tuple[_lib.Storage | None, Any]:
     """Keeps the memory of a tensor or an array in its place, or follows it.
 
     Returns:
-        What is told when the memory moves; None if it does not. And what to keep as long as it is read.
+        The storage that is notified when the memory moves, None if it does not; and the objects to keep as
+        long as it is read.
     """
     if not isinstance(owner, torch.Tensor):
         return None, list(_pins(owner))

@@ -1,4 +1,4 @@
-"""`StepFigures`: what the steps of a window say in numbers, by name."""
+"""`StepFigures`: the figures of the steps of a window, by name."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""`Host`: what the machine did to the training in a window: faults, swapping, pressure, throttling, suspension, stops."""
+"""`Host`: effects of the machine on the training in a window: faults, swapping, pressure, throttling, suspension, stops."""
 
 import resource
 import time
@@ -99,7 +99,7 @@ class Scheduled(NamedTuple):
 
 
 def scheduled_s(thread: int) -> Scheduled | None:
-    """Returns what the scheduler counts of a thread of this process; None if it is not known.
+    """Returns the scheduler's times of a thread of this process; None if they are not known.
 
     Format: `scheduler/sched-stats` of the kernel's documentation.
 

@@ -67,7 +67,7 @@ class Loading:
             self._counters, self._before = loader._counters, {}
 
     def count(self) -> None:
-        """Adds what the iterator has counted since the last reading."""
+        """Adds the iterator's counts since the last reading."""
         counters = _numbers(self._counters)
         for name, now in counters.items():
             before = self._before.get(name, 0.0)

@@ -18,7 +18,7 @@ __all__ = ["Monitor", "monitor", "monitor_of"]
 
 
 class Monitor:
-    """Records the steps of a training, and says what slows it down.
+    """Records the steps of a training, and reports what slows it down.
 
     A step waits for a batch and works on it. The monitor measures both for each step, splits the waiting by what
     the loader did and the work by garbage collection, named regions and the rest, reads the memory and the machine,
@@ -72,7 +72,7 @@ class Monitor:
         return {} if window is None else dict(window.scalars)
 
     def findings(self) -> list[Finding]:
-        """Returns what was wrong at the end of the last window; empty for a healthy run."""
+        """Returns the findings at the end of the last window; empty for a healthy run."""
         return list(self._run.findings)
 
     def summary(self) -> str:
@@ -102,7 +102,7 @@ class Monitor:
         self._run.trace(path, torch_trace)
 
     def region(self, name: str) -> AbstractContextManager[None]:
-        """Returns a context manager for a part of the training that is no step: a checkpoint, an evaluation.
+        """Returns a context manager for a part of the training outside of its steps: a checkpoint, an evaluation.
 
         Its time counts as `region_s`, not as the training's own, and its stack is not looked at. In another
         thread than that which takes the batches it records nothing.
@@ -138,7 +138,7 @@ class Monitor:
         self.close()
 
     def _expect(self, loader: Any, iterator: Any) -> None:
-        """Records what threads do for an iterator that is being started, from its first batch on."""
+        """Records the spans of threads for an iterator that is being started, from its first batch on."""
         self._run.expect(loader, iterator)
 
     def _follow(self, loader: Any, iterator: Any, start_s: float) -> None:

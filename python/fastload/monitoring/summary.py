@@ -40,7 +40,7 @@ class Totals:
     def summary(
         self, settings: Mapping[str, Any], findings: Sequence[Finding], drift: str = ""
     ) -> str:
-        """Returns what there is to say of the run, a line per fact.
+        """Returns the summary of the run, a line per fact.
 
         Args:
             settings: The loader's, by name.

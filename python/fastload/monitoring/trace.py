@@ -148,7 +148,7 @@ class _Events:
                 yield self._span(track, span.name, start_ns, end_ns, {})
 
     def stages(self, spans: NDArray[np.void]) -> Iterator[dict[str, Any]]:
-        """Yields what threads and workers did for batches, thread by thread."""
+        """Yields the spans of threads and workers, thread by thread."""
         for span in np.sort(spans, order=["id", "number"], kind="stable").tolist():
             begin_s, end_s, batch, epoch, number, thread, stage = span
             name = NAMES[stage]

@@ -141,7 +141,7 @@ class _File(Waiting):
         become(self, self.plain)
 
     def _read(self) -> bytes | None:
-        """Returns the file's bytes, after which Pillow needs the file no more; None where there is none."""
+        """Returns the file's bytes, after which Pillow no longer needs the file; None where there are none."""
         if self._data is None and self.fp is not None and self.tile:
             file = self.fp
             if type(file) is io.BytesIO:

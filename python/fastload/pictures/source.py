@@ -25,7 +25,7 @@ class Late(BaseException):
 
 
 class _Making(threading.local):
-    """The sample that this thread makes, and what became of its images.
+    """The sample that this thread makes, and the state of its images.
 
     Attributes:
         is_on: True if files that are opened wait.
@@ -51,7 +51,7 @@ class Source:
     Args:
         data: The file's bytes.
         mode: The mode that it is decoded to.
-        size: Width and height, as Pillow tells them.
+        size: Width and height, as Pillow reports them.
         draft: The divisor of both sides, and whether grey is the file's luma; None for the whole image.
         reopen: Opens the file with Pillow, with the same draft.
 

@@ -41,7 +41,7 @@ _log = logging.getLogger("fastload")
 _T = TypeVar("_T")
 
 _END_S = 0.5
-"""Seconds that a worker has to end when it is told to."""
+"""Seconds that a worker has to end after it was asked to."""
 
 
 class ProcessIter(Paced):
@@ -118,7 +118,7 @@ class ProcessIter(Paced):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter and self._worker_pids_set:
-            # torch would raise wherever the program is when a worker ends; here it is told in `next`
+            # torch raises in a signal handler, anywhere in the program, when a worker ends; here `next` raises
             signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
@@ -397,7 +397,7 @@ class ProcessIter(Paced):
             self._links.close()
             return
         if self._is_late and not self._shutdown:
-            self._end_workers()  # who hangs does not hear that it is over
+            self._end_workers()  # a worker that hangs does not read its queue
         try:
             super()._shutdown_workers()
         finally:

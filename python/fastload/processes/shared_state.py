@@ -187,7 +187,7 @@ def _is_iterator(kind: type) -> bool:
 
 
 def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yields what hangs on an object, with its path."""
+    """Yields the objects that an object refers to, with their paths."""
     kind = type(thing)
     if kind is types.MethodType:
         yield thing.__self__, f"{path}.__self__"

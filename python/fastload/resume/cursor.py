@@ -108,11 +108,11 @@ class Cursor:
             self.fetcher = fetcher
 
     def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
-        """Keeps what workers have said up to what was taken."""
+        """Keeps the states that workers sent with the batches that were taken."""
         self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
 
     def follow(self, before: "Cursor") -> None:
-        """Keeps what workers that persist have said at the end of the epoch before, if that was the last they said."""
+        """Keeps the states of persistent workers at the end of the epoch before, if those are their last."""
         if before.is_finished and before.kept_at == before.taken:
             self.workers = dict(before.workers)
             self.datasets = {
@@ -121,7 +121,7 @@ class Cursor:
             }
 
     def pull(self, state: Any) -> None:
-        """Keeps what a sampler says after a batch was asked for, until a run can no longer go on from there."""
+        """Keeps a sampler's state after each request of a batch, until no run can continue from there."""
         self.pulled.append(state)
         while self.pulled_from < self._resumed_at:
             self.pulled.popleft()
@@ -161,10 +161,10 @@ class Cursor:
 
     @property
     def _resumed_at(self) -> int:
-        """The batches after which a run goes on."""
+        """The batches after which a run continues."""
         return self.kept_at if self.rewinds else self.to_come()[0]
 
     def sampler_state(self) -> Any:
-        """Returns what the sampler said after the last batch that is not made again; None where it has no state."""
+        """Returns the sampler's state after the last batch that is not made again; None where it has none."""
         said = self.pulled[self._resumed_at - self.pulled_from] if self.pulled else self.said
         return copy.deepcopy(said)

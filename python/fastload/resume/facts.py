@@ -45,7 +45,7 @@ def number_of(loader: Any) -> int | None:
 
 
 def facts_of(loader: Any) -> dict[str, Any]:
-    """Returns what has to be the same where a state is loaded."""
+    """Returns the facts that must be the same where a state is loaded."""
     index_sampler = loader._index_sampler
     is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
     sampler = innermost(index_sampler)
@@ -95,7 +95,7 @@ def _is_own(sampler: Any) -> bool:
 
 
 def _described(sampler: Any) -> str:
-    """Returns the class of a sampler, with what decides on its order."""
+    """Returns the class of a sampler, with the settings that decide its order."""
     options: dict[str, Any] = {}
     if isinstance(sampler, RandomSampler):
         options = {"replacement": sampler.replacement, "num_samples": sampler._num_samples}

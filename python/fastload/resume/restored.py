@@ -1,4 +1,4 @@
-"""`Restored`: what a loaded state comes to for the iterator that goes on."""
+"""`Restored`: a loaded state, as the iterator that continues from it needs it."""
 
 from typing import Any, NamedTuple
 

@@ -44,7 +44,7 @@ def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_dataset(dataset: Any, saved: dict[str, Any] | None) -> None:
-    """Puts a dataset where it was, before it is iterated; not one that is its own iterator."""
+    """Restores a dataset before it is iterated; not one that is its own iterator."""
     if saved is None or saved["dataset"] is None or saved["is_iterator"]:
         return
     if is_stateful(dataset):

@@ -200,7 +200,7 @@ class Worker:
             self._streams.begin_sample(*self._keyed)
 
     def _serve(self, fetcher: Any) -> None:
-        """Makes batches until it is told to end."""
+        """Makes batches until it is asked to end."""
         results, ended = self._duties.results, False
         self.initialised.set()
         self.doing = ""

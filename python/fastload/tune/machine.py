@@ -142,7 +142,7 @@ class PoolClock:
 class LoadingClock:
     """CPU time of loading in a lane, workers included, without the training step.
 
-    Python's worker threads cannot be told from other threads of the process: in their lane all CPU time
+    Python's worker threads cannot be told apart from the process's other threads: in their lane all CPU time
     of the process counts, except the step's.
     """
 

@@ -36,7 +36,7 @@ _OPTIONAL = ("memory_budget", "pin_memory")
 
 @dataclass(frozen=True)
 class Data:
-    """The properties of a dataset that can be told without reading a sample.
+    """The properties of a dataset that are known without reading a sample.
 
     Reading a sample may draw random numbers or take long.
 

@@ -307,7 +307,7 @@ def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
 def _scalars(rows: Rows) -> Objects:
     """Returns NumPy's integers, one for each sample."""
     if rows.steps or rows.probe.dtype.kind not in "iu":
-        msg = "the text of a NumPy scalar that is no integer is not known"
+        msg = "the text of a NumPy scalar is known only for integers"
         raise NotNative(msg)
     view = rows.view if rows.picks is None else rows.view[rows.picks]
     check_count(len(view))

@@ -1,4 +1,4 @@
-"""Attributes as they are stored: read without running code of anybody's.
+"""Attributes as they are stored: read without running any code.
 
 Owns the rule of Python's own lookup, for objects whose classes leave it alone. Refuses hooks
 (`__getattr__`, `__getattribute__`) and descriptors that run code to answer.

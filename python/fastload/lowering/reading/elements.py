@@ -34,7 +34,7 @@ def to_torch(rows: Rows) -> Rows:
     try:
         return replace(picks, view=call(rows.view), probe=call(rows.probe))
     except (TypeError, ValueError) as error:
-        msg = f"torch takes no such array: {error}"
+        msg = f"torch does not take the array: {error}"
         raise NotNative(msg) from error
 
 

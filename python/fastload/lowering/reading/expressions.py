@@ -318,7 +318,7 @@ def symbol(node: ast.operator) -> str:
 
 
 def simple(key: Any) -> Any:
-    """Returns the key of a dict or a list, of a type that is compared without anybody's code."""
+    """Returns the key of a dict or a list, of a type that is compared without the user's code."""
     if type(key) not in (str, int, bool, float, bytes, type(None)):
         msg = f"a key that is {described(key)} is not read"
         raise NotNative(msg)

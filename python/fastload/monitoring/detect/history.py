@@ -151,7 +151,7 @@ class History:
         return np.full(len(self._scalars), np.nan) if row is None else self._scalars.view()[row]
 
     def every(self, windows: int, name: str, compute: Callable[[], T]) -> T:
-        """Returns what was last computed under this name; computes anew after so many windows.
+        """Returns the cached result of this name; recomputes it after so many windows.
 
         In the first minutes a sixth of that is enough.
         """

@@ -12,7 +12,7 @@ __all__ = ["Stalls", "stalls"]
 
 LONG_S = 5.0
 LONG_STEPS = 20.0
-"""A single stall of this many seconds and usual steps is told by itself."""
+"""A single stall of this many seconds and usual steps is reported by itself."""
 _MADS = 9.0
 _LEAST_FACTOR = 1.5
 _SHORTEST_S = 1e-9

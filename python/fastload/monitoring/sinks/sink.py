@@ -1,4 +1,4 @@
-"""`Sink`: the base of what windows are written to, and the names under which figures arrive there."""
+"""`Sink`: the base of the targets of windows, and the names of figures there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -50,7 +50,7 @@ class Sink:
 
 
 def figures(window: Window, findings: Sequence[Finding]) -> dict[str, float]:
-    """Returns the scalars of a window, with the number of findings and what they cost per step."""
+    """Returns the scalars of a window, with the number of findings and their cost per step."""
     return {
         **{str(name): float(value) for name, value in window.scalars.items()},
         "findings": float(len(findings)),

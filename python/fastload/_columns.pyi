@@ -143,7 +143,7 @@ class Image(Column):
         index: int = 0,
         draw: int = 0,
     ) -> list[Action]:
-        """Returns what would be done to the image at `index`, were it of this size.
+        """Returns the actions on the image at `index` if it had this size.
 
         Args are those of the key that the parameters are drawn by, as a stream has them.
 
@@ -194,7 +194,7 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]: ...
     def tensor(self, ops: list[Op], output: Output, *, keep: bool = False) -> torch.Tensor:
-        """Returns what is written after operations, of which none draws.
+        """Returns the tensor that is written after operations, of which none draws.
 
         Args:
             ops: Operations in order, as `fastload.images.operations` writes them.

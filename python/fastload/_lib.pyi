@@ -417,7 +417,7 @@ class Stream:
             Exception: The error of this batch; the next call goes on with the next batch.
         """
     def window(self, pool_cpu_s: float, memory_share: float) -> Window:
-        """Returns what was measured since the last call, or since the stream was opened.
+        """Returns the measurements since the last call, or since the stream was opened.
 
         Args:
             pool_cpu_s: CPU time of native threads meanwhile, in seconds.
@@ -456,7 +456,7 @@ class Stream:
     def stats(self) -> dict[str, Any]:
         """Returns the counters so far: plain numbers, units in the names, and `"bottleneck"`, words."""
     def close(self) -> None:
-        """Cancels what is in flight and frees it; safe to call twice."""
+        """Cancels the batches in flight and frees them; safe to call twice."""
 
 def same_items(one: list[Any], other: list[Any]) -> bool:
     """Returns true if two lists hold the very same objects, in the same order."""

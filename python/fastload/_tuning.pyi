@@ -118,14 +118,14 @@ class Tuner:
         is_known: bool = False,
     ) -> Tuner: ...
     def next(self, window: Window, workers: int, depth: int) -> tuple[int, int, str, str, bool]:
-        """Returns what to set after a window with these settings.
+        """Returns the next settings after a window with these.
 
         Returns:
-            Workers, depth, why, what came of the last change (empty where none was judged), and whether
-            that is worth telling.
+            Workers, depth, the reason, the effect of the last change (empty where none was judged), and true
+            if that is worth logging.
         """
     def rearm(self) -> None:
-        """Tries anew, as at the begin of an epoch, what was settled some minutes ago."""
+        """Resumes trials, as at the start of an epoch, if the settings were settled some minutes ago."""
 
 @final
 class Watch:
@@ -142,7 +142,7 @@ class Watch:
         """
 
     def tick(self) -> bool:
-        """Counts a batch, and calls what is due; tells whether anything was.
+        """Counts a batch, and calls the function if it is due; returns true if it was.
 
         Raises:
             Exception: The error of the call.

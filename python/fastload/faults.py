@@ -53,7 +53,7 @@ _SYSTEM = re.compile(r"\[Errno (\d+)\]")
 
 
 def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fault:
-    """Returns what an exception says about the sample that was being made.
+    """Returns the class of an exception: a bad sample, a failure that may pass, or neither.
 
     Args:
         error: The exception.

@@ -99,7 +99,7 @@ class OnError:
 
 
 def policy_of(on_error: Any, loader: Any) -> OnError | None:
-    """Returns what `Loader(on_error=...)` asks for; None where errors are raised as they are.
+    """Returns the policy of `Loader(on_error=...)`; None where errors are raised as they are.
 
     Raises:
         TypeError: Neither a string nor an `OnError`.

@@ -205,7 +205,7 @@ def _of_python(generator: object) -> Any:
 
 @functools.cache
 def _knows_pythons_states() -> bool:
-    """Returns true if the count and the words of a `random.Random` are what it begins with."""
+    """Returns true if the memory of a `random.Random` begins with the count and the words."""
     scratch = random.Random(5)
     if type(scratch).__basicsize__ < object.__basicsize__ + 4 * _WORDS + 4:
         return False

@@ -289,4 +289,4 @@ _CHUNKS: dict[Any, Callable[[Any, Start], Iterator[Any]]] = {
     WeightedRandomSampler: _weighted,
 }
 _SKIPS = (DistributedSampler, SubsetRandomSampler)
-"""Those that leave out themselves what was given out before."""
+"""Samplers that leave out the batches handed over before by themselves."""

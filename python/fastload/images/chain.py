@@ -129,7 +129,7 @@ class Chain:
         return None if type(self.values) in (torch.Tensor, type(None)) else type(self.values)
 
     def kernel(self, interpolation: Any, *, antialias: Any, version: int) -> tuple[str, str]:
-        """Returns what scales the image: as Pillow does it, or as torch scales bytes.
+        """Returns the kernel that scales the image: Pillow's, or torch's for bytes.
 
         Args:
             interpolation: Torchvision's.

@@ -23,7 +23,7 @@ Pixels = tuple[bytes, tuple[int, int, int]]
 
 
 def decoder() -> Callable[[str | bytes, str], Pixels] | None:
-    """Returns what decodes a file that native code refuses; None without Pillow, as torchvision then."""
+    """Returns the function that decodes files that native code refuses; None without Pillow."""
     return decode if pillow.is_installed() else None
 
 

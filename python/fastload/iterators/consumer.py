@@ -123,12 +123,12 @@ class _Streams:
         self._python = random.Random(base_seed).getstate()
 
     def pack(self) -> bytes | None:
-        """Returns what they give next, for another process."""
+        """Returns their states, for another process."""
         with keyed.borrowed(), self:
             return keyed.current().pack()
 
     def unpack(self, packed: bytes) -> None:
-        """Has them give what they gave when they were packed."""
+        """Restores packed states."""
         with keyed.borrowed(), self:
             keyed.current().unpack(packed)
 

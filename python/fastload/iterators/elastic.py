@@ -317,7 +317,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._dropped_of = [] if self._restored is None else list(self._restored.from_workers)
 
     def _keeping(self, loader: Any) -> Keeping | None:
-        """Returns what workers keep of their generators; None where samples are keyed."""
+        """Returns the states of generators that workers keep; None where samples are keyed."""
         if is_elastic(loader):
             return None
         self._every = int(loader.snapshot_every_n_steps)

@@ -74,7 +74,7 @@ class Parts:
         return len(self._leaves)
 
     def part(self, number: int, what: str) -> Any:
-        """Returns what stands for a value in the structure of a batch.
+        """Returns the placeholder of a value in the structure of a batch.
 
         Args:
             number: Of the leaf that it comes from.

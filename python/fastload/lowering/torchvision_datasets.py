@@ -270,10 +270,10 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
 
 
 def _table(target_transform: Any, classes: set[Any]) -> dict[Any, Any]:
-    """Returns what a look-up returns for each class.
+    """Returns the result of a look-up for each class.
 
     Raises:
-        NotNative: It is none, or has no place for one.
+        NotNative: It is no look-up, or has no entry for a class.
     """
     table = getattr(target_transform, "__self__", None)
     look_up = getattr(target_transform, "__name__", None)

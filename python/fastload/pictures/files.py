@@ -41,7 +41,7 @@ class _File(Waiting):
     _exclusive_fp: bool
     _data: bytes | None = None
     _draft: tuple[Any, Any] | None = None
-    """Arguments of the call that changed what is decoded."""
+    """Arguments of the call that changed the decoding."""
     _is_luma = False
     """True if that made it grey."""
     _smaller: Waiting | None = None
@@ -85,7 +85,7 @@ class _File(Waiting):
             self.settle()
 
     def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
-        """Returns what an image in this mode begins with; None where native code does not make it."""
+        """Returns the source and the operations of an image in this mode; None where native code does not make it."""
         if self._smaller is not None:
             return self._smaller.begun(mode)
         is_other = self._mode == "YCbCr" or (self._is_luma and mode != self._mode)
@@ -203,7 +203,7 @@ def _waiting(kind: Any) -> type | None:
 
 
 def opened(*args: Any, **named: Any) -> Image.Image:
-    """Returns what `PIL.Image.open` returns; where this thread makes a sample, one that waits."""
+    """Opens an image as `PIL.Image.open` does; where this thread makes a sample, one that waits."""
     image: Image.Image = _open(*args, **named)
     kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):

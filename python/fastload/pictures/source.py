@@ -87,7 +87,7 @@ class Source:
         return self._native.pixels(ops, keep=self._keeps())
 
     def tensor(self, ops: list[Op], output: Output) -> torch.Tensor:
-        """Returns what is written after `ops`."""
+        """Returns the tensor that is written after `ops`."""
         tensor: torch.Tensor = self._native.tensor(ops, output, keep=self._keeps())
         return tensor
 

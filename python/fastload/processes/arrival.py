@@ -76,7 +76,7 @@ class Arrival:
         return self._copying is not None
 
     def open(self) -> Any:
-        """Returns what it says, or an error in the place of what does not unpickle here."""
+        """Returns its content, or an error in place of one that does not unpickle here."""
         if self._message is None:
             return self._data
         if self._copying is not None:

@@ -98,7 +98,7 @@ class Connection:
         return seq, indices
 
     def put(self, result: tuple[Any, Any]) -> None:
-        """Sends a result, or what was wrong with it, and what was spent since the last one."""
+        """Sends a result, or its error, and the cost since the last one."""
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ class Connection:
         """Does nothing: the link is the process's."""
 
     def _refused(self, data: Any, error: Exception) -> ExceptionWrapper:
-        """Returns an error in the place of what cannot be sent."""
+        """Returns the error that replaces a result that cannot be sent."""
         if isinstance(data, ExceptionWrapper):
             words = f"an exception that does not pickle: {data.exc_msg}"
             info = (RuntimeError, RuntimeError(words), None)

@@ -55,7 +55,7 @@ class Memory(Protocol):
         """Returns that many bytes to write to, if there are any."""
 
     def part(self, address: int, len: int, /) -> Any:
-        """Returns what stands for bytes of a live tensor that `take` made; None if it did not."""
+        """Returns the placeholder of bytes of a live tensor that `take` made; None for others."""
 
 
 def dumps(
@@ -140,7 +140,7 @@ class _SmallPickler(pickle.Pickler):
 
 
 def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
-    """Returns what loads the values one after the other; parts are `uint8` tensors."""
+    """Returns the unpickler that loads the values one after the other; parts are `uint8` tensors."""
     return pickle.Unpickler(io.BytesIO(payload), buffers=parts)
 
 

@@ -79,7 +79,7 @@ _CLASSES = frozenset(
 
 
 def reason_not_to_fork(**things: Any) -> str | None:
-    """Returns what is held that a forked process must not share, with the path to it; None if nothing.
+    """Returns the path and the kind of an object that a forked process must not share; None if there is none.
 
     Args:
         **things: What workers would be given, by name.
@@ -106,7 +106,7 @@ def _is_everybodys(thing: Any) -> bool:
 
 
 def _hazard(thing: Any) -> str | None:
-    """Returns what is shared about one object, or None."""
+    """Returns a description of one object that must not be shared; None for others."""
     kind = type(thing)
     mro = kind.__mro__
     if kind in (torch.Tensor, torch.nn.Parameter):
@@ -136,7 +136,7 @@ def _hazard(thing: Any) -> str | None:
 
 
 def _opened(thing: Any) -> str | None:
-    """Returns what a library has opened behind an object."""
+    """Returns the kind of resource that a library has opened behind an object."""
     for each in type(thing).__mro__:
         library = each.__module__.lstrip("_").partition(".")[0]
         if each is getattr(sys.modules.get("lmdb"), each.__name__, None):

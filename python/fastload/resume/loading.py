@@ -230,8 +230,8 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     if state["rank"] not in (None, facts["rank"]):
         other = "or use a DistributedSampler" if in_order else "or use in_order=True"
         msg = (
-            f"load_state_dict: the state is of rank={state['rank']}, each rank has its own order, and this is "
-            f"rank={facts['rank']}; save a state on each rank, {other}"
+            f"load_state_dict: the state is of rank={state['rank']} and this is rank={facts['rank']}, but each "
+            f"rank has its own order; save a state on each rank, {other}"
         )
         raise StateError(msg)
 

@@ -288,7 +288,7 @@ class Worker:
             self._streams.begin_batch(key)
 
     def does(self) -> str:
-        """Returns what it does, in words."""
+        """Returns its present work, in words."""
         doing = self.doing
         return doing if isinstance(doing, str) else f"making sample {named(*doing)}"
 

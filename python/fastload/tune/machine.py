@@ -181,7 +181,7 @@ class LoadingClock:
 
 
 def worker_bytes() -> list[int]:
-    """Returns the private memory of each child process: without what it shares with its parent."""
+    """Returns the private memory of each child process: without the pages that it shares with its parent."""
     return [_private_bytes(child.pid) for child in _children()]
 
 

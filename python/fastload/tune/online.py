@@ -35,7 +35,7 @@ class Tuned(Protocol):
     """
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:
-        """Returns what was measured since the last call, or since the epoch began.
+        """Returns the measurements since the last call, or since the epoch began.
 
         Args:
             pool_cpu_s: CPU seconds of this process's native threads in that time.

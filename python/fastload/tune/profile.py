@@ -1,4 +1,4 @@
-"""`Profile`: measured settings of a loader, and what they were measured on.
+"""`Profile`: measured settings of a loader, with the machine and the data of the measurement.
 
 Owns the TOML file: its tables, and one clear sentence where it is broken. Applies nothing.
 """
@@ -185,7 +185,7 @@ class Profile:
         _lib.write_file(path, (head + text).encode())
 
     def differences(self, data: Data) -> list[str]:
-        """Returns what differs from this machine and the dataset that is loaded here, in words."""
+        """Returns the differences from this machine and the dataset that is loaded here, in words."""
         found = list(self.machine.differences(Machine.here()))
         return found if self.data is None else found + list(self.data.differences(data))
 

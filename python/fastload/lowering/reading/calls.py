@@ -70,7 +70,7 @@ def is_readable(function: Any, arguments: list[Any]) -> bool:
 def call(
     reader: Any, function: Any, arguments: list[Any], named: dict[str, Any], words: str
 ) -> Any:
-    """Returns what a known function or method returns.
+    """Returns the result of a known function or method.
 
     Args:
         reader: The interpreter.

@@ -174,7 +174,7 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
 
 
 def _constant_key(rows: Rows, other: Any) -> Any:
-    """Returns what names a constant array; refuses one that batches would be broadcast to otherwise."""
+    """Returns the key of a constant array; refuses one that batches would be broadcast to otherwise."""
     is_same = type(other) is torch.Tensor if rows.is_torch else type(other) is np.ndarray
     if not is_same or other.ndim > rows.ndim or rows.ndim == 0 or other.nbytes > _SMALL:
         msg = f"arithmetic with {name(type(other))} is not known to be exact"

@@ -156,7 +156,7 @@ def is_sequence(value: Any, count: int) -> bool:
 
 
 def parts(value: Any, count: int | None = None) -> list[Any]:
-    """Returns what a container yields; of what differs between samples, each place of a sample.
+    """Returns the items of a container; of one that differs between samples, a value for each position.
 
     Args:
         value: The container.

@@ -59,7 +59,7 @@ def _loaders() -> list[Any]:
 
 
 def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Returns what Pillow or a transform of torchvision returns; None of other functions.
+    """Returns the result of Pillow or a transform of torchvision; None for other functions.
 
     Raises:
         NotNative: It is given what is not known, or the transform is Python code.
@@ -117,7 +117,7 @@ def _of_array(value: Any) -> Picture:
 def method(
     reader: Any, picture: Picture, what: str, arguments: list[Any], named: dict[str, Any]
 ) -> Any:
-    """Returns what a method of a picture returns.
+    """Returns the result of a method of a picture.
 
     Raises:
         NotNative: It is not `convert("RGB")`.

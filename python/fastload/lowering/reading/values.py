@@ -56,7 +56,7 @@ class Objects(Each):
         return set(map(type, self.values))
 
     def map(self, function: Callable[[Any], Any]) -> "Objects":
-        """Returns what a function of Python's own returns for each object.
+        """Returns the results of a function of Python's own for all objects.
 
         Raises:
             NotNative: It raises for one of them.
@@ -199,7 +199,7 @@ def check_count(count: int) -> None:
 
 
 def described(value: Any) -> str:
-    """Returns what a value is, in a few words."""
+    """Returns a description of a value, in a few words."""
     if isinstance(value, Index):
         return "the index"
     if isinstance(value, Objects):

@@ -13,7 +13,7 @@ pub use fault::{Fault, Reason};
 /// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What failed, where, and with which limits.
+/// A failure with its data: the file or the sample, the limits, the reason.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An index outside of the dataset.
@@ -74,7 +74,7 @@ pub enum Error {
     Fallback {
         /// Its exception, opaque to the core.
         source: Box<dyn std::error::Error + Send + Sync>,
-        /// What it says about the sample.
+        /// The class of the error.
         fault: Fault,
     },
     /// An operation or an output cannot be applied.
@@ -90,7 +90,7 @@ pub enum Error {
     ImageMismatch {
         /// The file, which a note names; empty when the image did not come from one.
         path: PathBuf,
-        /// What does not fit.
+        /// The requirement that the image does not meet.
         source: ImageMismatch,
     },
     /// The batch sampler returned an empty batch.
@@ -144,7 +144,7 @@ pub enum Error {
     Mismatch {
         /// The field, as Python writes its name.
         field: Box<str>,
-        /// What does not fit.
+        /// The difference between the samples.
         mismatch: Mismatch,
     },
     /// An error about one sample of the dataset.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::pool::{Notifier, Pool, Source};
 use crate::sync::{Arc, Condvar, Mutex, lock, spin_until};
 
-/// How long the caller spins for the other threads: a wake-up takes longer than their last piece of work.
+/// Time for which the caller spins for the other threads: a wake-up takes longer than their last piece of work.
 const LAST_PIECE: Duration = Duration::from_micros(50);
 
 struct Shared {
@@ -25,7 +25,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// How many threads may still join.
+    /// Number of threads that may still join.
     unjoined: usize,
     active: usize,
     panicked: bool,
@@ -205,7 +205,7 @@ mod loom_tests {
     use crate::sync::explore;
     use loom::cell::UnsafeCell;
 
-    /// What the work borrows: loom fails if it is written while another thread reads it, or might.
+    /// The data that the work borrows: loom fails if it is written while another thread reads it, or might.
     struct Borrowed(UnsafeCell<()>);
 
     // SAFETY: that it may be shared is what the model checks.

@@ -21,13 +21,13 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, JoinHandle, ThreadId};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, spin_until};
 
-/// How long an idle thread stays before it ends.
+/// Time for which an idle thread stays before it ends.
 pub const LINGER: Duration = Duration::from_secs(3);
 
-/// How long a thread that did brief work spins for more before it sleeps. Waking it takes some 50 us.
+/// Time for which a thread that did brief work spins for more before it sleeps. Waking it takes some 50 us.
 const SPIN: Duration = Duration::from_micros(100);
 
-/// How often a thread that waits for others to end rechecks its condition.
+/// Interval at which a thread that waits for others to end rechecks its condition.
 const RECHECK: Duration = Duration::from_millis(5);
 
 thread_local! {

@@ -82,7 +82,7 @@ impl<T: Send, F: Fn(usize) -> T + Send + Sync> Source for Scan<T, F> {
 ///
 /// # Errors
 ///
-/// What `tick` returns; [`Error::Forked`] in a child that `tick` forked; no thread can be started, or the
+/// The error that `tick` returns; [`Error::Forked`] in a child that `tick` forked; no thread can be started, or the
 /// pool is closed; a `look` panicked.
 pub fn scan<T: Send + 'static>(
     count: usize,

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::pool;
 use crate::sync::{Arc, Mutex, lock};
 
-/// What a thread does for a batch.
+/// A stage in the making of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Makes room for the batch.
@@ -41,11 +41,11 @@ pub struct Span {
     pub end_ns: u64,
     /// Number of the batch in its epoch.
     pub batch: u64,
-    /// Number of the epoch, as the stream was told.
+    /// Number of the epoch, as the stream was given it.
     pub epoch: u32,
     /// Its thread.
     pub thread: pool::Thread,
-    /// What the thread did.
+    /// The work that the thread did.
     pub stage: Stage,
 }
 
@@ -106,7 +106,7 @@ impl Spans {
 /// Records the spans of one stream.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Where they are kept.
+    /// The ring that they are written to.
     pub spans: Arc<Spans>,
     /// The number of its epoch.
     pub epoch: u32,

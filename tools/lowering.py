@@ -11,13 +11,14 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "lowering.md"
 
 HEAD = """# What runs natively
 
-`fastload.Loader` recognises these datasets, transforms and collate functions by their exact class. A subclass, a replaced
-method or a forward hook makes one Python. Everything else is Python, too, and `loader.explain()` names it. The steps of a
-chain before the first Python transform stay native; the rest runs in workers, as does your own `collate_fn`.
+`fastload.Loader` recognises these datasets, transforms and collate functions by their exact class. A subclass, a
+replaced method or a forward hook makes one Python. Everything else is Python, too, and `loader.explain()` names it.
+The steps of a chain before the first Python transform stay native; the rest runs in workers, as does your own
+`collate_fn`.
 
 Your own dataset is native if its [`__getitem__` can be read](own-datasets.md#what-is-read), or if it has a method
-`__fastload__(self)`, which returns columns of `fastload.columns` in the structure of its samples. The loader calls it at each
-`iter()`. A subclass that overrides `__getitem__`, `__getitems__` or `__len__` needs its own `__fastload__`.
+`__fastload__(self)`, which returns columns of `fastload.columns` in the structure of its samples. The loader calls it
+at each `iter()`. A subclass that overrides `__getitem__`, `__getitems__` or `__len__` needs its own `__fastload__`.
 
 This page is generated from the registry: `python tools/lowering.py`.
 """

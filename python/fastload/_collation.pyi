@@ -5,17 +5,17 @@ from typing import Any, final
 
 @final
 class Pad:
-    """How a field is padded.
+    """The padding of a field.
 
     Args:
         padding_value: Value of the padding.
         padding_side: `"right"`, behind samples, or `"left"`.
         dims: The padded dimensions of a sample, negative ones from the end; None: those that vary.
-        named: Whether the first dimension counts as varying where none does; else only that of
+        named: True if the first dimension counts as varying where none does; else only that of
             one-dimensional samples does.
         to: The sizes, one for all padded dimensions or one for each; empty: that of the longest sample.
         max_length: The largest size that a sample may have.
-        truncate: Whether longer samples are cut at their end.
+        truncate: True if longer samples are cut at their end.
         shapes: A ladder, ascending: sizes become the next rung, above the last one its multiples.
         pad_to_multiple_of: Sizes become multiples of this.
 
@@ -52,7 +52,7 @@ class Pad:
         Args:
             values: Tensors, NumPy arrays, or lists of Python numbers.
             field: Its name, for errors.
-            lengths: Whether to return them: int64 `(B,)`, or `(B, k)` of k padded dimensions.
+            lengths: True to return them: int64 `(B,)`, or `(B, k)` of k padded dimensions.
             mask: Its rank, None for the least, and whether it is int64 in place of bool.
             allocate: Makes the tensor of the batch, from (shape, dtype name); None: memory of our own.
             threads: Most threads that write a large batch.
@@ -65,14 +65,14 @@ class Pad:
 
 @final
 class Rule:
-    """What becomes of one leaf of a program in a batch.
+    """The rule by which one leaf of a program is collated.
 
     Args:
         how: `"stack"`, as torch's `default_collate`; `"pad"`; `"flat"`, samples one after the other;
             `"jagged"`, that as one nested tensor of torch's; `"keep"`, a list of what the samples have; `"tensors"`, a list of that as tensors.
         field: Its name, for errors.
-        pad: How it is padded.
-        lengths: Whether it has `"lengths"`.
+        pad: The padding.
+        lengths: True if it has `"lengths"`.
         mask: Its mask's rank, None for the least, and whether that is int64 in place of bool.
         to: The name of the element type that stacked or padded samples are converted to; what is of it, and
             what has values that it does not have, stays.
@@ -113,12 +113,12 @@ class Rule:
             field: Its name, for errors.
             columns: For each tensor that is made of it, one or two: the padding, and what takes the place
                 of the first value of each document or None.
-            pack: How rows are planned; for the first leaf of a program, and None for the others, whose
+            pack: The packing into rows; for the first leaf of a program, and None for the others, whose
                 samples are as long.
-            positions: Whether positions are told.
-            segments: Whether numbers of documents are told: the first number, and `"int64"` or `"int32"`.
-            boundaries: How many tensors of boundaries are made.
-            flat: Whether rows lie side by side in one dimension.
+            positions: True to add the position of each token in its document.
+            segments: To add the number of each token's document: the first number, and `"int64"` or `"int32"`.
+            boundaries: Number of tensors of boundaries to make.
+            flat: True if rows lie side by side in one dimension.
 
         Raises:
             TypeError: A value that is no number, or an unknown element type.
@@ -141,16 +141,16 @@ def flatten(
 
 @final
 class Pack:
-    """How documents are packed into rows.
+    """The packing of documents into rows.
 
     Args:
         max_length: Most tokens in a row.
         strategy: `"best_fit"`, `"first_fit"` or `"concat_split"`.
         overlong: `"truncate"`, `"split"`, `"drop"` or `"error"`.
-        pad_rows: Whether rows have `max_length` tokens; else those of the fullest.
-        rows: How many; None: as many as are needed.
+        pad_rows: True if rows have `max_length` tokens; else those of the fullest.
+        rows: Number of rows; None for as many as are needed.
         first_position: Position of the first token of a document.
-        empty: Whether a document may have no tokens.
+        empty: True if a document may have no tokens.
 
     Raises:
         ValueError: An unknown word.
@@ -178,7 +178,7 @@ class Pack:
         Args:
             fields: The tokens, then what has a value for each: values, name, padding, and what takes the
                 place of the first one of each document or None.
-            segments: Whether to return the numbers of the documents in each row.
+            segments: True to return the numbers of the documents in each row.
 
         Raises:
             ValueError: Documents that do not fit, or fields that are no document's.

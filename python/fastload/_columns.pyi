@@ -10,7 +10,7 @@ from fastload.images.operations import Action, Op, Output
 
 @disjoint_base
 class Column:
-    """What a leaf of a sample is made of; its kinds are the classes below."""
+    """A leaf of a sample; its kinds are the classes below."""
 
     def __len__(self) -> int: ...
 
@@ -26,7 +26,7 @@ class Rows(Column):
         owner: Whatever keeps the memory alive; released with the column.
         cast: The dtype that elements are converted to while they are copied: int64 for smaller whole
             numbers, float32 or float64 for other floating point numbers. None leaves them.
-        table: What each byte becomes, 256 elements of the dtype `cast`; for rows of uint8.
+        table: The value of each byte: 256 elements of the dtype `cast`; for rows of uint8.
 
     Raises:
         TypeError: No such dtype.
@@ -54,8 +54,8 @@ class Storage:
         """Has rows be read elsewhere from now on.
 
         Args:
-            old: Where the storage's memory was.
-            new: Where it is now; it has the same bytes, and stays until this is called again.
+            old: The former address of the storage's memory.
+            new: The new address; the memory has the same bytes, and stays there until this is called again.
             len: Bytes of both.
             kept: Owns the old memory; released once no batch reads it any more.
         """
@@ -113,13 +113,13 @@ class Image(Column):
     Args:
         source: Encoded files, as the operating system names them; the bytes of such files, as ragged
             rows of one uint8; or rows of shape `(H, W)`, `(H, W, 1)` or `(H, W, 3)` and dtype uint8.
-        mode: What files are decoded to: `"RGB"` or `"L"` as by Pillow's `convert`. With `"upright RGB"`,
+        mode: The mode that files are decoded to: `"RGB"` or `"L"` as by Pillow's `convert`. With `"upright RGB"`,
             `"upright L"` and `"upright"`, the file's own, files that may say that they are to be turned
             are refused. `"torchvision RGB"`, `"torchvision GRAY"` and `"torchvision UNCHANGED"` as by
             torchvision's `decode_image`; `"torchvision SPREAD"` likewise unchanged, but grey becomes
             equal red, green and blue. `"torchvision upright RGB"` and so on refuse as above.
         ops: Operations in order, as `fastload.images.operations` writes them.
-        output: What is written in the end, likewise.
+        output: The output, likewise.
 
     Raises:
         ValueError: Operations that do not fit together, or of no known form.
@@ -143,7 +143,7 @@ class Image(Column):
         index: int = 0,
         draw: int = 0,
     ) -> list[Action]:
-        """Returns what would be done to the image at `index`, were it of this size.
+        """Returns the actions on the image at `index` if it had this size.
 
         Args are those of the key that the parameters are drawn by, as a stream has them.
 
@@ -168,7 +168,7 @@ class Picture:
 
     Args:
         encoded: A whole file.
-        mode: What it is decoded to, as for `Image`.
+        mode: The mode that it is decoded to, as for `Image`.
         draft: Of a JPEG, what both sides are divided by (1, 2, 4 or 8), and whether the mode `"L"` is the
             luma of the file: what Pillow's `draft` has its decoder do.
         truncated: Pillow's `LOAD_TRUNCATED_IMAGES`.
@@ -194,12 +194,12 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]: ...
     def tensor(self, ops: list[Op], output: Output, *, keep: bool = False) -> torch.Tensor:
-        """Returns what is written after operations, of which none draws.
+        """Returns the tensor that is written after operations, of which none draws.
 
         Args:
             ops: Operations in order, as `fastload.images.operations` writes them.
-            output: What is written, likewise.
-            keep: Whether the whole image is decoded and its pixels are kept for the next time.
+            output: The output, likewise.
+            keep: True if the whole image is decoded and its pixels are kept for the next time.
 
         Raises:
             OSError: The file is damaged.
@@ -215,7 +215,7 @@ class Select(Column):
     Random operations draw by the index that the sampler gives, not by the one it stands for.
 
     Args:
-        column: Where samples are taken from.
+        column: The column that samples are taken from.
         indices: One int64 or int32 per sample; they may repeat. Shared without a copy.
 
     Raises:

@@ -15,7 +15,7 @@ class Audio(Column):
         spans: (start, count) of the frames that are samples, or (offset, duration) in seconds: one for
             all files, or one for each.
         dtype: `"float32"`, `"float64"`, `"int16"` or `"int32"`.
-        mono: Whether a sample is the mean of its channels.
+        mono: True if a sample is the mean of its channels.
         sample_rate: Files of another are refused when their samples are wanted.
         progress: Called with (done, total) now and then, while headers are read.
 
@@ -156,7 +156,7 @@ class Tar:
         """
 
 class Lines:
-    """The lines of files; those of nothing but spaces are none.
+    """The lines of files, without those of nothing but spaces.
 
     Args:
         paths: The files.
@@ -201,7 +201,7 @@ class Megatron(Column):
     Args:
         tokens: The `.bin` file.
         index: The `.idx` file, version 1.
-        documents: Whether a sample is all sequences of a document; otherwise it is one sequence.
+        documents: True if a sample is all sequences of a document; otherwise it is one sequence.
         out_dtype: Torch's name for the dtype of samples. None: int64 for integers.
 
     Raises:

@@ -21,7 +21,7 @@ class Request:
         """The path of the file, or its bytes."""
     @property
     def mode(self) -> str:
-        """What it is to be decoded to, as `Program` was told."""
+        """The mode that it is to be decoded to, as given to `Program`."""
     def answer(self, pixels: bytes, shape: tuple[int, int, int]) -> None:
         """Gives the pixels, row after row, and their (height, width, channels).
 
@@ -33,7 +33,7 @@ class Request:
 
         Args:
             error: The exception.
-            fault: What it says about the sample, as `fastload.faults.fault_of` returns it.
+            fault: The class of the error, as `fastload.faults.fault_of` returns it.
 
         Raises:
             ValueError: It was answered already, or another fault.

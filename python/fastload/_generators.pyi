@@ -11,7 +11,7 @@ class Generators:
 
     Args:
         torch: `set_state`, the arguments that it is called with, a state to be written to, and its address.
-        numpy: Who owns the words of an MT19937, their address, behind which is how many are taken, and that
+        numpy: The owner of the words of an MT19937, their address, behind which is how many are taken, and that
             of `has_gauss` of the `RandomState` over it.
         python: A `random.Random`, and the address of how many words are taken, behind which they are.
         others: Called with three seeds, for the generators that are not given.
@@ -30,7 +30,7 @@ class Generators:
 
         Args:
             seed: The iterator's `base_seed`, below 2^64 like the rest.
-            epoch: How often the iterator was reset.
+            epoch: Number of times that the iterator was reset.
             index: The sample's; what is no integer counts as 0.
             draw: Tells apart repetitions of an index within an epoch.
         """

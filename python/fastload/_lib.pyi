@@ -142,7 +142,7 @@ debug_assertions: bool
 
 @final
 class Unframed:
-    """What is indexed, or called, by calling a function, of which no traceback tells.
+    """A dataset or a collate function behind a function call that leaves no frame in tracebacks.
 
     Args:
         made: Returns a value, or else an exception to raise with the traceback that it has.
@@ -192,7 +192,7 @@ class Leaf:
 
 @final
 class Program:
-    """What is done for one sample: columns, and the structure that their values are put into.
+    """The recipe of one sample: columns, and the structure that their values are put into.
 
     Args:
         columns: The leaves.
@@ -251,7 +251,7 @@ class Program:
                 `"longest"`, the longest document, and `"tokens"`.
             batch: The structure of a batch, as `template`; leaves are numbers of parts.
             wrap: Called with each batch; returns what is handed over.
-            asks: Whether a batch that does not fit together is asked of the `again` of its `Stream`.
+            asks: True if a batch that does not fit together is asked of the `again` of its `Stream`.
 
         Raises:
             ValueError: A rule that a column cannot have, or a part that a rule does not make.
@@ -314,15 +314,15 @@ class Stream:
     """The batches of one iterator, made by the threads of the process-wide pool.
 
     Args:
-        program: What to make.
-        batched: Whether batches have a leading batch dimension; otherwise each task has one index
+        program: The program of a sample.
+        batched: True if batches have a leading batch dimension; otherwise each task has one index
             and gives one sample, converted as torch's `default_convert` would.
         depth: Most batches in flight.
         budget_bytes: Most bytes planned for batches in flight; one batch is always admitted.
         threads: Most pool threads at work for this stream at once.
         fetch: Most of them that read at once.
         compute: Most of them that decode, transform and copy at once.
-        in_order: Whether batches come in the order of their tasks, or as they are finished.
+        in_order: True if batches come in the order of their tasks; otherwise as they are finished.
         first_seq: Number of the first batch; where some are missing, of the first behind them.
         missing: Numbers below it of batches that are still to come, and come first.
         first_place: Number of the samples before the first batch: what a stream from the start had given
@@ -331,8 +331,8 @@ class Stream:
         allocate: Makes the tensor that a field is written into, from (shape, dtype name): called
             on the consumer's thread, for page-locked memory. None: memory of our own.
         seed: Of random operations.
-        epoch: How often the iterator was reset; part of the seed.
-        repeats: Whether an index may come several times, each with draws of its own.
+        epoch: Number of times that the iterator was reset; part of the seed.
+        repeats: True if an index may come several times, each with draws of its own.
         truncated: `PIL.ImageFile.LOAD_TRUNCATED_IMAGES`.
         max_pixels: `PIL.Image.MAX_IMAGE_PIXELS`.
         foreign: Starts a thread that answers `Requests` for files that are refused here. Called, with
@@ -340,7 +340,7 @@ class Stream:
             if the requests were dropped and there are more.
         again: Makes the batch of a list of indices, or raises its error, on the consumer's thread: where the
             fields do not fit together and the program asks, or where lists in lists are no array.
-        tolerance: Whether bad samples are left out, or else replaced by the next good sample of their batch,
+        tolerance: True if bad samples are left out, or else replaced by the next good sample of their batch,
             how often a batch is tried again whose storage fails, and the seconds before the first retry, the
             second one and all others. None: an error fails its batch.
         check: A size in bytes, and what is called with the planned bytes, the samples, the place of the first sample
@@ -417,7 +417,7 @@ class Stream:
             Exception: The error of this batch; the next call goes on with the next batch.
         """
     def window(self, pool_cpu_s: float, memory_share: float) -> Window:
-        """Returns what was measured since the last call, or since the stream was opened.
+        """Returns the measurements since the last call, or since the stream was opened.
 
         Args:
             pool_cpu_s: CPU time of native threads meanwhile, in seconds.
@@ -427,9 +427,9 @@ class Stream:
         """Has `look` called once, in a `take`, in place of any other.
 
         Args:
-            seconds: How long after now, at the earliest.
+            seconds: The least delay from now.
             batches: After how many further batches, at the earliest.
-            look: What is called.
+            look: The function that is called.
         """
     def record(self, spans: Spans | None, epoch: int = 0) -> None:
         """Adds what threads do for each batch to `spans` from now on, with this number of an epoch; None to stop.
@@ -456,7 +456,7 @@ class Stream:
     def stats(self) -> dict[str, Any]:
         """Returns the counters so far: plain numbers, units in the names, and `"bottleneck"`, words."""
     def close(self) -> None:
-        """Cancels what is in flight and frees it; safe to call twice."""
+        """Cancels the batches in flight and frees them; safe to call twice."""
 
 def same_items(one: list[Any], other: list[Any]) -> bool:
     """Returns true if two lists hold the very same objects, in the same order."""

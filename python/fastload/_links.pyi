@@ -67,7 +67,7 @@ class WorkerLink:
     """A worker's end of the link to its parent.
 
     Args:
-        descriptor: What `Links.open` returned; owned from now on.
+        descriptor: The descriptor that `Links.open` returned; owned from now on.
     """
 
     def __new__(cls, descriptor: int) -> WorkerLink: ...

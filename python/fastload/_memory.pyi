@@ -25,7 +25,7 @@ def make_file(name: str) -> int:
     """Makes an empty file that processes can map privately; Linux and macOS only.
 
     Args:
-        name: What it is called where memory is listed (Linux: it is of `memfd_create`; elsewhere it lies among
+        name: Its name where memory is listed (Linux: it is of `memfd_create`; elsewhere it lies among
             the temporary files, unlinked).
 
     Returns:

@@ -11,8 +11,8 @@ class Permutation:
     """The permutation that `torch.randperm` draws first from a CPU generator, piece by piece.
 
     Args:
-        length: How many indices, from 0 on.
-        seed: What the generator is seeded with.
+        length: Number of indices, from 0 on.
+        seed: The seed of the generator.
 
     Attributes:
         MOST: The longest there is.
@@ -28,7 +28,7 @@ class Permutation:
 
 @final
 class Lengths:
-    """How long each sample of a dataset is.
+    """The length of each sample of a dataset.
 
     Args:
         source: Rows of one int64 or int32 number each; or ragged rows, selected and concatenated ones
@@ -100,18 +100,18 @@ def plan_token_batches(
         lengths: The samples'.
         max_tokens: The budget of a batch; None for any.
         max_batch_size: Most samples of a batch; None for any.
-        cost: How tokens are counted.
+        cost: The rule by which tokens are counted.
         quadratic: The q of that cost.
         window: Samples per rank that are sorted together.
-        batch_multiple: What sizes of batches are multiples of.
+        batch_multiple: The number that sizes of batches are multiples of.
         limit: The longest sample that is within the budget.
-        overlong: What becomes of longer ones: they count as `limit`, are alone in their batch, or are
+        overlong: The treatment of longer ones: they count as `limit`, are alone in their batch, or are
             left out.
-        longest_first: Whether the step with the longest sample comes first.
-        drop_last: Whether a last step that is not full is dropped.
+        longest_first: True if the step with the longest sample comes first.
+        drop_last: True if a last step that is not full is dropped.
         shuffle: Seed and epoch; None for the dataset's own order.
         world: Number of ranks.
-        remainder: What happens where fewer samples are left than there are ranks.
+        remainder: The treatment of a last step with fewer samples than ranks.
     """
 
 def plan_packed_batches(
@@ -132,15 +132,15 @@ def plan_packed_batches(
     Args:
         lengths: The documents'.
         max_length: Tokens of a bin, at least 1.
-        strategy: How documents are put into bins.
+        strategy: The strategy by which documents are put into bins.
         rows: Bins of a batch.
         window: Documents that are packed together.
-        overlong: What becomes of documents longer than a bin: they count as `max_length`, are cut, or
+        overlong: The treatment of documents longer than a bin: they count as `max_length`, are cut, or
             are left out.
-        drop_last: Whether a last step that is not full is dropped.
+        drop_last: True if a last step that is not full is dropped.
         shuffle: Seed and epoch; None for the dataset's own order.
         world: Number of ranks.
-        remainder: What happens where fewer documents are left than there are ranks.
+        remainder: The treatment of a last step with fewer documents than ranks.
     """
 
 def pack_bins(
@@ -156,7 +156,7 @@ def pack_bins(
     Args:
         lengths: The documents'; longer ones than a bin are cut.
         max_length: Tokens of a bin, at least 1.
-        strategy: How documents are put into bins.
+        strategy: The strategy by which documents are put into bins.
 
     Returns:
         For each bin its pieces in order: the document's place in `lengths`, its first token, and

@@ -5,21 +5,21 @@ from typing import final
 
 @final
 class Window:
-    """What was measured over a stretch of an epoch: means for a batch, in seconds, unless said otherwise.
+    """Measurements over a stretch of an epoch: means for a batch, in seconds, unless said otherwise.
 
     Args:
-        elapsed_s: How long it was.
+        elapsed_s: Its length.
         batches: Batches taken.
         samples: Samples in them.
         step_s: The training's own time for a batch: from the return of `next` to the next call; the median.
-        wait_s: What the training waited for a batch.
-        work_s: What workers spent at a batch, whether computing or waiting for files.
+        wait_s: The time that the training waited for a batch.
+        work_s: The time that workers spent on a batch, computing or waiting for files.
         cpu_s: CPU time of it.
         queued_s: Time of it waiting for a free CPU.
         serial_s: The part that only one worker can do at a time.
         read_s: Reading encoded bytes.
         collate_s: Joining samples.
-        tail_s: How much longer than the mean the slowest batches were in the making.
+        tail_s: The time by which the slowest batches took longer than the mean.
         least_ready: Fewest batches that `next` found ready.
         most_ready: Most of them.
         batch_bytes: Bytes of a batch; the largest.
@@ -50,7 +50,7 @@ class Window:
     ) -> Window: ...
     @property
     def elapsed_s(self) -> float:
-        """How long it was, in seconds."""
+        """Its length, in seconds."""
     @property
     def batches(self) -> float:
         """Batches taken."""
@@ -59,13 +59,13 @@ class Window:
         """The training's own time for a batch, in seconds; the median."""
     @property
     def wait_s(self) -> float:
-        """What the training waited for a batch, in seconds; the mean."""
+        """The time that the training waited for a batch, in seconds; the mean."""
     @property
     def rate(self) -> float:
         """Samples per second."""
     @property
     def bottleneck(self) -> str:
-        """What held the loader up, in words."""
+        """The bottleneck of the loader, in words."""
     @property
     def interpreter_share(self) -> float:
         """The share of the time in which the loader's threads held the interpreter, 0 to 1."""
@@ -99,10 +99,10 @@ class Tuner:
         most_workers: Most workers.
         most_depth: Most batches in flight.
         budget_bytes: Bytes that batches in flight may take.
-        whole_batches: Whether a batch is made by one worker alone.
-        workers_are_fixed: Whether the number of workers is the user's.
-        depth_is_fixed: Whether the depth is the user's.
-        is_known: Whether the first settings were found before: nothing but trials leads away from them.
+        whole_batches: True if a batch is made by one worker alone.
+        workers_are_fixed: True if the number of workers is the user's.
+        depth_is_fixed: True if the depth is the user's.
+        is_known: True if the first settings were found before: nothing but trials leads away from them.
     """
 
     def __new__(
@@ -118,14 +118,14 @@ class Tuner:
         is_known: bool = False,
     ) -> Tuner: ...
     def next(self, window: Window, workers: int, depth: int) -> tuple[int, int, str, str, bool]:
-        """Returns what to set after a window with these settings.
+        """Returns the next settings after a window with these.
 
         Returns:
-            Workers, depth, why, what came of the last change (empty where none was judged), and whether
-            that is worth telling.
+            Workers, depth, the reason, the effect of the last change (empty where none was judged), and true
+            if that is worth logging.
         """
     def rearm(self) -> None:
-        """Tries anew, as at the begin of an epoch, what was settled some minutes ago."""
+        """Resumes trials, as at the start of an epoch, if the settings were settled some minutes ago."""
 
 @final
 class Watch:
@@ -136,13 +136,13 @@ class Watch:
         """Has `look` called once, by a `tick`, in place of any other.
 
         Args:
-            seconds: How long after now, at the earliest.
+            seconds: The least delay from now.
             batches: After how many further batches, at the earliest.
-            look: What is called.
+            look: The function that is called.
         """
 
     def tick(self) -> bool:
-        """Counts a batch, and calls what is due; tells whether anything was.
+        """Counts a batch, and calls the function if it is due; returns true if it was.
 
         Raises:
             Exception: The error of the call.

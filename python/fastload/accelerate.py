@@ -25,7 +25,7 @@ _ORDER = {"batch_size", "shuffle", "sampler", "batch_sampler", "drop_last"}
 """Arguments that follow from the batch sampler, which Accelerate wraps."""
 
 _replaced: list[tuple[Any, str, Any]] = []
-"""What `install` has replaced: objects, names and former values."""
+"""The replacements that `install` made: objects, names and former values."""
 
 
 def install() -> None:

@@ -29,14 +29,14 @@ NEVER: tuple[type[BaseException], ...] = (
     NameError,
     torch.OutOfMemoryError,
 )
-"""What no sample's content raises: the program or the machine does."""
+"""Exceptions that no sample's content raises: the program or the machine does."""
 
 ONLY_HERE = re.compile(
     r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
     r"|functions with out=\.\.\. arguments don't support automatic differentiation"
     r"|DispatchKey (?:Conjugate|Negative) doesn't correspond to a device"
 )
-"""What torch says where a forked process uses a device that its parent has used, and of graphs and lazily
+"""The messages of torch where a forked process uses a device that its parent has used, and of graphs and lazily
 conjugated or negated tensors that a worker stacks."""
 
 _MISSING = {
@@ -53,7 +53,7 @@ _SYSTEM = re.compile(r"\[Errno (\d+)\]")
 
 
 def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fault:
-    """Returns what an exception says about the sample that was being made.
+    """Returns the class of an exception: a bad sample, a failure that may pass, or neither.
 
     Args:
         error: The exception.

@@ -26,7 +26,7 @@ class Monitor(_pl.Callback):  # type: ignore[misc]
     A loader that has a monitor keeps it.
 
     Args:
-        to: Where the monitor writes, as `fastload.monitor` takes it; `"loggers"` for the TensorBoard, W&B and mlflow
+        to: The target of the monitor, as `fastload.monitor` takes it; `"loggers"` for the TensorBoard, W&B and mlflow
             loggers of the trainer.
         **options: Further arguments of `fastload.monitor`.
 

@@ -61,7 +61,7 @@ class Loader(DataLoader[_T_co]):
     Args:
         dataset: Map-style or iterable dataset.
         batch_size: Samples per batch; None for single samples.
-        shuffle: Whether the order is drawn anew each epoch.
+        shuffle: True if the order is drawn anew each epoch.
         sampler: Order of the indices, in place of `shuffle`.
         batch_sampler: Order of batches of indices.
         num_workers: `AUTO` for the CPU budget (1 for an iterable dataset), tuned while the loader runs; the
@@ -71,18 +71,18 @@ class Loader(DataLoader[_T_co]):
             depends on the number of workers. A number for exactly that many threads or processes, with the
             generators of torch's workers; 0 to load in the training thread.
         collate_fn: Makes a batch of samples, in Python unless it is recognised.
-        pin_memory: Whether batches lie in page-locked memory.
-        drop_last: Whether a last batch that is not full is dropped.
+        pin_memory: True if batches lie in page-locked memory.
+        drop_last: True if a last batch that is not full is dropped.
         timeout: Longest wait for a batch, in seconds; 0 waits for ever.
         worker_init_fn: Called in each worker process, or Python thread, with its number; native threads and the
             training thread do not call it.
-        multiprocessing_context: How worker processes are started.
+        multiprocessing_context: The start method of worker processes.
         generator: Source of `base_seed` and of the order.
         prefetch_factor: Batches ahead per worker; 2 by default, or 8 for native batches that take microseconds,
             if the sampler's draws have no visible effect.
-        persistent_workers: Whether one iterator, with its workers, serves all epochs.
+        persistent_workers: True if one iterator, with its workers, serves all epochs.
         pin_memory_device: Ignored, as torch ignores it.
-        in_order: Whether batches come in the order of their indices, or as they are finished.
+        in_order: True if batches come in the order of their indices; otherwise as they are finished.
         lane: `"auto"`, or `"native"`, `"process"` or `"threads"` to insist on where batches are made.
         memory_budget: Maximum bytes of batches made ahead, as a number or as `"2GiB"`; None for the smaller of
             2 GiB and a tenth of the memory available to this rank. Batches count with their expected size; a
@@ -92,18 +92,18 @@ class Loader(DataLoader[_T_co]):
             unless given. Ignored if `batch_sampler` is given.
         length: The field whose lengths `max_tokens` counts, as `fastload.lengths` takes it; None for samples
             that are one field themselves. Or the lengths, as a list, an array or a tensor.
-        lazy_images: Whether images that worker processes open with Pillow are decoded natively when their
+        lazy_images: True if images that worker processes open with Pillow are decoded natively when their
             pixels are needed. Samples do not depend on it.
-        tune: Whether number of workers and depth, unless the user set them, follow the training's measured
+        tune: True if number of workers and depth, unless the user set them, follow the training's measured
             consumption. Samples do not depend on it. A `Profile`, or the path of one, gives the initial values.
-        on_error: What is done about samples that cannot be made: `"raise"` for their error in place of the batch;
+        on_error: The policy for samples that cannot be made: `"raise"` for their error in place of the batch;
             `"replace"` for a copy of the next good sample of the batch; `"mask"` for the same, with
             `sample_mask` False there; `"skip"` to leave them out; or an `OnError` with limits.
         snapshot_every_n_steps: Interval in batches at which the generators of workers are saved for
             `state_dict`, if the user set `num_workers`; a resumed run makes the batches since the last snapshot
             again, and drops them. 0 or None: never; generators then start anew. Everything else is saved for
             each batch.
-        sample_mask: Whether each batch has a `sample_mask`, bool `(B,)`: False for samples that another rank
+        sample_mask: True if each batch has a `sample_mask`, bool `(B,)`: False for samples that another rank
             loads, too, so that all ranks take the same number of steps. A mapping gets it as a key, a tuple or
             list as its last element, and any other batch becomes a pair. Batches of a sampler with
             `remainder="mask"` have it in any case.

@@ -67,7 +67,7 @@ class Entry:
         family: Dataset, transform or collate function.
         path: Its full name, `"torch.utils.data.dataset.Subset"`: the module that defines it.
         methods: The methods that determine its behaviour; the class is not recognised if one is replaced.
-        notes: What is native and what is not, for the table in the documentation.
+        notes: The native cases and the others, for the table in the documentation.
         lower: For a dataset `lower(dataset, memo)`, which returns a structure of `Leaf`s; for a
             transform `lower(transform, chain)`, which extends the chain; for a collate function
             `lower(collate_fn)`, which returns the plan of the same batches. Raises `NotNative`.

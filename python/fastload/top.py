@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def frame(file: RunFile, now_s: float, width: int = 80) -> RenderableType:
-    """Returns what the terminal shows: the findings first, because a terminal cuts off what it has no room for.
+    """Returns the lines of the terminal: the findings first, because a terminal cuts off what it has no room for.
 
     Args:
         file: The run.

@@ -66,7 +66,7 @@ class Monitor(TrainerCallback):
     that has a monitor keeps it.
 
     Args:
-        to: Where the monitor writes, as `fastload.monitor` takes it. `"wandb"` and `"mlflow"` are the runs that the
+        to: The target of the monitor, as `fastload.monitor` takes it. `"wandb"` and `"mlflow"` are the runs that the
             trainer's own callbacks have started.
         **options: Further arguments of `fastload.monitor`.
 
@@ -124,7 +124,7 @@ class Monitor(TrainerCallback):
         self._leave("checkpoint")
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:  # noqa: ARG002
-        """Leaves a region whose end was not told."""
+        """Leaves a region whose end no callback has reported."""
         self._coming.clear()
         self._region.close()
 

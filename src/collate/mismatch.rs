@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Fill;
 
-/// What does not fit, and where.
+/// The difference between samples that cannot be collated, and the field's dimension or limit.
 #[derive(Debug)]
 #[allow(missing_docs)] // positions in the batch, shapes of samples, limits
 pub enum Mismatch {

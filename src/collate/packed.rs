@@ -16,7 +16,7 @@ use crate::sync::Arc;
 /// The tensors that a packed leaf becomes.
 #[derive(Clone, Debug)]
 pub struct Packs {
-    /// How rows are planned, for the leaf whose lengths decide.
+    /// The plan of rows, for the leaf whose lengths decide.
     pub packing: Option<Packing>,
     /// The tensors made of its values.
     pub columns: Vec<PackedColumn>,
@@ -24,7 +24,7 @@ pub struct Packs {
     pub positions: bool,
     /// Adds the number of each token's document: the first number, and int64 or int32.
     pub segments: Option<(i32, Dtype)>,
-    /// How many tensors of the boundaries to make.
+    /// Number of tensors of the boundaries to make.
     pub boundaries: usize,
     /// True if the rows lie side by side in one dimension.
     pub is_flat: bool,

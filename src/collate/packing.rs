@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::{Bins, Mismatch};
 use crate::plan::{self, Strategy};
 
-/// What happens to a sample that is longer than a row.
+/// The treatment of a sample that is longer than a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlong {
     /// Its beginning is kept.
@@ -23,9 +23,9 @@ pub enum Overlong {
 pub struct Packing {
     /// Maximum of tokens in a row.
     pub max_length: NonZeroU32,
-    /// How rows are filled.
+    /// The strategy by which rows are filled.
     pub strategy: Strategy,
-    /// What happens to longer documents.
+    /// The treatment of longer documents.
     pub overlong: Overlong,
     /// True for rows of exactly `max_length` tokens; otherwise they are as wide as the fullest.
     pub pad_rows: bool,

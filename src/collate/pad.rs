@@ -8,7 +8,7 @@ use super::array::{Array, PaddedRow, Side};
 use super::{Element, Fill, Mismatch, Shape};
 use crate::memory::Dtype;
 
-/// How a field is padded.
+/// The padding of a field.
 #[derive(Clone, Debug)]
 pub struct Pad {
     /// The padding value.
@@ -24,7 +24,7 @@ pub struct Pad {
     pub sizes: Sizes,
 }
 
-/// How the padded sizes follow from the samples'.
+/// The rule by which the padded sizes follow from those of the samples.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
     /// Exact sizes: one for all padded dimensions or one for each; empty for the size of the largest sample.

@@ -10,7 +10,7 @@ use super::{Dense, Field, Labels, Mismatch, Pad, Shape, Slot, sizes};
 use crate::error::{Error, Result};
 use crate::memory::{Destination, Dtype};
 
-/// How one field is collated.
+/// The rule by which one field is collated.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The field, as Python writes its name.
@@ -42,7 +42,7 @@ pub enum Method {
     Separate,
 }
 
-/// How a field is padded, and what goes with it.
+/// The padding of a field, and its extra outputs.
 #[derive(Clone, Debug)]
 pub struct Padding {
     /// The shape, the side and the value of the padding.

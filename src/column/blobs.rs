@@ -34,7 +34,7 @@ enum Storage {
     Buffer(Ragged),
 }
 
-/// Where the bytes of one sample can be read again.
+/// The source from which the bytes of one sample can be read again.
 #[derive(Debug)]
 pub enum BlobSource {
     /// In its own file.

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::planted::{Bug, planted};
 use crate::sync::Arc;
 
-/// How many samples ahead to prefetch.
+/// Number of samples to prefetch ahead.
 const AHEAD: usize = 16;
 
 /// Columns of one kind and dtype; their shapes may differ where samples are not rows.

@@ -6,7 +6,7 @@ use crate::decode::{Format, Reading, Switches};
 use crate::error::{Error, Result};
 use crate::image::{self, Frame, Key};
 
-/// What was fetched of one sample.
+/// The content of one sample, as it was fetched.
 #[derive(Debug)]
 pub enum Blob {
     /// Its bytes.
@@ -15,29 +15,29 @@ pub enum Blob {
     Decoded(Frame),
 }
 
-/// Where a sample is decoded to, and how.
+/// The target of a decoded sample, and the settings of its decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The slot of its field.
     pub slot: &'a Slot,
     /// Its position there.
     pub position: usize,
-    /// What its random operations draw from.
+    /// The key of its random operations.
     pub key: Key,
-    /// What Pillow is configured to tolerate.
+    /// Pillow's settings for truncated files and for large images.
     pub switches: Switches,
 }
 
 /// An image that native code does not decode.
 #[derive(Debug)]
 pub struct Refused {
-    /// Where its bytes are.
+    /// The source of its bytes.
     pub source: BlobSource,
-    /// How to read it.
+    /// The mode and the library to decode it with.
     pub reading: Reading,
     /// The format that its first bytes show.
     pub format: Option<Format>,
-    /// Why native code refuses it; raised if there is no fallback.
+    /// The refusal of the native decoder; raised if there is no fallback.
     pub error: Error,
 }
 

@@ -1,4 +1,4 @@
-//! What all samples of a column have in common.
+//! The properties that all samples of a column share.
 
 use crate::collate::Shape;
 use crate::memory::Dtype;
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// What is known of every sample before one is made.
+/// The properties of every sample that are known before one is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The kind of samples.

@@ -6,7 +6,7 @@ use super::Numbers;
 use crate::error::{Error, Result};
 use crate::memory::prefetch;
 
-/// How many samples ahead to prefetch.
+/// Number of samples to prefetch ahead.
 const AHEAD: usize = 16;
 
 /// One number more than there are samples: sample i is `offsets[i]..offsets[i + 1]`.

@@ -8,7 +8,7 @@ use crate::sync::Arc;
 /// A list of paths; clones share it.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// What `append` wrote, one path after the other.
+    /// The bytes that `append` wrote, one path after the other.
     bytes: Arc<[u8]>,
     ends: Arc<[usize]>,
 }
@@ -46,7 +46,7 @@ fn append(bytes: &mut Vec<u8>, path: &OsStr) {
     bytes.extend_from_slice(std::os::unix::ffi::OsStrExt::as_bytes(path));
 }
 
-/// Appends a path, with U+FFFD in place of what is no Unicode.
+/// Appends a path, with U+FFFD in place of bytes that are not Unicode.
 #[cfg(not(unix))]
 fn append(bytes: &mut Vec<u8>, path: &OsStr) {
     bytes.extend_from_slice(path.to_string_lossy().as_bytes());

@@ -7,7 +7,7 @@ use super::{Column, Layout, Numbers, Offsets, Rows, Scratch};
 use crate::collate::{Shape, sizes};
 use crate::error::Result;
 
-/// How many samples ahead to prefetch.
+/// Number of samples to prefetch ahead.
 const AHEAD: usize = 8;
 
 /// An array of values, and the range of each sample.

@@ -25,8 +25,8 @@ impl Strided {
     ///
     /// # Errors
     ///
-    /// [`Error::Decode`]: after its header, a file is not a whole number of records. [`Error::Transform`]: the array
-    /// does not fit into a record.
+    /// [`Error::Decode`]: after its header, the size of a file is not a multiple of that of a record.
+    /// [`Error::Transform`]: the array does not fit into a record.
     pub fn records(
         flat: Flat,
         shape: &[usize],

@@ -114,7 +114,7 @@ static void prepare(struct decoder *decoder, const unsigned char *data, size_t l
   decoder->progress.is_wanted = is_wanted;
 }
 
-/* Reads up to the first scan. Returns whether the data reach that far. */
+/* Reads up to the first scan. Returns true if the data reach that far. */
 static int read_header(struct decoder *decoder) {
   jpeg_create_decompress(&decoder->image);
   decoder->image.src = &decoder->source.manager;

@@ -1,4 +1,4 @@
-//! How files are decoded: to which mode, as which library, and whether they must be upright.
+//! The parameters of decoding: the mode, the library, and whether files must be upright.
 
 use super::Mode;
 
@@ -21,7 +21,7 @@ impl Library {
     }
 }
 
-/// How files are decoded.
+/// The parameters with which files are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The library that is reproduced.

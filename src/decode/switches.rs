@@ -10,7 +10,7 @@ const CREDITED_PIXELS: u64 = 1 << 24;
 /// drawings, where a lying header claims thousands.
 const PIXELS_PER_BYTE: u64 = 1024;
 
-/// What Pillow is configured to tolerate.
+/// Pillow's settings for truncated files and for large images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switches {
     /// `ImageFile.LOAD_TRUNCATED_IMAGES`: the missing end of a file is left grey or black.

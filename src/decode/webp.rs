@@ -76,7 +76,7 @@ impl Header {
         let stride = frame.stride();
         let pixels = frame.pixels_mut();
         let mut config = webp::WebPDecoderConfig::new()
-            .map_err(|()| refuse("libwebp is another version than its header"))?;
+            .map_err(|()| refuse("libwebp has another version than its header"))?;
         config.output.colorspace = webp::WEBP_CSP_MODE::MODE_RGB;
         config.output.is_external_memory = 1;
         config.output.u.RGBA = webp::WebPRGBABuffer {

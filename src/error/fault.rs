@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Error;
 
-/// What an error says about its sample.
+/// The class of an error: a bad sample, a failure that may pass, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The sample cannot be made, now or later.
@@ -18,7 +18,7 @@ pub enum Fault {
     Fatal,
 }
 
-/// Why a sample is bad.
+/// The reason why a sample is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its file does not exist or may not be opened.

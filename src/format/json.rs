@@ -55,7 +55,7 @@ struct Level {
     node: Option<usize>,
 }
 
-/// What follows a value.
+/// The next value of a document, or its end.
 enum Next {
     /// A value, with its node if it is requested.
     Value(Option<usize>),

@@ -20,7 +20,7 @@ pub enum Action {
         height: usize,
         /// Columns of the result.
         width: usize,
-        /// How pixels are weighted and rounded.
+        /// The kernel that weights and rounds pixels.
         kernel: Kernel,
         /// The part that is scaled, only with a kernel of Pillow's; None for the whole image.
         part: Option<SourceBox>,
@@ -47,7 +47,7 @@ pub enum Action {
     Grayscale {
         /// Channels of the result: 1, or 3 equal ones.
         channels: usize,
-        /// How colours are weighted.
+        /// The weights of colours.
         luma: Luma,
     },
     /// Inverts the image.

@@ -18,7 +18,7 @@ const LARGEST_FIXED: f64 = 32768.0;
 /// 1 in 16.16 fixed point.
 const ONE: f64 = 65536.0;
 
-/// How a pixel between source pixels is computed.
+/// The interpolation between source pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are Pillow's
 pub enum Interpolation {
@@ -57,7 +57,7 @@ pub struct Affine {
     pub matrix: [f64; 6],
     /// (rows, columns) of the result.
     pub size: (usize, usize),
-    /// How pixels between source pixels are computed.
+    /// The interpolation between source pixels.
     pub interpolation: Interpolation,
     /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],

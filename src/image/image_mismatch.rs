@@ -4,7 +4,7 @@
 
 use crate::Error;
 
-/// What does not fit. Sizes are `(rows, columns)`.
+/// A requirement of an operation that an image does not meet. Sizes are `(rows, columns)`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageMismatch {
     /// A crop that is larger than the image: torchvision's `RandomCrop`.

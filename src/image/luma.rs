@@ -2,7 +2,7 @@
 
 use super::luma_torch::Sum;
 
-/// How colours are weighted.
+/// The weights of colours, named by the function that uses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Luma {
     /// Pillow's `convert("L")`.

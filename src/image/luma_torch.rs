@@ -10,7 +10,7 @@ const RED: f32 = 0.2989;
 const GREEN: f32 = 0.587;
 const BLUE: f32 = 0.114;
 
-/// How a weighted colour is added to the others.
+/// The rounding when a weighted colour is added to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
     /// The product is rounded, then the sum: torchvision v1; and v2 where torch has no vector code.

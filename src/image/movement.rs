@@ -16,7 +16,7 @@ pub struct Movement {
     pub shear: (f64, f64),
     /// (x, y) of the fixed point before translation; by default the centre of the image.
     pub center: Option<(f64, f64)>,
-    /// How pixels between source pixels are computed.
+    /// The interpolation between source pixels.
     pub interpolation: Interpolation,
     /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],

@@ -3,7 +3,7 @@
 use super::{Frame, Pixels};
 use crate::{Error, Result};
 
-/// What pixels are added; the names are torchvision's.
+/// The kind of the pixels that are added; the names are torchvision's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
     /// One value for each channel.
@@ -66,7 +66,7 @@ pub struct Pad {
     pub right: usize,
     /// Rows after the last.
     pub bottom: usize,
-    /// What pixels are added.
+    /// The kind of the pixels that are added.
     pub mode: Padding,
     /// The value of each channel, for constant padding.
     pub fill: [u8; 3],

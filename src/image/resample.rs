@@ -28,7 +28,7 @@ pub(super) struct Axis {
     pub(super) from: usize,
     /// Pixels of the whole result.
     pub(super) to: usize,
-    /// Where the result begins and ends in the source; with torch's kernels at its edges.
+    /// The source coordinates at which the result begins and ends; the source's edges with torch's kernels.
     pub(super) sides: (f32, f32),
 }
 
@@ -50,7 +50,7 @@ impl Axis {
 pub(super) struct Scaling {
     pub(super) height: Axis,
     pub(super) width: Axis,
-    /// How pixels are weighted and rounded.
+    /// The kernel that weights and rounds pixels.
     pub(super) kernel: Kernel,
     /// The requested window of the result.
     pub(super) window: Region,

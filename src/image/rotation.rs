@@ -12,7 +12,7 @@ pub struct Rotation {
     pub expand: bool,
     /// (x, y) of the fixed point; by default the centre of the image.
     pub center: Option<(f64, f64)>,
-    /// How pixels between source pixels are computed.
+    /// The interpolation between source pixels.
     pub interpolation: Interpolation,
     /// The value of each channel for pixels outside of the source.
     pub fill: [u8; 3],

@@ -99,7 +99,7 @@ pub(super) trait Weights: Debug + Default {
 pub(super) struct Span {
     /// The first.
     pub(super) start: usize,
-    /// How many; at least one.
+    /// Their number; at least one.
     pub(super) len: usize,
 }
 

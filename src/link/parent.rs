@@ -20,7 +20,7 @@ use crate::fork::Uninherited;
 use crate::memory::Arena;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 
-/// What happened at a link, with the link's number.
+/// An event at a link, with the link's number.
 #[derive(Debug)]
 pub enum Event {
     /// A worker sent a message.
@@ -42,7 +42,7 @@ impl Event {
     }
 }
 
-/// What the arenas of an iterator's workers hold.
+/// The size of the arenas of an iterator's workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of arenas.

@@ -18,7 +18,7 @@ use crate::sync::{Mutex, lock};
 /// Longest time between two checks for signals.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How long a slot stays idle before its pages are freed.
+/// Time for which a slot stays idle before its pages are freed.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// Larger payloads, in bytes, go through an arena, so that a send seldom has to wait for room.

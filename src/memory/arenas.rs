@@ -37,7 +37,7 @@ struct Tracked {
     taken: Vec<Option<Instant>>,
 }
 
-/// What was given back to the system.
+/// The memory that was given back to the system.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
     /// Size of it, in bytes.

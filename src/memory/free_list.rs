@@ -2,7 +2,7 @@
 //!
 //! Owns the idle blocks, and the flag that a watcher will free them in time. Refuses to allocate, free or
 //! time anything: callers do that, outside of the lock. Invariant: a block is in the list or has exactly one
-//! owner; and the caller that puts a block while no watcher runs is told so.
+//! owner; and `put` tells its caller if no watcher runs.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(super) enum Put<B> {
     Refused(B),
 }
 
-/// What the watcher does next.
+/// The next step of the watcher.
 pub(super) enum Watch<B> {
     /// Free these, then call again.
     Expired(Vec<B>),

@@ -8,7 +8,7 @@ use std::iter::repeat;
 
 use super::View;
 
-/// How many rows ahead to prefetch.
+/// Number of rows to prefetch ahead.
 const AHEAD: usize = 16;
 /// Rows up to this many bytes are prefetched whole, longer ones by their first cache lines.
 const PREFETCH_BYTES: usize = 512;

@@ -1,4 +1,4 @@
-//! What a tensor can be made over: bytes that stay in place until their owner is dropped.
+//! Memory that tensors can be made over: bytes that stay in place until their owner is dropped.
 #![allow(unsafe_code)]
 
 use super::lease::Lease;

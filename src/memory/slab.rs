@@ -18,7 +18,7 @@ use crate::fork::{self, Renewed};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 
-/// How long a block stays idle before it is freed.
+/// Time for which a block stays idle before it is freed.
 const LIFETIME: Duration = Duration::from_secs(2);
 
 static POOL: Renewed<Pool> = Renewed::new(Pool::new);
@@ -32,7 +32,7 @@ struct Pool {
     trimmer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the pool holds, in bytes of address space.
+/// The size of the pool, in bytes of address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// In leases now, rounded up to their size classes.

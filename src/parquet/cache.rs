@@ -12,7 +12,7 @@ const AT_ONCE: usize = 1 << 30;
 /// A column of a row group: the number of the one among the columns in use, and of the other among all.
 pub(super) type Key = (usize, usize);
 
-/// What threads share.
+/// The decoded row groups that threads share.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     state: Mutex<State>,
@@ -42,7 +42,7 @@ enum Entry {
     },
 }
 
-/// What is done about a row group that another thread decodes.
+/// The treatment of a row group that another thread decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
     /// It is left to that thread for now.
@@ -339,7 +339,7 @@ mod loom_tests {
         });
     }
 
-    /// What is kept and what is reserved elsewhere fit together, in any order.
+    /// Kept and reserved bytes fit together, in any order.
     #[test]
     fn loom_a_reservation_and_a_row_group_fit_together() {
         explore(None, || {

@@ -148,7 +148,7 @@ impl Parquet {
         Ok(())
     }
 
-    /// What a row group takes when it is decoded, as far as its file tells.
+    /// Returns the estimated bytes of a decoded row group, from the metadata of its file.
     fn estimate_of(&self, number: usize) -> usize {
         let (file, group) = self.tables.group(number);
         let group = self.tables.footers()[file].row_group(group);
@@ -162,7 +162,7 @@ impl Parquet {
             .saturating_add(usize::try_from(bytes).unwrap_or(0))
     }
 
-    /// What the row groups take that two threads need while they work side by side.
+    /// Returns the bytes of the row groups that two threads need while they work side by side.
     fn least(&self) -> usize {
         let groups = (0..self.tables.groups()).map(|number| self.estimate_of(number));
         let largest = groups.max().unwrap_or(0);

@@ -129,7 +129,7 @@ struct Column<'a> {
     pages: Announced,
     /// Bytes that values and offsets may take, decoded.
     most: usize,
-    /// Why there was no memory for a page.
+    /// The error of a page for which there was no memory.
     refused: Arc<OnceLock<Error>>,
     damaged: &'a dyn Fn(String) -> Error,
 }
@@ -279,10 +279,10 @@ impl Column<'_> {
     }
 }
 
-/// What is decoded so far.
+/// The values decoded so far.
 struct Decoded {
     values: Vec<u8>,
-    /// Where each sample begins and the last ends, of samples that are several values.
+    /// The start of each sample and the end of the last, of samples that are several values.
     offsets: Vec<i64>,
     dtype: Dtype,
     /// Bytes of a value; 0 of text, and of bytes of any length.
@@ -341,7 +341,7 @@ impl Decoded {
         Ok(())
     }
 
-    /// Appends texts or bytes; refuses too many: an index of few bits stands for any number of letters.
+    /// Appends texts or bytes; refuses too many: an index of few bits stands for a text of any length.
     fn append_bytes<'a>(
         &mut self,
         all: impl Iterator<Item = &'a [u8]> + Clone,

@@ -26,14 +26,14 @@ const DELTA_TEXTS: i64 = 7;
 /// Bytes that the crate keeps at most for a value of a dictionary, or for lengths of a text.
 const VALUE_BYTES: usize = 16;
 
-/// What the pages of a column of a row group announce.
+/// The sizes and counts that the page headers of a column of a row group announce.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     /// Bytes of each page, decompressed.
     pub(super) sizes: Vec<usize>,
     /// Values, nulls and empty lists of all.
     pub(super) entries: i64,
-    /// Whether texts are stored as what each shares with the one before, and the rest.
+    /// True if texts are stored as the prefix length that each shares with the one before, and the suffix.
     pub(super) is_shared: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Tried<P> {
     /// Bytes of those to come, decompressed.
     pub(super) sizes: std::vec::IntoIter<usize>,
     pub(super) column: ColumnDescPtr,
-    /// Why there was no memory: errors of the crate become text on their way through it.
+    /// The error of the failed allocation: errors of the crate become text on their way through it.
     pub(super) refused: Arc<OnceLock<Error>>,
 }
 
@@ -213,8 +213,8 @@ fn behind_levels<'a>(page: &'a Page, column: &ColumnDescriptor) -> Option<&'a [u
     }
 }
 
-/// How many integers a run of `DELTA_BINARY_PACKED` ("Delta encoding" of the format's `Encodings.md`) announces,
-/// and what is behind it.
+/// Returns the number of integers that a run of `DELTA_BINARY_PACKED` ("Delta encoding" of the format's `Encodings.md`)
+/// announces, and the bytes behind it.
 fn deltas(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (block, rest) = varint(bytes)?;
     let (parts, rest) = varint(rest)?;

@@ -10,7 +10,7 @@ use crate::memory::{Dtype, View};
 pub(super) struct Part {
     pub(super) values: View,
     pub(super) dtype: Dtype,
-    /// Where each sample begins, and where the last ends, of samples that are several values.
+    /// The start of each sample, and the end of the last, of samples that are several values.
     pub(super) offsets: Option<Vec<i64>>,
 }
 

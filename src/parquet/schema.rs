@@ -18,11 +18,11 @@ use crate::memory::Dtype;
 pub(super) struct Leaf {
     /// Its number among the file's columns of values.
     pub(super) place: usize,
-    /// What Arrow has of it.
+    /// Its type in Arrow.
     pub(super) kind: DataType,
-    /// What samples are.
+    /// The layout of its samples.
     pub(super) layout: Layout,
-    /// How it is read.
+    /// The levels with which the crate reads it.
     pub(super) levels: FieldLevels,
 }
 
@@ -122,7 +122,7 @@ fn named<'a>(mut kind: &'a DataType, name: &str, parts: &[String]) -> &'a DataTy
     kind
 }
 
-/// What samples of a type are; None: it has none.
+/// Returns the layout of samples of a type; None if the type is not supported.
 fn layout(kind: &DataType) -> Option<Layout> {
     match kind {
         DataType::List(entry) => number(entry.data_type()).map(|dtype| Layout::ragged(dtype, &[])),

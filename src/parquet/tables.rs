@@ -23,7 +23,7 @@ const TAIL: u64 = 64 << 10;
 /// Bytes of memory that a byte of a footer becomes at most: a column of a row group has some twenty there,
 /// and some six hundred as a struct of the `parquet` crate.
 const FOOTER_EXPANSION: usize = 64;
-/// How deep the fields of a schema lie in each other at most.
+/// Maximum depth of nested fields in a schema.
 const SCHEMA_DEPTH: usize = 100;
 /// Bytes behind a footer: its length, and `PAR1`.
 const ENDING: u64 = 8;
@@ -104,7 +104,7 @@ impl Tables {
         &self.files
     }
 
-    /// What the files say of themselves.
+    /// Returns the metadata of the files.
     pub(super) fn footers(&self) -> &[ParquetMetaData] {
         &self.footers
     }

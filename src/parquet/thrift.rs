@@ -5,7 +5,7 @@
 //! whatever type it is announced as. Refuses both: a string, list, set or map that claims more entries than bytes
 //! follow, and a field of another type. What must be there, and what it means, is the crate's to say.
 
-/// How deep structs and lists lie in each other at most.
+/// Maximum depth of nested structs and lists.
 const DEPTH: usize = 12;
 /// Types of values.
 const BYTE: u8 = 3;

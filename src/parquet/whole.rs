@@ -30,11 +30,11 @@ struct State {
     /// Row groups that are done.
     done: usize,
     bytes: usize,
-    /// Whether there will be no array: it does not fit, or a row group is damaged.
+    /// True if there will be no array: it does not fit, or a row group is damaged.
     refused: bool,
 }
 
-/// What a column is made of, and who counts its bytes.
+/// The row groups that a column is made of, and the account of its bytes.
 pub(super) trait Parts {
     /// Number of row groups.
     fn count(&self) -> usize;
@@ -42,10 +42,10 @@ pub(super) trait Parts {
     /// Decodes a row group.
     fn decode_part(&self, part: usize) -> Result<Part>;
 
-    /// What the array takes, as far as the files tell.
+    /// Returns the estimated bytes of the array, from the metadata of the files.
     fn estimate(&self) -> usize;
 
-    /// Has at least `bytes` counted; returns whether they fit.
+    /// Has at least `bytes` counted; returns true if they fit.
     fn reserve(&self, bytes: usize) -> bool;
 
     /// Has exactly `bytes` counted, no more than before.

@@ -4,7 +4,7 @@ use super::bins::{self, Strategy};
 use super::shards::{Dealt, Origin, Share};
 use super::{Lengths, Stats};
 
-/// How the tokens of a batch are counted.
+/// The rule by which the tokens of a batch are counted.
 #[derive(Clone, Copy, Debug)]
 pub enum Measure {
     /// Samples times the longest.

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// What happens to a sample that is longer than the limit.
+/// The treatment of a sample that is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Long {
     /// It counts as long as the limit, and is cut when its batch is made.

@@ -18,7 +18,7 @@ pub struct PackedBatches {
     pub rows: usize,
     /// Number of documents packed together.
     pub window: usize,
-    /// What happens to documents longer than a bin; with `Keep` they are cut.
+    /// The treatment of documents longer than a bin; with `Keep` they are cut.
     pub long: Long,
     /// True if a last step that is not full is dropped.
     pub drop_last: bool,

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::shuffle::{Purpose, Shuffle};
 
-/// What the last step does if fewer samples are left than there are ranks.
+/// The treatment of a last step with fewer samples than there are ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
     /// Those samples are left out.
@@ -24,11 +24,11 @@ pub enum Remainder {
 pub struct Ranks {
     /// Number of ranks; at least 1.
     pub world: usize,
-    /// How the last step is completed.
+    /// The treatment of the last step.
     pub remainder: Remainder,
 }
 
-/// Why samples are in a batch.
+/// The reason why samples are in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It is their only batch.

@@ -14,7 +14,7 @@ pub struct Shuffle {
     pub epoch: u64,
 }
 
-/// What is shuffled. Changing a number would change every plan.
+/// The subject of a shuffle. Changing a number would change every plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// Samples, before their neighbourhoods are sorted.

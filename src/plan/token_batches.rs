@@ -12,7 +12,7 @@ pub struct TokenBatches {
     pub window: usize,
     /// Length of the longest sample that fits a batch.
     pub limit: u32,
-    /// What happens to longer samples.
+    /// The treatment of longer samples.
     pub long: Long,
     /// True if a last step that is not full is dropped.
     pub drop_last: bool,

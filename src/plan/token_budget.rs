@@ -2,7 +2,7 @@
 
 use super::Lengths;
 
-/// How the tokens of a batch are counted. A sample of length 0 counts as one of length 1.
+/// The rule by which the tokens of a batch are counted. A sample of length 0 counts as one of length 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Samples times the longest: the size after padding.
@@ -18,7 +18,7 @@ pub enum Cost {
 pub struct Budget {
     /// Maximum of tokens; None for no limit.
     pub tokens: Option<u64>,
-    /// How they are counted.
+    /// The rule by which they are counted.
     pub cost: Cost,
     /// Maximum of samples, a multiple of `multiple`.
     pub samples: usize,

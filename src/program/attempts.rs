@@ -15,13 +15,13 @@ use crate::error::{Error, Fault, Reason, Result};
 use crate::order::Indices;
 use crate::stream::Again;
 
-/// How a run treats samples that cannot be made.
+/// The policy of a run for samples that cannot be made.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     /// True if a bad sample is left out; otherwise the next good sample of its batch takes its place, after
     /// the last one the first.
     pub skips: bool,
-    /// How often a batch is tried again whose storage fails.
+    /// Number of times that a batch is tried again if the storage fails.
     pub retries: u32,
     /// Pauses before the first retry, the second one, and all others.
     pub pauses: [Duration; 3],
@@ -36,13 +36,13 @@ pub struct BadSample {
     pub index: i64,
     /// Its file; empty if it has none.
     pub path: PathBuf,
-    /// Why it is bad.
+    /// The reason why it is bad.
     pub reason: Reason,
     /// The error of the first attempt that found it.
     pub error: Error,
 }
 
-/// What earlier attempts at a batch have found.
+/// The findings of earlier attempts at a batch.
 #[derive(Debug)]
 pub struct Attempts {
     /// The indices of the planned batch.
@@ -53,7 +53,7 @@ pub struct Attempts {
     bad: BTreeMap<usize, BadSample>,
     /// Samples that were tried again because the storage failed.
     retried: u64,
-    /// How often it failed.
+    /// Number of times that it failed.
     pauses: u32,
 }
 

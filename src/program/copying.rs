@@ -9,7 +9,7 @@ use crate::collate::Slot;
 use crate::column::{Column, Kind, Ragged, Scratch};
 use crate::error::{Error, Result};
 
-/// How many samples ahead to prefetch.
+/// Number of samples to prefetch ahead.
 const AHEAD: usize = 8;
 
 impl Run {
@@ -40,7 +40,7 @@ impl Run {
 struct Samples<'a> {
     leaf: &'a dyn Column,
     indices: &'a [usize],
-    /// Where each lies, in which array, if that is known.
+    /// The range of each sample and the array that has it, if they are known.
     spans: Option<(&'a [Range<usize>], &'a Ragged)>,
 }
 

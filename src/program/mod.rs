@@ -65,7 +65,7 @@ pub struct Program {
     falls_back: bool,
 }
 
-/// How the samples of one iterator are made.
+/// The settings by which the samples of one iterator are made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Seed of random operations.
@@ -74,9 +74,9 @@ pub struct Options {
     pub epoch: u64,
     /// True if an index may come several times in an epoch; each time then has its own draws.
     pub repeats: bool,
-    /// What Pillow is configured to tolerate.
+    /// Pillow's settings for truncated files and for large images.
     pub switches: Switches,
-    /// What is done about samples that cannot be made; without it they fail their batch.
+    /// The policy for samples that cannot be made; without it they fail their batch.
     pub tolerance: Option<Tolerance>,
 }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::memory::Dtype;
 use crate::order::Indices;
 
-/// How many samples ahead to prefetch.
+/// Number of samples to prefetch ahead.
 const AHEAD: usize = 16;
 
 /// Planned bytes of a batch.

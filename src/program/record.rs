@@ -18,7 +18,7 @@ pub struct Contents {
     layout: Layout,
 }
 
-/// How the bytes of a sample are decoded.
+/// The decoder of a sample's bytes.
 #[derive(Debug)]
 enum Format {
     Array(Box<dyn Array>),

@@ -45,7 +45,7 @@ pub struct Task {
     /// Memory for the fields. Empty, or for each leaf either the tensors of [`Program::tensors`] or nothing,
     /// so that the program allocates them.
     pub destinations: Vec<Vec<Destination>>,
-    /// What earlier attempts at the batch have found; None for the first.
+    /// The findings of earlier attempts at the batch; None for the first.
     pub attempts: Option<Box<Attempts>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the samples of a batch lie in one array: looked up once, when the batch is begun.
+//! The row ranges of a batch's samples in one array: looked up once, when the batch is begun.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(super) type Spans = Vec<Range<usize>>;
 pub(super) struct FieldSlot {
     /// The memory of its samples.
     pub(super) slot: Slot,
-    /// Where the samples lie in the source array; empty if they are not in one, or it is not needed.
+    /// The ranges of the samples in the source array; empty if they are not in one, or it is not needed.
     pub(super) spans: Spans,
 }
 

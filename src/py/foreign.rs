@@ -98,14 +98,14 @@ struct Inner {
     waiting: VecDeque<program::Request>,
     /// The number of the thread that answers, or is about to start.
     server: Option<u64>,
-    /// How many threads were started.
+    /// Number of threads started.
     servers: u64,
     closed: bool,
     /// Files answered, by library.
     answered: BTreeMap<Library, Answered>,
 }
 
-/// What one library has decoded.
+/// The files that one library has decoded, and the time that it took.
 #[derive(Clone, Debug, Default)]
 struct Answered {
     /// Number of files, by format.

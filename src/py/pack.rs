@@ -13,7 +13,7 @@ use super::value::Values;
 use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, Packing, Shape};
 use crate::memory::Dtype;
 
-/// How documents are packed. See the stub.
+/// The rule by which documents are packed. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Pack {
     pub(super) core: Packing,

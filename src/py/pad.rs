@@ -15,7 +15,7 @@ use crate::memory::{Destination, Dtype, lease};
 /// Fields from this size on, in bytes, are copied detached from the interpreter.
 const LARGE: usize = 1 << 16;
 
-/// How a field is padded. See the stub.
+/// The rule by which a field is padded. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Pad {
     pub(super) core: collate::Pad,

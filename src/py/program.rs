@@ -31,7 +31,7 @@ pub(super) struct Program {
     forms: Vec<Form>,
     /// The columns whose owner may move their memory, with the leaf of each.
     movable: Vec<(usize, Py<Rows>)>,
-    /// How batches are collated; None to stack.
+    /// The collation of batches; None to stack.
     collation: Option<Collation>,
 }
 

@@ -184,7 +184,7 @@ impl ValueKind {
     }
 }
 
-/// How batches are collated.
+/// The collation of batches: the rule and the form of each leaf.
 pub(super) struct Collation {
     parts: Vec<BatchValue>,
     template: Template,

@@ -55,7 +55,7 @@ pub(super) struct Stream {
     /// the native batch.
     python_batches: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
     state: Mutex<Option<Box<[u8]>>>,
-    /// What became of the samples of the batch taken last.
+    /// Of the batch taken last: the number of samples, the number of retries, and the bad samples.
     outcome: Mutex<(usize, u64, Vec<BadSample>)>,
     budget: Budget,
     batch_bytes: AtomicU64,

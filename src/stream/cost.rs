@@ -14,7 +14,7 @@ const CHEAP_NS: f64 = 50_000.0;
 /// No thread is woken while all batches not yet begun together cost less than this, in nanoseconds.
 const TINY_NS: f64 = 5_000.0;
 
-/// How long a consumer spins for a cheap batch that a thread is making before it sleeps: about as long as a
+/// Time for which a consumer spins for a cheap batch that a thread is making before it sleeps: about as long as a
 /// wake-up takes. Zero under loom, which has no clock.
 pub(super) const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 30 });
 

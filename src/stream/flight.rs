@@ -53,14 +53,14 @@ impl<W: Work> Flight<W> {
     }
 }
 
-/// What a thread does next.
+/// The next piece of work of a thread.
 pub(super) enum Claim<W: Work> {
     Begin(u64, W::Task),
     Fetch(u64, Arc<W::Batch>, Range<usize>),
     Compute(u64, Arc<W::Batch>, Chunk<W::Fetched>),
 }
 
-/// What the thread that completed samples must do now.
+/// The step that follows for the thread that completed samples.
 pub(super) enum Next<W: Work> {
     Nothing,
     /// The last sample was completed: join the samples.

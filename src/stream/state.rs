@@ -25,7 +25,7 @@ pub(super) struct State<W: Work> {
     pub(super) flights: VecDeque<Flight<W>>,
     pub(super) limits: Limits,
     pub(super) stats: Stats,
-    /// Where the spans of the threads are recorded, if at all.
+    /// The recorder of the threads' spans, if any.
     pub(super) recording: Option<Recording>,
     pub(super) cancelled: bool,
     /// Consumers that sleep until a batch is ready.

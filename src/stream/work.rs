@@ -12,7 +12,7 @@ use super::Completion;
 /// A sample is a small state machine: to fetch, fetched, computed; or failed at any point. All methods are
 /// called from several threads at once.
 pub trait Work: Send + Sync + Sized + 'static {
-    /// What a batch is made from.
+    /// The description that a batch is made from.
     type Task: Send + 'static;
     /// A batch in the making.
     type Batch: Send + Sync + 'static;
@@ -96,7 +96,7 @@ pub trait Work: Send + Sync + Sized + 'static {
     }
 }
 
-/// What takes the place of a batch with failed samples.
+/// The replacement of a batch with failed samples.
 #[derive(Debug)]
 pub enum Again<T, O> {
     /// Another task, to be begun after a pause.

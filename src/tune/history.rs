@@ -1,4 +1,4 @@
-//! What the tuner learned from earlier windows.
+//! The tuner's record of earlier windows.
 
 use super::{Settings, Window};
 
@@ -25,7 +25,7 @@ pub struct History {
     pub(super) run: Option<(Knob, u32)>,
     /// The settings that were settled on last.
     settled: Option<Settings>,
-    /// How often in a row they were the same.
+    /// Number of times in a row that they were the same.
     pub(super) again: u32,
     /// True if a shortage of memory was reported and lasts.
     pub(super) pressed: bool,

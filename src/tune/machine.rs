@@ -27,7 +27,7 @@ pub(super) struct Machine {
     pub(super) blocked_s: f64,
     /// Holding a lock that all workers share.
     pub(super) serial_s: f64,
-    /// What each further worker adds to the work of all, as a share of it.
+    /// The work that each further worker adds to that of all, as a share of it.
     pub(super) contention: f64,
     /// The training's own time.
     pub(super) step_s: f64,

@@ -5,7 +5,7 @@ use std::fmt;
 use super::history::{Knob, Level};
 use super::{Bottleneck, STALLED, Settings};
 
-/// Why a decision is what it is.
+/// The reason for a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
     /// The costs of the stages ask for this number of workers.

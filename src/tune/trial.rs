@@ -9,7 +9,7 @@ const WORTH: f64 = 1.02;
 /// A loss in samples per second up to this does not count.
 const SAME: f64 = 0.985;
 
-/// How much longer a training step may take for a gain of the loader.
+/// Factor by which a training step may become longer for a gain of the loader.
 const SLOWER: f64 = 1.03;
 
 /// A longer step does not count below this share of the time between two batches.

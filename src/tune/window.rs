@@ -28,7 +28,7 @@ pub struct Window {
     pub read_s: f64,
     /// Collating samples, included in `work_s`; the mean.
     pub collate_s: f64,
-    /// How much longer than the mean the slowest batches took.
+    /// The time by which the slowest batches took longer than the mean.
     pub tail_s: f64,
     /// Minimum of the batches that `next` found ready.
     pub least_ready: f64,
@@ -40,7 +40,7 @@ pub struct Window {
     pub worker_bytes: f64,
     /// Used share of the memory that this process may use, 0 to 1.
     pub memory_share: f64,
-    /// What the machine reported meanwhile.
+    /// The state of the machine during the window.
     pub machine: Machine,
 }
 

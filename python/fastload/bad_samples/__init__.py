@@ -1,4 +1,4 @@
-"""Samples that cannot be made: what is done about them, and the account of them.
+"""Samples that cannot be made: the policy for them, and the account of them.
 
 `fetching` finds them where samples are made in Python, and native threads find theirs; `ledger` counts both
 where batches are handed over.

@@ -34,7 +34,7 @@ class Bad(NamedTuple):
         position: Its position in the planned batch.
         sample: Its dataset index; words for an index that is no integer.
         path: Its file; empty if unknown.
-        reason: Why it is bad.
+        reason: The reason why it is bad.
         error: The exception, in words.
     """
 
@@ -74,7 +74,7 @@ def tolerate(
     Args:
         fetcher: The fetcher of a map-style dataset.
         dataset: The dataset itself.
-        policy: What takes the place of a bad sample.
+        policy: The replacement of a bad sample.
         repeat: Keys the generators again for the sample of the index taken last; given the indices.
         save: Saves the generators; returns the function that restores them. None if samples draw nothing.
     """

@@ -62,9 +62,9 @@ class Ledger:
     """Counts bad samples where batches are handed over.
 
     Args:
-        policy: What is done about them.
+        policy: The policy for them.
         dataset: The dataset, which may list the files of samples.
-        evaluates: Whether the sampler visits each sample once, in the order of the dataset.
+        evaluates: True if the sampler visits each sample once, in the order of the dataset.
 
     Attributes:
         policy: The same.

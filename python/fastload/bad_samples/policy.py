@@ -21,7 +21,7 @@ _OF_A_BATCH = ("replace", "mask", "skip")
 
 @dataclass(frozen=True)
 class OnError:
-    """What a loader does about samples that cannot be made.
+    """A loader's policy for samples that cannot be made.
 
     A sample is bad if its file is missing or damaged, a transform cannot be applied to it, or, in Python, its
     `__getitem__` raises. Errors of the storage (EIO, ESTALE, ETIMEDOUT) are retried and then raised. Neither
@@ -29,13 +29,13 @@ class OnError:
     is not defined, or samples that cannot be collated.
 
     Args:
-        action: What takes the place of a bad sample in its batch: `"replace"` a copy of the next good sample of
+        action: The replacement of a bad sample in its batch: `"replace"` a copy of the next good sample of
             the batch, after the last one the first; `"mask"` the same, with `sample_mask` False there; `"skip"`
             nothing, so that the batch is smaller; `"substitute"` the sample given as `substitute`. `"raise"`
             raises the error, and ignores all other arguments.
         only: For samples made in Python: the exceptions that make a sample bad; all others are raised. Empty
             for every exception but those above. Native code knows the kind of its errors, and does not read it.
-        retries: How often a sample is tried again if the storage fails, after 0.1 s, 1 s and then 10 s.
+        retries: Number of times that a sample is tried again if the storage fails, after 0.1 s, 1 s and then 10 s.
         max_share: Maximum share of the samples of an epoch that may be bad, 0 to 1, from its 1,000th sample on.
         max_count: Maximum of bad samples in an epoch; None for any number.
         max_in_row: Maximum of bad samples one after the other; None for any number.
@@ -99,7 +99,7 @@ class OnError:
 
 
 def policy_of(on_error: Any, loader: Any) -> OnError | None:
-    """Returns what `Loader(on_error=...)` asks for; None where errors are raised as they are.
+    """Returns the policy of `Loader(on_error=...)`; None where errors are raised as they are.
 
     Raises:
         TypeError: Neither a string nor an `OnError`.

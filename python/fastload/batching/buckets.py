@@ -24,14 +24,14 @@ class BucketBatchSampler(PlannedBatchSampler):
         batch_size: Samples per batch.
         window: Samples per rank that are sorted together; 1 keeps the order. None for 50 batches' worth, at
             least 2048.
-        shuffle: Whether the order is drawn anew each epoch.
+        shuffle: True if the order is drawn anew each epoch.
         seed: Seed of the orders, combined with the epoch; 0 by default. Must be the same on all ranks.
         generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
-        longest_first: Whether an epoch begins with the longest sample, so that a lack of memory shows at once.
-        drop_last: Whether a last step whose batches are not full is dropped.
+        longest_first: True if an epoch begins with the longest sample, so that a lack of memory shows at once.
+        drop_last: True if a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens if fewer samples are left than there are ranks: `"drop"` leaves them out,
+        remainder: The last step if fewer samples are left than there are ranks: `"drop"` leaves them out,
             `"repeat"` gives ranks without one a copy of another's, `"mask"` gives them the copy as a `Filler`.
         sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
             `SequentialSampler` turns shuffling off.

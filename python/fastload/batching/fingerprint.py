@@ -41,7 +41,7 @@ def fingerprint(*parts: Any) -> str | None:
 
 
 class _Sink(io.RawIOBase):
-    """Hashes what is written."""
+    """Hashes the bytes that are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,13 +96,13 @@ def _function(attribute: Any) -> FunctionType | None:
 
 
 def _behaviour(function: FunctionType) -> tuple[Any, ...]:
-    """Returns what determines a function's behaviour."""
+    """Returns the objects that determine a function's behaviour."""
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
     return _code(function.__code__), function.__defaults__, function.__kwdefaults__, closure
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    """Returns what determines the behaviour of code, without its location."""
+    """Returns the objects that determine the behaviour of code, without its location."""
     constants = [
         _code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts
     ]

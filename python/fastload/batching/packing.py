@@ -31,13 +31,13 @@ class PackBatchSampler(PlannedBatchSampler):
             `"error"`. With `"concat_split"` any document may be cut, and none is overlong.
         rows: Rows per batch. A document that needs more makes a larger batch.
         window: Documents that are packed together; None for all.
-        shuffle: Whether the order is drawn anew each epoch.
+        shuffle: True if the order is drawn anew each epoch.
         seed: Seed of the orders, combined with the epoch; 0 by default. Must be the same on all ranks.
         generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
-        drop_last: Whether a last step whose batches are not full is dropped.
+        drop_last: True if a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens if fewer documents are left than there are ranks: `"drop"` leaves them out,
+        remainder: The last step if fewer documents are left than there are ranks: `"drop"` leaves them out,
             `"repeat"` gives ranks without one a copy of another's, `"mask"` gives them the copy as a `Filler`.
         sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
             `SequentialSampler` turns shuffling off.

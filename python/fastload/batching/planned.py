@@ -63,13 +63,13 @@ class PlannedBatchSampler(BatchSampler):
 
     Args:
         lengths: The length of each sample.
-        shuffle: Whether the order is drawn anew each epoch.
+        shuffle: True if the order is drawn anew each epoch.
         seed: Seed of the orders, combined with the epoch. Must be the same on all ranks.
         generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
-        drop_last: Whether a last step whose batches are not full is dropped.
+        drop_last: True if a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens if fewer samples are left than there are ranks.
+        remainder: The treatment of a last step with fewer samples than ranks.
         sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
             `SequentialSampler` turns shuffling off.
     """

@@ -54,7 +54,7 @@ def with_mask(batch: Any, marks: bytes, *, pinned: bool) -> Any:
     Args:
         batch: The batch.
         marks: A byte for each sample: 0 for a filler, else 1.
-        pinned: Whether the mask lies in page-locked memory.
+        pinned: True if the mask lies in page-locked memory.
 
     Raises:
         ValueError: A mapping that has the key already or takes no new keys; or a named tuple.

@@ -22,7 +22,7 @@ ABSENT = -1
 
 
 class Misfit(str):
-    """Why a value has no length, as the end of a sentence about it."""
+    """The reason why a value has no length, as the end of a sentence about it."""
 
     __slots__ = ()
 

@@ -68,12 +68,12 @@ def _read(path: Path, key: Key) -> _lib.Lengths | None:
         msg = f"cache {str(path)!r} is not a file of lengths and is left as it is; pass another path, or remove it"
         raise ValueError(msg)
     if len(data) != 4 * key["samples"] and said == key:
-        _log.warning("cache %s is damaged: lengths are looked up and stored anew", path)
+        _log.warning("cache %s is damaged: lengths are looked up and stored again", path)
         return None
     if said != key:
         different = ", ".join(sorted(name for name in key if said.get(name) != key[name]))
         _log.warning(
-            "cache %s belongs to another dataset, by its %s: lengths are looked up and stored anew",
+            "cache %s belongs to another dataset, by its %s: lengths are looked up and stored again",
             path,
             different,
         )

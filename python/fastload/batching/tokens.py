@@ -34,11 +34,11 @@ class TokenBatchSampler(PlannedBatchSampler):
         lengths: The length of each sample: integers as a sequence, an array or a tensor; or a `columns.Ragged`.
         max_tokens: The budget of a batch; a sample of length 0 counts as one of length 1.
         max_batch_size: Maximum number of samples per batch.
-        cost: How the tokens of a batch are counted. `"padded"`: number of samples times the longest; `"sum"`:
+        cost: The token count of a batch. `"padded"`: number of samples times the longest; `"sum"`:
             the sum of the lengths; `"quadratic:<q>"`: as padded, with `L + L * L / q` for a length L.
         window: Samples per rank that are sorted together; 1 keeps the order. None for 50 batches' worth, at
             least 2048; a smaller window mixes long and short samples in a batch.
-        shuffle: Whether the order is drawn anew each epoch.
+        shuffle: True if the order is drawn anew each epoch.
         seed: Seed of the orders, combined with the epoch; 0 by default. Must be the same on all ranks.
         generator: Draws the seed once, when the sampler is made; it must be in the same state on all ranks.
         batch_multiple: Batch sizes are multiples of this, except where the budget allows fewer long samples,
@@ -46,11 +46,11 @@ class TokenBatchSampler(PlannedBatchSampler):
         overlong: Treatment of a sample that exceeds the budget by itself: `"error"`; `"truncate"`: it counts as
             `max_length` tokens, and the collate function must cut it; `"alone"`: a batch of its own, over the
             budget; `"drop"`: it is left out.
-        longest_first: Whether an epoch begins with the longest sample, so that a lack of memory shows at once.
-        drop_last: Whether a last step whose batches are not full is dropped.
+        longest_first: True if an epoch begins with the longest sample, so that a lack of memory shows at once.
+        drop_last: True if a last step whose batches are not full is dropped.
         num_replicas: Number of ranks; torch.distributed's unless given.
         rank: This process's rank; torch.distributed's unless given.
-        remainder: What happens if fewer samples are left than there are ranks: `"drop"` leaves them out,
+        remainder: The last step if fewer samples are left than there are ranks: `"drop"` leaves them out,
             `"repeat"` gives ranks without one a copy of another's, `"mask"` gives them the copy as a `Filler`.
         sampler: Passed by frameworks that rebuild batch samplers: a `DistributedSampler` sets the ranks, a
             `SequentialSampler` turns shuffling off.

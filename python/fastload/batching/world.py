@@ -65,7 +65,7 @@ class World:
         if self.has_own_ranks:
             msg = (
                 f"{type(sharder).__name__} of Accelerate shards batches, and this batch sampler "
-                f"was told to do so itself (num_replicas={self.num_replicas}, rank={self.rank}): "
+                f"is set to do so itself (num_replicas={self.num_replicas}, rank={self.rank}): "
                 "leave num_replicas and rank out, or do not prepare the loader"
             )
             raise RuntimeError(msg)

@@ -14,7 +14,7 @@ class Progress:
     """The progress of a check, shown while the context is open.
 
     Args:
-        report: What the check fills.
+        report: The report that the check fills.
     """
 
     def __init__(self, report: Report) -> None:

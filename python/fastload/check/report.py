@@ -1,4 +1,4 @@
-"""What a check found: the bad samples, and what each field of the good ones looks like."""
+"""The findings of a check: the bad samples, and the ranges of each field of the good ones."""
 
 import dataclasses
 import json
@@ -62,7 +62,7 @@ class Field:
 
 @dataclass
 class Report:
-    """What was found; while a check runs, what was found until now."""
+    """The findings; while a check runs, those until now."""
 
     total: int | None = None  # samples of the dataset; None where it has no length
     samples: int = 0  # samples that were read, the bad ones included

@@ -27,7 +27,7 @@ def print_report(target: str, report: Report, output: Path | None) -> None:
 
     Args:
         target: The name that the user gave.
-        report: What was found.
+        report: The findings of a check.
         output: The file that lists all bad samples, if there is one.
     """
     of = "" if report.samples == report.total or report.total is None else f" of {report.total:,}"

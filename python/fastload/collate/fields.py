@@ -67,7 +67,7 @@ class Option:
         Args:
             path: The field.
             taken: Options whose single name is used in this batch already.
-            keyed: Whether the field is a value of a mapping.
+            keyed: True if the field is a value of a mapping.
         """
         given: Any = self.fields.by_path.get(path, False) if self.fields.by_path else self.given
         if given is None:

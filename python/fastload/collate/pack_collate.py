@@ -29,13 +29,13 @@ class PackCollate:
 
     Args:
         max_length: Maximum number of tokens in a row.
-        strategy: How rows are filled. `"best_fit"`: longest documents first, each into the fullest row
+        strategy: The strategy by which rows are filled. `"best_fit"`: longest documents first, each into the fullest row
             that has room; `"first_fit"`: into the first one; `"concat_split"`: one after the other in
             order, cut where a row ends.
         overlong: Treatment of documents with more than `max_length` tokens: `"truncate"` keeps its
             beginning; `"split"` makes several documents of it; `"drop"` leaves it out; `"error"`. With
             `"concat_split"` any document may be cut, and none is overlong.
-        style: What the batch is.
+        style: The form of the batch.
             `"hf"`: `input_ids`, `labels`, `position_ids`, each `(rows, T)`; `cu_seq_lens_q` and
             `cu_seq_lens_k`, int32 over the rows side by side; `max_length_q` and `max_length_k`, ints.
             One row of all documents is what transformers' `DataCollatorWithFlattening` makes.
@@ -43,13 +43,13 @@ class PackCollate:
             `max_seqlen` int, as flash-attn takes them.
             `"segment_ids"`: `input_ids`, `labels`, `positions` and `segment_ids`, each `(rows, T)`: in
             each row 1 for its first document, then 2, and 0 for padding.
-        pad_rows: Whether T is `max_length`; otherwise rows are as long as the fullest. None: for
+        pad_rows: True if T is `max_length`; otherwise rows are as long as the fullest. None: for
             `"segment_ids"`, whose shapes are static. The padding at the end of a row is a document of its own
             in `cu_seq_lens` and `cu_seqlens`.
         rows: Number of rows, of which some may be empty; None for as many as are needed.
         padding_value: Token of the padding; its labels are -100.
         fields: Other fields with one value per token, and their padding values: `{"loss_mask": 0}`.
-        num_tokens: Whether the batch gets `num_tokens`: the number of tokens of its documents, an int.
+        num_tokens: True if the batch gets `num_tokens`: the number of tokens of its documents, an int.
 
     Raises:
         ValueError: An unknown option, or sizes below 1.

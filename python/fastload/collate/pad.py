@@ -90,7 +90,7 @@ class Pad:
 
         Args:
             shapes: The allowed sizes, unless the rule has its own.
-            named: Whether the user gave the rule for this very field.
+            named: True if the user gave the rule for this very field.
         """
         return _lib.Pad(
             self.padding_value,

@@ -48,7 +48,7 @@ class PadCollate:
         shapes: Allowed sizes of padded dimensions, so that there are few shapes to compile for: each size is
             rounded up to the next allowed one, above the largest to a multiple of it. In a field without a rule
             this applies to the dimensions that vary, or to its only one.
-        num_tokens: Whether the batch gets `num_tokens`, an int: the sum of the lengths of the field that a
+        num_tokens: True if the batch gets `num_tokens`, an int: the sum of the lengths of the field that a
             single mask would belong to; or the name of another field.
 
     Raises:

@@ -35,11 +35,11 @@ class Program:
         native: Native forms of the padding rules, by field; that of `others` is at `()`, for samples that are a
             field themselves, and at None.
         mask: Fields that get a mask.
-        is_wide: Whether masks are int64.
+        is_wide: True if masks are int64.
         rank: Number of dimensions of masks that are not in `ranks`.
         ranks: Number of dimensions of masks, by field.
         lengths: Fields that get lengths.
-        counts: Whether the batch gets `num_tokens`.
+        counts: True if the batch gets `num_tokens`.
         counted: The field whose lengths are summed; None for the first padded one.
     """
 

@@ -39,7 +39,7 @@ class Audio(Column):
         duration: Length of samples, in seconds; one number, or one per file.
         start: Start of samples, in frames, instead of `offset`; negative numbers count from the end.
         frames: Length of samples, in frames, instead of `duration`. A sample ends at the end of its recording.
-        mono: Whether a sample is the mean of its channels, of shape `(frames,)`: their sum in the order of
+        mono: True if a sample is the mean of its channels, of shape `(frames,)`: their sum in the order of
             the channels, divided by their number, as `numpy.mean(samples, axis=0)` computes it.
         dtype: `"float32"` or `"float64"`, with full scale 1; or `"int16"` or `"int32"`, with the full scale of
             the type, for integer WAV and FLAC. Torch's dtypes of these names work, too.

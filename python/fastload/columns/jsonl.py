@@ -32,7 +32,7 @@ class Jsonl(Table):
             with these names; lines are parsed once for all fields that are not lists.
         dtype: One of torch's dtypes, or int, float, bool or str; of a list of fields, a dict by name.
             None: inferred from the first 100 lines; integers mixed with floats are float64.
-        index: Whether to store the offsets of lines beside each file, as `data.jsonl.index`; or the path of the
+        index: True to store the offsets of lines beside each file, as `data.jsonl.index`; or the path of the
             index of a single file. An index is used as long as the file's size and time match, and rewritten
             otherwise. None: no index is written; each column scans for the lines.
 

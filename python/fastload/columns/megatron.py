@@ -20,7 +20,7 @@ class Megatron(Column):
 
     Args:
         prefix: The path without `.bin` and `.idx`, or with one of them.
-        unit: What a sample is: a `"sequence"`, as in Megatron's `IndexedDataset`, or a `"document"`, all of its
+        unit: The kind of a sample: a `"sequence"`, as in Megatron's `IndexedDataset`, or a `"document"`, all of its
             sequences joined. They differ if preprocessing split sentences.
         out_dtype: Dtype of samples. None: int64 for integers, the stored dtype for floats.
 

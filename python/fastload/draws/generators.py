@@ -23,11 +23,11 @@ __all__ = ["Generators", "is_packed"]
 
 _WORDS = 624
 _SPARE = 16
-"""Bytes of what numpy keeps of a pair of normal numbers."""
+"""Bytes of numpy's spare number of a pair of normal ones."""
 _ENDS = tuple(
     itertools.accumulate((5056, 4 * _WORDS + 4 + _SPARE, 4 * _WORDS + 4, struct.calcsize("<?d")))
 )
-"""Where in a packed state those of torch, numpy and Python end, and Python's spare normal number."""
+"""The ends of the states of torch, numpy and Python in a packed state, and of Python's spare normal number."""
 
 
 class Generators:
@@ -39,8 +39,8 @@ class Generators:
         pythons: That of `random`.
 
     Attributes:
-        native: What keys them.
-        bits: What numpy's is over.
+        native: The native object that keys them.
+        bits: The bit generator of numpy's.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Generators:
             ValueError: Bytes that are no such states.
         """
         if self._seeded or not is_packed(packed):
-            msg = "the state of a worker's generators is of another machine, or was changed"
+            msg = "the state of a worker's generators comes from another machine, or was changed"
             raise ValueError(msg)
         torchs, _, end, _ = _ENDS
         has_spare, spare = struct.unpack("<?d", packed[end:])
@@ -138,7 +138,7 @@ def _seed_numpy(generator: np.random.RandomState, seed: int) -> None:
 
 
 def _of_torch(generator: torch.Generator) -> Any:
-    """Returns a generator's `set_state`, what it is called with, and where that lies."""
+    """Returns a generator's `set_state`, its arguments, and their address."""
     if not _knows_torchs_states():
         return None
     state = torch.Generator().get_state()
@@ -205,7 +205,7 @@ def _of_python(generator: object) -> Any:
 
 @functools.cache
 def _knows_pythons_states() -> bool:
-    """Returns true if the count and the words of a `random.Random` are what it begins with."""
+    """Returns true if the memory of a `random.Random` begins with the count and the words."""
     scratch = random.Random(5)
     if type(scratch).__basicsize__ < object.__basicsize__ + 4 * _WORDS + 4:
         return False

@@ -38,7 +38,7 @@ class Key(NamedTuple):
 
     Attributes:
         base_seed: The iterator's.
-        epoch: How often it was reset.
+        epoch: Number of times that it was reset.
         batch: The number of the batch in the epoch.
         first: The position of its first sample in the epoch; None if no index comes twice.
     """
@@ -54,7 +54,7 @@ class Key(NamedTuple):
         generators.native.key_sample(self.base_seed, self.epoch, index, draw)
 
     def begin_batch(self, generators: Generators) -> None:
-        """Keys generators for what is done once for the batch: collation, or `__getitems__`."""
+        """Keys generators for the work done once for the batch: collation, or `__getitems__`."""
         generators.native.key_batch(self.base_seed, self.epoch, self.batch)
 
 
@@ -63,7 +63,7 @@ class Keys:
 
     Args:
         base_seed: The iterator's.
-        batched: Whether it asks for lists of indices.
+        batched: True if it asks for lists of indices.
     """
 
     def __init__(self, base_seed: int, *, batched: bool) -> None:
@@ -78,15 +78,15 @@ class Keys:
         """Begins an epoch.
 
         Args:
-            index_sampler: What is iterated.
-            cursor: Where the epoch begins.
+            index_sampler: The sampler that is iterated.
+            cursor: The position where the epoch begins.
 
         Returns:
-            Whether taking indices early from the sampler has no visible effect.
+            True if taking indices early from the sampler has no visible effect.
         """
         order = sampler.native(cursor.draws.order)
         repeats = sampler.may_repeat(index_sampler, order)
-        # of the first epoch the cursor knows, which a state may have told
+        # the number of the first epoch is the cursor's, which a loaded state may have set
         self._epoch = cursor.epoch if self._epoch is None else self._epoch + 1
         cursor.epoch = self._epoch
         self._batch = cursor.first
@@ -124,7 +124,7 @@ def follow(indices: Any, key: Key | None) -> Any:
 
     Args:
         indices: The indices.
-        key: What their samples are keyed by, if they are.
+        key: The key of their samples, if they are keyed.
 
     Returns:
         A `_lib.Followed`; what cannot be iterated as it is, of which making the batch will tell.
@@ -139,13 +139,13 @@ def follow(indices: Any, key: Key | None) -> Any:
 
 
 def begin_sample(key: Key, index: Any) -> None:
-    """Keys the global generators for a sample that is no part of a batch."""
+    """Keys the global generators for a sample outside of a batch."""
     key.begin_sample(current(), index, 0)
     _seed_accelerators()
 
 
 def begin_batch(key: Key) -> None:
-    """Keys the global generators for what is done once for a batch."""
+    """Keys the global generators for the work done once for a batch."""
     key.begin_batch(current())
     _seed_accelerators()
 
@@ -188,7 +188,7 @@ def saved() -> Callable[[], None]:
 
 
 def _devices() -> tuple[dict[str, Any], Any] | None:
-    """Returns what tells whether there are generators of accelerators, and what seeds them."""
+    """Returns the function that finds generators of accelerators, and the one that seeds them."""
     return None if borrowed._depth else (vars(torch.cuda), _seed_cuda)
 
 

@@ -18,7 +18,7 @@ _LOOKED_AT = 2000
 
 @one_thread()
 def whole(n: int, generator: torch.Generator) -> torch.Tensor:
-    """Returns what `torch.randperm` draws from a generator."""
+    """Returns the permutation that `torch.randperm` draws from a generator."""
     return torch.randperm(n, generator=generator)
 
 

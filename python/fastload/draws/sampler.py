@@ -53,7 +53,7 @@ class Start(NamedTuple):
 
     Attributes:
         skip: Indices that were given out before: by this rank, or by all ranks of a `DistributedSampler`.
-        seed: What a `RandomSampler` without a generator drew; None to draw it.
+        seed: The seed that a `RandomSampler` without a generator drew; None to draw it.
         epoch: The epoch of a `DistributedSampler`, whatever `set_epoch` says; None for its own.
     """
 
@@ -69,9 +69,9 @@ class Order(NamedTuple):
     """An index order to be cut into batches.
 
     Attributes:
-        sampler: Where the indices come from.
+        sampler: The sampler that the indices come from.
         batch_size: Indices per batch; None for one index per task and no batches.
-        drop_last: Whether a last batch that is too short is dropped.
+        drop_last: True if a last batch that is too short is dropped.
     """
 
     sampler: Any
@@ -113,7 +113,7 @@ class Order(NamedTuple):
                 yield rest
 
     def tasks(self, start: Start) -> Iterator[Any]:
-        """Yields what a loader iterates: lists of Python integers, or the integers where it does not batch."""
+        """Yields the sampler's items for a loader: lists of Python integers, or the integers where it does not batch."""
         indices = chain.from_iterable(map(_listed, self.chunks(start)))
         if self.batch_size is None:
             yield from indices
@@ -127,15 +127,15 @@ def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
     """Returns the order of torch's own samplers, or None for any other.
 
     Args:
-        index_sampler: What a loader iterates: its `batch_sampler`, or its `sampler` when it
+        index_sampler: The sampler that a loader iterates: its `batch_sampler`, or its `sampler` when it
             does not batch.
-        batched: Whether it is the former.
+        batched: True if it is the former.
     """
     return _order(index_sampler, _NATIVE, batched=batched)
 
 
 def native(order: Order | None) -> Order | None:
-    """Returns what `recognise` returns of a sampler, from what `resumable` has returned of it."""
+    """Returns the result of `recognise` for a sampler, from that of `resumable`."""
     return order if order is not None and type(order.sampler) in _NATIVE else None
 
 
@@ -160,8 +160,8 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
     """Returns true if an index may repeat within an epoch.
 
     Args:
-        index_sampler: What a loader iterates.
-        order: What `recognise` made of it.
+        index_sampler: The sampler that a loader iterates.
+        order: The result of `recognise` for it.
     """
     if order is not None:
         return order.repeats
@@ -212,7 +212,7 @@ def _random(sampler: RandomSampler, start: Start) -> Iterator[Chunk]:
 
 
 def draw_seed(generator: torch.Generator | None = None) -> int:
-    """Returns what torch's loaders and samplers draw as a seed, by default from the global generator."""
+    """Draws a seed as torch's loaders and samplers do, by default from the global generator."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
@@ -261,7 +261,7 @@ def distributed_total(sampler: DistributedSampler[Any], n: int, skip: int) -> in
     Args:
         sampler: The sampler of one rank.
         n: Samples of the dataset.
-        skip: Where these ranks begin in the order of the epoch.
+        skip: The position where these ranks begin in the order of the epoch.
     """
     ranks, left = sampler.num_replicas, max(0, n - skip)
     steps = left // ranks if sampler.drop_last else math.ceil(left / ranks)
@@ -289,4 +289,4 @@ _CHUNKS: dict[Any, Callable[[Any, Start], Iterator[Any]]] = {
     WeightedRandomSampler: _weighted,
 }
 _SKIPS = (DistributedSampler, SubsetRandomSampler)
-"""Those that leave out themselves what was given out before."""
+"""Samplers that leave out the batches handed over before by themselves."""

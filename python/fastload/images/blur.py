@@ -8,7 +8,7 @@ import torch
 __all__ = ["STRENGTHS", "random_gaussian_blur"]
 
 STRENGTHS = 1024
-"""How many different strengths are drawn from, in the middles of as many equal parts of their range."""
+"""Number of strengths to draw from: the middles of as many equal parts of their range."""
 
 
 def random_gaussian_blur(

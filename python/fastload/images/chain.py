@@ -36,10 +36,10 @@ class Chain:
             now; None while it is a Pillow image.
         ops: Operations, as `_lib.Image` takes them.
         names: The transforms so far, in words.
-        random: Whether one of them draws.
-        sealed: What has been done that must come last, in words.
-        spreads: Whether arithmetic may make three channels of one.
-        spread: Whether it did.
+        random: True if one of them draws.
+        sealed: The operation so far that must come last, in words.
+        spreads: True if arithmetic may make three channels of one.
+        spread: True if it did.
     """
 
     channels: int
@@ -129,11 +129,11 @@ class Chain:
         return None if type(self.values) in (torch.Tensor, type(None)) else type(self.values)
 
     def kernel(self, interpolation: Any, *, antialias: Any, version: int) -> tuple[str, str]:
-        """Returns what scales the image: as Pillow does it, or as torch scales bytes.
+        """Returns the kernel that scales the image: Pillow's, or torch's for bytes.
 
         Args:
             interpolation: Torchvision's.
-            antialias: Whether tensors are scaled with antialiasing.
+            antialias: True if tensors are scaled with antialiasing.
             version: 1 for `torchvision.transforms`, which scales single-precision copies of tensors;
                 2 for v2, which scales bytes.
 
@@ -252,7 +252,7 @@ def _probe(chain: Chain) -> None:
     try:
         _lib.Image(chain.source, "RGB", chain.ops, chain.output())
     except (OverflowError, TypeError, ValueError) as error:
-        msg = f"it is none of the native operations ({error})"
+        msg = f"it is not a native operation ({error})"
         raise NotNative(msg, "take it out") from error
 
 

@@ -23,7 +23,7 @@ Pixels = tuple[bytes, tuple[int, int, int]]
 
 
 def decoder() -> Callable[[str | bytes, str], Pixels] | None:
-    """Returns what decodes a file that native code refuses; None without Pillow, as torchvision then."""
+    """Returns the function that decodes files that native code refuses; None without Pillow."""
     return decode if pillow.is_installed() else None
 
 
@@ -65,7 +65,7 @@ def _start(loader: "weakref.ref[Any]", requests: _lib.Requests, why: str) -> Non
     alive = loader()
     if alive is not None and alive not in _logged:
         _logged.add(alive)
-        _log.info("Python decodes what native code does not, in a thread of its own: %s", why)
+        _log.info("a Python thread decodes the files that native code refuses: %s", why)
 
 
 def _serve(requests: _lib.Requests) -> None:

@@ -68,7 +68,7 @@ def torch_luma(version: int) -> str | None:
 
 
 def carried_out(op: Op, image: torch.Tensor) -> torch.Tensor:
-    """Returns what an operation makes of one image natively, to be compared with a library's.
+    """Returns the native result of an operation for one image, to be compared with a library's.
 
     Args:
         op: The operation.

@@ -1,4 +1,4 @@
-"""How operations on images are written for the native core: tuples of a name and arguments.
+"""The form of operations on images for the native core: tuples of a name and arguments.
 
 Nothing is checked here; `fastload._lib.Image` reads them, and raises `ValueError` for those of no known
 form. An interpolation is `"nearest"`, `"bilinear"` or `"bicubic"`; a fill is the value of red, green and blue;
@@ -51,13 +51,13 @@ Of parameters that are drawn, as torchvision's classes of these names draw them:
 """
 
 Output = tuple[Any, ...]
-"""What is written in the end: `("bytes", layout)`, or `("table", layout, dtype, channels, elements)` with
+"""The output of a chain: `("bytes", layout)`, or `("table", layout, dtype, channels, elements)` with
 the element of each of 256 bytes, for one channel after the other or one channel for all. A layout is
 `"hwc"`, `"chw"`, or `"array"`: as `"hwc"`, but `(H, W)` of one channel.
 """
 
 Action = tuple[Any, ...]
-"""What an operation came to for one image. Those on colours, `"resize_part"` and `"reduce"` are written as
+"""An operation with its draws made, for one image. Those on colours, `"resize_part"` and `"reduce"` are written as
 operations are; besides there are
 
 * `("crop", (top, left, height, width))`; `("resize", size, kernel)`; `("flip", vertical)`;

@@ -1,4 +1,4 @@
-"""How torchvision's `decode_image` decodes what native code refuses: a GIF, a palette, a missing file.
+"""The images that native code refuses, decoded by torchvision's `decode_image`: a GIF, a palette, a missing file.
 
 Owns the call, and what is made of results that are no image of bytes. Refuses PNGs whose pixels are
 damaged: torchvision 0.29 does not survive an error of libpng behind the header, where it jumps into a
@@ -80,7 +80,7 @@ def _decoded(source: str | bytes, mode: str, *, upright: bool) -> torch.Tensor:
 
 
 def _check(image: torch.Tensor, mode: str) -> None:
-    """Refuses what is no image of bytes, with the channels of its mode.
+    """Refuses results other than images of bytes with the channels of their mode.
 
     Raises:
         RuntimeError: It is none.

@@ -1,4 +1,4 @@
-"""How far ahead the native lane makes batches, before anything is measured."""
+"""Number of batches that the native lane makes ahead, before anything is measured."""
 
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ def ahead(loader: Any, program: _lib.Program, order: Order | None) -> Ahead:
 
     Args:
         loader: The loader.
-        program: What makes its samples.
+        program: The program that makes its samples.
         order: Its order, if that is one of torch's own.
     """
     usual: int = loader.prefetch_factor * int(loader.num_workers)

@@ -34,11 +34,11 @@ class Maker:
 
     Args:
         iterator: One of torch's, from which the dataset and the collation are taken.
-        draws: Whether samples or collation may draw random numbers.
-        lazy_images: Whether pictures wait.
+        draws: True if samples or collation may draw random numbers.
+        lazy_images: True if pictures wait.
 
     Attributes:
-        batches: How many it has made.
+        batches: Number of batches that it has made.
     """
 
     def __init__(self, iterator: Any, *, draws: bool = True, lazy_images: bool = False) -> None:
@@ -83,8 +83,8 @@ class Maker:
         """Returns a batch.
 
         Args:
-            indices: What the sampler gave for it.
-            key: What its samples are keyed by; None for those of an iterable dataset.
+            indices: The sampler's indices for it.
+            key: The key of its samples; None for those of an iterable dataset.
 
         Raises:
             StopIteration: The iterable dataset is at its end.
@@ -123,12 +123,12 @@ class _Streams:
         self._python = random.Random(base_seed).getstate()
 
     def pack(self) -> bytes | None:
-        """Returns what they give next, for another process."""
+        """Returns their states, for another process."""
         with keyed.borrowed(), self:
             return keyed.current().pack()
 
     def unpack(self, packed: bytes) -> None:
-        """Has them give what they gave when they were packed."""
+        """Restores packed states."""
         with keyed.borrowed(), self:
             keyed.current().unpack(packed)
 
@@ -148,8 +148,8 @@ class ConsumerIter(Resumable):
 
     Args:
         loader: The loader.
-        draws: Whether samples or collation may draw random numbers.
-        shared: What another iterator of this loader has shared; the loader must not have changed since.
+        draws: True if samples or collation may draw random numbers.
+        shared: The state that another iterator of this loader has shared; the loader must not have changed since.
     """
 
     _of_epochs = Resumable._of_epochs | {"_keys", "_maker", "_waiting"}

@@ -129,16 +129,16 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         """Starts a worker.
 
         Args:
-            worker: Its number, as `get_worker_info()` tells it.
-            among: How many there will be.
+            worker: Its number, as in `get_worker_info()`.
+            among: Number of workers that there will be.
 
         Returns:
-            Its place, the lowest that is free, and its queue of tasks.
+            Its index in torch's lists of workers, the lowest that is free, and its queue of tasks.
         """
 
     @abstractmethod
     def _release_worker(self, place: int) -> bool:
-        """Frees the place of a worker that was told to end; returns true if it has ended."""
+        """Frees the index of a worker that was asked to end; returns true if it has ended."""
 
     @abstractmethod
     def _is_here(self) -> bool:
@@ -148,8 +148,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         if first_iter and is_elastic(loader):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
             self._numbers = list(range(self._num_workers))
-            # places in torch's lists of workers: of those that are wanted, of those that are not but
-            # have work, and of those that were told to end
+            # indices in torch's lists of workers: of those that are needed, of those that are not but
+            # have work, and of those that were asked to end
             self._active = list(self._numbers)
             self._leaving: list[int] = []
             self._ending: list[int] = []
@@ -317,7 +317,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._dropped_of = [] if self._restored is None else list(self._restored.from_workers)
 
     def _keeping(self, loader: Any) -> Keeping | None:
-        """Returns what workers keep of their generators; None where samples are keyed."""
+        """Returns the states of generators that workers keep; None where samples are keyed."""
         if is_elastic(loader):
             return None
         self._every = int(loader.snapshot_every_n_steps)
@@ -390,11 +390,11 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return self._waiting.popleft()
 
     def _in_hand(self) -> list[int]:
-        """Returns the places of the workers of all batches that are not finished."""
+        """Returns the indices of the workers of all batches that are not finished."""
         return [task[0] for task in self._task_info.values() if len(task) == 1]
 
     def _idlest(self) -> int:
-        """Returns the place of the worker with the fewest unfinished batches."""
+        """Returns the index of the worker with the fewest unfinished batches."""
         in_hand = self._in_hand()
         return min(self._active, key=in_hand.count)
 

@@ -19,7 +19,7 @@ class Evidence:
     """The measurements of an epoch.
 
     Args:
-        skipped: How many first batches to ignore, because they were requested while workers started.
+        skipped: Number of first batches to ignore, because they were requested while workers started.
     """
 
     def __init__(self, skipped: int) -> None:

@@ -20,7 +20,7 @@ class Record:
     """The record of one dataset.
 
     Attributes:
-        why_here: Why its samples are made in this process; None as long as they are not.
+        why_here: The reason why its samples are made in this process; None as long as they are not.
     """
 
     why_here: str | None = None

@@ -68,8 +68,8 @@ def marked(kind: type[_Kind], *, wanted: bool, tolerant: bool = False) -> type[_
 
     Args:
         kind: The kind.
-        wanted: Whether batches have a mask.
-        tolerant: Whether its batches come with bad samples, which are counted.
+        wanted: True if batches have a mask.
+        tolerant: True if its batches come with bad samples, which are counted.
     """
     bases: tuple[type, ...] = (Tolerant, kind) if tolerant else (kind,)
     if wanted:

@@ -38,8 +38,8 @@ class NativeIter(Resumable):
     Args:
         loader: The loader.
         program: The program that makes its samples.
-        batched: Whether its sampler gives batches of indices.
-        from_zero: Whether only ints from 0 to the program's length are indices of its own.
+        batched: True if its sampler gives batches of indices.
+        from_zero: True if only ints from 0 to the program's length are indices of its own.
     """
 
     _stream: _lib.Stream
@@ -148,7 +148,7 @@ class NativeIter(Resumable):
             raise MemoryError(self._room.refused)
 
     def _record_spans(self, stages: "StageSpans | None", epoch: int) -> None:
-        """Has the threads record what they do from now on, as an epoch of this number; None to stop."""
+        """Has the threads record their spans from now on, as an epoch of this number; None to stop."""
         if stages is None:
             self._stream.record(None)
         else:

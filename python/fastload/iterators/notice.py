@@ -47,7 +47,7 @@ class GlobalState:
     """The states of the global generators.
 
     Args:
-        accelerators: Whether the generators of accelerators in use are included.
+        accelerators: True if the generators of accelerators in use are included.
     """
 
     def __init__(self, *, accelerators: bool = False) -> None:

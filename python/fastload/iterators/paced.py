@@ -84,7 +84,7 @@ class Pace:
     def window(
         self, *, worker_bytes: float, memory_share: float, free_share: float = 1.0
     ) -> _lib.Window:
-        """Returns what was measured, and starts the next window.
+        """Returns the measurements, and starts the next window.
 
         Args:
             worker_bytes: Memory of one worker.
@@ -135,7 +135,7 @@ class Paced(Elastic):
 
         Args:
             seq: Number of the batch since the iterator was started; of another type if it is none.
-            cost: What it took.
+            cost: Its cost.
             end_s: The monotonic clock when it was made.
             worker: Number of the worker.
             thread: The system's number of its process or thread.
@@ -146,7 +146,7 @@ class Paced(Elastic):
             self._stages.add((worker, thread or 0), batch, self._recorded_epoch, end_s, cost.wall_s)
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:  # noqa: ARG002
-        """Returns what was measured since the last call, or since the epoch began.
+        """Returns the measurements since the last call, or since the epoch began.
 
         Args:
             pool_cpu_s: Ignored: the workers send their own CPU time.

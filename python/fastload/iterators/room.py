@@ -21,8 +21,8 @@ class Room:
     Swap space counts as memory, and so does all memory that batches hold now: it may be given back until then.
 
     Attributes:
-        checked: What a native stream takes as `check`.
-        refused: Why the first batch was refused; empty if it was not.
+        checked: The `check` of a native stream.
+        refused: The reason why the first batch was refused; empty if it was not.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def refusal(size: int, samples: int, room: int, account: Memory, path: Path | No
         size: Its bytes.
         samples: Its samples.
         room: The bytes that there are for it.
-        account: What can still be allocated.
+        account: The memory that can still be allocated.
         path: The file of the only sample; None if there are several samples, or no file.
     """
     one = "a sample takes" if path is None else f"the sample of {path} takes"

@@ -59,14 +59,14 @@ class Choice(NamedTuple):
         lane: The lane taken.
         why: The reason, a clause.
         change: The one change that would make the loader native; empty if nothing would or it is native.
-        fallback: Whether the lane stands in for worker processes that cannot be started.
+        fallback: True if the lane stands in for worker processes that cannot be started.
         lowered: The native form of the dataset; None if there is none.
-        seam: Whether workers finish in Python what they begin natively.
-        batched: Whether a task of the native lane is a batch.
+        seam: True if workers finish in Python what they begin natively.
+        batched: True if a task of the native lane is a batch.
         plan: The plan of its batches if they are not stacked.
-        draws: Whether making batches may draw random numbers.
-        may_take_over: Whether the consumer may take over from worker processes.
-        here: Why the consumer makes the batches under AUTO; empty in other lanes.
+        draws: True if making batches may draw random numbers.
+        may_take_over: True if the consumer may take over from worker processes.
+        here: The reason why the consumer makes the batches under AUTO; empty in other lanes.
     """
 
     lane: Lane

@@ -34,12 +34,12 @@ _log = logging.getLogger("fastload")
 
 
 class Settled(NamedTuple):
-    """What the next epoch of a loader need not find out again.
+    """The results that the next epoch of a loader reuses.
 
     Attributes:
         choice: The lane.
         of: The loader's attributes that decided on it, and on its iterator.
-        shared: What its iterators share; None until one was made.
+        shared: The state that its iterators share; None until one was made.
     """
 
     choice: Choice
@@ -125,8 +125,8 @@ def _start_here(
         loader: The loader.
         choice: The lane, or that of the workers that could not be started.
         why: The reason, for the log.
-        marks: Whether batches have a `sample_mask`.
-        is_news: Whether to log it: workers would have been started if possible.
+        marks: True if batches have a `sample_mask`.
+        is_news: True to log it: workers would have been started if possible.
     """
     if is_news and Logged.of(loader).first("lane"):
         _log.warning("loading in this process: %s", why)

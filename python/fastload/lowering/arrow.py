@@ -55,8 +55,8 @@ class Stored:
         native: The column of `fastload._lib`.
         dims: Number of dimensions of a sample.
         source: Arrow's name of the numbers' type.
-        is_even: Whether all lists are of one length.
-        is_array: Whether each sample, by itself, is an array.
+        is_even: True if all lists are of one length.
+        is_array: True if each sample, by itself, is an array.
     """
 
     native: _lib.Column
@@ -72,7 +72,7 @@ def numbers(column: Any, floats: str, *, keep_empty: bool = False) -> Stored:
     Args:
         column: A chunked array.
         floats: The type that floats are converted to; integers become int64.
-        keep_empty: Whether a list without lists is one, in place of an array without rows.
+        keep_empty: True if a list without lists is one, in place of an array without rows.
 
     Raises:
         NotNative: Another type, or nulls.

@@ -52,7 +52,7 @@ class Collator:
         self._make = lower_collator(original)
 
     def __call__(self, samples: Sequence[Any]) -> Any:
-        """Returns what the original returns; raises what it raises."""
+        """Returns the same result as the original; raises the same errors."""
         try:
             return self._make(list(samples))
         except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):

@@ -41,7 +41,7 @@ def check_files(paths: Sequence[str], *, unchanged: bool = False) -> NotNative |
 
     Args:
         paths: The files.
-        unchanged: Whether they are decoded to their own mode, which must be grey or RGB then.
+        unchanged: True if they are decoded to their own mode, which must be grey or RGB then.
     """
     headers = (_header(path) for path in _some(paths))
     formats = (_format(header, unchanged=unchanged) for header in headers)

@@ -122,7 +122,7 @@ def _structure(column: Any, feature: Any, kind: str | None, *, inside: bool = Fa
         column: A chunked array.
         feature: Its feature in `datasets`.
         kind: The dataset's format.
-        inside: Whether it is a field of a struct, where numbers and text are Python's at first.
+        inside: True if it is a field of a struct, where numbers and text are Python's at first.
 
     Raises:
         NotNative: Python makes them; carries the reason.

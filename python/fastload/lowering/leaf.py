@@ -26,19 +26,19 @@ class Leaf:
     Attributes:
         native: The column of `fastload._lib` that makes it.
         column: Description of the stored data: `"1000 files"`.
-        form: What the value is in one sample, as `fastload._lib.Leaf` says.
+        form: The form of the value in one sample, as `fastload._lib.Leaf` takes it.
         decode: Description of the decoding; empty if nothing is decoded.
         transforms: The names of the operations that are made natively.
         exact: Description of the reference that the result equals.
         wrap: The subclass of `torch.Tensor` that a single sample is of, or None.
         tail: Python calls that remain to be made on the value, in order.
-        stop: Why the first of `tail` is Python.
-        heavy: Whether a value takes long enough to release the interpreter for it.
-        alone: Why Python makes single samples: their values differ from those in batches.
-        listed: Whether the dataset, indexed with a list of indices, has a batch of the value.
-        is_read: Whether it was read from the code of a user's class.
-        draws: Whether it was read, and draws random numbers for each sample.
-        from_zero: Whether only ints from 0 to the dataset's length are known to be valid indices.
+        stop: The reason why the first of `tail` is Python.
+        heavy: True if a value takes long enough to release the interpreter for it.
+        alone: The reason why Python makes single samples: their values differ from those in batches.
+        listed: True if the dataset, indexed with a list of indices, has a batch of the value.
+        is_read: True if it was read from the code of a user's class.
+        draws: True if it was read, and draws random numbers for each sample.
+        from_zero: True if only ints from 0 to the dataset's length are known to be valid indices.
     """
 
     native: Any
@@ -68,8 +68,8 @@ def select(leaf: Leaf, picked: _lib.Rows, count: str, memo: Memo) -> Leaf:
     Args:
         leaf: All of them.
         picked: Which, as numbers that are checked once, while neither they nor the leaf change.
-        count: How many they are, in words.
-        memo: What is kept.
+        count: Their number, in words.
+        memo: The memo.
     """
     columns = leaf.native, picked
     native = memo.of_objects("selection", columns, lambda: _lib.Select(*columns))

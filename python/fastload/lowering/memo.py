@@ -33,7 +33,7 @@ class Memo:
     """Cached columns, by their source and its use.
 
     Attributes:
-        refusal: Why a dataset was not read: the identities of its parts, the parts, the reason.
+        refusal: The refusal of a dataset: the identities of its parts, the parts, the reason.
     """
 
     refusal: tuple[tuple[int, ...], tuple[Any, ...], NotNative] | None
@@ -52,7 +52,7 @@ class Memo:
         that gives way to an equal one of another type (1 to True) may go unnoticed.
 
         Args:
-            use: What it is used for.
+            use: The purpose.
             items: The list. Its items are immutable, or the settings tell what may change in them.
             make: Called if the list or the settings have changed.
             settings: Everything else that the result depends on, compared by `==`.
@@ -69,7 +69,7 @@ class Memo:
         """Returns the result of `make` for a copy of an array, cached since the last call.
 
         Args:
-            use: What it is used for.
+            use: The purpose.
             items: An array of numbers, which may have been written to since.
             make: Called with a copy if the array or the settings have changed.
             settings: Everything else that the result depends on, compared by `==`.
@@ -85,7 +85,7 @@ class Memo:
         """Returns the result of `make` for objects, cached since the last call.
 
         Args:
-            use: What they are used for.
+            use: The purpose.
             things: The very objects; immutable, or the settings tell what may change in them.
             make: Called if they are others, or the settings have changed.
             settings: Everything else that the result depends on, compared by `==`.
@@ -101,7 +101,7 @@ class Memo:
         As `of_list`, of a list that is made anew each time, for a use of its own.
 
         Args:
-            use: What they are used for; no other values are.
+            use: The purpose; no other values have it.
             values: Immutable objects.
             make: Called if the values or the settings have changed.
             settings: Everything else that the result depends on, compared by `==`.
@@ -118,7 +118,7 @@ class Memo:
         """Returns the result of `make` for an array, cached since the last call with the same bytes.
 
         Args:
-            use: What it is used for; no other array is.
+            use: The purpose; no other array has it.
             contents: A copy of the array's memory, `(bytes,)` of uint8.
             make: Called if the bytes or the settings have changed.
             settings: Everything else that the result depends on, compared by `==`.

@@ -71,7 +71,7 @@ def _leaves(structure: Any, *, heavy: bool = False) -> Any:
 
     Args:
         structure: The columns.
-        heavy: Whether images are worth leaving the dataset's Python for; ours has none.
+        heavy: True if images are worth leaving the dataset's Python for; ours has none.
     """
     if isinstance(structure, Column):
         heavy = heavy and structure._heavy

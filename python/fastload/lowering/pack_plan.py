@@ -70,7 +70,7 @@ def documents(lowered: Lowered, collation: str) -> dict[str, Leaf]:
 
     Args:
         lowered: The dataset.
-        collation: What wants them, for messages.
+        collation: The collation that needs them, for messages.
 
     Raises:
         NotNative: Samples of another structure, or whose tokens are no array.

@@ -167,6 +167,6 @@ class _Tracing(Walk):
         return self._part(column, "values")
 
     def _part(self, column: _Column, what: str) -> Any:
-        """Returns what stands for a part of a leaf in the structure of a batch."""
+        """Returns the placeholder of a part of a leaf in the structure of a batch."""
         self.parts.append((column.number, what))
         return _lib.Leaf(len(self.parts) - 1, "tensor")

@@ -14,12 +14,12 @@ __all__ = ["Parts", "Plan"]
 
 
 class Plan(NamedTuple):
-    """How batches are made natively.
+    """The native plan of batches.
 
     Attributes:
-        program: What makes them.
-        words: What becomes of each leaf.
-        name: What makes the batches, for the user.
+        program: The program that makes them.
+        words: The collation of each leaf, in words.
+        name: The name of the collation, for the user.
     """
 
     program: _lib.Program
@@ -58,7 +58,7 @@ class Parts:
 
         Args:
             leaf: It.
-            rule: What becomes of its samples.
+            rule: The collation of its samples.
             words: That, for the user.
             form: In which its samples are seen; None: the leaf's own.
 
@@ -74,11 +74,11 @@ class Parts:
         return len(self._leaves)
 
     def part(self, number: int, what: str) -> Any:
-        """Returns what stands for a value in the structure of a batch.
+        """Returns the placeholder of a value in the structure of a batch.
 
         Args:
             number: Of the leaf that it comes from.
-            what: What of that, as `_lib.Program.collated` has it.
+            what: The part of that, as `_lib.Program.collated` has it.
         """
         self._parts.append((number, what))
         return _lib.Leaf(len(self._parts) - 1, "tensor")
@@ -95,9 +95,9 @@ class Parts:
 
         Args:
             batch: With parts in place of values.
-            name: What makes the batches.
+            name: The name of the collation.
             wrap: Called with each batch; returns what is handed over.
-            asks: Whether a batch that does not fit together is made in Python.
+            asks: True if a batch that does not fit together is made in Python.
 
         Raises:
             NotNative: A rule that a leaf cannot have.

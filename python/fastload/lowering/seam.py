@@ -30,7 +30,7 @@ class Seam:
 
     Args:
         dataset: One that can be lowered.
-        memo: What was kept when it was.
+        memo: The memo of that time.
     """
 
     __getitems__ = None  # not the dataset's own, which would make its samples in Python

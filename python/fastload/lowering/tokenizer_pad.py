@@ -1,4 +1,4 @@
-"""What a tokenizer of transformers pads, and how: the part that its collate functions have in common.
+"""The padding of a tokenizer of transformers: the part that its collate functions have in common.
 
 Owns the settings, read once, and the batch that `tokenizer.pad` makes of lists of values. Refuses
 tokenizers with code of their own, and settings that pad nothing.
@@ -34,7 +34,7 @@ class TokenizerPad:
     Attributes:
         main: The field whose lengths count.
         pads: The fields that are padded, and how.
-        wants_mask: Whether there is an attention mask, given or made.
+        wants_mask: True if there is an attention mask, given or made.
 
     Args:
         collator: A collate function with a tokenizer.

@@ -115,7 +115,7 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
 
 
 def _states(items: list[Any], state: Callable[[Any], tuple[int, Any]]) -> Any:
-    """Returns what may change in items without another one taking their places.
+    """Returns the state that may change in items while the items stay the same objects.
 
     It has few objects that Python's garbage collector looks at, which would take longer than the rest.
 

@@ -27,7 +27,7 @@ _PLACES = {
 
 @registry.transform(
     *(f"{place}.GaussianBlur" for place in _PLACES),
-    notes=f"Pillow images of mode RGB, on processors with AVX2; sigma is one of {blur.STRENGTHS} "
+    notes=f"Pillow images of mode RGB, on CPUs with AVX2; sigma is one of {blur.STRENGTHS} "
     "evenly spaced values of its range",
 )
 def _gaussian_blur(transform: Any, chain: Chain) -> None:

@@ -116,7 +116,7 @@ def _channels_first(dataset: Any, memo: Memo) -> Any:
 
 
 class _Files:
-    """What the samples of a folder are made of."""
+    """The files of a folder, and their classes."""
 
     def __init__(self, paths: list[str], classes: list[int], how: Decoding | None) -> None:
         self.paths = paths
@@ -206,7 +206,7 @@ def _image(
     try:
         column = native(followed.mode, chain.ops, followed.output)
     except (OverflowError, TypeError, ValueError) as error:
-        msg = f"its images are none for native code: {error}"
+        msg = f"native code does not take its images: {error}"
         raise NotNative(msg, "make them images of bytes, or files named in text") from error
     library = "torchvision" if followed.mode.startswith("torchvision") else "Pillow"
     exact = f"bit for bit what {library} and torch make of them"
@@ -246,7 +246,7 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
     Args:
         classes: A list of ints, or integers of which torchvision makes ints.
         target_transform: None, or the look-up of a dict or a list.
-        memo: What was kept.
+        memo: The memo.
 
     Raises:
         NotNative: Another target transform, or targets that are no integers.
@@ -270,10 +270,10 @@ def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:
 
 
 def _table(target_transform: Any, classes: set[Any]) -> dict[Any, Any]:
-    """Returns what a look-up returns for each class.
+    """Returns the result of a look-up for each class.
 
     Raises:
-        NotNative: It is none, or has no place for one.
+        NotNative: It is no look-up, or has no entry for a class.
     """
     table = getattr(target_transform, "__self__", None)
     look_up = getattr(target_transform, "__name__", None)

@@ -21,16 +21,16 @@ __all__ = ["Decoding", "Followed", "decoding", "follow_decoded"]
 _IMAGE = "torchvision.io.image"
 _CHANNELS = {"RGB": 3, "GRAY": 1, "UNCHANGED": None}
 _BROADCAST = "output with shape"
-"""How torch begins to refuse arithmetic in place that needs more channels; native code says the same."""
+"""The beginning of torch's error for arithmetic in place that needs more channels; native code raises the same."""
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How files are decoded.
+    """The parameters with which files are decoded.
 
     Attributes:
         mode: The name of an `ImageReadMode`.
-        upright: Whether the orientation of EXIF is applied.
+        upright: True if the orientation of EXIF is applied.
     """
 
     mode: str
@@ -42,11 +42,11 @@ class Followed:
     """Transforms that were followed from the first.
 
     Attributes:
-        chain: What becomes of an image.
-        mode: How it is decoded, as `_lib.Image` says.
+        chain: The operations on an image.
+        mode: The mode that it is decoded to, as `_lib.Image` takes it.
         output: The output of `_lib.Image`.
-        done: How many transforms are in the chain.
-        stop: What stopped the next one.
+        done: Number of transforms in the chain.
+        stop: The refusal of the next one.
     """
 
     chain: Chain
@@ -106,7 +106,7 @@ def _mode(chain: Chain, grey: Chain, rest: list[Any]) -> str | None:
     Args:
         chain: That of RGB images.
         grey: That of grey ones, as far as it goes.
-        rest: What is not in it.
+        rest: The transforms that are not in it.
 
     Returns:
         None if there is no such way.

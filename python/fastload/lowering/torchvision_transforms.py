@@ -215,7 +215,7 @@ def zero_stays(chain: Chain, fill: tuple[int, int, int]) -> None:
     if chain.values is None or chain.on_bytes:
         return
     if any(fill) or chain.values[:, :, 0].any():
-        msg = "it fills with a value of a tensor that is no byte any more"
+        msg = "it fills with a value of a tensor whose elements are no longer bytes"
         raise NotNative(msg, "put it before Normalize")
 
 
@@ -230,7 +230,7 @@ def mirrored(
     Args:
         chain: The operations before.
         mode: Torchvision's `padding_mode`.
-        sides: What is added: left, top, right and bottom.
+        sides: The pixels that are added: left, top, right and bottom.
         least: Height and width that the image has at least; None for the chain's.
 
     Raises:

@@ -90,7 +90,7 @@ def stalled_s(resource: str, share: str, proc: Path = _PROC) -> float:
     Args:
         resource: `"cpu"` or `"memory"`.
         share: `"some"` for time in which at least one task stalled, `"full"` for all of them.
-        proc: Where proc is mounted.
+        proc: The mount point of proc.
     """
     own = [f"{group}/{resource}.pressure" for group in _groups(resource, proc)][:1]
     for file in (*own, f"{proc}/pressure/{resource}"):

@@ -22,11 +22,11 @@ _PROC = Path("/proc")
 
 
 class Memory(NamedTuple):
-    """What this process may still allocate.
+    """The memory that this process may still allocate.
 
     Attributes:
         total_bytes: All memory that it may use: the least of the limits.
-        available_bytes: What is left of it, without swapping.
+        available_bytes: The rest of it, without swapping.
         swap_bytes: By swapping, in addition.
         share: Used fraction of the memory, 0 to 1: that of the fullest limit.
         limit: The limit that is reached first: `"the host"`, `"the control group"` or `"ulimit -v"`.
@@ -40,7 +40,7 @@ class Memory(NamedTuple):
 
     @property
     def room_bytes(self) -> int:
-        """What can be allocated at all, swap space included."""
+        """All bytes that can be allocated, swap space included."""
         return self.available_bytes + self.swap_bytes
 
 
@@ -59,7 +59,7 @@ def read(proc: Path = _PROC) -> Memory:
     """Returns the account.
 
     Args:
-        proc: Where proc is mounted.
+        proc: The mount point of proc.
     """
     host = _host(proc)
     limits = [host, *_groups(proc, host.swap_bytes), *_address_space(proc)]

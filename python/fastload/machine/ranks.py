@@ -1,4 +1,4 @@
-"""How many training processes share this host, and which of a job's this one is.
+"""The number of training processes on this host, and the rank of this one in its job.
 
 Read from what launchers leave in the environment, else from the process group of
 `torch.distributed` if there is one. Initialises nothing.

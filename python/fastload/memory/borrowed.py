@@ -24,14 +24,15 @@ _NEW: dict[str, Callable[[int], torch.UntypedStorage]] = {
     "_share_fd_cpu_": torch.UntypedStorage._new_using_fd_cpu,
     "_share_filename_cpu_": torch.UntypedStorage._new_using_filename_cpu,
 }
-"""What makes a storage of a kind that the method would make of another."""
+"""The function that makes a storage of the same kind as each method would."""
 
 
 def hold(owner: Any) -> tuple[_lib.Storage | None, Any]:
     """Keeps the memory of a tensor or an array in its place, or follows it.
 
     Returns:
-        What is told when the memory moves; None if it does not. And what to keep as long as it is read.
+        The storage that is notified when the memory moves, None if it does not; and the objects to keep as
+        long as it is read.
     """
     if not isinstance(owner, torch.Tensor):
         return None, list(_pins(owner))

@@ -51,7 +51,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 class Memory(NamedTuple):
-    """Where an array lies; the arguments of the native `Rows`, in order."""
+    """The memory of an array; the arguments of the native `Rows`, in order."""
 
     pointer: int
     shape: tuple[int, ...]

@@ -33,7 +33,7 @@ _REASONS = {
 
 
 class Accelerator(Protocol):
-    """A device that works through what is queued for it. No method may wait for it."""
+    """A device with a queue of work. No method may wait for it."""
 
     def mark(self) -> bool:
         """Marks the end of the work that is queued now; returns False if that is not possible."""

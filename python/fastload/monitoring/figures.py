@@ -1,4 +1,4 @@
-"""`StepFigures`: what the steps of a window say in numbers, by name."""
+"""`StepFigures`: the figures of the steps of a window, by name."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ class StepFigures:
     """Turns steps into figures.
 
     Args:
-        recorder: Where they were recorded.
+        recorder: The recorder that has them.
     """
 
     def __init__(self, recorder: Recorder) -> None:

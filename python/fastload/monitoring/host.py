@@ -1,4 +1,4 @@
-"""`Host`: what the machine did to the training in a window: faults, swapping, pressure, throttling, suspension, stops."""
+"""`Host`: effects of the machine on the training in a window: faults, swapping, pressure, throttling, suspension, stops."""
 
 import resource
 import time
@@ -75,7 +75,7 @@ class Stops:
         Then either the process was stopped, or its native code waited without giving up the interpreter.
 
         Args:
-            late_s: How late the monitor's thread woke, in seconds.
+            late_s: The delay with which the monitor's thread woke, in seconds.
             thread: The training thread's number in the system.
         """
         scheduled = scheduled_s(thread)
@@ -92,14 +92,14 @@ class Stops:
 
 
 class Scheduled(NamedTuple):
-    """How long a thread ran and waited so far, in seconds."""
+    """The time that a thread ran and waited so far, in seconds."""
 
     running_s: float  # on a CPU
     queued_s: float  # ready to run while no CPU was free
 
 
 def scheduled_s(thread: int) -> Scheduled | None:
-    """Returns what the scheduler counts of a thread of this process; None if it is not known.
+    """Returns the scheduler's times of a thread of this process; None if they are not known.
 
     Format: `scheduler/sched-stats` of the kernel's documentation.
 

@@ -139,7 +139,7 @@ class Regions:
         """Records the time of a `with` block; nothing in another thread than that which takes the batches.
 
         Args:
-            name: What is done in it.
+            name: The name of the work in it.
         """
         if self._recorder.thread not in (None, threading.get_ident()):
             yield

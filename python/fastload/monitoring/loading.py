@@ -39,7 +39,7 @@ STAGES = ("read", "decode", "collate", "interpreter", "memory", "workers")
 
 
 class MonitoredLoader(Protocol):
-    """What a monitor uses of a loader."""
+    """The attributes of a loader that a monitor uses."""
 
     batch_size: int | None
     dataset: Any
@@ -67,7 +67,7 @@ class Loading:
             self._counters, self._before = loader._counters, {}
 
     def count(self) -> None:
-        """Adds what the iterator has counted since the last reading."""
+        """Adds the iterator's counts since the last reading."""
         counters = _numbers(self._counters)
         for name, now in counters.items():
             before = self._before.get(name, 0.0)

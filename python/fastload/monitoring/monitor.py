@@ -18,7 +18,7 @@ __all__ = ["Monitor", "monitor", "monitor_of"]
 
 
 class Monitor:
-    """Records the steps of a training, and says what slows it down.
+    """Records the steps of a training, and reports what slows it down.
 
     A step waits for a batch and works on it. The monitor measures both for each step, splits the waiting by what
     the loader did and the work by garbage collection, named regions and the rest, reads the memory and the machine,
@@ -27,13 +27,13 @@ class Monitor:
     One monitor is for one loader. It records nothing in forked children; a copy or pickle of its loader has none.
 
     Args:
-        to: Where windows are written: a `SummaryWriter`, a W&B run, a path that ends in `.jsonl`,
+        to: The target of windows: a `SummaryWriter`, a W&B run, a path that ends in `.jsonl`,
             `"prometheus:9400"`, a function of a window and its findings, or a list of them; see
             [Where a monitor writes](monitoring-sinks.md). None for nowhere.
         every_s: Length of a window, in seconds.
         stall_s: A step whose own time exceeds this, in seconds, and 5 medians has its stack looked at, three times at
             most, to name the function.
-        accelerator: What tells whether the accelerator runs out of work; None for the CUDA device, if torch is built
+        accelerator: Tells whether the accelerator runs out of work; None for the CUDA device, if torch is built
             for one.
 
     Raises:
@@ -72,7 +72,7 @@ class Monitor:
         return {} if window is None else dict(window.scalars)
 
     def findings(self) -> list[Finding]:
-        """Returns what was wrong at the end of the last window; empty for a healthy run."""
+        """Returns the findings at the end of the last window; empty for a healthy run."""
         return list(self._run.findings)
 
     def summary(self) -> str:
@@ -102,13 +102,13 @@ class Monitor:
         self._run.trace(path, torch_trace)
 
     def region(self, name: str) -> AbstractContextManager[None]:
-        """Returns a context manager for a part of the training that is no step: a checkpoint, an evaluation.
+        """Returns a context manager for a part of the training outside of its steps: a checkpoint, an evaluation.
 
         Its time counts as `region_s`, not as the training's own, and its stack is not looked at. In another
         thread than that which takes the batches it records nothing.
 
         Args:
-            name: What is done in it; up to 64 names.
+            name: The name of the work in it; up to 64 names.
         """
         return self._run.regions.region(str(name))
 
@@ -138,7 +138,7 @@ class Monitor:
         self.close()
 
     def _expect(self, loader: Any, iterator: Any) -> None:
-        """Records what threads do for an iterator that is being started, from its first batch on."""
+        """Records the spans of threads for an iterator that is being started, from its first batch on."""
         self._run.expect(loader, iterator)
 
     def _follow(self, loader: Any, iterator: Any, start_s: float) -> None:
@@ -151,7 +151,7 @@ def monitor(loader: Any, to: Any = None, *, every_s: float = 10.0, stall_s: floa
 
     Args:
         loader: A `fastload.Loader`.
-        to: Where windows are written, as `Monitor` takes it.
+        to: The target of windows, as `Monitor` takes it.
         every_s: Length of a window, in seconds.
         stall_s: Shortest own time of a step whose stack is looked at, in seconds.
 

@@ -26,7 +26,7 @@ _PAGE = resource.getpagesize()
 
 
 class Footprint:
-    """Reads what the process holds. What cannot be read is absent."""
+    """Reads the resources of the process. Unreadable ones are absent."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
@@ -91,7 +91,7 @@ class _Child(NamedTuple):
 
     @classmethod
     def read(cls, pid: int, sizes: Mapping[str, float]) -> "_Child":
-        """Reads what a child holds, given its sizes."""
+        """Reads the resources of a child, given its sizes."""
         stat = kernel_file.read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
         faults = int(stat[7]) if len(stat) > 7 else 0  # minflt; proc(5)
         private = sizes.get("private_dirty_bytes", 0.0)

@@ -1,7 +1,7 @@
 """`Recent`: the latest windows of a run, kept for its trace.
 
-Owns arrays of fixed size, which are written once when they are made: what grew with each window would be told as a
-leak of the training.
+Owns arrays of fixed size, which are written once when they are made: memory that grew with each window would be reported
+as a leak of the training.
 """
 
 import math

@@ -47,7 +47,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was measured in one interval of the monitor.
+    """The measurements of one interval of the monitor.
 
     Attributes:
         step: Number of the last step; -1 before the first one.

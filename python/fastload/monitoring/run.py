@@ -49,7 +49,7 @@ class Run:
     """One training.
 
     Args:
-        targets: Where windows are written.
+        targets: The targets of windows.
         every_s: Length of a window, in seconds.
         stall_s: Shortest own time of a step whose stack is looked at, in seconds.
         accelerator: The device that the training uses, if any.
@@ -58,7 +58,7 @@ class Run:
         recorder: Its steps.
         regions: Its named regions.
         window: The last window; None before the first one.
-        findings: What was found by then.
+        findings: The findings until then.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Run:
             self._start(loader)
 
     def expect(self, loader: Any, iterator: Recordable) -> None:
-        """Records what threads do for an iterator of which `follow` will be told, before it asks for a batch."""
+        """Records the spans of an iterator's threads before it asks for a batch; `follow` comes later."""
         if not (self.is_closed or os.getpid() != self._pid or self._follows_another(loader)):
             iterator._record_spans(self._stages, self.recorder.epoch + 1)
 
@@ -182,7 +182,7 @@ class Run:
             self._thread.join(2 * _EXIT_S)
 
     def summary(self) -> str:
-        """Returns what there is to say of the run until the last window."""
+        """Returns the summary of the run until the last window."""
         drift = drift_of(self._history)
         statement = "" if drift is None else drift.statement()
         scalars = {} if self.window is None else self.window.scalars
@@ -298,7 +298,7 @@ class Run:
             return self._loading.read(loader, elapsed_s, waits, float(np.sum(steps.wait_s)))
 
     def _context(self) -> Context:
-        """Returns what the detectors are told besides the windows."""
+        """Returns the detectors' data besides the windows."""
         scalars = {} if self.window is None else self.window.scalars
         return Context(
             workers=int(scalars.get("workers", 0)),

@@ -1,4 +1,4 @@
-"""`Shortage`: the finding that memory is about to run out, told at once and not after some windows."""
+"""`Shortage`: the finding that memory is about to run out, reported at once and not after some windows."""
 
 from fastload.machine.memory import REFUSE, WARN, shown
 from fastload.monitoring.record import Finding, Window

@@ -1,4 +1,4 @@
-"""`StageSpans`: what threads and workers did for each batch, and when; `wait_stages`: which of it a step waited for."""
+"""`StageSpans`: the stages of each batch in threads and workers, with their times; `wait_stages`: those that a step waited for."""
 
 from typing import Protocol, runtime_checkable
 
@@ -49,7 +49,7 @@ class StageSpans:
         self._unused = NONE
 
     def record(self, stream: _lib.Stream, epoch: int) -> None:
-        """Records what native threads do for a stream from now on, as an epoch of this number."""
+        """Records the spans of a stream's native threads from now on, as an epoch of this number."""
         stream.record(self._ring, epoch)
 
     def add(
@@ -62,7 +62,7 @@ class StageSpans:
             batch: Number of the batch in its epoch.
             epoch: Number of the epoch.
             end_s: When the batch was made.
-            took_s: How long that took.
+            took_s: The duration of that.
         """
         begin_ns, end_ns = (
             max(0, round(each * 1e9) - self._origin_ns) for each in (end_s - took_s, end_s)
@@ -95,7 +95,7 @@ class StageSpans:
 
 
 def wait_stages(steps: Steps, spans: NDArray[np.void]) -> NDArray[np.float64]:
-    """Splits the wait of each step by what was done meanwhile for the batch that it waited for.
+    """Splits the wait of each step by the stages of the batch that it waited for.
 
     Several threads may work at a batch at once: their times add up, and are scaled down where they exceed the wait.
 

@@ -112,7 +112,7 @@ class Recorder:
             start_s: Seconds that starting its iterator took.
             batch_size: Samples of a batch that is full; 0 if unknown, None to look at each batch.
             samples: Samples of the epoch.
-            in_order: Whether batches come in the order of their numbers; otherwise numbers are not recorded.
+            in_order: True if batches come in the order of their numbers; otherwise numbers are not recorded.
         """
         self._in_order = in_order
         self.in_step, self.is_running, self.thread = False, True, None
@@ -221,7 +221,7 @@ def watched(iterator: Any, recorder: Recorder | None) -> None:
 
     Args:
         iterator: One of torch's iterators.
-        recorder: Where to; None to record nothing.
+        recorder: The recorder; None to record nothing.
     """
     kind: Any = type(iterator)
     if recorder is None:

@@ -40,12 +40,12 @@ class Totals:
     def summary(
         self, settings: Mapping[str, Any], findings: Sequence[Finding], drift: str = ""
     ) -> str:
-        """Returns what there is to say of the run, a line per fact.
+        """Returns the summary of the run, a line per fact.
 
         Args:
             settings: The loader's, by name.
-            findings: What was found.
-            drift: What the detectors say of the drift.
+            findings: The findings.
+            drift: The detectors' sentence on the drift.
         """
         if not self._counted:
             return "no steps yet"

@@ -55,9 +55,9 @@ def write_trace(
     Args:
         path: The file to write; compressed if it ends in `.gz`.
         windows: The windows, in order.
-        spans: What else is known of the training thread's time.
+        spans: Further spans of the training thread.
         findings: Marked where they began.
-        stages: What threads and workers did, as `StageSpans.latest` returns it.
+        stages: The spans of threads and workers, as `StageSpans.latest` returns it.
         pid: Id of the process; this one unless given.
         torch_trace: A trace that torch.profiler has exported in the same process; its events are written too, on the
             same clock.
@@ -98,7 +98,7 @@ class _Events:
 
     Args:
         pid: Id of the process.
-        offset_ns: What is added to the monotonic clock to get the trace's.
+        offset_ns: The offset of the trace's clock from the monotonic one.
     """
 
     def __init__(self, pid: int, offset_ns: int) -> None:
@@ -148,7 +148,7 @@ class _Events:
                 yield self._span(track, span.name, start_ns, end_ns, {})
 
     def stages(self, spans: NDArray[np.void]) -> Iterator[dict[str, Any]]:
-        """Yields what threads and workers did for batches, thread by thread."""
+        """Yields the spans of threads and workers, thread by thread."""
         for span in np.sort(spans, order=["id", "number"], kind="stable").tolist():
             begin_s, end_s, batch, epoch, number, thread, stage = span
             name = NAMES[stage]

@@ -26,7 +26,7 @@ _endings: weakref.WeakKeyDictionary[Any, "_Ending"] = weakref.WeakKeyDictionary(
 
 
 def ending(compose: Any) -> Any:
-    """Returns what stands for a `Compose`, with its last steps in one; itself where nothing can be gained."""
+    """Returns the replacement of a `Compose`, with its last steps in one; the same object where nothing is gained."""
     steps = compose.transforms
     is_torchvisions = type(compose).__module__.startswith("torchvision.")
     if not is_torchvisions or not isinstance(steps, list | tuple | torch.nn.ModuleList):
@@ -95,10 +95,10 @@ class _Ending:
 
 
 class _Table:
-    """What writes the elements of a tensor.
+    """The output of a chain, and the class of the tensor it is written to.
 
     Args:
-        output: What is written.
+        output: The output.
         wrap: The subclass of `torch.Tensor` that is made; None for none.
     """
 

@@ -41,11 +41,11 @@ class _File(Waiting):
     _exclusive_fp: bool
     _data: bytes | None = None
     _draft: tuple[Any, Any] | None = None
-    """Arguments of the call that changed what is decoded."""
+    """Arguments of the call that changed the decoding."""
     _is_luma = False
     """True if that made it grey."""
     _smaller: Waiting | None = None
-    """What a thumbnail made of it."""
+    """The result of `thumbnail`."""
     _kept: dict[str, Source]
 
     def settle(self) -> None:
@@ -85,7 +85,7 @@ class _File(Waiting):
             self.settle()
 
     def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
-        """Returns what an image in this mode begins with; None where native code does not make it."""
+        """Returns the source and the operations of an image in this mode; None where native code does not make it."""
         if self._smaller is not None:
             return self._smaller.begun(mode)
         is_other = self._mode == "YCbCr" or (self._is_luma and mode != self._mode)
@@ -141,7 +141,7 @@ class _File(Waiting):
         become(self, self.plain)
 
     def _read(self) -> bytes | None:
-        """Returns the file's bytes, after which Pillow needs the file no more; None where there is none."""
+        """Returns the file's bytes, after which Pillow no longer needs the file; None where there are none."""
         if self._data is None and self.fp is not None and self.tile:
             file = self.fp
             if type(file) is io.BytesIO:
@@ -163,7 +163,7 @@ _File.__module__, _File.__qualname__ = Image.__name__, "Image"
 
 
 def _took(image: Image.Image, kept: dict[str, Source]) -> bool:
-    """Takes the pixels of a JPEG, which are all that loading adds; returns whether native code made them."""
+    """Takes the pixels of a JPEG, which are all that loading adds; returns true if native code made them."""
     if image.mode in kept:
         with contextlib.suppress(*REFUSALS):
             pixels = kept[image.mode].pixels([])
@@ -203,7 +203,7 @@ def _waiting(kind: Any) -> type | None:
 
 
 def opened(*args: Any, **named: Any) -> Image.Image:
-    """Returns what `PIL.Image.open` returns; where this thread makes a sample, one that waits."""
+    """Opens an image as `PIL.Image.open` does; where this thread makes a sample, one that waits."""
     image: Image.Image = _open(*args, **named)
     kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):

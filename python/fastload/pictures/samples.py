@@ -54,7 +54,7 @@ class _Samples:
         self._idle = 0
 
     def made(self, make: Callable[[Any], Any], index: Any) -> tuple[Any, Exception | None]:
-        """Returns what `make` returns of an index; or what it raises, without frames of ours in its traceback."""
+        """Returns the result of `make` for an index, or its exception without fastload's frames in the traceback."""
         try:
             return self._made(make, index) if self._waits() else make(index), None
         except Exception as error:

@@ -17,7 +17,7 @@ from fastload.pictures.steps import by_pillow
 __all__ = ["REFUSALS", "Late", "Source", "fail", "making"]
 
 REFUSALS = (OSError, ValueError, RuntimeError)
-"""What native code raises where it leaves an image to Pillow."""
+"""The errors that native code raises for an image that is left to Pillow."""
 
 
 class Late(BaseException):
@@ -25,13 +25,13 @@ class Late(BaseException):
 
 
 class _Making(threading.local):
-    """The sample that this thread makes, and what became of its images.
+    """The sample that this thread makes, and the state of its images.
 
     Attributes:
-        is_on: Whether files that are opened wait.
-        failed: Whether one of them failed late.
-        opened: How many waited so far.
-        sources: What the images of this sample are made from.
+        is_on: True if files that are opened wait.
+        failed: True if one of them failed late.
+        opened: Number of images that waited so far.
+        sources: The sources of this sample's images.
     """
 
     is_on = False
@@ -50,13 +50,13 @@ class Source:
 
     Args:
         data: The file's bytes.
-        mode: What it is decoded to.
-        size: Width and height, as Pillow tells them.
+        mode: The mode that it is decoded to.
+        size: Width and height, as Pillow reports them.
         draft: The divisor of both sides, and whether grey is the file's luma; None for the whole image.
         reopen: Opens the file with Pillow, with the same draft.
 
     Attributes:
-        runs: How often pixels were made of it.
+        runs: Number of times that its pixels were made.
 
     Raises:
         OSError: It is not decoded natively.
@@ -64,7 +64,7 @@ class Source:
     """
 
     _used = _used_again = 0
-    """How many images were made pixels of, and of how many of them more than once."""
+    """Number of images whose pixels were made, and of those whose pixels were made more than once."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Source:
         return self._native.pixels(ops, keep=self._keeps())
 
     def tensor(self, ops: list[Op], output: Output) -> torch.Tensor:
-        """Returns what is written after `ops`."""
+        """Returns the tensor that is written after `ops`."""
         tensor: torch.Tensor = self._native.tensor(ops, output, keep=self._keeps())
         return tensor
 

@@ -45,7 +45,7 @@ _MOST_PIXELS = 1 << 16
 
 
 def crop(size: tuple[int, int], box: Any) -> Step | None:
-    """Returns what cuts a part out of an image of `size`, with sides rounded as Pillow rounds them."""
+    """Returns the operations that crop an image of `size`, with sides rounded as Pillow rounds them."""
     try:
         left, top, right, bottom = map(int, map(round, box))
     except (TypeError, ValueError, OverflowError):
@@ -57,7 +57,7 @@ def crop(size: tuple[int, int], box: Any) -> Step | None:
 
 
 def resize(size: tuple[int, int], to: Any, resample: Any, box: Any) -> Step | None:
-    """Returns what scales a part of an image of `size`."""
+    """Returns the operations that scale a part of an image of `size`."""
     sides = _integers(to, 2)
     try:
         name = FILTERS.get(resample)
@@ -78,7 +78,7 @@ def resize(size: tuple[int, int], to: Any, resample: Any, box: Any) -> Step | No
 
 
 def reduce(size: tuple[int, int], factor: Any, box: Any) -> Step | None:
-    """Returns what makes one pixel of each block of `factor` columns and rows, in a part of an image of `size`."""
+    """Returns the operations that reduce each block of `factor` columns and rows to a pixel, in a part of an image."""
     factors = _integers(factor, 2)
     part = _integers((0, 0, *size) if box is None else box, 4)
     if factors is None or min(factors) < 1 or factors[0] * factors[1] > _MOST_PIXELS:
@@ -92,13 +92,13 @@ def reduce(size: tuple[int, int], factor: Any, box: Any) -> Step | None:
 
 
 def transpose(size: tuple[int, int], method: Any) -> Step | None:
-    """Returns what mirrors or turns an image of `size`."""
+    """Returns the operations that mirror or turn an image of `size`."""
     ops = _TRANSPOSED.get(method)
     return None if ops is None else (ops, size[::-1] if method in _SIDEWAYS else size)
 
 
 def by_pillow(image: Image.Image, ops: list[Op]) -> Image.Image:
-    """Returns what Pillow makes of an image by operations of this module."""
+    """Returns the image that Pillow makes by operations of this module."""
     for name, *values in ops:
         image = _DONE[name](image, *values)
     return image

@@ -20,7 +20,7 @@ class Swap:
 
     Attributes:
         function: The function.
-        original: What the function was, to be called meanwhile.
+        original: The original function, to be called meanwhile.
     """
 
     def __init__(self, function: Any, stub: Any) -> None:

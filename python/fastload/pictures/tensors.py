@@ -1,4 +1,4 @@
-"""What torchvision makes a tensor of an image by, of images that wait: `to_tensor`, `pil_to_tensor`, `Compose`.
+"""The functions of torchvision that make tensors, for images that wait: `to_tensor`, `pil_to_tensor`, `Compose`.
 
 The numbers are written where the pixels are made, without Pillow's image in between.
 """
@@ -57,13 +57,13 @@ def pil_to_tensor(pic: Any) -> torch.Tensor:
 
 
 def composed(self: Any, img: Any) -> Any:
-    """Returns what a `Compose` of v1 returns."""
+    """Returns the result of a `Compose` of v1."""
     chain = ending(self) if isinstance(img, Waiting) else self
     return _swaps[_COMPOSE].original(chain, img)
 
 
 def composed_v2(self: Any, *inputs: Any) -> Any:
-    """Returns what a `Compose` of v2 returns."""
+    """Returns the result of a `Compose` of v2."""
     chain = ending(self) if len(inputs) == 1 and isinstance(inputs[0], Waiting) else self
     return _swaps[_COMPOSE_V2].original(chain, *inputs)
 
@@ -78,7 +78,7 @@ def _shared(image: Waiting) -> torch.Tensor | None:
 
 @functools.cache
 def _shares(dtype: torch.dtype) -> Output:
-    """Returns what writes bytes as `to_tensor` does."""
+    """Returns the output that writes bytes as `to_tensor` does."""
     return transforms.table(torch.arange(256, dtype=torch.uint8).to(dtype).div(255).reshape(1, 256))
 
 

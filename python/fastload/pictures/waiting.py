@@ -1,4 +1,4 @@
-"""Images of Pillow that have no pixels yet, and record what is done to them.
+"""Images of Pillow that have no pixels yet, and record the operations on them.
 
 Owns which of Pillow's methods are recorded: `load`, `convert`, `crop`, `resize`, `reduce`, `thumbnail`, `transpose`
 and `copy`, and what Pillow makes of those, such as `rotate` by right angles. Everything else reaches for `im`,
@@ -51,11 +51,11 @@ class Waiting(Image.Image):
         self.settle()
 
     def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
-        """Returns what an image in this mode begins with; None where native code does not make it."""
+        """Returns the source and the operations of an image in this mode; None where native code does not make it."""
         return (self._source, self._ops) if mode == self._mode else None
 
     def replace(self, image: "Waiting") -> None:
-        """Becomes what another one is; the size, mode and pixels change."""
+        """Takes over the size, mode and pixels of another image."""
         self._source, self._ops = image._source, image._ops
         self._mode, self._size = image._mode, image._size
 
@@ -71,7 +71,7 @@ class Waiting(Image.Image):
         self.im = im
 
     def load(self) -> Any:
-        """Returns what reads and writes single pixels."""
+        """Returns the object that reads and writes single pixels."""
         return Access(self)
 
     def copy(self) -> Image.Image:
@@ -155,7 +155,7 @@ class Waiting(Image.Image):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """What NumPy makes an array of: `(H, W)` or `(H, W, 3)` of uint8."""
+        """The array interface that NumPy reads: `(H, W)` or `(H, W, 3)` of uint8."""
         begun = self.begun(self._mode)
         if begun is None:
             return settled(self).__array_interface__
@@ -228,8 +228,8 @@ class _Thumbnail:
         image: One that waits.
 
     Attributes:
-        made: What it was resized to; None if it was not.
-        im: What Pillow takes for pixels.
+        made: The image that it was resized to; None if it was not.
+        im: The object that Pillow takes for pixels.
     """
 
     made: Image.Image | None = None

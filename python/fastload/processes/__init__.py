@@ -29,9 +29,9 @@ def iterate(
 
     Args:
         loader: The loader.
-        seam: Whether its samples begin natively.
-        marks: Whether each batch has a mask of the samples that count.
-        may_take_over: Whether the consumer may make batches itself, if workers cannot or do not pay.
+        seam: True if its samples begin natively.
+        marks: True if each batch has a mask of the samples that count.
+        may_take_over: True if the consumer may make batches itself, if workers cannot or do not pay.
 
     Raises:
         UnpicklableError: Workers have to be given something that does not pickle; none was started.

@@ -18,10 +18,10 @@ class Admission:
 
     Args:
         budget_bytes: Most bytes of batches that are at work or wait to be taken. One is always let in.
-        first_bytes: What a batch counts as before there is one.
+        first_bytes: The assumed bytes of a batch before there is one.
 
     Attributes:
-        oversize: How many batches alone were larger than the budget.
+        oversize: Number of batches that alone were larger than the budget.
     """
 
     def __init__(self, budget_bytes: int, first_bytes: int) -> None:
@@ -35,12 +35,12 @@ class Admission:
 
     @property
     def held(self) -> int:
-        """How many tasks are held back."""
+        """Number of tasks that are held back."""
         return len(self._held)
 
     @property
     def ahead_bytes(self) -> int:
-        """What batches take that are at work, by the largest of the last few, or wait to be taken."""
+        """Bytes of batches that are at work, by the largest of the last few, or wait to be taken."""
         return len(self._at_work) * max(self._recent) + self._waiting
 
     def add(self, seq: int, worker: int, send: Callable[[], None]) -> None:

@@ -28,19 +28,19 @@ class Arrival:
     """A batch, or what else a worker says.
 
     Args:
-        worker: Who says it.
+        worker: The number of the worker that sent it.
         payload: The pickles of what it is about, and of itself.
         parts: The memory beside them.
         allocate: Makes the memory that parts are copied to; None where they stay.
 
     Attributes:
         worker: The same.
-        seq: What it is about.
+        seq: The number of its batch.
         size: Its bytes.
-        cost: What it took its worker.
+        cost: Its cost to the worker.
         made_s: The monotonic clock when it was made.
         changed: Which attributes of the dataset have changed while the worker made its first batch.
-        moved: What has changed in the worker, to be kept.
+        moved: The changed state of the worker, to be kept.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Arrival:
         return self._copying is not None
 
     def open(self) -> Any:
-        """Returns what it says, or an error in the place of what does not unpickle here."""
+        """Returns its content, or an error in place of one that does not unpickle here."""
         if self._message is None:
             return self._data
         if self._copying is not None:

@@ -1,4 +1,4 @@
-"""What torch's worker loop has for its two queues and its event: the worker's end of the link.
+"""The worker's end of the link, in place of the two queues and the event of torch's worker loop.
 
 Owns what a worker has in hand: to say of an error which sample it was, to seed its generators where samples
 are keyed, and to tell what a batch took. Refuses to change an error: the note travels beside it.
@@ -33,8 +33,8 @@ class Connection:
     Args:
         link: The worker's end.
         loop: The arguments of torch's worker loop, by name.
-        may_take_over: Whether the consumer makes the batches that cannot be handed over as they are.
-        keeping: What is kept of the worker's generators; None where samples are keyed.
+        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
+        keeping: The states of the worker's generators to keep; None where samples are keyed.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Connection:
         return seq, indices
 
     def put(self, result: tuple[Any, Any]) -> None:
-        """Sends a result, or what was wrong with it, and what was spent since the last one."""
+        """Sends a result, or its error, and the cost since the last one."""
         seq, data = result
         if isinstance(data, ExceptionWrapper):
             data.note = self._note()  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ class Connection:
         """Does nothing: the link is the process's."""
 
     def _refused(self, data: Any, error: Exception) -> ExceptionWrapper:
-        """Returns an error in the place of what cannot be sent."""
+        """Returns the error that replaces a result that cannot be sent."""
         if isinstance(data, ExceptionWrapper):
             words = f"an exception that does not pickle: {data.exc_msg}"
             info = (RuntimeError, RuntimeError(words), None)

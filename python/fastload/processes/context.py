@@ -29,7 +29,7 @@ _LOOK_S = 0.5
 
 
 class UnpicklableError(Exception):
-    """What workers are to be given does not pickle; the cause says what pickling raised."""
+    """An object for the workers does not pickle; the cause is the error that pickling raised."""
 
 
 class Context:
@@ -38,10 +38,10 @@ class Context:
     Args:
         real: The start method's own context, or the module that stands for the default one.
         admission: Lets tasks in.
-        starts_more: Whether workers are started later, too; they get what the first ones got.
-        may_take_over: Whether the consumer makes the batches that workers cannot hand over as they are.
-        lazy_images: Whether pictures wait in the workers.
-        keeping: What is kept of their generators; None where samples are keyed.
+        starts_more: True if workers are started later, too; they get what the first ones got.
+        may_take_over: True if the consumer makes the batches that workers cannot hand over as they are.
+        lazy_images: True if pictures wait in the workers.
+        keeping: The states of their generators to keep; None where samples are keyed.
 
     Attributes:
         links: The links to the processes.
@@ -120,7 +120,7 @@ class Context:
 
         Args:
             worker: Its number.
-            among: How many there will be.
+            among: Number of workers that there will be.
 
         Raises:
             OSError: The system refuses another process.
@@ -216,9 +216,9 @@ class End:
 
     Args:
         descriptor: The descriptor, in this process.
-        may_take_over: Whether the consumer makes the batches that cannot be handed over as they are.
-        lazy_images: Whether pictures wait in the worker.
-        keeping: What is kept of its generators.
+        may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
+        lazy_images: True if pictures wait in the worker.
+        keeping: The states of its generators to keep.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class Tasks:
         place: The same.
         worker: The worker's own number.
         in_hand: The indices of the batches that it was sent and that have not come, by their number.
-        is_last: Whether it will be asked for nothing more.
+        is_last: True if it will be asked for nothing more.
     """
 
     def __init__(self, links: _lib.Links, place: int, admission: Admission) -> None:

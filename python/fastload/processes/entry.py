@@ -1,4 +1,4 @@
-"""What a worker process begins with, before torch's worker loop runs in it.
+"""The start of a worker process, before torch's worker loop runs in it.
 
 Owns what is different in a worker of ours: its queues and its event are one connection, what torch would put
 into shared memory is made in slots, and the process ends when its parent is gone.
@@ -31,7 +31,7 @@ class Imaged(NamedTuple):
 
     Attributes:
         name: Its name there.
-        is_held: Whether the argument is a list that holds it.
+        is_held: True if the argument is a list that holds it.
     """
 
     name: str
@@ -51,8 +51,8 @@ def run(
         end: The worker's end of its link.
         target: Torch's worker loop.
         args: Its arguments, in which `end` stands for the queues and the event.
-        image: What all workers are given; None where each is given its own.
-        snapshot: What they were when the first ones were forked, if there may be later ones.
+        image: The objects that all workers are given; None where each is given its own.
+        snapshot: Their state when the first ones were forked, if there may be later ones.
     """
     for inherited in list(contexts):
         inherited.links.close()

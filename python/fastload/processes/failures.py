@@ -1,4 +1,4 @@
-"""Worker processes that have ended: what is left of them, and the error message.
+"""Worker processes that have ended: their remains, and the error message.
 
 Owns the words: which worker, how it ended, which batch it was making, and the likely cause. Ends nothing.
 """

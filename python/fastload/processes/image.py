@@ -1,4 +1,4 @@
-"""What all workers of an iterator are given, pickled once.
+"""The objects that all workers of an iterator are given, pickled once.
 
 Owns a file in memory with the pickle, and beside it the tensors and arrays, which every worker maps: changed,
 pages become its own. For processes that are not forked, which have nothing yet. Refuses what cannot be given
@@ -90,7 +90,7 @@ class _Once(Exception):  # noqa: N818 (caught here)
 
 
 class _Memory:
-    """Where the parts of an image lie.
+    """The memory of an image's parts, which lies in its file.
 
     Args:
         file: The image's.

@@ -41,7 +41,7 @@ _log = logging.getLogger("fastload")
 _T = TypeVar("_T")
 
 _END_S = 0.5
-"""Seconds that a worker has to end when it is told to."""
+"""Seconds that a worker has to end after it was asked to."""
 
 
 class ProcessIter(Paced):
@@ -50,7 +50,7 @@ class ProcessIter(Paced):
     Args:
         loader: The loader.
         allocate: Makes the memory that batches are copied to where they are to be page-locked.
-        may_take_over: Whether the consumer may make batches itself, if workers cannot or do not pay.
+        may_take_over: True if the consumer may make batches itself, if workers cannot or do not pay.
         **changes: Attributes of it that are others for its workers.
     """
 
@@ -118,7 +118,7 @@ class ProcessIter(Paced):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         if first_iter and self._worker_pids_set:
-            # torch would raise wherever the program is when a worker ends; here it is told in `next`
+            # torch raises in a signal handler, anywhere in the program, when a worker ends; here `next` raises
             signal_handling._remove_worker_pids(id(self))  # type: ignore[attr-defined]
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
@@ -189,14 +189,16 @@ class ProcessIter(Paced):
         )
 
     def _worker_bytes(self) -> int:
-        """Returns what one of the workers does not share, a different one each time; it takes a millisecond."""
+        """Returns the unshared bytes of one worker, a different one each time; it takes a millisecond."""
         self._weighed += 1
         pid = self._workers[self._active[self._weighed % len(self._active)]].pid
         with contextlib.suppress(psutil.Error):  # it has just ended
             process = psutil.Process(pid)
             try:
                 return int(process.memory_full_info().uss)
-            except psutil.AccessDenied:  # macOS tells of others only what they have, shared or not
+            except (
+                psutil.AccessDenied
+            ):  # macOS shows of other processes only all memory, shared or not
                 return int(process.memory_info().rss)
         return 0
 
@@ -204,7 +206,7 @@ class ProcessIter(Paced):
         return self._getpid() == self._pid
 
     def memory(self) -> dict[str, int]:
-        """Returns what the workers' arenas hold, and what is ahead, in bytes, and how many there are."""
+        """Returns the counters of the workers' arenas and of the batches ahead: bytes and numbers."""
         stats = self._links.stats()
         return {
             "arenas": stats["arenas"],
@@ -370,7 +372,7 @@ class ProcessIter(Paced):
             raise
 
     def _end_workers(self) -> None:
-        """Ends workers that are at work, without waiting for what they do."""
+        """Ends workers that are at work, without waiting for their batches."""
         for end in ("terminate", "kill"):
             alive = [worker for worker in self._workers if worker.is_alive()]
             for worker in alive:
@@ -379,7 +381,7 @@ class ProcessIter(Paced):
                 worker.join(_END_S)
 
     def _late(self) -> str:
-        """Returns what is said when no batch came in time."""
+        """Returns the error message for a batch that did not come in time."""
         words = f"DataLoader timed out after {self._timeout} seconds"
         at_work = [
             f"worker {tasks.worker} (pid {process.pid}) makes "
@@ -397,7 +399,7 @@ class ProcessIter(Paced):
             self._links.close()
             return
         if self._is_late and not self._shutdown:
-            self._end_workers()  # who hangs does not hear that it is over
+            self._end_workers()  # a worker that hangs does not read its queue
         try:
             super()._shutdown_workers()
         finally:

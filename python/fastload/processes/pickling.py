@@ -49,13 +49,13 @@ _has_names: Any = getattr(
 
 
 class Memory(Protocol):
-    """Where memory goes that is not part of a pickle."""
+    """The target of memory that is not part of a pickle."""
 
     def take(self, len: int, /) -> torch.Tensor | None:
         """Returns that many bytes to write to, if there are any."""
 
     def part(self, address: int, len: int, /) -> Any:
-        """Returns what stands for bytes of a live tensor that `take` made; None if it did not."""
+        """Returns the placeholder of bytes of a live tensor that `take` made; None for others."""
 
 
 def dumps(
@@ -65,8 +65,8 @@ def dumps(
 
     Args:
         *values: What is pickled.
-        memory: Where parts go; None: into the pickle.
-        pickler: What pickles, if it is a special one.
+        memory: The target of parts; None: the pickle.
+        pickler: The class of the pickler, if it is a special one.
 
     Raises:
         Exception: What the pickling of a value raises.
@@ -140,7 +140,7 @@ class _SmallPickler(pickle.Pickler):
 
 
 def loads(payload: bytes, parts: list[Any]) -> pickle.Unpickler:
-    """Returns what loads the values one after the other; parts are `uint8` tensors."""
+    """Returns the unpickler that loads the values one after the other; parts are `uint8` tensors."""
     return pickle.Unpickler(io.BytesIO(payload), buffers=parts)
 
 
@@ -148,8 +148,8 @@ class Pickler(ForkingPickler):
     """Pickles one message.
 
     Args:
-        file: What to write to.
-        memory: Where parts go; None: into the pickle.
+        file: The file to write to.
+        memory: The target of parts; None: the pickle.
     """
 
     def __init__(self, file: Any, memory: Memory | None) -> None:

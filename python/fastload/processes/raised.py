@@ -18,7 +18,7 @@ class Raised(ExceptionWrapper):
 
     Args:
         exc_info: As `sys.exc_info()` returns it; None for the exception that is being handled.
-        where: Where, in torch's words: `"in DataLoader worker process 1"`.
+        where: The place, in torch's words: `"in DataLoader worker process 1"`.
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:

@@ -1,4 +1,4 @@
-"""What a dataset holds that a forked worker would share, or would find dead: files, connections, iterators, locks.
+"""The parts of a dataset that a forked worker would share, or find dead: files, connections, iterators, locks.
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
 bytes. A generator or a connection goes on in both from the same point; a thread, and a lock that it would
@@ -79,7 +79,7 @@ _CLASSES = frozenset(
 
 
 def reason_not_to_fork(**things: Any) -> str | None:
-    """Returns what is held that a forked process must not share, with the path to it; None if nothing.
+    """Returns the path and the kind of an object that a forked process must not share; None if there is none.
 
     Args:
         **things: What workers would be given, by name.
@@ -106,7 +106,7 @@ def _is_everybodys(thing: Any) -> bool:
 
 
 def _hazard(thing: Any) -> str | None:
-    """Returns what is shared about one object, or None."""
+    """Returns a description of one object that must not be shared; None for others."""
     kind = type(thing)
     mro = kind.__mro__
     if kind in (torch.Tensor, torch.nn.Parameter):
@@ -136,7 +136,7 @@ def _hazard(thing: Any) -> str | None:
 
 
 def _opened(thing: Any) -> str | None:
-    """Returns what a library has opened behind an object."""
+    """Returns the kind of resource that a library has opened behind an object."""
     for each in type(thing).__mro__:
         library = each.__module__.lstrip("_").partition(".")[0]
         if each is getattr(sys.modules.get("lmdb"), each.__name__, None):
@@ -187,7 +187,7 @@ def _is_iterator(kind: type) -> bool:
 
 
 def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yields what hangs on an object, with its path."""
+    """Yields the objects that an object refers to, with their paths."""
     kind = type(thing)
     if kind is types.MethodType:
         yield thing.__self__, f"{path}.__self__"

@@ -1,4 +1,4 @@
-"""`Snapshot`: what workers were given when the first of them were forked.
+"""`Snapshot`: the state of the workers' objects when the first workers were forked.
 
 A worker that is forked later would have what the training has made of the dataset since, and its samples
 would depend on when it was started. Owns the attributes of Python objects and the entries of short
@@ -19,7 +19,7 @@ _LONG = 1_000
 """A container of more entries is left as it is."""
 
 _MANY = 20_000
-"""What lies behind so many things is left as it is."""
+"""Objects found after this many others are left as they are."""
 
 _LEFT = (
     *(bool, int, float, complex, str, bytes, type(None), type, range, slice),
@@ -29,10 +29,10 @@ _LEFT = (
 
 
 class Snapshot:
-    """The state of things, and of what hangs on them.
+    """The state of objects, and of the objects that they refer to.
 
     Args:
-        things: The things.
+        things: The objects.
     """
 
     def __init__(self, things: Iterable[Any]) -> None:
@@ -46,7 +46,7 @@ class Snapshot:
             waiting.extend(self._keep(thing))
 
     def _keep(self, thing: Any) -> Iterable[Any]:
-        """Keeps the state of one thing; returns what hangs on it."""
+        """Keeps the state of one object; returns the objects that it refers to."""
         kind = type(thing)
         if kind is types.MethodType:
             return [thing.__self__]
@@ -63,7 +63,7 @@ class Snapshot:
         return list(attributes.values())
 
     def restore(self) -> None:
-        """Has everything be in this process as it was."""
+        """Restores the state of all objects in this process."""
         for thing, kept in self._kept:
             thing.clear()
             (thing.extend if type(thing) is list else thing.update)(kept)

@@ -21,38 +21,38 @@ __all__ = ["Cursor"]
 
 
 class Cursor:
-    """Where an iterator is.
+    """The position of an iterator.
 
     Args:
-        draws: What its epoch's order is drawn from.
-        restored: Where it continues; None at the start of an epoch.
+        draws: The source of its epoch's order.
+        restored: The position where it continues; None at the start of an epoch.
 
     Attributes:
         draws: The same.
         base_seed: The iterator's.
-        epoch: How often it was reset.
+        epoch: Number of times that it was reset.
         first: Number of its first batch.
-        before: How many batches of the epoch are not made by it.
+        before: Number of batches of the epoch that it does not make.
         left_out: Numbers of later batches that were handed over before, and the samples that their indices ask for.
         place: Samples before its first.
         taken: Batches of the epoch that were handed over, or failed, with those of earlier runs.
         overtaken: Batches that are still to come although later ones were handed over; None where they come in order.
-        from_workers: How many batches of each worker were handed over, where that is not the order of the workers.
-        is_finished: Whether it has said that the epoch is over.
+        from_workers: Number of batches of each worker that were handed over, where that is not the order of the workers.
+        is_finished: True if it has said that the epoch is over.
         origin: Batches and samples before the first one that this number of ranks took.
-        draws_from: What samples draw from: "keys", "workers" or "caller".
+        draws_from: The source of the samples' draws: "keys", "workers" or "caller".
         workers: The generators of workers that have drawn, after `kept_at` batches, by their numbers.
-        texts: Those that were written into a state, with their texts.
-        datasets: What the datasets of workers said then, pickled.
+        texts: The generators that were written into a state, with their texts.
+        datasets: The states that the datasets of workers returned then, pickled.
         kept_at: The same.
-        rewinds: Whether a run goes on from `kept_at`, and drops what was taken since.
+        rewinds: True if a run goes on from `kept_at`, and drops what was taken since.
         next_worker: The worker that makes the first batch.
         last_worker: The one that made the batch that was taken last; None if none did.
-        said: What a sampler with a state says before the first batch is asked for.
+        said: The state of a sampler that has one, before the first batch is asked for.
         pack: Returns the generators of an iterable dataset that this process iterates.
-        fetcher: What makes the samples, if this process does, of a dataset that has a state.
-        pulled: What a sampler with a state said before and after each batch that was asked for, from `pulled_from` on.
-        kept: What `state_dict` need not find out again.
+        fetcher: The fetcher that makes the samples, if this process does, of a dataset that has a state.
+        pulled: The states of a sampler that has one, before and after each batch that was asked for, from `pulled_from` on.
+        kept: The results that `state_dict` reuses.
     """
 
     base_seed = 0
@@ -110,11 +110,11 @@ class Cursor:
             self.fetcher = fetcher
 
     def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
-        """Keeps what workers have said up to what was taken."""
+        """Keeps the states that workers sent with the batches that were taken."""
         self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
 
     def follow(self, before: "Cursor") -> None:
-        """Keeps what workers that persist have said at the end of the epoch before, if that was the last they said."""
+        """Keeps the states of persistent workers at the end of the epoch before, if those are their last."""
         if before.is_finished and before.kept_at == before.taken:
             self.workers = dict(before.workers)
             self.datasets = {
@@ -123,7 +123,7 @@ class Cursor:
             }
 
     def pull(self, state: Any) -> None:
-        """Keeps what a sampler says after a batch was asked for, until a run can no longer go on from there."""
+        """Keeps a sampler's state after each request of a batch, until no run can continue from there."""
         self.pulled.append(state)
         while self.pulled_from < self._resumed_at:
             self.pulled.popleft()
@@ -138,7 +138,7 @@ class Cursor:
         """Notes which batches later ones have overtaken.
 
         Args:
-            asked: How many batches were asked for.
+            asked: Number of batches that were asked for.
             in_flight: Which of them, counted from 0, were not handed over; in ascending order.
         """
         waiting, behind = list(in_flight), asked
@@ -163,10 +163,10 @@ class Cursor:
 
     @property
     def _resumed_at(self) -> int:
-        """The batches after which a run goes on."""
+        """The batches after which a run continues."""
         return self.kept_at if self.rewinds else self.to_come()[0]
 
     def sampler_state(self) -> Any:
-        """Returns what the sampler said after the last batch that is not made again; None where it has no state."""
+        """Returns the sampler's state after the last batch that is not made again; None where it has none."""
         said = self.pulled[self._resumed_at - self.pulled_from] if self.pulled else self.said
         return copy.deepcopy(said)

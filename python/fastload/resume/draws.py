@@ -22,18 +22,18 @@ _FIXED = (PlannedBatchSampler, _InfiniteConstantSampler, list, tuple, range)
 
 
 class Draws:
-    """What the order of one epoch is drawn from.
+    """The source of the order of one epoch: seeds, generators and the epoch of the sampler.
 
     Args:
-        index_sampler: What a loader iterates.
-        batched: Whether it gives lists of indices.
+        index_sampler: The sampler that a loader iterates.
+        batched: True if it gives lists of indices.
 
     Attributes:
         order: The order, if it is that of torch's own samplers.
         sampler: The sampler that decides on it.
         generator: The sampler's own generator; None if it has none.
         epoch: The sampler's epoch when the order began; None if it has none.
-        is_noted: Whether the order has begun.
+        is_noted: True if the order has begun.
     """
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
@@ -55,20 +55,20 @@ class Draws:
         return self.order is not None and is_seed(self.sampler)
 
     def note(self) -> None:
-        """Notes what the order is drawn from; called right before the first draw."""
+        """Notes the source of the order's draws; called right before the first draw."""
         self.epoch, self.is_noted = epoch_of(self.sampler), True
         if self._may_draw and self._state is None and self._seed is None:
             self._state = (self.generator or torch.default_generator).get_state()
 
     def settle(self) -> None:
-        """Forgets what was noted of a sampler that did not draw from the global generator."""
+        """Forgets the source of a sampler that did not draw from the global generator."""
         if self._state is None or self.generator is not None or self.order is not None:
             return
         if torch.equal(self._state, torch.default_generator.get_state()):
             self._state = None
 
     def put(self, restored: Restored) -> None:
-        """Takes what a state says in place of what would be noted."""
+        """Takes the source from a state."""
         self._seed = restored.start.seed
         if not restored.is_coming:
             self._may_draw, self.is_noted = False, True
@@ -104,12 +104,12 @@ def own_generator(sampler: Any) -> torch.Generator | None:
 
 
 def is_seed(sampler: Any) -> bool:
-    """Returns whether a sampler draws one seed from the global generator, and no more."""
+    """Returns true if a sampler draws one seed from the global generator, and no more."""
     return type(sampler) is RandomSampler and sampler.generator is None
 
 
 def epoch_of(sampler: Any) -> int | None:
-    """Returns the epoch that a sampler was told of; None if it takes none."""
+    """Returns the epoch that a sampler was set to; None if it has no `set_epoch`."""
     if not hasattr(sampler, "set_epoch"):
         return None
     epoch = getattr(sampler, "epoch", None)

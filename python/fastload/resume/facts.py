@@ -1,4 +1,4 @@
-"""What a state and a loader have to have in common, and the state's checksum."""
+"""The facts in which a state and a loader must agree, and the state's checksum."""
 
 import zlib
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ __all__ = ["VERSION", "checksum", "facts_of", "number_of", "rank_of"]
 
 VERSION = 1
 _CHANGED = ("_num_yielded", "_sampler_iter_yielded", "_index_sampler_state", "_iterator_finished")
-"""What Accelerate changes."""
+"""The keys that Accelerate changes."""
 _LATER = (
     *_CHANGED,
     "to_come",
@@ -35,7 +35,7 @@ _LATER = (
     "dataset_state",
     "checksum",
 )
-"""What the checksum does not cover."""
+"""The keys that the checksum does not cover."""
 
 
 def number_of(loader: Any) -> int | None:
@@ -45,7 +45,7 @@ def number_of(loader: Any) -> int | None:
 
 
 def facts_of(loader: Any) -> dict[str, Any]:
-    """Returns what has to be the same where a state is loaded."""
+    """Returns the facts that must be the same where a state is loaded."""
     index_sampler = loader._index_sampler
     is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
     sampler = innermost(index_sampler)
@@ -90,12 +90,12 @@ def _ranks(sampler: Any, dealer: Any) -> tuple[int, int]:
 
 
 def _is_own(sampler: Any) -> bool:
-    """Returns whether each rank draws an order of its own."""
+    """Returns true if each rank draws an order of its own."""
     return isinstance(sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler)
 
 
 def _described(sampler: Any) -> str:
-    """Returns the class of a sampler, with what decides on its order."""
+    """Returns the class of a sampler, with the settings that decide its order."""
     options: dict[str, Any] = {}
     if isinstance(sampler, RandomSampler):
         options = {"replacement": sampler.replacement, "num_samples": sampler._num_samples}

@@ -78,11 +78,11 @@ class Resumable(_BaseDataLoaderIter):
         self._restored = None
 
     def shared(self) -> dict[str, Any]:
-        """Returns what torch's `__init__` has set and no epoch changes, for `_share`."""
+        """Returns the attributes that torch's `__init__` has set and no epoch changes, for `_share`."""
         return {name: value for name, value in vars(self).items() if name not in self._of_epochs}
 
     def _share(self, shared: dict[str, Any], loader: Any) -> None:
-        """Does what torch's `__init__` does, for a loader that has not changed since another iterator was made."""
+        """Replaces torch's `__init__`, for a loader that has not changed since another iterator was made."""
         vars(self).update(shared)
         self._continue(loader)
         self._begin_cursor()
@@ -90,12 +90,12 @@ class Resumable(_BaseDataLoaderIter):
         self._base_seed = int(drawn.item())
 
     def _saved_here(self) -> Any:
-        """Returns where a dataset goes on whose samples this process makes."""
+        """Returns the state from which a dataset continues whose samples this process makes."""
         saved = None if self._restored is None else self._restored.datasets.get(0)
         return None if saved is None else pickle.loads(saved)
 
     def _compare(self, restored: Restored, loader: Any) -> None:
-        """Logs what will differ from the run that the state was saved in."""
+        """Logs the differences from the run that the state was saved in."""
         if restored.to_drop and self._is_iterable:
             _log.warning(
                 "resuming: %d batches are read again, for neither the dataset nor its iterator has state_dict "
@@ -112,7 +112,7 @@ class Resumable(_BaseDataLoaderIter):
             )
         elif self._draws_from == "workers" and restored.number != loader.num_workers:
             _log.warning(
-                "resuming: the generators of the workers start anew: %s",
+                "resuming: the generators of the workers are seeded again: %s",
                 f"there were {restored.number} workers, and are {int(loader.num_workers)}"
                 if restored.number
                 else "they were not kept (snapshot_every_n_steps=0)",

@@ -1,4 +1,4 @@
-"""What `Loader.load_state_dict` takes: a state, compared with the loader before anything goes on from it."""
+"""The states that `Loader.load_state_dict` takes: compared with the loader before an iterator continues from them."""
 
 import copy
 import operator
@@ -24,11 +24,11 @@ __all__ = ["check_workers", "restored"]
 
 
 def restored(loader: Any, state: Any) -> Restored | None:
-    """Returns where the next iterator begins; None for an epoch as it comes.
+    """Returns where the next iterator begins; None for an epoch without a state.
 
     Args:
         loader: The loader.
-        state: What `state_dict` returned, of this loader or of one that is made alike.
+        state: The state that `state_dict` returned, of this loader or of one that is made alike.
 
     Raises:
         TypeError: No mapping.
@@ -43,7 +43,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
     facts = facts_of(loader)
     _compare(state, facts | {"rank": rank_of(loader)})
     if state["checksum"] != checksum(state):
-        msg = "load_state_dict: the state was changed after it was saved; its checksum is another"
+        msg = "load_state_dict: the state was changed after it was saved; its checksum differs"
         raise StateError(msg)
     if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
         return None
@@ -101,7 +101,7 @@ def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]
 
 
 def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
-    """Returns whether nothing is left of an epoch for Lightning, which goes on with the next one then.
+    """Returns true if nothing is left of an epoch for Lightning, which then continues with the next one.
 
     It asks for no batch beyond the length, so that its iterators never say that they are at their end. A plain
     loop is given the empty rest of the epoch.
@@ -131,7 +131,7 @@ def _kept_workers(state: Mapping[str, Any]) -> int:
 
 
 def _check_layout(state: Mapping[str, Any]) -> None:
-    """Refuses what is no state of this version."""
+    """Refuses anything but a state of this version."""
     version = state.get("version")
     if version is None and not {"_snapshot", "fetcher_state"}.isdisjoint(state):
         msg = (
@@ -230,8 +230,8 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     if state["rank"] not in (None, facts["rank"]):
         other = "or use a DistributedSampler" if in_order else "or use in_order=True"
         msg = (
-            f"load_state_dict: the state is that of rank={state['rank']}, whose order is its own, and this is "
-            f"rank={facts['rank']}; save a state on each rank, {other}"
+            f"load_state_dict: the state is of rank={state['rank']} and this is rank={facts['rank']}, but each "
+            f"rank has its own order; save a state on each rank, {other}"
         )
         raise StateError(msg)
 
@@ -260,7 +260,7 @@ def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
 
 
 def _may_change_world(sampler: str) -> bool:
-    """Returns whether an order does not depend on the number of ranks."""
+    """Returns true if an order does not depend on the number of ranks."""
     return sampler.startswith(("DistributedSampler(", "SequentialSampler("))
 
 

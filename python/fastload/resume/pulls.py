@@ -25,16 +25,16 @@ __all__ = ["Pulls"]
 
 
 class Pulls:
-    """What a loader iterates: the sampler's batches, from where a state says.
+    """The batches that a loader asks its sampler for, from where a state says.
 
     Args:
         index_sampler: The sampler.
         iterator: Its iterator.
-        cursor: Where the epoch begins.
-        restored: What a state says; None for an epoch as it comes.
-        batched: Whether there are lists of indices.
-        repeats: Where repeats lie in the order, to be marked; None for none.
-        leaves_out: Whether batches that were handed over before are left out here.
+        cursor: The position where the epoch begins.
+        restored: The position that a state says; None for an epoch without a state.
+        batched: True if there are lists of indices.
+        repeats: The positions of repeats in the order, to be marked; None for none.
+        leaves_out: True if batches that were handed over before are left out here.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class Pulls:
         return task
 
     def _open(self, state: Any) -> bool:
-        """Iterates a sampler that is none of torch's, from where its own state says.
+        """Iterates a sampler that is not one of torch's, from the position in its own state.
 
         Args:
-            state: What it said; None where it said nothing, and at the start of an epoch.
+            state: The state that it returned; None where it returned none, and at the start of an epoch.
 
         Returns:
             Whether it began there.
@@ -126,7 +126,7 @@ class Pulls:
         return self._stateful is not None and state is not None
 
     def _said(self, stateful: tuple[Any, Any]) -> dict[str, Any]:
-        """Returns what the sampler and its iterator say."""
+        """Returns the states of the sampler and its iterator."""
         sampler, iterator = stateful
         return {
             "sampler": None if sampler is None else copy.deepcopy(sampler.state_dict()),
@@ -149,7 +149,7 @@ class Pulls:
                 yield from chunks
 
     def begin(self) -> None:
-        """Leaves out what a state says was given out; nothing where no state was loaded."""
+        """Leaves out the batches that a state lists as handed over; nothing where no state was loaded."""
         restored, self._restored, self._is_begun = self._restored, None, True
         if restored is None:
             self._is_begun = False
@@ -171,7 +171,7 @@ class Pulls:
 
     @contextlib.contextmanager
     def _replayed(self, restored: Restored) -> Iterator[bool]:
-        """Has the sampler draw what it drew, from what it drew it; the global generator is left as it is.
+        """Has the sampler repeat its draws from the same source; the global generator is not changed.
 
         Yields whether the sampler's epoch is that of the state meanwhile, in place of its own.
         """

@@ -1,4 +1,4 @@
-"""`Restored`: what a loaded state comes to for the iterator that goes on."""
+"""`Restored`: a loaded state, as the iterator that continues from it needs it."""
 
 from typing import Any, NamedTuple
 
@@ -10,26 +10,26 @@ __all__ = ["Restored"]
 
 
 class Restored(NamedTuple):
-    """Where the next iterator begins, as a state says.
+    """The position at which the next iterator begins, as a state says.
 
     Attributes:
-        is_coming: Whether the epoch has not begun; its draws are then made anew, with the values of the state.
+        is_coming: True if the epoch has not begun; its draws are then made anew, with the values of the state.
         base_seed: That of the iterator.
         epoch: Of the iterator.
         taken: Batches before the first that is to come.
         left_out: Batches behind it that were handed over: with `in_order=False` they overtook others.
-        start: Where the order of one of torch's samplers continues.
+        start: The position where the order of one of torch's samplers continues.
         origin: Batches and samples before the first one that this number of ranks took.
         sampler_epoch: The epoch of the sampler; None if it has none.
         generator: The state of the generator that the order is drawn from; None if there is none.
-        sampler_state: What the sampler's own `state_dict` gave; None if it has none.
+        sampler_state: The state that the sampler's own `state_dict` returned; None if it has none.
         workers: The generators of the workers, by their numbers.
-        datasets: What the datasets of workers say, pickled, by the numbers of the workers.
+        datasets: The states of the workers' datasets, pickled, by the numbers of the workers.
         next_worker: The one that makes the next batch.
         to_drop: Batches that are made again and dropped, from where the generators were kept.
-        from_workers: How many of these each worker makes, where that is not the order of the workers.
+        from_workers: Number of these that each worker makes, where that is not the order of the workers.
         bad_samples: Indices of bad samples, and the bytes of their files; None for one that does not exist.
-        draws_from: What samples drew from: "keys", "workers" or "caller"; None if none was made.
+        draws_from: The source of the samples' draws: "keys", "workers" or "caller"; None if none was made.
         number: Of workers whose generators these are; 0 where they were not kept.
     """
 
@@ -54,7 +54,7 @@ class Restored(NamedTuple):
 
     @property
     def handed_over(self) -> int:
-        """How many batches of the epoch were handed over."""
+        """Number of batches of the epoch that were handed over."""
         return self.taken + self.to_drop + len(self.left_out)
 
     @property

@@ -1,4 +1,4 @@
-"""What `Loader.state_dict` returns.
+"""The states that `Loader.state_dict` returns.
 
 Owns the layout of a state: the same keys, with plain values, on all ranks and at all times. Those that begin with an underscore are the ones that
 Accelerate reads and changes. Invariant: nothing is drawn and nothing is started.
@@ -66,7 +66,7 @@ def _to_come(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> list[int
 
 
 def _workers(loader: Any, cursor: Cursor | None) -> str | None:
-    """Returns where the generators of workers are, as text; None where they have not drawn, or are gone."""
+    """Returns the states of the workers' generators, as text; None where they have not drawn, or are gone."""
     if cursor is None or cursor.draws_from != "workers":
         return None
     if cursor.pack is not None and not cursor.is_finished:
@@ -89,7 +89,7 @@ def _next_worker(loader: Any, cursor: Cursor | None) -> int:
 
 
 def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[str, Any] | None:
-    """Returns what datasets say of themselves, by the numbers of their workers; None where they say nothing."""
+    """Returns the states of datasets, by the numbers of their workers; None where they have none."""
     fetcher = None if cursor is None else cursor.fetcher
     if fetcher is not None or (cursor is None and loader.num_workers == 0):
         state = state_of_dataset(loader.dataset, None if is_coming else fetcher)
@@ -101,7 +101,7 @@ def _datasets(loader: Any, cursor: Cursor | None, *, is_coming: bool) -> dict[st
 
 
 def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
-    """Returns what a state says of an epoch that has begun, whatever was taken of it."""
+    """Returns the entries of a state for an epoch that has begun, whatever was taken of it."""
     draws = cursor.draws
     known = _known(
         loader,
@@ -121,7 +121,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
 
 
 def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
-    """Returns what a state says of an epoch that has not begun; its draws are looked at beforehand."""
+    """Returns the entries of a state for an epoch that has not begun; its draws are made beforehand on a copy."""
     source = loader.generator or torch.default_generator
     ahead = torch.Generator()
     ahead.set_state(source.get_state())

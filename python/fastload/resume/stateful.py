@@ -11,7 +11,7 @@ __all__ = ["is_stateful", "load_dataset", "load_iterator", "of_next_epoch", "sta
 
 
 def is_stateful(thing: Any) -> bool:
-    """Returns whether something says its state and takes it back."""
+    """Returns true if an object has `state_dict` and `load_state_dict`."""
     return callable(getattr(thing, "state_dict", None)) and callable(
         getattr(thing, "load_state_dict", None)
     )
@@ -44,7 +44,7 @@ def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_dataset(dataset: Any, saved: dict[str, Any] | None) -> None:
-    """Puts a dataset where it was, before it is iterated; not one that is its own iterator."""
+    """Restores a dataset before it is iterated; not one that is its own iterator."""
     if saved is None or saved["dataset"] is None or saved["is_iterator"]:
         return
     if is_stateful(dataset):

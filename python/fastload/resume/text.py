@@ -62,8 +62,6 @@ def unpack(text: str | None) -> tuple[dict[int, bytes], int]:
     except (KeyError, TypeError, ValueError):
         streams, at = {0: b""}, 0
     if at < 0 or not all(map(is_packed, streams.values())):
-        msg = (
-            "load_state_dict: the state was changed after it was saved: workers says no generators"
-        )
+        msg = "load_state_dict: the state was changed after it was saved: workers has no generators"
         raise StateError(msg)
     return streams, at

@@ -16,14 +16,14 @@ __all__ = ["Keeping", "Moved", "WorkerState"]
 
 
 class Keeping(NamedTuple):
-    """What a worker is told when it starts.
+    """The arguments of a worker that concern states, given when it starts.
 
     Attributes:
-        every: After so many batches of the loader a state can be told; 0 for never.
+        every: Interval between states, in batches of the loader; 0 for no states.
         first: Batches of the epoch that were made before it started.
-        total: Batches of each epoch, after whose last one a state is told, too; None where that is not asked for.
-        generators: Where its generators begin, by the numbers of the workers; as seeded where there are none.
-        datasets: Where its dataset begins, likewise.
+        total: Batches of each epoch, after whose last one a state is sent, too; None for no such state.
+        generators: The states in which its generators begin, by the numbers of the workers; as seeded where there are none.
+        datasets: The state in which its dataset begins, likewise.
     """
 
     every: int
@@ -34,11 +34,11 @@ class Keeping(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a worker tells with a batch; None where it is what was told before.
+    """The state that a worker sends with a batch; None for a part that has not changed.
 
     Attributes:
-        generators: Where its generators are.
-        dataset: What its dataset says, pickled.
+        generators: The states of its generators.
+        dataset: The state of its dataset, pickled.
     """
 
     generators: bytes | None
@@ -49,9 +49,9 @@ class WorkerState:
     """Looks after the state of one worker.
 
     Args:
-        keeping: What is kept.
+        keeping: The states to keep.
         worker: Its number.
-        workers: How many there are.
+        workers: Number of workers.
         generators: Returns its generators.
     """
 
@@ -68,7 +68,7 @@ class WorkerState:
         self._fetcher: Any = None
 
     def open(self, make: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
-        """Returns torch's fetcher of a dataset, which goes on where it was; anew in later epochs."""
+        """Returns torch's fetcher of a dataset, which continues from its state; from the start in later epochs."""
         saved = None if self._is_opened else self._keeping.datasets.get(self._worker)
         self._is_opened = True
         load_dataset(dataset, saved)
@@ -92,7 +92,7 @@ class WorkerState:
         self._keeping = self._keeping._replace(first=0)
 
     def moved(self, seq: int) -> Moved | None:
-        """Returns what has changed with a batch; None where nothing has, or nothing is asked for.
+        """Returns the state that has changed with a batch; None where nothing has, or no state is requested.
 
         Args:
             seq: The number of the batch among those that the iterator asked for.

@@ -1,4 +1,4 @@
-"""How figures of a run are shown: their order, their names, their units."""
+"""The presentation of a run's figures: their order, their names, their units."""
 
 import math
 from collections.abc import Iterable

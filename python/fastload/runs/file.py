@@ -62,12 +62,12 @@ class RunFile:
 
     Args:
         path: The file.
-        keep: How many windows to keep, the newest ones; None for all.
+        keep: Number of windows to keep, the newest ones; None for all.
 
     Attributes:
         path: The file.
         run: The run as far as it was read; None before its first line.
-        damaged: How many lines could not be read.
+        damaged: Number of lines that could not be read.
 
     Raises:
         OSError: The file cannot be opened.

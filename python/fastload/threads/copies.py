@@ -1,8 +1,8 @@
 """`Copies`: what a worker owns of a loader's dataset, collation and worker_init_fn.
 
-Python objects are copied with everything that hangs on them, as another process would have them.
+Python objects are copied with all objects that they refer to, as another process would have them.
 Shared are classes, functions, modules, locks, arrays, tensors and long lists; of those that may be
-changed in place and of handles it is noted where they hang. Calls nothing of the user's but what
+changed in place and of handles the path is noted. Calls nothing of the user's but what
 `copy.copy` calls.
 """
 
@@ -30,7 +30,7 @@ _DEEP = 1_000
 """In a list or dict of more entries, only datasets, modules and callables are copied themselves."""
 
 _NESTED = 50
-"""What hangs deeper is shared."""
+"""Depth below which nested objects are shared."""
 
 _PLAIN = {
     *(bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis)),
@@ -48,7 +48,7 @@ _GLOBAL = (
     np.random.mtrand._rand,
     random._inst,
 )
-"""What stands for the worker's generators, in a worker thread as in a process."""
+"""The global generators, which stand for the worker's in a worker thread as in a process."""
 
 _SHARED_MODULES = {
     *("_thread", "threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio"),
@@ -59,7 +59,7 @@ _SHARED_MODULES = {
 
 
 class Found(NamedTuple):
-    """A thing, and where it hangs, as in `dataset.images`."""
+    """An object and its path, as in `dataset.images`."""
 
     path: str
     thing: Any
@@ -70,7 +70,7 @@ class Copies:
 
     Attributes:
         shared: Arrays, tensors and long containers that are not copied.
-        handles: What holds a position or a native handle, which threads would share.
+        handles: Objects with a position or a native handle, which threads would share.
         modules: The modules of the code that was seen.
     """
 
@@ -82,7 +82,7 @@ class Copies:
         self._depth = 0
 
     def of(self, thing: Any, path: str) -> Any:
-        """Returns the worker's own of a thing that hangs at a path."""
+        """Returns the worker's copy of the object at a path."""
         if type(thing) in _PLAIN:
             return thing
         if (made := self._made.get(id(thing))) is not None:

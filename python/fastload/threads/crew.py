@@ -64,7 +64,7 @@ class Crew:
             workers: The workers.
             modules: The modules of their code.
             tell: Called with what that did to the training process.
-            initialise: Whether there is a `worker_init_fn`, whose traces are removed.
+            initialise: True if there is a `worker_init_fn`, whose traces are removed.
         """
         _note_threads()
         before = GlobalState(accelerators=True) if initialise else None

@@ -18,8 +18,8 @@ class Failure(ExceptionWrapper):
     """The exception that is being handled.
 
     Args:
-        where: Where, in torch's words: `"in DataLoader worker thread 1"`.
-        note: What the worker did.
+        where: The place, in torch's words: `"in DataLoader worker thread 1"`.
+        note: The work of the worker.
     """
 
     def __init__(self, where: str, note: str) -> None:

@@ -17,8 +17,8 @@ class GradMode(NamedTuple):
     """Torch's settings of a thread.
 
     Attributes:
-        grad: Whether operations record gradients.
-        inference: Whether inference mode is on.
+        grad: True if operations record gradients.
+        inference: True if inference mode is on.
     """
 
     grad: bool

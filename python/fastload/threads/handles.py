@@ -1,7 +1,7 @@
-"""Which objects hold a position or a native handle, so that threads must not share them.
+"""Objects that hold a position or a native handle, so that threads must not share them.
 
-A file has a position, a generator is one, and a database connection speaks of one thing at a time.
-Such objects cannot be copied, which is how those of unknown libraries are told: they do not pickle.
+A file and a generator have a position, and a database connection serves one query at a time.
+Such objects cannot be copied, which is how those of unknown libraries are recognised: they do not pickle.
 """
 
 import io

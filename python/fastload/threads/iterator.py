@@ -46,7 +46,7 @@ class ThreadIter(Paced):
 
     Args:
         loader: The loader.
-        seam: Whether samples begin natively.
+        seam: True if samples begin natively.
         log: The log of the loader; None for a new one.
 
     Attributes:

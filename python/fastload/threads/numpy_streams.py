@@ -23,7 +23,7 @@ _FUNCTIONS = {"seed": "seed", "sample": "random_sample", "ranf": "random_sample"
 """The functions of the module that are no methods, by the method that they stand for."""
 
 _LOCKLESS = {"seed", "get_state", "set_state"}
-"""What does not take the lock, or not all the time."""
+"""Functions that do not take the lock, or not all the time."""
 
 
 class Lock:

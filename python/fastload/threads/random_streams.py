@@ -17,7 +17,7 @@ __all__ = ["ROUTE"]
 
 
 class _Below(_random.Random):
-    """What `random.Random` builds upon: the native generator, or the worker's."""
+    """The base of `random.Random`'s methods: the native generator, or the worker's."""
 
     __slots__ = ()
 

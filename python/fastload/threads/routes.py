@@ -35,7 +35,7 @@ def acquire(modules: Iterable[str]) -> None:
     """Installs the routes for their first user.
 
     Args:
-        modules: Where users may have imported functions by name that only a module's names can reach.
+        modules: Modules into which users may have imported functions by name that only a module's names can reach.
     """
     global _users
     with _lock:

@@ -20,7 +20,7 @@ _CPU = torch.device("cpu")
 
 
 class Streams:
-    """What a worker draws from in place of the global generators.
+    """A worker's generators, in place of the global ones.
 
     Args:
         base_seed: The iterator's.
@@ -63,7 +63,7 @@ class Streams:
         self._follow_torch()
 
     def begin_batch(self, key: Key) -> None:
-        """Keys all generators for what is done once for a batch."""
+        """Keys all generators for the work done once for a batch."""
         key.begin_batch(self.generators)
         self._follow_torch()
 

@@ -37,15 +37,15 @@ _walking_pipes = threading.Lock()
 
 
 class Result(NamedTuple):
-    """What a worker has finished.
+    """The result of one task of a worker.
 
     Attributes:
         task: The number of the batch, or the resumption that is confirmed.
         batch: The batch, a failure, or the end of an iterable dataset.
         finished_s: When.
-        cost: What was spent since the last one.
-        worker: Who has finished it.
-        moved: What has changed in the worker, to be kept.
+        cost: The cost since the last result.
+        worker: The worker that has finished it.
+        moved: The changed state of the worker, to be kept.
     """
 
     task: Any
@@ -57,22 +57,22 @@ class Result(NamedTuple):
 
 
 class Duties(NamedTuple):
-    """What the workers of an iterator have in common.
+    """The settings that the workers of an iterator share.
 
     Attributes:
         kind: Torch's kind of the dataset.
-        auto_collation: Whether a task is a list of indices.
-        drop_last: Whether a last batch that is too short is dropped.
+        auto_collation: True if a task is a list of indices.
+        drop_last: True if a last batch that is too short is dropped.
         base_seed: The iterator's.
         shared_seed: That of data pipes.
-        number: How many workers there are.
-        pinned: Whether batches are page-locked.
+        number: Number of workers.
+        pinned: True if batches are page-locked.
         device: The CUDA device of the thread that iterates; None without one.
         grad_mode: Torch's settings of that thread.
         results: Takes what is finished.
         stopping: Set when no more batches are needed.
         keeping: The generators of workers that are kept; None where samples are keyed.
-        policy: What is done about bad samples; None to raise their errors.
+        policy: The policy for bad samples; None to raise their errors.
         tell: Called with what the worker does against the rules.
     """
 
@@ -100,7 +100,7 @@ class Worker:
     """A worker and its thread.
 
     Args:
-        duties: What all workers share.
+        duties: The settings that all workers share.
         number: Its own number.
         dataset: Its copy of the dataset.
         collate_fn: Its copy.
@@ -112,7 +112,7 @@ class Worker:
         number: Its own number.
         thread: The thread.
         initialised: Set when `worker_init_fn` is done.
-        doing: What it does, in words, or the sample that it makes, as (index,).
+        doing: Its present work, in words, or the sample that it makes, as (index,).
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Worker:
             self._streams.begin_sample(*self._keyed)
 
     def _serve(self, fetcher: Any) -> None:
-        """Makes batches until it is told to end."""
+        """Makes batches until it is asked to end."""
         results, ended = self._duties.results, False
         self.initialised.set()
         self.doing = ""
@@ -288,7 +288,7 @@ class Worker:
             self._streams.begin_batch(key)
 
     def does(self) -> str:
-        """Returns what it does, in words."""
+        """Returns its present work, in words."""
         doing = self.doing
         return doing if isinstance(doing, str) else f"making sample {named(*doing)}"
 

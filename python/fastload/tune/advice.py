@@ -1,4 +1,4 @@
-"""What to do, in a few sentences: what the training needs, what there is, and what would help most."""
+"""Advice in a few sentences: the demand of the training, the machine's supply, and the largest lever."""
 
 import math
 
@@ -21,7 +21,7 @@ _LEVERS = {
         "Keep its data on faster storage, or use more workers.",
     ),
 }
-"""What a stage is called, and what makes it cheaper."""
+"""The name of each stage, and the way to make it cheaper."""
 
 _NEVER = 0.005
 _SELDOM = 0.05  # a training that waits for at most this share of its time has what it needs

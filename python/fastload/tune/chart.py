@@ -47,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """What to draw; the page writes the heading and the note."""
+    """The data of a chart; the page writes the heading and the note."""
 
     heading: str  # what it shows
     note: str  # how to read it

@@ -27,7 +27,7 @@ _DERIVED = ("rate", "steady_rate", "waiting", "keeps_up", "cpu_ms", "cores")
 
 @dataclass(frozen=True)
 class Demand:
-    """What the training takes."""
+    """The demand of the training."""
 
     step: str  # name of its step
     step_ms: float  # how long the step takes alone

@@ -1,4 +1,4 @@
-"""How Python code is best run: inline, by processes or by threads, and by how many.
+"""The best way to run Python code: inline, by processes or by threads, and by how many.
 
 Owns what a sample costs, how long it holds the interpreter, and the comparison of the lanes. A lane is judged
 by the training's samples per second, its step included: the step gets longer where workers hold the

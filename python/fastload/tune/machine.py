@@ -142,7 +142,7 @@ class PoolClock:
 class LoadingClock:
     """CPU time of loading in a lane, workers included, without the training step.
 
-    Python's worker threads cannot be told from other threads of the process: in their lane all CPU time
+    Python's worker threads cannot be told apart from the process's other threads: in their lane all CPU time
     of the process counts, except the step's.
     """
 
@@ -181,7 +181,7 @@ class LoadingClock:
 
 
 def worker_bytes() -> list[int]:
-    """Returns the private memory of each child process: without what it shares with its parent."""
+    """Returns the private memory of each child process: without the pages that it shares with its parent."""
     return [_private_bytes(child.pid) for child in _children()]
 
 

@@ -1,4 +1,4 @@
-"""A run: a loader consumed for some time, and what was measured.
+"""A run: a loader consumed for some time, and its measurements.
 
 Runs the loop of a training without the training: takes batches, and hands each to a step if there is one.
 An error in place of a batch is counted and the next batch is taken. Torch's, NumPy's and Python's
@@ -40,7 +40,7 @@ _ERRORS = 1_000  # errors in a row that end a run
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured."""
+    """One measurement, with its settings."""
 
     lane: str  # how batches were made
     workers: int  # threads or processes that made them
@@ -200,7 +200,7 @@ class _Consumer:
         end_workers(self._loader, iterator)
 
     def result(self) -> Run:
-        """Returns what was measured."""
+        """Returns the measurements."""
         waits, steps = np.array(self._waits or [0.0]), np.array(self._steps or [0.0])
         made, busy_s = self._counted["samples"], self._counted["busy_s"]
         batches = len(self._waits if self._step is None else self._steps) if self._seconds else 0

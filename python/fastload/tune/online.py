@@ -35,7 +35,7 @@ class Tuned(Protocol):
     """
 
     def window(self, pool_cpu_s: float, memory_share: float) -> _lib.Window:
-        """Returns what was measured since the last call, or since the epoch began.
+        """Returns the measurements since the last call, or since the epoch began.
 
         Args:
             pool_cpu_s: CPU seconds of this process's native threads in that time.
@@ -56,7 +56,7 @@ class Tuned(Protocol):
 
 
 class Settings(NamedTuple):
-    """What a tuner sets.
+    """The limits that a tuner sets.
 
     Attributes:
         workers: Most workers at a time.
@@ -72,14 +72,14 @@ class Change(NamedTuple):
 
     Attributes:
         time: When, as `time.time()`.
-        knob: What was changed: `"workers"`, `"depth"`, `"workers, depth"`, or `""` for nothing.
+        knob: The setting that was changed: `"workers"`, `"depth"`, `"workers, depth"`, or `""` for nothing.
         old: The settings before.
         new: The settings after.
-        reason: Why, a clause.
+        reason: The reason, a clause.
         effect: The result of the change before, where this decision judges it; else empty.
         rate: Samples per second in the window before.
         step_s: The training's own time per batch in that window, in seconds; the median.
-        wait_s: How long the training waited per batch in that window, in seconds; the mean.
+        wait_s: The time that the training waited per batch in that window, in seconds; the mean.
     """
 
     time: float
@@ -110,13 +110,13 @@ class Online:
         tuner: The decision rule.
         workers: First number of workers.
         depth: First number of batches in flight.
-        kind: What the workers are, for the log: `"threads"` or `"processes"`.
+        kind: The kind of the workers, for the log: `"threads"` or `"processes"`.
 
     Attributes:
         workers: Most workers now.
         depth: Most batches in flight now.
         history: The decisions, newest last.
-        bottleneck: What limited loading in the last window, in words; empty before the first one.
+        bottleneck: The bottleneck of loading in the last window, in words; empty before the first one.
     """
 
     def __init__(self, tuner: _lib.Tuner, workers: int, depth: int, kind: str = "threads") -> None:

@@ -1,4 +1,4 @@
-"""The settings to use: computed from what was measured, then measured beside their neighbours.
+"""The settings to use: computed from measurements, then measured beside their neighbours.
 
     X = min(C / cpu_s, 1 / serial_s, BW / file_bytes, 1 / held_s)
 

@@ -1,4 +1,4 @@
-"""`Profile`: measured settings of a loader, and what they were measured on.
+"""`Profile`: measured settings of a loader, with the machine and the data of the measurement.
 
 Owns the TOML file: its tables, and one clear sentence where it is broken. Applies nothing.
 """
@@ -36,7 +36,7 @@ _OPTIONAL = ("memory_budget", "pin_memory")
 
 @dataclass(frozen=True)
 class Data:
-    """The properties of a dataset that can be told without reading a sample.
+    """The properties of a dataset that are known without reading a sample.
 
     Reading a sample may draw random numbers or take long.
 
@@ -85,8 +85,8 @@ class Profile:
         depth: Batches in flight.
         lane: The recommended one: `"native"`, `"process"`, `"threads"` or `"inline"`.
         memory_budget: Bytes of batches made ahead; None for the default.
-        pin_memory: Whether page-locked memory is recommended; None for no recommendation.
-        machine: What it was measured on.
+        pin_memory: True if page-locked memory is recommended; None for no recommendation.
+        machine: The machine that it was measured on.
         data: The dataset it was measured with; None for any.
         measured: The measurements by name: numbers, strings, lists and tables of them.
 
@@ -185,7 +185,7 @@ class Profile:
         _lib.write_file(path, (head + text).encode())
 
     def differences(self, data: Data) -> list[str]:
-        """Returns what differs from this machine and the dataset that is loaded here, in words."""
+        """Returns the differences from this machine and the dataset that is loaded here, in words."""
         found = list(self.machine.differences(Machine.here()))
         return found if self.data is None else found + list(self.data.differences(data))
 

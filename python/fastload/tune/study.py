@@ -50,7 +50,7 @@ class Study:
                 self.known["sweep"] = found
 
     def findings(self, *, interrupted: bool = False) -> Findings:
-        """Returns what is known now."""
+        """Returns the findings so far."""
         bench, target = self.bench, self.bench.target
         found = Findings(
             target=target.name,

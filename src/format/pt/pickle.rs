@@ -223,13 +223,13 @@ impl<'a> Machine<'a> {
     fn expect_list(&mut self) -> Result<()> {
         match self.top()? {
             Value::Other("a list") => Ok(()),
-            _ => Err(broken("it appends to what is no list")),
+            _ => Err(broken("it appends to an object that is not a list")),
         }
     }
 
     fn set(&mut self, items: &[Value<'a>]) -> Result<()> {
         let Value::Dict(dict) = self.top()? else {
-            return Err(broken("it sets an item of what is no dict"));
+            return Err(broken("it sets an item of an object that is not a dict"));
         };
         let (pairs, odd) = items.as_chunks::<2>();
         if !odd.is_empty() {
@@ -255,7 +255,7 @@ impl<'a> Machine<'a> {
 
     fn get(&mut self, place: u64) -> Result<()> {
         let value = self.memo.get(&place);
-        let value = value.ok_or_else(|| broken("it remembers what was not there"))?;
+        let value = value.ok_or_else(|| broken("it reads a memo entry that was not written"))?;
         self.stack.push(*value);
         Ok(())
     }

@@ -111,7 +111,7 @@ impl<'a> Machine<'a> {
         let dtype = match typed {
             Some(&(_, dtype)) if module == "torch" => Some(dtype),
             _ if (module, name) == UNTYPED => None,
-            _ => return Err(broken("a storage has a type that is none")),
+            _ => return Err(broken("a storage has an unknown type")),
         };
         let count = u64::try_from(count).ok();
         let bytes = count.and_then(|n| n.checked_mul(dtype.map_or(1, Dtype::itemsize) as u64));

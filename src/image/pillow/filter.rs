@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use crate::image::sinc::sinc;
 
-/// How source pixels are weighted when an image is scaled.
+/// The filter that weights source pixels when an image is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are Pillow's
 pub enum Filter {

@@ -56,7 +56,7 @@ impl Augmentation {
     }
 }
 
-/// How augmentations are applied.
+/// The parameters with which augmentations are applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Augmenter {
     /// Number of magnitude levels; at least 2.
@@ -65,7 +65,7 @@ pub struct Augmenter {
     pub wide: bool,
     /// True to round as `torchvision.transforms.v2` does.
     pub second: bool,
-    /// How pixels between source pixels are computed.
+    /// The interpolation between source pixels.
     pub interpolation: Interpolation,
     /// The value of each channel for missing pixels.
     pub fill: [u8; 3],

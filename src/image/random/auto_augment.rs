@@ -9,7 +9,7 @@ use crate::image::{Draws, Plan};
 pub struct AutoAugment {
     /// The pairs, equally likely.
     pub policy: Policy,
-    /// How they are applied, with ten levels.
+    /// The parameters with which they are applied; ten levels.
     pub augmenter: Augmenter,
 }
 

@@ -10,7 +10,7 @@ pub struct RandomCrop {
     pub size: (usize, usize),
     /// Padding that is added to every image first.
     pub padding: Option<Pad>,
-    /// How an image that is then too small is padded, on both sides by what is missing. Only the kind of
+    /// The padding of an image that is then too small, on both sides by what is missing. Only the kind of
     /// pixels counts.
     pub if_needed: Option<Pad>,
     /// True for the operation of `transforms.v2`, whose errors have other messages.

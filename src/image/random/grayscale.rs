@@ -7,7 +7,7 @@ use crate::image::{Action, Draws, Luma, Plan};
 pub struct RandomGrayscale {
     /// Probability, between 0 and 1.
     pub p: f64,
-    /// How colours are weighted.
+    /// The weights of colours.
     pub luma: Luma,
 }
 

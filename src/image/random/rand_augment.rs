@@ -10,7 +10,7 @@ pub struct RandAugment {
     pub count: u32,
     /// Their magnitude, below the augmenter's bins.
     pub level: u32,
-    /// How they are applied.
+    /// The parameters with which they are applied.
     pub augmenter: Augmenter,
 }
 

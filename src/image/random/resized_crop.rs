@@ -14,7 +14,7 @@ pub struct RandomResizedCrop {
     pub size: (usize, usize),
     /// The range of crops; the ratio is width by height.
     pub area: AreaRange,
-    /// How the crop is scaled: one of these, equally likely.
+    /// The kernels that scale the crop, equally likely.
     pub kernels: Vec<Kernel>,
 }
 

@@ -6,7 +6,7 @@ use crate::image::{Draws, Plan};
 /// Applies one augmentation; all augmentations and all magnitudes are equally likely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrivialAugmentWide {
-    /// How it is applied.
+    /// The parameters with which it is applied.
     pub augmenter: Augmenter,
 }
 

@@ -3,7 +3,7 @@
 use super::nearest;
 use crate::image::nearest::Positions;
 
-/// How pixels of a tensor are weighted when it is scaled.
+/// The interpolation that weights the pixels of a tensor when it is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpolation {
     /// The pixel at the output's upper left corner.

@@ -153,7 +153,7 @@ impl Taps {
     }
 }
 
-/// Where outputs lie on the source, and how far each reaches.
+/// The positions of outputs on the source, and the reach of each.
 struct Ruler {
     interpolation: Interpolation,
     from: usize,

@@ -1,4 +1,4 @@
-//! What the passes with AVX2 share: proof of the instructions, loads and stores of whole registers, and
+//! The parts that the passes with AVX2 share: proof of the instructions, loads and stores of whole registers, and
 //! pixels of several rows in one register.
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the passes with NEON share: loads, stores, and the clip of sums to bytes.
+//! The operations that the passes with NEON share: loads, stores, and the clip of sums to bytes.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::{

@@ -94,7 +94,7 @@ impl Jsonl {
     }
 }
 
-/// What values are to be: text, or numbers that JSON can say.
+/// Returns the type that `name` asks for: text, or numbers that JSON can express.
 fn wanted(name: &str) -> PyResult<Element> {
     use Dtype::{Bool, Float32, Float64, Int8, Int16, Int32, Int64, UInt8};
     if name == "text" {

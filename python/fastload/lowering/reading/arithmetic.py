@@ -127,8 +127,8 @@ def lifted(
     Args:
         function: One of Python's own.
         arguments: Values, some of which may be an `Each`.
-        may: Whether it runs no user code for arguments of these types.
-        doing: What it is, for the words of a refusal.
+        may: True if it runs no user code for arguments of these types.
+        doing: The name of the operation, for the words of a refusal.
 
     Raises:
         NotNative: It may not, or fails.
@@ -307,7 +307,7 @@ def formatted(parts: Iterable[tuple[Any, str, str]]) -> Any:
 def _scalars(rows: Rows) -> Objects:
     """Returns NumPy's integers, one for each sample."""
     if rows.steps or rows.probe.dtype.kind not in "iu":
-        msg = "the text of a NumPy scalar that is no integer is not known"
+        msg = "the text of a NumPy scalar is known only for integers"
         raise NotNative(msg)
     view = rows.view if rows.picks is None else rows.view[rows.picks]
     check_count(len(view))

@@ -57,7 +57,7 @@ def check_array(array: Any) -> None:
 
 
 def taken(array: Any, key: Any) -> Each:
-    """Returns what an array gives for an index that differs between samples.
+    """Indexes an array with an index that differs between samples.
 
     Args:
         array: The user's, the same for all samples.
@@ -175,7 +175,7 @@ def _picked(array: Any, places: np.ndarray[Any, Any]) -> Rows:
 
 
 def of_rows(rows: Rows, key: Any) -> Rows:
-    """Returns what each sample gives for an index that is the same for all.
+    """Indexes each sample with an index that is the same for all.
 
     Raises:
         NotNative: It is not known, or fails.

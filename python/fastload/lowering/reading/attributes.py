@@ -1,4 +1,4 @@
-"""Attributes as they are stored: read without running code of anybody's.
+"""Attributes as they are stored: read without running any code.
 
 Owns the rule of Python's own lookup, for objects whose classes leave it alone. Refuses hooks
 (`__getattr__`, `__getattribute__`) and descriptors that run code to answer.
@@ -31,7 +31,7 @@ class Getter(NamedTuple):
 
 
 def is_plain(kind: type) -> bool:
-    """Returns true if attributes of a class's instances are what is stored."""
+    """Returns true if a class has no hooks, so that attributes of its instances are the stored ones."""
     for each in kind.__mro__:
         own = each.__dict__
         hooked = "__getattr__" in own or "__getattribute__" in own
@@ -41,7 +41,7 @@ def is_plain(kind: type) -> bool:
 
 
 def of_class(kind: type, attribute: str) -> Any:
-    """Returns what a class has by a name, as it is stored; None if nothing."""
+    """Returns the attribute of a class, as it is stored; None if there is none."""
     found = _stored(kind, attribute)
     return None if found is _MISSING else found
 
@@ -116,5 +116,5 @@ def all_stored(instance: Any) -> dict[str, Any]:
 
 
 def stored_in(instance: Any, attribute: str) -> Any:
-    """Returns what an object's own dict has by a name, whatever its class would answer; None if nothing."""
+    """Returns an entry of an object's own dict, whatever its class would return; None if there is none."""
     return _attributes(instance, type(instance)).get(attribute)

@@ -39,9 +39,9 @@ class Builder:
 
     Attributes:
         stored: Makes the columns.
-        count: How many samples there are.
-        from_zero: Whether the dataset is known for ints from 0 to its length alone.
-        exact: What the result is equal to, in words.
+        count: Number of samples.
+        from_zero: True if the dataset is known for ints from 0 to its length alone.
+        exact: The value that the result is equal to, in words.
     """
 
     stored: Stored

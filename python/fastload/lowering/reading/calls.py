@@ -70,11 +70,11 @@ def is_readable(function: Any, arguments: list[Any]) -> bool:
 def call(
     reader: Any, function: Any, arguments: list[Any], named: dict[str, Any], words: str
 ) -> Any:
-    """Returns what a known function or method returns.
+    """Returns the result of a known function or method.
 
     Args:
         reader: The interpreter.
-        function: What is called.
+        function: The function that is called.
         arguments: By position.
         named: By name.
         words: The function as it is written.

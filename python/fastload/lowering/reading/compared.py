@@ -1,4 +1,4 @@
-"""What was read, beside what the dataset returns: the last proof before samples are made natively.
+"""Samples as they were read, beside those the dataset returns: the last proof before samples are made natively.
 
 Owns the choice of the samples. Only datasets that touch nothing but memory are indexed: that opens no file in the
 training process.
@@ -25,9 +25,9 @@ def check(dataset: Any, structure: Any, found: list[tuple[str, Leaf]], memo: Mem
 
     Args:
         dataset: The dataset.
-        structure: What was read of a sample.
+        structure: The structure of a sample, as it was read.
         found: Its leaves, with their paths.
-        memo: Where it is kept which columns were compared.
+        memo: The record of the columns that were compared.
 
     Raises:
         NotNative: They differ, or the dataset raises.

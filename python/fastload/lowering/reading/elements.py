@@ -34,7 +34,7 @@ def to_torch(rows: Rows) -> Rows:
     try:
         return replace(picks, view=call(rows.view), probe=call(rows.probe))
     except (TypeError, ValueError) as error:
-        msg = f"torch takes no such array: {error}"
+        msg = f"torch does not take the array: {error}"
         raise NotNative(msg) from error
 
 
@@ -174,7 +174,7 @@ def calculated(symbol: str, left: Any, right: Any) -> Rows:
 
 
 def _constant_key(rows: Rows, other: Any) -> Any:
-    """Returns what names a constant array; refuses one that batches would be broadcast to otherwise."""
+    """Returns the key of a constant array; refuses one that batches would be broadcast to otherwise."""
     is_same = type(other) is torch.Tensor if rows.is_torch else type(other) is np.ndarray
     if not is_same or other.ndim > rows.ndim or rows.ndim == 0 or other.nbytes > _SMALL:
         msg = f"arithmetic with {name(type(other))} is not known to be exact"

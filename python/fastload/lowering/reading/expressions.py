@@ -58,7 +58,7 @@ class Expressions(ABC):
         index: The index of a sample; None where there is none.
 
     Attributes:
-        is_memory: Whether nothing but memory is touched, so far.
+        is_memory: True if nothing but memory is touched, so far.
     """
 
     def __init__(self, stored: Stored, index: Index | None = None) -> None:
@@ -74,7 +74,7 @@ class Expressions(ABC):
     def call(
         self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]
     ) -> Any:
-        """Returns what a function returns."""
+        """Returns the result of a function."""
 
     @abstractmethod
     def _assign(self, target: ast.expr, value: Any, scope: Scope) -> None:
@@ -82,7 +82,7 @@ class Expressions(ABC):
 
     @property
     def is_plain(self) -> bool:
-        """True if the index is only an index into what has as many places as there are samples."""
+        """True if the index is only used to index containers with as many items as there are samples."""
         return 0 < self._plain_uses == self._uses
 
     def own(self, container: Any) -> Any:
@@ -106,7 +106,7 @@ class Expressions(ABC):
         return truth(self._value(node, scope), f"`{ast.unparse(node)}`")
 
     def _parts(self, value: Any, count: int | None = None) -> list[Any]:
-        """Returns what is iterated over, of what is the same for all samples."""
+        """Returns the items of an iteration; their number is the same for all samples."""
         return parts(value, count)
 
     def _constant(self, node: ast.Constant, scope: Scope) -> Any:  # noqa: ARG002
@@ -318,7 +318,7 @@ def symbol(node: ast.operator) -> str:
 
 
 def simple(key: Any) -> Any:
-    """Returns the key of a dict or a list, of a type that is compared without anybody's code."""
+    """Returns the key of a dict or a list, of a type that is compared without the user's code."""
     if type(key) not in (str, int, bool, float, bytes, type(None)):
         msg = f"a key that is {described(key)} is not read"
         raise NotNative(msg)

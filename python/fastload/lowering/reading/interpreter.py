@@ -39,7 +39,7 @@ class Interpreter(Expressions):
     def call(
         self, function: types.FunctionType, arguments: list[Any], named: dict[str, Any]
     ) -> Any:
-        """Returns what a function returns.
+        """Returns the result of a function.
 
         Raises:
             NotNative: Why that is not known.

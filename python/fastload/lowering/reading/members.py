@@ -156,11 +156,11 @@ def is_sequence(value: Any, count: int) -> bool:
 
 
 def parts(value: Any, count: int | None = None) -> list[Any]:
-    """Returns what a container yields; of what differs between samples, each place of a sample.
+    """Returns the items of a container; of one that differs between samples, a value for each position.
 
     Args:
         value: The container.
-        count: How many places are wanted, if that is known.
+        count: Number of values that are wanted, if that is known.
 
     Raises:
         NotNative: It is not known, or is long.

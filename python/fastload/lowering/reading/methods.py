@@ -24,7 +24,7 @@ __all__ = ["call_method"]
 def call_method(
     reader: Any, method: Method, arguments: list[Any], named: dict[str, Any], words: str
 ) -> Any:
-    """Returns what a known method returns; the arguments are those of `calls.call`.
+    """Returns the result of a known method; the arguments are those of `calls.call`.
 
     Raises:
         NotNative: It is not known, or fails.
@@ -97,7 +97,7 @@ def _fields(dicts: Objects) -> dict[Any, Objects]:
 def _of_python(
     reader: Any, of: Any, what: str, arguments: list[Any], named: dict[str, Any], words: str
 ) -> Any:
-    """Returns what a method of Python's own types returns."""
+    """Returns the result of a method of Python's own types."""
     if (type(of) is list and what in ("append", "extend")) or (
         type(of) is dict and what == "update"
     ):

@@ -24,7 +24,7 @@ class Picture(Each):
     Attributes:
         source: The paths of files, or arrays of bytes `(H, W)` or `(H, W, 3)`.
         mode: Pillow's; None as long as it is the file's own.
-        transforms: What is done to it, in order.
+        transforms: Its transforms, in order.
     """
 
     source: Objects | Rows
@@ -59,7 +59,7 @@ def _loaders() -> list[Any]:
 
 
 def call(reader: Any, function: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Returns what Pillow or a transform of torchvision returns; None of other functions.
+    """Returns the result of Pillow or a transform of torchvision; None for other functions.
 
     Raises:
         NotNative: It is given what is not known, or the transform is Python code.
@@ -117,7 +117,7 @@ def _of_array(value: Any) -> Picture:
 def method(
     reader: Any, picture: Picture, what: str, arguments: list[Any], named: dict[str, Any]
 ) -> Any:
-    """Returns what a method of a picture returns.
+    """Returns the result of a method of a picture.
 
     Raises:
         NotNative: It is not `convert("RGB")`.

@@ -164,7 +164,7 @@ def _flatten(rows: Rows) -> Rows:
 
 
 def transposed(rows: Rows) -> Rows:
-    """Returns what `T` is of each sample."""
+    """Returns the `T` of each sample."""
     if rows.is_torch and rows.ndim != 2:
         msg = "T of a tensor that has not two dimensions"
         raise NotNative(msg)

@@ -45,10 +45,10 @@ class Scope:
         return self._names[identifier]
 
     def get(self, identifier: str) -> Any:
-        """Returns what a name means here.
+        """Returns the value of a name here.
 
         Raises:
-            NotNative: Nothing.
+            NotNative: The name has no known value.
         """
         scope: Scope | None = self
         while scope is not None:
@@ -77,7 +77,7 @@ class Scope:
 
 
 def bound(function: types.FunctionType, arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Returns the names of a function's parameters with what they are given."""
+    """Returns the names of a function's parameters with their arguments."""
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]

@@ -26,7 +26,7 @@ _NOT_PLAIN = (
 
 @functools.lru_cache(maxsize=256)
 def parsed(code: types.CodeType) -> ast.FunctionDef | NotNative:
-    """Returns the definition that a code object was compiled from, or why it cannot be told."""
+    """Returns the definition that a code object was compiled from, or the reason why it is not known."""
     name = code.co_name
     if code.co_flags & _NOT_PLAIN:
         return NotNative(f"{name} is a generator, a coroutine or takes any number of arguments")

@@ -38,7 +38,7 @@ class Stored:
     """Makes arrays and columns, and keeps those whose values have not changed.
 
     Args:
-        memo: Where they are kept.
+        memo: The memo that keeps them.
     """
 
     def __init__(self, memo: Memo) -> None:
@@ -55,7 +55,7 @@ class Stored:
         Args:
             objects: A number for each sample, or a list of numbers.
             dtype: Of the result; None for the library's own choice.
-            is_torch: Whether torch makes it, else NumPy.
+            is_torch: True if torch makes it, else NumPy.
 
         Raises:
             NotNative: Other things, or several types of numbers.
@@ -248,7 +248,7 @@ class Stored:
         Args:
             array: `(N, ...)`.
             cast: The dtype of samples, if it is another.
-            table: What each byte becomes, as bytes.
+            table: The value of each byte, as bytes.
 
         Raises:
             NotNative: No array in memory.

@@ -56,7 +56,7 @@ class Objects(Each):
         return set(map(type, self.values))
 
     def map(self, function: Callable[[Any], Any]) -> "Objects":
-        """Returns what a function of Python's own returns for each object.
+        """Returns the results of a function of Python's own for all objects.
 
         Raises:
             NotNative: It raises for one of them.
@@ -75,7 +75,7 @@ class Step:
     Attributes:
         key: Names it with its constants: equal keys mean equal results.
         call: Makes it, on an array whose first dimension counts samples.
-        is_pointwise: Whether each element depends on its own alone, wherever it stands.
+        is_pointwise: True if each element depends on its own alone, wherever it stands.
     """
 
     key: Hashable
@@ -91,10 +91,10 @@ class Rows(Each):
         view: `(N, ...)`, a tensor or a NumPy array, without a copy of what it was made from.
         probe: No rows of what the steps make of `view`: has its dtype, library and shape.
         owner: The user's array that `view` lies in, or one of our own.
-        is_ours: Whether no other code can write to it.
-        steps: What is done to `view`.
+        is_ours: True if no other code can write to it.
+        steps: The operations on `view`.
         picks: Which row each sample is, `(samples,)`; None where there is one row for each.
-        is_python: Whether samples are Python numbers.
+        is_python: True if samples are Python numbers.
     """
 
     view: Any
@@ -153,7 +153,7 @@ class Ragged(Each):
     Attributes:
         values: All elements, a tensor or a NumPy array of our own.
         lengths: The length of each sample.
-        is_list: Whether samples are lists of Python numbers.
+        is_list: True if samples are lists of Python numbers.
     """
 
     values: Any
@@ -199,7 +199,7 @@ def check_count(count: int) -> None:
 
 
 def described(value: Any) -> str:
-    """Returns what a value is, in a few words."""
+    """Returns a description of a value, in a few words."""
     if isinstance(value, Index):
         return "the index"
     if isinstance(value, Objects):

@@ -1,4 +1,4 @@
-"""Detectors: what is wrong with a run, from the numbers of its record alone.
+"""Detectors: the findings on a run, from the numbers of its record alone.
 
 `History` remembers a run in bounded arrays, `findings` decides what to tell of it. Silence is the default. The
 detectors themselves are pure functions of arrays: no clock, no thread, no file.

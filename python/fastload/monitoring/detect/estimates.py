@@ -51,7 +51,7 @@ class Slope:
         low: The lower 95 % bound; -inf where there are too few independent points.
         high: The upper 95 % bound.
         least: The lower bound at the number of deviations that `slope` was asked for.
-        points: How many points it was computed from, after thinning.
+        points: Number of points that it was computed from, after thinning.
     """
 
     value: float

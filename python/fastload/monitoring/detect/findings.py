@@ -18,11 +18,11 @@ _TEN_MINUTES = 60
 
 
 def findings(history: History, context: Context | None = None) -> list[Finding]:
-    """Returns what is wrong with a run, the costliest first; usually nothing.
+    """Returns the findings on a run, the costliest first; usually none.
 
     Args:
         history: The run so far.
-        context: What the monitor knows beside it.
+        context: The monitor's data beside it.
     """
     known = context or Context()
     found = [

@@ -56,7 +56,7 @@ _LEVEL_STEPS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the monitor knows of the run beside its steps.
+    """The monitor's data of the run beside its steps.
 
     Attributes:
         workers: Workers of the loader; 0 without.
@@ -78,7 +78,7 @@ class Context:
 
 
 class History:
-    """What the detectors remember of a run.
+    """The detectors' memory of a run.
 
     A step counts without its named regions. The newest step is held back until the next one tells if it was
     the last of its epoch. The first 200 steps, or 120 s, are warm-up and leave no trace but in scalars.
@@ -151,7 +151,7 @@ class History:
         return np.full(len(self._scalars), np.nan) if row is None else self._scalars.view()[row]
 
     def every(self, windows: int, name: str, compute: Callable[[], T]) -> T:
-        """Returns what was last computed under this name; computes anew after so many windows.
+        """Returns the cached result of this name; recomputes it after so many windows.
 
         In the first minutes a sixth of that is enough.
         """

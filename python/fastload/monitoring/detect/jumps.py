@@ -114,7 +114,7 @@ def _noise(values: Floats) -> tuple[float, float]:
 
 
 def _tested(values: Floats, start: int, index: int, least_z: float) -> Jump | None:
-    """Returns the jump near an alarm if both sides differ by what chance does not give."""
+    """Returns the jump near an alarm if the difference between both sides is significant."""
     index = _refined(values, start, index)
     before = values[max(start, index - _MOST_SIDE) : index]
     after = values[index : index + _MOST_SIDE]

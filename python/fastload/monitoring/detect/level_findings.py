@@ -47,7 +47,7 @@ _MACHINE = {
         "Check its cooling.",
     ),
 }
-"""By scalar: from which value in a window it counts, what it says, what to do."""
+"""By scalar: the value from which a window counts, the finding, the advice."""
 _SLOWING = {
     "major_faults": "major page faults",
     "cache_refault_bytes": "files read again that the page cache had",
@@ -64,15 +64,15 @@ _STAGES = {
     "memory": ("memory", "Raise memory_budget, or use smaller batches."),
     "workers": ("workers", "Use more workers, or let num_workers choose."),
 }
-"""By stage: what it is called, and what makes waiting for it shorter."""
+"""By stage: its name, and the advice that shortens the wait for it."""
 _QUEUED_SHARE = 0.5
-"""Share of what a step takes longer that the training thread must have waited for a CPU."""
+"""Share of the longer time of a step that the training thread must have waited for a CPU."""
 _RECENT = 30
 _LEAST_SIDE = 7
 
 
 def level_findings(history: History) -> list[Finding]:
-    """Returns what the levels of windows show."""
+    """Returns the findings on the levels of windows."""
     levels = history.levels(is_whole=False)
     if not len(levels["step"]):
         return []
@@ -177,7 +177,7 @@ def _explained(history: History, owner: str, added_s: float, since_s: float) -> 
     Args:
         history: The run.
         owner: Whose time it is otherwise.
-        added_s: What a step takes longer.
+        added_s: The time that a step takes longer.
         since_s: The monotonic clock from which on it does.
     """
     before, after = _sides(history, "queued_step_s", since_s)

@@ -54,13 +54,13 @@ _WORDS = {
         "End threads and executors that are done.",
     ),
 }
-"""By figure: the kind of the finding, what grows, its owner, what to do."""
+"""By figure: the kind of the finding, its subject, its owner, the advice."""
 _LIMITS = {"fds": "fd_limit"}
 _HOST_MEMORY = ("rss_bytes", "children_written_bytes", "pinned_bytes")
 
 
 def memory_findings(history: History, context: Context) -> list[Finding]:
-    """Returns what grows over the whole run, or over its newer half."""
+    """Returns the findings on growth over the whole run, or over its newer half."""
     (step, time_s, epoch), values = history.minima()
     newer = slice(len(step) // 2, None)
     found = []

@@ -1,4 +1,4 @@
-"""Findings on a batch that does not come: told while the training waits, which may be for ever."""
+"""Findings on a batch that does not come: reported while the training waits, which may be for ever."""
 
 import math
 

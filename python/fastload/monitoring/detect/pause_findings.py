@@ -15,16 +15,16 @@ __all__ = ["pause_findings"]
 Floats = NDArray[np.float64]
 
 _LEAST_COST = 0.003
-"""Share of the time below which a period is not told."""
+"""Share of the time below which a period is not reported."""
 _LEAST_DENSE_COST = 0.01
 _LEAST_SHARE = 0.02
-"""Share of the time from which irregular stalls and regions are told."""
+"""Share of the time from which irregular stalls and regions are reported."""
 _LEAST_BORDER_SHARE = 0.05
 _LEAST_GC_SHARE = 0.05
 _LEAST_OWN_PAUSE = 2.0
 _LEAST_SHORT_PAUSE = 5.0
 _SHORT_PERIOD = 16
-"""Gradient accumulation makes every n-th step longer: a pause in steps this close must be longer to be told."""
+"""Gradient accumulation makes every n-th step longer: a pause in steps this close must be longer to be reported."""
 _RECENT_PERIODS = 3.0
 _FLUSH_S = 120.0
 _EVALUATION = ("eval", "valid", "test")
@@ -59,7 +59,7 @@ _BLAME = {
 
 
 def pause_findings(history: History, context: Context) -> list[Finding]:
-    """Returns what single steps show."""
+    """Returns the findings on single steps."""
     steps = history.steps()
     n = len(steps["number"])
     if n < _LEAST_STEPS:
@@ -345,7 +345,7 @@ def _seconds(history: History, name: str, end_s: Floats, windows: int = 1) -> fl
 
 
 def _takes(owner: str, seconds: float) -> str:
-    """Returns the middle of a sentence on what takes the time."""
+    """Returns the middle of a sentence on the cause of a pause."""
     if owner == "data":
         return f"the batch is late by {seconds:.3g} s"
     if owner == "garbage collection":

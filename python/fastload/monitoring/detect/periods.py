@@ -55,8 +55,8 @@ class Period:
         steps: Its period in steps; 0 if it follows the clock.
         seconds: Its period in seconds; 0 if it follows the steps.
         phase: Step number modulo `steps`, or monotonic clock modulo `seconds`.
-        excess_s: How much longer than usual a step takes when it comes: the median of stalls, the mean of dense steps.
-        count: How often it was seen.
+        excess_s: The time by which a step is longer when it comes: the median of stalls, the mean of dense steps.
+        count: Number of times that it was seen.
         p: Chance of seeing this in steps without a period, over all periods that were tried.
         trend: `"growing"`, `"steady"` or `"fading"`.
         is_hit: Which of the given stalls or steps belong to it; bool.
@@ -89,7 +89,7 @@ def stall_periods(
     Args:
         number: Step numbers of the stalls, ascending.
         end_s: When they ended, on the monotonic clock.
-        excess_s: How much longer than usual they took.
+        excess_s: The time by which they were longer than usual.
         usual_s: Duration of a usual step.
         candidates: Periods in steps that are likely; the commonest distances of stalls are tried besides.
         most_p: Chance that stalls without a period show one. A run looks once a minute.

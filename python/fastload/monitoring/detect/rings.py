@@ -17,7 +17,7 @@ class Ring:
     """Keeps the newest values of several columns.
 
     Args:
-        columns: How many.
+        columns: Number of columns.
         capacity: Values kept of each.
     """
 
@@ -49,7 +49,7 @@ class Trail:
     """Keeps a whole run in few points: when they are full, each two neighbours become one.
 
     Args:
-        columns: How many values a point has.
+        columns: Number of values of a point.
         capacity: The most points; even.
         merge: Reduces an array along an axis, such as `np.mean`.
     """

@@ -12,7 +12,7 @@ __all__ = ["Stalls", "stalls"]
 
 LONG_S = 5.0
 LONG_STEPS = 20.0
-"""A single stall of this many seconds and usual steps is told by itself."""
+"""A single stall of this many seconds and usual steps is reported by itself."""
 _MADS = 9.0
 _LEAST_FACTOR = 1.5
 _SHORTEST_S = 1e-9
@@ -24,7 +24,7 @@ class Stalls:
 
     Attributes:
         index: Positions of the stalled steps; int64.
-        excess_s: How much longer than usual each took, as long as `index`.
+        excess_s: The time by which each was longer than usual, as long as `index`.
         usual_s: Median of the usual steps.
         threshold_s: A step longer than this is a stall.
     """

@@ -21,7 +21,7 @@ class Starvation:
 
     Attributes:
         share: Median of the newest windows, 0 to 1.
-        windows: How many windows.
+        windows: Number of windows.
         index: Position of the first window since which the share is as high, within what was given.
         is_starved: The accelerator had no work, rather than the training thread.
     """

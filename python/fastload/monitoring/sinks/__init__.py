@@ -1,4 +1,4 @@
-"""Where a monitor writes: TensorBoard, W&B, mlflow, Prometheus, OpenTelemetry, a file, a function."""
+"""The targets of a monitor: TensorBoard, W&B, mlflow, Prometheus, OpenTelemetry, a file, a function."""
 
 from fastload.monitoring.sinks.resolve import resolve
 from fastload.monitoring.sinks.sink import Sink

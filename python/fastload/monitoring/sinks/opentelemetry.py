@@ -19,7 +19,7 @@ class OpenTelemetry(Sink):
     """Has a meter's readers observe each figure as `fastload.NAME`, with the attribute `rank`.
 
     Args:
-        meter: What `get_meter` of a meter provider returned.
+        meter: The meter that `get_meter` of a meter provider returned.
     """
 
     name = "OpenTelemetry"

@@ -1,4 +1,4 @@
-"""`Sink`: the base of what windows are written to, and the names under which figures arrive there."""
+"""`Sink`: the base of the targets of windows, and the names of figures there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ class Sink:
     row it gets no more.
 
     Attributes:
-        name: What messages call it.
+        name: The name in messages.
         is_instant: True if `write` only keeps the window for a later reader; then the thread that makes windows
             calls it, and no slow sink holds it up.
         is_file: True if `write` only appends to a file; then no tracker holds it up.
@@ -37,7 +37,7 @@ class Sink:
 
         Args:
             window: The window.
-            findings: What holds at its end, new or not.
+            findings: The findings that hold at its end, new or not.
         """
         raise NotImplementedError
 
@@ -45,12 +45,12 @@ class Sink:
         """Ends the run; called once, after the last window.
 
         Args:
-            summary: What the monitor says of the whole run.
+            summary: The monitor's summary of the whole run.
         """
 
 
 def figures(window: Window, findings: Sequence[Finding]) -> dict[str, float]:
-    """Returns the scalars of a window, with the number of findings and what they cost per step."""
+    """Returns the scalars of a window, with the number of findings and their cost per step."""
     return {
         **{str(name): float(value) for name, value in window.scalars.items()},
         "findings": float(len(findings)),

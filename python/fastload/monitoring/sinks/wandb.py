@@ -16,7 +16,7 @@ class Wandb(Sink):
     what is logged for a step that has passed. If several windows end before the user logs, the newest counts.
 
     Args:
-        run: What `wandb.init` returned; the active run if None. It stays the user's to finish.
+        run: The run that `wandb.init` returned; the active run if None. It stays the user's to finish.
 
     Raises:
         ImportError: wandb is not installed.

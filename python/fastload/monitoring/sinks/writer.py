@@ -57,11 +57,11 @@ class Writer:
         return max((queue.dropped for queue in self._queues), default=0)
 
     def close(self, timeout_s: float = _EXIT_S, summary: str = "") -> None:
-        """Writes what is queued and closes the sinks, for at most `timeout_s` seconds; safe to call twice.
+        """Writes the queued windows and closes the sinks, for at most `timeout_s` seconds; safe to call twice.
 
         Args:
             timeout_s: Longest time to wait.
-            summary: What the monitor says of the whole run.
+            summary: The monitor's summary of the whole run.
         """
         if self._finalizer.detach() is not None:
             _close(self._parts, timeout_s, summary)
@@ -159,7 +159,7 @@ class _Queue:
             self._changed.notify()
 
     def end(self, summary: str) -> None:
-        """Has the thread write what waits and end; returns at once."""
+        """Has the thread write the queued windows and end; returns at once."""
         if os.getpid() != self._pid:
             return
         with self._changed:
@@ -168,7 +168,7 @@ class _Queue:
             self._changed.notify()
 
     def join(self, until_s: float, timeout_s: float) -> None:
-        """Waits for the thread; gives up what it has not written by then."""
+        """Waits for the thread; drops the windows that it has not written by then."""
         if os.getpid() != self._pid or threading.current_thread() is self._thread:
             return
         self._thread.join(max(0.0, until_s - time.monotonic()))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBaseException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyRange};
@@ -31,6 +31,18 @@ pub(super) enum Source {
     },
 }
 
+/// A batch made in Python, or its exception: objects that the garbage collector can visit, as an exception's
+/// frames lead to the iterator.
+pub(super) type Made = Result<Py<PyAny>, Py<PyBaseException>>;
+
+/// Visits a batch made in Python, for the garbage collector.
+pub(super) fn visit_made(visit: &PyVisit<'_>, made: &Made) -> Result<(), PyTraverseError> {
+    match made {
+        Ok(batch) => visit.call(batch),
+        Err(error) => visit.call(error),
+    }
+}
+
 /// A task that waits to be admitted.
 pub(super) struct Pulled {
     /// Its number, if tasks before it were left out.
@@ -40,7 +52,7 @@ pub(super) struct Pulled {
     pub(super) indices: Indices,
     pub(super) state: Option<Box<[u8]>>,
     /// The batch made in Python in place of a native one; there are no indices then.
-    pub(super) python_batch: Option<PyResult<Py<PyAny>>>,
+    pub(super) python_batch: Option<Made>,
     /// The planned size of the batch, once it is computed.
     pub(super) planned: Option<Planned>,
 }
@@ -170,6 +182,11 @@ impl Feed {
         let Ok(inner) = self.0.try_lock() else {
             return Ok(());
         };
+        for pulled in &inner.pulled {
+            if let Some(made) = &pulled.python_batch {
+                visit_made(visit, made)?;
+            }
+        }
         match &inner.source {
             Some(Source::Order { chunks, .. }) => visit.call(chunks),
             Some(Source::Batches { batches, fetch, .. }) => {
@@ -250,7 +267,7 @@ impl Pulled {
     }
 
     /// Makes a task from a batch made in Python, or from its error.
-    fn made(python_batch: PyResult<Py<PyAny>>) -> Pulled {
+    fn made(python_batch: Made) -> Pulled {
         Pulled {
             python_batch: Some(python_batch),
             ..Pulled::native(Indices::list([]))
@@ -270,10 +287,11 @@ fn task_of(
     below: Option<i64>,
     fetch: Option<&Bound<'_, PyAny>>,
 ) -> Pulled {
+    let py = task.py();
     let read = || -> PyResult<Pulled> {
         let is_spent = batched && task.cast::<PyIterator>().is_ok(); // it can be iterated only once
         let task = if is_spent {
-            PyList::new(task.py(), task.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
+            PyList::new(py, task.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
         } else {
             task
         };
@@ -285,7 +303,7 @@ fn task_of(
         };
         Ok(Pulled { state, ..pulled })
     };
-    read().unwrap_or_else(|error| Pulled::made(Err(error)))
+    read().unwrap_or_else(|error| Pulled::made(Err(error.into_value(py))))
 }
 
 /// Reads one chunk of an epoch's order: an int64 tensor, or a range.

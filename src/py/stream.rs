@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::budget::Budget;
-use super::feed::{Feed, Pulled, Source};
+use super::feed::{Feed, Made, Pulled, Source, visit_made};
 use super::foreign::RequestQueue;
 use super::form::Unit;
 use super::program::Program;
@@ -53,7 +53,7 @@ pub(super) struct Stream {
     position: Mutex<Position>,
     /// Batches made in Python for tasks that cannot be begun natively, or their errors, by seq; they replace
     /// the native batch.
-    python_batches: Mutex<HashMap<u64, PyResult<Py<PyAny>>>>,
+    python_batches: Mutex<HashMap<u64, Made>>,
     state: Mutex<Option<Box<[u8]>>>,
     /// Of the batch taken last: the number of samples, the number of retries, and the bad samples.
     outcome: Mutex<(usize, u64, Vec<BadSample>)>,
@@ -338,6 +338,11 @@ impl Stream {
         visit.call(&self.allocate)?;
         visit.call(&self.again)?;
         visit.call(self.check.as_ref().map(|(_, check)| check))?;
+        if let Ok(made) = self.python_batches.try_lock() {
+            for made in made.values() {
+                visit_made(&visit, made)?;
+            }
+        }
         self.feed.traverse(&visit)
     }
 
@@ -346,6 +351,8 @@ impl Stream {
             core.cancel();
             self.requests.iter().for_each(RequestQueue::close);
             self.feed.clear();
+            let made = std::mem::take(&mut *lock(&self.python_batches));
+            drop(made); // outside of the lock, as it may run Python
             self.watch.clear();
         }
     }
@@ -396,8 +403,11 @@ impl Stream {
             return again.bind(py).call1((indices.clone(),));
         }
         let made = lock(&self.python_batches).remove(&seq);
-        let made = made.unwrap_or_else(|| Err(self.program.get().advised(py, error)))?;
-        Ok(made.into_bound(py))
+        match made {
+            Some(Ok(made)) => Ok(made.into_bound(py)),
+            Some(Err(raised)) => Err(PyErr::from_value(raised.into_bound(py).into_any())),
+            None => Err(self.program.get().advised(py, error)),
+        }
     }
 
     /// Submits pulled tasks while there is room.
@@ -430,6 +440,7 @@ impl Stream {
                 match made {
                     Ok(made) => destinations = made,
                     Err(refused) => {
+                        let refused = refused.into_value(py);
                         (indices, python_batch) = (Indices::list([]), Some(Err(refused)));
                     }
                 }

@@ -4,6 +4,7 @@ import gc
 import itertools
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 import fastload
 from fastload import _lib
 from fastload.columns import Image, Rows
+from fastload.iterators.native import NativeIter
 from tests.shared.compare import MANY_WORKERS, SIZES, THREADS, assert_same, heavy
 from tests.shared.held import descriptors, foreign_threads
 from tests.shared.photographs import operations, write_photographs
@@ -180,6 +182,42 @@ def test_an_iterator_in_a_cycle_is_collected():
     del iterator, holder
     gc.collect()
     assert wait_until(lambda: _lib.memory_stats()["leased_bytes"] == 0, 5)
+
+
+class BadLater(torch.utils.data.Dataset):
+    """Rows of which one, an index that is no plain integer away, is an error in Python."""
+
+    def __init__(self):
+        self.rows = Rows(torch.zeros(64, 4))
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        raise LookupError(index)
+
+    def __fastload__(self):
+        return self.rows
+
+
+def test_an_error_that_nobody_asks_for_keeps_no_iterator():
+    order = [[0, 1], [2, 3], [4, "five"], [6, 7]]
+    loader = fastload.Loader(BadLater(), batch_sampler=order, num_workers=1, prefetch_factor=4)
+    iterator = iter(loader)
+    assert "lane: native" in loader.explain()
+    next(iterator)
+    left = weakref.ref(iterator)
+    del iterator, loader  # which keeps the counters of its last stream
+    gc.collect()
+    assert left() is None
+
+
+def test_a_refused_iterator_does_not_stay():
+    loader = fastload.Loader(Rows(torch.zeros(8, 1).expand(8, 1 << 50)), batch_size=8)
+    with pytest.raises(MemoryError, match="a batch of 8 samples takes"):
+        iter(loader)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is NativeIter]
 
 
 class Over(torch.utils.data.Sampler):

@@ -22,6 +22,21 @@ from tests.shared.threads import Drawn, threads
 pytestmark = MANY_WORKERS
 
 
+@pytest.fixture(autouse=True)
+def no_workers_before() -> None:
+    """Waits for worker threads of earlier tests: what they replaced is back when the last of them ends."""
+    ends_s = time.monotonic() + 20
+    while workers() and time.monotonic() < ends_s:
+        gc.collect()
+        time.sleep(0.01)
+    assert workers() == []
+
+
+def workers() -> list[str]:
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith("fastload-worker")]
+
+
 def everything() -> dict[str, int]:
     """Returns the identities of all that the lane replaces, and of much that it does not."""
     gc.collect()  # iterators that an exception of an earlier test keeps
@@ -94,11 +109,15 @@ def nested() -> None:
 def test_nothing_stays(use):
     before = everything()
     use()
-    end = time.monotonic() + 5
-    while changes(before) and time.monotonic() < end:  # an iterator inside a worker may still end
+    assert_restored(before)
+    assert workers() == []
+
+
+def assert_restored(before: dict[str, int]) -> None:
+    ends_s = time.monotonic() + 20
+    while changes(before) and time.monotonic() < ends_s:  # a worker may still end
         time.sleep(0.01)
     assert changes(before) == []
-    assert not [each for each in threading.enumerate() if each.name.startswith("fastload-worker")]
 
 
 def test_something_was_changed_meanwhile():
@@ -107,7 +126,7 @@ def test_something_was_changed_meanwhile():
     changed = {"code", "class", "bits", "lock", "random.random", "numpy.random.rand"}
     assert changed <= set(changes(before))
     del iterator
-    assert changes(before) == []
+    assert_restored(before)
 
 
 def test_new_threads_have_the_processes_number_of_their_own_threads():

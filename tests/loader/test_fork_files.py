@@ -130,7 +130,10 @@ def test_threads_that_begin_and_end_leave_a_child_its_allocator():
     dataset = heavy(64)
 
     def churn() -> None:
-        next(iter(fastload.Loader(dataset, batch_size=2, num_workers=8)))
+        own = (
+            torch.Generator()
+        )  # torch draws from its global one under a lock that a child inherits
+        next(iter(fastload.Loader(dataset, batch_size=2, num_workers=8, generator=own)))
         _lib.park()
 
     def child(_: int) -> None:

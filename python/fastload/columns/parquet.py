@@ -1,7 +1,6 @@
 """`Parquet`: a column of Parquet files."""
 
 import os
-import threading
 from pathlib import Path
 from typing import Any, final
 from weakref import WeakValueDictionary
@@ -11,6 +10,7 @@ from fastload.columns.column import Column, Form
 from fastload.columns.paths import Paths, one_or_more
 from fastload.columns.progress import progress
 from fastload.machine.budget import budget_bytes
+from fastload.machine.renewed_lock import RenewedLock
 
 __all__ = ["Parquet"]
 
@@ -84,28 +84,18 @@ def _parquet(paths: list[str], column: str, cache: int) -> Parquet:
 
 
 _OPEN: WeakValueDictionary[_Key, _lib.ParquetFiles] = WeakValueDictionary()
-_LOCK = threading.Lock()
-
-
-def _renew_lock() -> None:
-    """Gives a forked child a new lock: a thread of the parent may have held the old one."""
-    global _LOCK
-    _LOCK = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_LOCK = RenewedLock()
 
 
 def _shared(paths: list[str], cache: int) -> _lib.ParquetFiles:
     """Returns open files; reuses those in use unless they have changed."""
     stats = [Path(path).stat() for path in paths]
     key = tuple(paths), cache, tuple((each.st_size, each.st_mtime_ns) for each in stats)
-    with _LOCK:
+    with _LOCK.held():
         files = _OPEN.get(key)
     if files is None:
         with progress("footers") as tell:
             files = _lib.ParquetFiles(paths, cache, tell)
-        with _LOCK:
+        with _LOCK.held():
             files = _OPEN.setdefault(key, files)
     return files

@@ -8,7 +8,6 @@ imports a library.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from fastload import _lib
@@ -38,33 +37,33 @@ class Lowered:
 
     Attributes:
         sample: The structure of a sample, with a `Leaf` for each value.
+        leaves: Each leaf with its path.
+        program: The program that makes the samples, up to the Python calls at the end of leaves.
     """
 
     sample: Any
+    leaves: list[tuple[str, Leaf]]
+    program: _lib.Program
 
-    @cached_property
-    def leaves(self) -> list[tuple[str, Leaf]]:
-        """Each leaf with its path."""
-        return list(leaves(self.sample))
-
-    @cached_property
-    def containers(self) -> set[type]:
-        """The types of the containers in a sample."""
-        return containers(self.sample)
-
-    @cached_property
-    def program(self) -> _lib.Program:
-        """The program that makes the samples, up to the Python calls at the end of leaves.
+    @classmethod
+    def of(cls, sample: Any) -> "Lowered":
+        """Returns the native form of what `structure` returns.
 
         Raises:
             NotNative: Columns of different lengths, or a structure that has other containers.
         """
-        columns = [leaf.native for _, leaf in self.leaves]
-        forms = [leaf.form for _, leaf in self.leaves]
+        each = list(leaves(sample))
+        template = fill(sample, _places(leaf.form for _, leaf in each))
         try:
-            return _lib.Program(columns, fill(self.sample, _places(forms)))
+            program = _lib.Program([leaf.native for _, leaf in each], template)
         except (TypeError, ValueError) as error:
             raise NotNative(str(error)) from error
+        return cls(sample, each, program)
+
+    @property
+    def containers(self) -> set[type]:
+        """The types of the containers in a sample."""
+        return containers(self.sample)
 
 
 def lower(dataset: Any, memo: Memo | None = None) -> Lowered:
@@ -78,10 +77,9 @@ def lower(dataset: Any, memo: Memo | None = None) -> Lowered:
         NotNative: Python makes its samples; carries the reason.
     """
     memo = memo or Memo()
-    lowered = Lowered(structure(dataset, memo))
+    sample = structure(dataset, memo)
     memo.sweep()
-    _ = lowered.program
-    return lowered
+    return Lowered.of(sample)
 
 
 def _places(forms: Iterable[str]) -> Iterator[Any]:

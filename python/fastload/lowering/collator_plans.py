@@ -254,7 +254,7 @@ def _removing(lowered: Lowered, collator: Any) -> Plan:
         if any(leaf.draws or leaf.transforms for _, leaf in leaves(sample[name])):
             msg = f"field {name!r}, which is removed, may draw random numbers"
             raise NotNative(msg, _LEAVE_OUT)
-    kept = Lowered({name: part for name, part in sample.items() if name in wanted})
+    kept = Lowered.of({name: part for name, part in sample.items() if name in wanted})
     planned = make(kept, collator.data_collator)
     words = {id(leaf): each for (_, leaf), each in zip(kept.leaves, planned.words, strict=True)}
     return planned._replace(words=[words.get(id(leaf), "left out") for _, leaf in lowered.leaves])

@@ -3,7 +3,6 @@
 Touches no global generator.
 """
 
-import functools
 import random
 from typing import Any
 
@@ -29,6 +28,7 @@ class Streams:
     Attributes:
         python: In place of the functions of `random`.
         numpy: In place of the functions of `numpy.random`.
+        generators: Those two and torch's, to be keyed or kept together.
     """
 
     def __init__(self, base_seed: int, worker: int) -> None:
@@ -37,6 +37,7 @@ class Streams:
         self._bits = _numpys(base_seed, worker)
         self.numpy = np.random.RandomState(self._bits)
         self._torch = {_CPU: torch.Generator().manual_seed(self._seed)}
+        self.generators = Generators(self._torch[_CPU], self.numpy, self.python)
 
     def on(self, device: torch.device = _CPU) -> torch.Generator:
         """Returns torch's generator for a device; those of accelerators are made when first asked for."""
@@ -51,11 +52,6 @@ class Streams:
             generator.manual_seed(seed)
         self._seed = seed
         return self._torch[_CPU]
-
-    @functools.cached_property
-    def generators(self) -> Generators:
-        """All three, to be keyed or kept together."""
-        return Generators(self._torch[_CPU], self.numpy, self.python)
 
     def begin_sample(self, key: Key, index: Any, place: int) -> None:
         """Keys all generators for a sample, which is at a place in the batch."""

@@ -23,6 +23,7 @@ from torch.utils.data.graph_settings import apply_random_seed
 from fastload.bad_samples import OnError, tolerate
 from fastload.draws.keyed import Key
 from fastload.iterators.cost import Cost, Watch
+from fastload.machine.renewed_lock import RenewedLock
 from fastload.resume.worker_state import Keeping, Moved, WorkerState
 from fastload.threads import worker_info
 from fastload.threads.failure import Failure, named
@@ -33,7 +34,7 @@ from fastload.threads.torch_streams import Routed
 __all__ = ["Duties", "Result", "Worker"]
 
 # torch walks a graph of datapipes by a hook that it sets on their class: one thread at a time.
-_walking_pipes = threading.Lock()
+_walking_pipes = RenewedLock()
 
 
 class Result(NamedTuple):
@@ -298,5 +299,5 @@ class Worker:
     def _seed_pipe(self, seed: int | None) -> None:
         assert seed is not None
         shared = torch.Generator().manual_seed(seed)
-        with _walking_pipes:
+        with _walking_pipes.held():
             self._dataset = apply_random_seed(self._dataset, shared)

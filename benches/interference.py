@@ -118,12 +118,12 @@ class Busy:
         most = self._most_per_s * elapsed_s if elapsed_s else math.inf
         while self.samples < most:
             try:
-                _, labels = next(self._batches)
+                samples = next(self._batches)
             except RuntimeError as error:
                 if "timed out" not in str(error):
                     raise
                 return
-            self.samples += len(labels)
+            self.samples += len(samples[1])
 
     def cpu_s(self) -> float:
         """Returns the CPU seconds of all threads but this one, and of the workers."""

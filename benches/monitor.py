@@ -117,6 +117,7 @@ class Same(_BaseDataLoaderIter):
 
     def __init__(self) -> None:
         self.left = CALLS
+        self._num_yielded = 0
 
     def __next__(self) -> Any:
         if not self.left:

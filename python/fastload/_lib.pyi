@@ -447,8 +447,13 @@ class Stream:
         """Returns the state that came with the task of the batch taken last."""
     def overtaken(self) -> list[int]:
         """Returns the batches that are still to come although later ones were taken."""
-    def outcome(self) -> tuple[int, int, list[tuple[int, int, str, str, Exception]]]:
-        """Returns the planned samples of the batch taken last, the retries, and the bad samples, once.
+    def is_clean(self) -> bool:
+        """Returns true if the batch taken last is native, and no sample of it was bad or tried again."""
+    def outcome(self) -> tuple[int, int, int, list[tuple[int, int, str, str, Exception]]]:
+        """Returns what became of batches, each once.
+
+        These are the planned samples of the batches before the one taken last for which this was not called, the
+        planned samples of that batch, its retries, and its bad samples.
 
         Each bad sample is its position, index, file (empty if it has none), reason and error. `take` returns
         None for a batch without good samples.

@@ -1,7 +1,7 @@
 //! The batches of one iterator, as Python takes them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyStopIteration;
@@ -36,8 +36,9 @@ type Core = stream::Stream<Run>;
 
 /// A bad sample: position, index, path, reason, exception.
 type Bad = (usize, i64, Py<PyAny>, &'static str, Py<PyAny>);
-/// Planned samples of a batch, retries of samples, and the bad ones.
-type Outcome = (usize, u64, Vec<Bad>);
+/// Planned samples of the batches before that were not asked about, those of a batch, its retries, and its bad
+/// samples.
+type Outcome = (usize, usize, u64, Vec<Bad>);
 
 /// See the stub.
 #[pyclass(frozen, weakref, module = "fastload._lib")]
@@ -55,8 +56,11 @@ pub(super) struct Stream {
     /// the native batch.
     python_batches: Mutex<HashMap<u64, Made>>,
     state: Mutex<Option<Box<[u8]>>>,
-    /// Of the batch taken last: the number of samples, the number of retries, and the bad samples.
-    outcome: Mutex<(usize, u64, Vec<BadSample>)>,
+    /// The number of samples of batches before the one taken last that were not asked about; of that batch the
+    /// number of samples, the number of retries, and the bad samples.
+    outcome: Mutex<(usize, usize, u64, Vec<BadSample>)>,
+    /// True if the batch taken last is native, and no sample of it was bad or tried again.
+    is_clean: AtomicBool,
     budget: Budget,
     batch_bytes: AtomicU64,
     /// Collates a batch in Python whose fields do not fit together, from its indices.
@@ -150,6 +154,7 @@ impl Stream {
             python_batches: Mutex::default(),
             state: Mutex::new(None),
             outcome: Mutex::default(),
+            is_clean: AtomicBool::new(false),
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             again,
@@ -238,9 +243,17 @@ impl Stream {
             bad,
         } = match ready.output {
             Ok(finished) => finished,
-            Err(error) => return self.made_in_python(py, ready.seq, error),
+            Err(error) => {
+                self.is_clean.store(false, Ordering::Relaxed);
+                return self.made_in_python(py, ready.seq, error);
+            }
         };
-        let old = std::mem::replace(&mut *lock(&self.outcome), (samples, retried, bad));
+        let is_clean = retried == 0 && bad.is_empty();
+        self.is_clean.store(is_clean, Ordering::Relaxed);
+        let mut outcome = lock(&self.outcome);
+        let earlier = outcome.0 + outcome.1;
+        let old = std::mem::replace(&mut *outcome, (earlier, samples, retried, bad));
+        drop(outcome);
         drop(old); // outside of the lock: it may hold exceptions
         if fields.is_empty() {
             return Ok(py.None().into_bound(py));
@@ -300,10 +313,14 @@ impl Stream {
         lock(&self.position).missing().to_vec()
     }
 
+    fn is_clean(&self) -> bool {
+        self.is_clean.load(Ordering::Relaxed)
+    }
+
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
-        let (samples, retried, bad) = std::mem::take(&mut *lock(&self.outcome));
+        let (earlier, samples, retried, bad) = std::mem::take(&mut *lock(&self.outcome));
         let bad = bad.into_iter().map(|sample| bad_sample(py, sample));
-        Ok((samples, retried, bad.collect::<PyResult<_>>()?))
+        Ok((earlier, samples, retried, bad.collect::<PyResult<_>>()?))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

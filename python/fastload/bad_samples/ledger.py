@@ -135,10 +135,9 @@ class Ledger:
             self._check(fetched)
         return fetched.batch
 
-    def taken_clean(self, samples: int) -> None:
-        """Counts the samples of a batch that is handed over, in an epoch without a bad sample so far."""
+    def add_clean(self, samples: int) -> None:
+        """Counts the samples of batches that were handed over without a bad one, in an epoch without one so far."""
         self._samples += samples
-        self._last = samples, ()
 
     def _note(self, new: list[BadSample]) -> None:
         """Adds bad samples to the list, the log and the file."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import default_collate as _default_collate
+from torch.utils.data import get_worker_info
 from torch.utils.data._utils import collate
 
 from fastload import _lib
@@ -88,8 +89,11 @@ def _numbers(batch: Sequence[Any], kind: type) -> Any:
 def _stacked(batch: Sequence[torch.Tensor]) -> Any:
     """Returns the tensors of a batch, stacked."""
     first = batch[0]
-    if first.layout is not torch.strided or first.nbytes * len(batch) < _LARGE:
+    if first.layout is not torch.strided or first.is_nested:
         return _torchs(batch)
+    if first.nbytes * len(batch) < _LARGE:
+        # what torch does with them, but for workers, whose batches lie in shared memory
+        return torch.stack(list(batch)) if get_worker_info() is None else _torchs(batch)
     if not all(type(each) is torch.Tensor and each.is_contiguous() for each in batch):
         return _torchs(batch)
     try:

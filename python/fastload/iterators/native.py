@@ -179,11 +179,11 @@ class NativeIter(Resumable):
 
     def _taken(self, ledger: Ledger, batch: Any) -> Any:
         """Returns a batch whose bad samples are counted."""
-        if not isinstance(batch, Fetched):  # otherwise made in Python
-            samples, retried, found = self._stream.outcome()
-            if not (found or retried or ledger.records):
-                ledger.taken_clean(samples)
-                return batch
+        earlier, samples, retried, found = self._stream.outcome()
+        if isinstance(batch, Fetched):  # made in Python
+            ledger.add_clean(earlier + samples)
+        else:
+            ledger.add_clean(earlier)
             bad = [
                 Bad(at, index, path, reason, described(error))
                 for at, index, path, reason, error in found
@@ -216,7 +216,7 @@ class NativeIter(Resumable):
         self._cursor.taken += 1
         self._note_order()
         ledger = self._ledger
-        if ledger is not None:
+        if ledger is not None and (ledger.records or self._marks or not self._stream.is_clean()):
             batch = self._taken(ledger, batch)
         if not self._marks:
             return batch

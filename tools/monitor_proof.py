@@ -84,7 +84,8 @@ def real() -> int:
     for name, trouble in (REAL_TROUBLES | PAIRS).items():
         run = trouble.played()
         for number, expected in enumerate(trouble.expected):
-            after_s, steps, what = "-", "-", "nothing"
+            said = [f"{finding.owner}: {finding.what}" for finding in run.besides.values()]
+            after_s, steps, what = "-", "-", "; ".join(["not found", *said])
             if expected in run.found:
                 seconds, step, finding = run.found[expected]
                 after_s, steps, what = (

@@ -145,7 +145,7 @@ class Saved:
     """A model's weights, and the file that they are saved to."""
 
     def __init__(self, folder: str) -> None:
-        self.weights = {f"layer {number}": torch.rand(1 << 18) for number in range(24)}
+        self.weights = {f"layer {number}": torch.rand(1 << 20) for number in range(24)}
         self.path = Path(folder, "checkpoint.pt")
 
     def save_checkpoint(self) -> None:

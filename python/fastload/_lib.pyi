@@ -453,7 +453,7 @@ class Stream:
         """Returns what became of batches, each once.
 
         These are the planned samples of the batches before the one taken last for which this was not called, the
-        planned samples of that batch, its retries, and its bad samples.
+        planned samples of that batch, its retries, and its bad samples; nothing of a batch made in Python.
 
         Each bad sample is its position, index, file (empty if it has none), reason and error. `take` returns
         None for a batch without good samples.

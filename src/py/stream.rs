@@ -244,17 +244,11 @@ impl Stream {
         } = match ready.output {
             Ok(finished) => finished,
             Err(error) => {
-                self.is_clean.store(false, Ordering::Relaxed);
+                self.note(None);
                 return self.made_in_python(py, ready.seq, error);
             }
         };
-        let is_clean = retried == 0 && bad.is_empty();
-        self.is_clean.store(is_clean, Ordering::Relaxed);
-        let mut outcome = lock(&self.outcome);
-        let earlier = outcome.0 + outcome.1;
-        let old = std::mem::replace(&mut *outcome, (earlier, samples, retried, bad));
-        drop(outcome);
-        drop(old); // outside of the lock: it may hold exceptions
+        self.note(Some((samples, retried, bad)));
         if fields.is_empty() {
             return Ok(py.None().into_bound(py));
         }
@@ -425,6 +419,18 @@ impl Stream {
             Some(Err(raised)) => Err(PyErr::from_value(raised.into_bound(py).into_any())),
             None => Err(self.program.get().advised(py, error)),
         }
+    }
+
+    /// Notes what became of the batch taken last; None for one that is not native.
+    fn note(&self, native: Option<(usize, u64, Vec<BadSample>)>) {
+        let is_clean = matches!(&native, Some((_, 0, bad)) if bad.is_empty());
+        self.is_clean.store(is_clean, Ordering::Relaxed);
+        let (samples, retried, bad) = native.unwrap_or_default();
+        let mut outcome = lock(&self.outcome);
+        let earlier = outcome.0 + outcome.1;
+        let old = std::mem::replace(&mut *outcome, (earlier, samples, retried, bad));
+        drop(outcome);
+        drop(old); // outside of the lock: it may hold exceptions
     }
 
     /// Submits pulled tasks while there is room.

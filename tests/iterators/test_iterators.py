@@ -3,7 +3,6 @@
 import gc
 import itertools
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from fastload.iterators.native import NativeIter
 from tests.shared.compare import MANY_WORKERS, SIZES, THREADS, assert_same, heavy
 from tests.shared.held import descriptors, foreign_threads
 from tests.shared.photographs import operations, write_photographs
+from tests.shared.waiting import wait_until
 
 pytestmark = MANY_WORKERS
 
@@ -31,13 +31,6 @@ def loader(count: int = 70, **changes: object) -> fastload.Loader:
 
 def numbers(batches: object) -> list[list[int]]:
     return [batch[0].tolist() for batch in batches]
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 def failures_in_threads(body: Callable[[], None]) -> list[BaseException]:

@@ -130,9 +130,8 @@ def test_threads_that_begin_and_end_leave_a_child_its_allocator():
     dataset = heavy(64)
 
     def churn() -> None:
-        own = (
-            torch.Generator()
-        )  # torch draws from its global one under a lock that a child inherits
+        # torch draws from its global generator under a lock that a child inherits
+        own = torch.Generator()
         next(iter(fastload.Loader(dataset, batch_size=2, num_workers=8, generator=own)))
         _lib.park()
 

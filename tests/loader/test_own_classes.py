@@ -6,7 +6,6 @@ import multiprocessing
 import random
 import re
 import threading
-import time
 import warnings
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.loader.own_classes import (
 )
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.processes import FORKS
+from tests.shared.waiting import wait_until
 
 pytestmark = [MANY_WORKERS, FORKS]
 
@@ -104,16 +104,14 @@ def nothing_left():
     threads = set(threading.enumerate())
     yield
     gc.collect()  # exceptions and their frames hold iterators
-    ends_s = time.monotonic() + 20
-    while (left := left_of(threads)) and time.monotonic() < ends_s:
-        time.sleep(0.01)  # torch does not wait for the thread that feeds a worker's queue
-    assert not left
+    assert not multiprocessing.active_children()
+    # torch does not wait for the thread that feeds a worker's queue
+    assert wait_until(lambda: "QueueFeederThread" not in new_since(threads), 5)
+    assert {name for name in new_since(threads) if not name.endswith("(_serve)")} <= set()
 
 
-def left_of(threads: set[threading.Thread]) -> set[str]:
-    new = {thread.name for thread in set(threading.enumerate()) - threads}
-    processes = {process.name for process in multiprocessing.active_children()}
-    return processes | {name for name in new if not name.endswith("(_serve)")}
+def new_since(threads: set[threading.Thread]) -> set[str]:
+    return {thread.name for thread in set(threading.enumerate()) - threads}
 
 
 def maker(name, makes, folder, tmp_path):

@@ -4,7 +4,6 @@ import gc
 import multiprocessing
 import random
 import threading
-import time
 from random import gauss
 from random import random as one
 from typing import Any
@@ -18,6 +17,7 @@ from torch.utils.data import Dataset, get_worker_info
 
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.threads import Drawn, threads
+from tests.shared.waiting import wait_until
 
 pytestmark = MANY_WORKERS
 
@@ -25,11 +25,8 @@ pytestmark = MANY_WORKERS
 @pytest.fixture(autouse=True)
 def no_workers_before() -> None:
     """Waits for worker threads of earlier tests: what they replaced is back when the last of them ends."""
-    ends_s = time.monotonic() + 20
-    while workers() and time.monotonic() < ends_s:
-        gc.collect()
-        time.sleep(0.01)
-    assert workers() == []
+    gc.collect()
+    assert wait_until(lambda: not workers(), 20), workers()
 
 
 def workers() -> list[str]:
@@ -109,15 +106,9 @@ def nested() -> None:
 def test_nothing_stays(use):
     before = everything()
     use()
-    assert_restored(before)
-    assert workers() == []
-
-
-def assert_restored(before: dict[str, int]) -> None:
-    ends_s = time.monotonic() + 20
-    while changes(before) and time.monotonic() < ends_s:  # a worker may still end
-        time.sleep(0.01)
+    wait_until(lambda: not changes(before), 5)  # an iterator inside a worker may still end
     assert changes(before) == []
+    assert not workers()
 
 
 def test_something_was_changed_meanwhile():
@@ -126,7 +117,7 @@ def test_something_was_changed_meanwhile():
     changed = {"code", "class", "bits", "lock", "random.random", "numpy.random.rand"}
     assert changed <= set(changes(before))
     del iterator
-    assert_restored(before)
+    assert changes(before) == []
 
 
 def test_new_threads_have_the_processes_number_of_their_own_threads():

@@ -92,8 +92,9 @@ def _stacked(batch: Sequence[torch.Tensor]) -> Any:
     if first.layout is not torch.strided or first.is_nested:
         return _torchs(batch)
     if first.nbytes * len(batch) < _LARGE:
-        # what torch does with them, but for workers, whose batches lie in shared memory
-        return torch.stack(list(batch)) if get_worker_info() is None else _torchs(batch)
+        if get_worker_info() is not None:
+            return _torchs(batch)  # which stacks them in shared memory
+        return torch.stack(batch)  # type: ignore[arg-type]
     if not all(type(each) is torch.Tensor and each.is_contiguous() for each in batch):
         return _torchs(batch)
     try:

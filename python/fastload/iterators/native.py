@@ -180,10 +180,8 @@ class NativeIter(Resumable):
     def _taken(self, ledger: Ledger, batch: Any) -> Any:
         """Returns a batch whose bad samples are counted."""
         earlier, samples, retried, found = self._stream.outcome()
-        if isinstance(batch, Fetched):  # made in Python
-            ledger.add_clean(earlier + samples)
-        else:
-            ledger.add_clean(earlier)
+        ledger.add_clean(earlier)
+        if not isinstance(batch, Fetched):  # otherwise made in Python
             bad = [
                 Bad(at, index, path, reason, described(error))
                 for at, index, path, reason, error in found

@@ -13,6 +13,7 @@ class Permutation:
     Args:
         length: Number of indices, from 0 on.
         seed: The seed of the generator.
+        skip: Indices that are left out, the first ones.
 
     Attributes:
         MOST: The longest there is.
@@ -22,7 +23,7 @@ class Permutation:
     """
 
     MOST: int
-    def __new__(cls, length: int, seed: int) -> Permutation: ...
+    def __new__(cls, length: int, seed: int, skip: int = 0) -> Permutation: ...
     def draw(self, count: int) -> torch.Tensor:
         """Returns the next `count` indices, or as many as are left, as int64 `(count,)`."""
 

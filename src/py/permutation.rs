@@ -15,8 +15,9 @@ pub(super) struct Permutation(Mutex<order::Permutation>);
 #[pymethods]
 impl Permutation {
     #[new]
-    fn new(length: usize, seed: u64) -> PyResult<Permutation> {
-        let made = order::Permutation::new(length, seed);
+    #[pyo3(signature = (length, seed, skip = 0))]
+    fn new(py: Python<'_>, length: usize, seed: u64, skip: usize) -> PyResult<Permutation> {
+        let made = py.detach(|| order::Permutation::new(length, seed, skip));
         let made = made.ok_or_else(|| {
             let most = order::Permutation::MOST;
             PyValueError::new_err(format!("no permutation of {length}; at most of {most}"))

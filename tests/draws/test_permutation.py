@@ -21,6 +21,13 @@ def test_pieces_are_those_of_torch(n: int, seed: int):
     assert torch.cat(list(permutation.pieces(n, seed))).equal(drawn(n, seed))
 
 
+@pytest.mark.parametrize("skip", [0, 1, 4096, 262_143, 262_144, 262_145, 700_000, 786_432, 900_001])
+@pytest.mark.parametrize("n", [786_432, 900_001])
+def test_what_is_skipped_is_left_out(n: int, skip: int):
+    pieces = list(permutation.pieces(n, 11, skip))
+    assert torch.cat([*pieces, torch.tensor([], dtype=torch.int64)]).equal(drawn(n, 11)[skip:])
+
+
 @pytest.mark.parametrize("count", [1, 7, 624, 5000])
 def test_draws_of_any_size(count: int):
     ours = _lib.Permutation(5000, 3)

@@ -22,16 +22,21 @@ def whole(n: int, generator: torch.Generator) -> torch.Tensor:
     return torch.randperm(n, generator=generator)
 
 
-def pieces(n: int, seed: int) -> Iterator[torch.Tensor]:
+def pieces(n: int, seed: int, skip: int = 0) -> Iterator[torch.Tensor]:
     """Yields what `torch.randperm` draws from a generator of this seed, each piece when it is asked for.
 
     Batches of the first piece are made while the others are still to be drawn.
+
+    Args:
+        n: The length of the permutation.
+        seed: The seed of the generator.
+        skip: Indices that are left out, the first ones.
     """
     if n > _lib.Permutation.MOST or not _is_torchs():
-        yield whole(n, torch.Generator().manual_seed(seed))
+        yield whole(n, torch.Generator().manual_seed(seed))[skip:]
         return
-    permutation = _lib.Permutation(n, seed)
-    for _ in range(0, n, _AT_ONCE):
+    permutation = _lib.Permutation(n, seed, skip)
+    for _ in range(skip, n, _AT_ONCE):
         yield permutation.draw(_AT_ONCE)
 
 

@@ -104,13 +104,9 @@ class Order(NamedTuple):
 
     def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
-        chunks = _CHUNKS[type(self.sampler)](self.sampler, start)
-        left = 0 if type(self.sampler) in _SKIPS else start.skip
-        for chunk in chunks:
-            rest = chunk[left:] if left else chunk
-            left -= min(left, len(chunk))
-            if len(rest):
-                yield rest
+        for chunk in _CHUNKS[type(self.sampler)](self.sampler, start):
+            if len(chunk):
+                yield chunk
 
     def tasks(self, start: Start) -> Iterator[Any]:
         """Yields the sampler's items for a loader: lists of Python integers, or the integers where it does not batch."""
@@ -187,23 +183,37 @@ def _listed(chunk: Any) -> Iterator[int]:
         yield from part.tolist()
 
 
-def _sequential(sampler: SequentialSampler, _: Start) -> Iterator[Chunk]:
-    yield range(len(sampler.data_source))
+def _after(skip: int, chunks: Iterator[Any]) -> Iterator[Any]:
+    """Yields chunks without the first `skip` indices."""
+    for chunk in chunks:
+        yield chunk[skip:] if skip else chunk
+        skip -= min(skip, len(chunk))
+
+
+def _sequential(sampler: SequentialSampler, start: Start) -> Iterator[Chunk]:
+    yield range(len(sampler.data_source))[start.skip :]
 
 
 def _random(sampler: RandomSampler, start: Start) -> Iterator[Chunk]:
     n = len(sampler.data_source)
-    generator, ahead, skip = sampler.generator, 1, start.skip
+    generator, ahead = sampler.generator, 1
     if generator is None:
         seed = draw_seed() if start.seed is None else start.seed
         if sampler.num_samples == n > 0 and not sampler.replacement:
-            yield from permutation.pieces(n, seed)
+            yield from permutation.pieces(n, seed, start.skip)
             return
         generator, ahead = torch.Generator(), _RUNS_AHEAD
         generator.manual_seed(seed)
     if sampler.replacement:
-        yield from _with_replacement(sampler, n, generator, ahead, skip)
-        return
+        drawn = _with_replacement(sampler, n, generator, ahead, start.skip)
+    else:
+        drawn = _permutations(sampler, n, generator)
+    yield from _after(start.skip, drawn)
+
+
+def _permutations(
+    sampler: RandomSampler, n: int, generator: torch.Generator
+) -> Iterator[torch.Tensor]:
     for _ in range(sampler.num_samples // n):
         yield permutation.whole(n, generator)
     # torch draws this also when nothing of it is used, which a generator that is shared can tell.
@@ -273,9 +283,10 @@ def _subset(sampler: SubsetRandomSampler, start: Start) -> Iterator[Any]:
     yield [sampler.indices[place] for place in order[start.skip :].tolist()]
 
 
-def _weighted(sampler: WeightedRandomSampler, _: Start) -> Iterator[Chunk]:
+def _weighted(sampler: WeightedRandomSampler, start: Start) -> Iterator[Chunk]:
     count, replacement = sampler.num_samples, sampler.replacement
-    yield torch.multinomial(sampler.weights, count, replacement, generator=sampler.generator)
+    order = torch.multinomial(sampler.weights, count, replacement, generator=sampler.generator)
+    yield order[start.skip :]
 
 
 _NATIVE: dict[Any, Callable[[Any, Start], Iterator[Chunk]]] = {
@@ -288,5 +299,3 @@ _CHUNKS: dict[Any, Callable[[Any, Start], Iterator[Any]]] = {
     SubsetRandomSampler: _subset,
     WeightedRandomSampler: _weighted,
 }
-_SKIPS = (DistributedSampler, SubsetRandomSampler)
-"""Samplers that leave out the batches handed over before by themselves."""

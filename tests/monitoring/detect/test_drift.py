@@ -41,6 +41,38 @@ def test_no_drift_is_found_in_noise(rho, count):
     assert_rate(found, 300, most=0.002)
 
 
+CURVES = {
+    "later faster": lambda x: 1 + 3.5 * x**2,
+    "faster and faster": lambda x: np.exp(1.5 * x),
+    "slower and slower": lambda x: 1 + 4 * x - 2 * x**2,
+}
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_a_curve_is_a_drift(curve, noise):
+    """Claimed: 19 of 20 times, in ten minutes, though it lies on one side of every line for long."""
+    random = np.random.default_rng(6)
+    times, found = CURVES[curve](np.linspace(0, 1, 60)), 0
+    for _ in range(60):
+        time_s, step, step_s, wait_s, rows = windows(random, 60, noise=noise)
+        one = drift(time_s, step, step_s * times, wait_s, rows)
+        assert one.low <= one.change <= one.high
+        found += one.is_found
+    assert_rate(60 - found, 60, most=0.05)
+
+
+@pytest.mark.parametrize("count", [20, 60, 500])
+def test_no_drift_is_found_where_steps_wander(count):
+    """Claimed: less than one false drift in 500 series that are random walks."""
+    random, found = np.random.default_rng(7), 0
+    for _ in range(300):
+        time_s, step, _, wait_s, rows = windows(random, count)
+        step_s = 0.5 * np.exp(0.02 * np.cumsum(random.standard_normal(count)))
+        found += drift(time_s, step, step_s, wait_s, rows).is_found
+    assert_rate(found, 300, most=0.002)
+
+
 def test_the_owner_is_what_grows():
     random = np.random.default_rng(2)
     time_s, step, step_s, wait_s, rows = windows(random, 360)

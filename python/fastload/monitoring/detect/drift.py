@@ -74,7 +74,7 @@ def drift(
     """Measures the change of the duration of steps over some time.
 
     The slope is Theil and Sen's over typical durations of 10 s, with the bounds of Kendall's statistic, the
-    autocorrelation counted (`estimates.slope`). If batches vary in size, steps must get longer per batch and
+    autocorrelation counted (`estimates.slope`), around a curve if the steps get longer along one. If batches vary in size, steps must get longer per batch and
     per sample: a larger batch is no drift.
 
     Args:
@@ -98,9 +98,11 @@ def drift(
         per_row = step_s / rows
         measured.append(per_row / np.median(per_row))
     part = (time_s - time_s[0]) / span_s
-    slopes = [slope(part, values, _Z) for values in measured]
+    slopes = [slope(part, values, _Z, may_bend=True) for values in measured]
     least = min(slopes, key=lambda one: one.least if math.isfinite(one.least) else one.value)
-    waiting, own = (slope(part, each / usual_s, _Z) for each in (wait_s, step_s - wait_s))
+    waiting, own = (
+        slope(part, each / usual_s, _Z, may_bend=True) for each in (wait_s, step_s - wait_s)
+    )
     return Drift(
         change=least.value,
         low=least.low,

@@ -21,6 +21,7 @@ __all__ = [
     "median_and_mad",
     "normal_tail",
     "slope",
+    "student_t",
     "student_z",
     "thinned",
     "trimmed_mean",
@@ -35,6 +36,12 @@ _MOST_POINTS = 64
 _LEAST_POINTS = 8
 _LEAST_EFFECTIVE = 6.0
 """With fewer independent points than this, a slope has no bounds."""
+_WALKS = 3.0
+"""A series that changes by more standard deviations than this is no random walk."""
+_WALKED = 32
+"""Points of such a walk: means of more, so that noise does not count as steps."""
+_WALK = 1.2
+"""The variance of the slope of a random walk, by that of its end (Durlauf and Phillips 1988)."""
 
 
 _LEAST_WINDOWS = 14
@@ -86,7 +93,14 @@ def thinned(values: Floats, most: int = _MOST_POINTS) -> Floats:
     return np.asarray(kept.reshape(blocks, size).mean(axis=1))
 
 
-def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = None) -> Slope:
+def slope(
+    x: Floats,
+    y: Floats,
+    z: float,
+    groups: NDArray[np.int64] | None = None,
+    *,
+    may_bend: bool = False,
+) -> Slope:
     """Returns the median slope of all pairs of points (Sen 1968), with bounds from Kendall's statistic.
 
     The variance of Kendall's S is n(n - 1)(2n + 5) / 18 (Mann 1945, Kendall 1975), times the inflation
@@ -98,6 +112,8 @@ def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = Non
         y: As long as x. Both are thinned to 64 points; with groups there must be no more.
         z: Standard deviations of the bound `least`.
         groups: The group of each point, in ascending order.
+        may_bend: Take the residuals of a parabola where the series changes by more than a random walk would:
+            around a line those of a curve resemble each other, and nothing would be known of the slope.
     """
     if groups is None:
         x, y = thinned(x), thinned(y)
@@ -119,6 +135,8 @@ def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = Non
     rest = y - value * x
     if groups is not None:
         rest = rest - _group_medians(rest, groups)
+    elif may_bend and abs(value) * (x[-1] - x[0]) > _walk_error(y, _WALKS):
+        rest = y - np.polynomial.Polynomial.fit(x, y, 2)(x)
     wider = inflation(autocorrelation(rest - _median(rest)))
     if n / wider < _LEAST_EFFECTIVE:
         return Slope(value, -math.inf, math.inf, -math.inf, n)
@@ -128,6 +146,24 @@ def slope(x: Floats, y: Floats, z: float, groups: NDArray[np.int64] | None = Non
     low, least = (float(slopes[rank - 1]) if rank > 0 else -math.inf for rank in ranks)
     high = float(slopes[pairs - ranks[0]]) if ranks[0] > 0 else math.inf
     return Slope(value, low, high, least, n)
+
+
+def _walk_error(y: Floats, z: float) -> float:
+    """Returns the change over a random walk that z deviations allow; it may go along a parabola.
+
+    Its increments resemble each other only a little once those of the parabola are gone from them; what is
+    left of that counts as autocorrelation. Infinite where they count as fewer than two.
+    """
+    steps = np.diff(thinned(y, _WALKED))
+    n = len(steps)
+    place = np.arange(n) - (n - 1) / 2
+    rest = steps - steps.mean() - place * float(place @ steps) / float(place @ place)
+    wider = inflation(autocorrelation(rest))
+    freedom = n / wider - 2
+    if freedom < 2:
+        return math.inf
+    error = math.sqrt(_WALK * n * float(rest @ rest) / (n - 2) * wider)
+    return error * student_t(z, freedom)
 
 
 def autocorrelation(rest: Floats) -> float:
@@ -156,6 +192,12 @@ def student_z(t: float, freedom: float) -> float:
     """Returns the normal deviate whose tail is that of Student's t, to 5 % from two degrees of freedom on (Wallace 1959)."""
     z = (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(t * t / freedom))
     return math.copysign(z, t)
+
+
+def student_t(z: float, freedom: float) -> float:
+    """Returns the Student's t whose tail is that of a normal deviate: the inverse of `student_z`."""
+    normal = z * (8 * freedom + 3) / (8 * freedom + 1)
+    return math.copysign(math.sqrt(freedom * math.expm1(normal * normal / freedom)), z)
 
 
 def binomial_tail(successes: int, trials: int, p: float) -> float:

@@ -8,9 +8,9 @@ import torch
 from fastload import _lib
 from fastload.machine.intra_op import one_thread
 
-__all__ = ["pieces", "whole"]
+__all__ = ["PIECE", "pieces", "whole"]
 
-_AT_ONCE = 4096
+PIECE = 4096
 """Indices of a piece."""
 _LOOKED_AT = 2000
 """Several of the generator's blocks of 624."""
@@ -36,8 +36,8 @@ def pieces(n: int, seed: int, skip: int = 0) -> Iterator[torch.Tensor]:
         yield whole(n, torch.Generator().manual_seed(seed))[skip:]
         return
     permutation = _lib.Permutation(n, seed, skip)
-    for _ in range(skip, n, _AT_ONCE):
-        yield permutation.draw(_AT_ONCE)
+    for _ in range(skip, n, PIECE):
+        yield permutation.draw(PIECE)
 
 
 @functools.cache

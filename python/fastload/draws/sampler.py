@@ -102,6 +102,16 @@ class Order(NamedTuple):
         """True if draws after the first have no visible effect: no generator is shared."""
         return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None
 
+    @property
+    def is_in_pieces(self) -> bool:
+        """True if the first indices are there long before the last are drawn."""
+        sampler = self.sampler
+        return (
+            type(sampler) is RandomSampler
+            and _is_permutation(sampler)
+            and sampler.num_samples > permutation.PIECE
+        )
+
     def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
         for chunk in _CHUNKS[type(self.sampler)](self.sampler, start):
@@ -199,7 +209,7 @@ def _random(sampler: RandomSampler, start: Start) -> Iterator[Chunk]:
     generator, ahead = sampler.generator, 1
     if generator is None:
         seed = draw_seed() if start.seed is None else start.seed
-        if sampler.num_samples == n > 0 and not sampler.replacement:
+        if _is_permutation(sampler):
             yield from permutation.pieces(n, seed, start.skip)
             return
         generator, ahead = torch.Generator(), _RUNS_AHEAD
@@ -209,6 +219,12 @@ def _random(sampler: RandomSampler, start: Start) -> Iterator[Chunk]:
     else:
         drawn = _permutations(sampler, n, generator)
     yield from _after(start.skip, drawn)
+
+
+def _is_permutation(sampler: RandomSampler) -> bool:
+    """Returns true if a sampler draws one permutation, by a generator that nobody else sees."""
+    is_whole = sampler.num_samples == len(sampler.data_source) > 0
+    return is_whole and sampler.generator is None and not sampler.replacement
 
 
 def _permutations(

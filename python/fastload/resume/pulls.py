@@ -84,8 +84,8 @@ class Pulls:
             draws = self._cursor.draws
             if draws.order is None:
                 self._open(None)
-            elif self._repeats is not None:  # torch's DistributedSampler lists all indices
-                self._iterator = draws.order.tasks(Start())
+            elif self._repeats is not None or draws.order.is_in_pieces:
+                self._iterator = draws.order.tasks(Start())  # torch's samplers list all indices
             draws.note()
             try:
                 task = next(self._iterator)

@@ -17,11 +17,11 @@ from torch.utils.data import (
 
 from fastload import Dataset, Loader
 from fastload.columns import Rows
-from fastload.draws.sampler import recognise
+from fastload.draws.sampler import Start, recognise
 
 
-def flat(order):
-    return [int(index) for chunk in order.chunks() for index in chunk]
+def flat(order, start=None):
+    return [int(index) for chunk in order.chunks(start or Start()) for index in chunk]
 
 
 def with_state(generator, draw):
@@ -67,19 +67,40 @@ def test_nothing_is_drawn_before_the_first_index():
 
 
 @given(
-    n=st.integers(1, 40),
+    n=st.integers(1, 40) | st.integers(4090, 4100) | st.integers(8000, 13_000),
     replicas=st.integers(1, 7),
     shuffle=st.booleans(),
     drop_last=st.booleans(),
+    seed=st.sampled_from([3, -1, 2**40]),
     epoch=st.integers(0, 3),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=60)
-def test_distributed_sampler_gives_torchs_share(n, replicas, shuffle, drop_last, epoch, data):
+@settings(deadline=None, max_examples=100)
+def test_distributed_sampler_gives_torchs_share(n, replicas, shuffle, drop_last, seed, epoch, data):
     rank = data.draw(st.integers(0, replicas - 1))
-    sampler = DistributedSampler(range(n), replicas, rank, shuffle, seed=3, drop_last=drop_last)
+    sampler = DistributedSampler(range(n), replicas, rank, shuffle, seed, drop_last)
     sampler.set_epoch(epoch)
     assert flat(recognise(sampler, batched=False)) == list(sampler)
+
+
+@pytest.mark.parametrize("n", [30, 9001])
+@pytest.mark.parametrize("skip", [1, 24, 29])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_ranks_that_resume_share_what_is_left(n, skip, drop_last):
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(7))
+    shares = [
+        flat(
+            recognise(
+                DistributedSampler(range(n), 4, rank, seed=7, drop_last=drop_last), batched=False
+            ),
+            Start(skip),
+        )
+        for rank in range(4)
+    ]
+    steps = {len(share) for share in shares}
+    assert steps == {(n - skip) // 4 if drop_last else -(-(n - skip) // 4)}
+    together = [index for step in zip(*shares, strict=True) for index in step]
+    assert together == [int(order[place % n]) for place in range(skip, skip + len(together))]
 
 
 def test_distributed_sampler_of_a_dataset_that_shrank_raises_as_torch():

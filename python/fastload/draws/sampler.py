@@ -22,7 +22,6 @@ from torch.utils.data import (
 
 from fastload.batching import PlannedBatchSampler
 from fastload.draws import permutation
-from fastload.machine.intra_op import one_thread
 
 Chunk = torch.Tensor | range
 
@@ -105,12 +104,9 @@ class Order(NamedTuple):
     @property
     def is_in_pieces(self) -> bool:
         """True if the first indices are there long before the last are drawn."""
-        sampler = self.sampler
-        return (
-            type(sampler) is RandomSampler
-            and _is_permutation(sampler)
-            and sampler.num_samples > permutation.PIECE
-        )
+        is_whole = type(self.sampler) is RandomSampler and _is_permutation(self.sampler)
+        is_drawn = is_whole or isinstance(self.sampler, DistributedSampler)
+        return is_drawn and self.below > permutation.PIECE
 
     def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
@@ -257,28 +253,35 @@ def _with_replacement(
 
 
 def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chunk]:
-    n = len(sampler.dataset)  # type: ignore[arg-type]
-    own = _share(sampler, n, start)
-    if start.skip or (len(own) == sampler.num_samples and n > 0):
-        yield own
-    else:  # the dataset has changed its length: the sampler's own answer, or its own error
+    n, ranks = len(sampler.dataset), sampler.num_replicas  # type: ignore[arg-type]
+    own = range(start.skip + sampler.rank, distributed_total(sampler, n, start.skip), ranks)
+    if n == 0 or (not start.skip and len(own) != sampler.num_samples):
+        # the dataset has changed its length: the sampler's own answer, or its own error
         yield torch.tensor(list(sampler), dtype=torch.int64)
+        return
+    begun = max(0, -(-(n - own.start) // ranks))  # of its own positions, those before the end
+    again = torch.tensor([place % n for place in own[begun:]], dtype=torch.int64)
+    if not sampler.shuffle:
+        yield torch.arange(own.start, max(own.start, min(own.stop, n)), ranks)
+        yield again
+        return
+    epoch = sampler.epoch if start.epoch is None else start.epoch
+    seed = (sampler.seed + epoch) % 2**64
+    place = start.skip
+    for piece in permutation.pieces(n, seed, place):
+        yield piece[(own.start - place) % ranks : max(0, own.stop - place) : ranks].contiguous()
+        place += len(piece)
+    if len(again):
+        yield _drawn_at(again, n, seed)
 
 
-@one_thread()
-def _share(sampler: DistributedSampler[Any], n: int, start: Start) -> torch.Tensor:
-    if sampler.shuffle:
-        generator = torch.Generator()
-        generator.manual_seed(
-            sampler.seed + (sampler.epoch if start.epoch is None else start.epoch)
-        )
-        indices = torch.randperm(n, generator=generator)
-    else:
-        indices = torch.arange(n)
-    total = distributed_total(sampler, n, start.skip)
-    if total > n > 0:
-        indices = indices.repeat(math.ceil(total / n))
-    return indices[start.skip + sampler.rank : total : sampler.num_replicas].contiguous()
+def _drawn_at(places: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+    """Returns the indices at some positions of a permutation, of which no more than needed is drawn."""
+    pieces = permutation.pieces(n, seed)
+    drawn = next(pieces)
+    while len(drawn) <= places.max():
+        drawn = torch.cat([drawn, next(pieces)])
+    return drawn[places]
 
 
 def distributed_total(sampler: DistributedSampler[Any], n: int, skip: int) -> int:

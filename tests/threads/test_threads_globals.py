@@ -15,6 +15,7 @@ from numpy.random import rand, randn
 from torch.random import default_generator
 from torch.utils.data import Dataset, get_worker_info
 
+from fastload.draws import keyed
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.threads import Drawn, threads
 from tests.shared.waiting import wait_until
@@ -114,9 +115,58 @@ def test_nothing_stays(use):
 def test_something_was_changed_meanwhile():
     before = everything()
     iterator = iter(threads(Drawn(), num_workers=1))
-    changed = {"code", "class", "bits", "lock", "random.random", "numpy.random.rand"}
-    assert changed <= set(changes(before))
+    meanwhile = set(changes(before))
     del iterator
+    assert {"code", "class", "bits", "lock", "random.random", "numpy.random.rand"} <= meanwhile
+    assert wait_until(lambda: not changes(before), 5), changes(before)
+
+
+def draw_keyed(middle: Any) -> list[Any]:
+    """Returns the draws of three keyed samples, and what the global generators draw next.
+
+    Args:
+        middle: Called while the second sample is made.
+    """
+    drawn: list[Any] = []
+    random.seed(3), np.random.seed(3), torch.manual_seed(3)
+    np.random.randn(), random.gauss(0, 1)
+    with keyed.borrowed():
+        for index in keyed.follow([1, 2, 3], keyed.Key(11, 0, 0, None)):
+            drawn.append((float(np.random.randn()), random.gauss(0, 1), float(torch.rand(1))))
+            if index == 2:
+                middle()
+            drawn.append((randn(3).tolist(), gauss(0, 1), one(), float(torch.rand(1))))
+    drawn.append((float(randn()), float(rand()), gauss(0, 1), one(), float(torch.rand(1))))
+    return drawn
+
+
+@pytest.mark.parametrize("begin_in_sample", [False, True])
+@pytest.mark.parametrize("end_in_sample", [False, True])
+def test_worker_threads_begin_and_end_while_the_training_process_makes_samples(
+    begin_in_sample, end_in_sample
+):
+    """The last thread of an iterator ends after it, whatever the training process does at that time."""
+    want, before = draw_keyed(lambda: None), everything()
+    iterators: list[Any] = []
+    begin = lambda: iterators.append(iter(threads(Drawn(), num_workers=1)))  # noqa: E731
+
+    def end() -> None:
+        iterators.clear()
+        assert wait_until(lambda: not workers(), 20)
+
+    def middle() -> None:
+        state = torch.get_rng_state()  # an iterator's seed is drawn from it
+        if begin_in_sample:
+            begin()
+        if end_in_sample:
+            end()
+        torch.set_rng_state(state)
+
+    if not begin_in_sample:
+        begin()
+    got = draw_keyed(middle)
+    end()
+    assert got == want
     assert changes(before) == []
 
 

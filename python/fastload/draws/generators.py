@@ -48,6 +48,7 @@ class Generators:
     ) -> None:
         self._torch, self._numpy, self._python = torchs, numpys, pythons
         self.bits: Any = numpys._bit_generator
+        self._capsule = self.bits.capsule
         given = {
             "torch": _of_torch(torchs),
             "numpy": _of_numpy(numpys),
@@ -58,8 +59,8 @@ class Generators:
 
     @property
     def is_current(self) -> bool:
-        """True if numpy's generator still has the same bit generator."""
-        return self._numpy._bit_generator is self.bits
+        """True if numpy's generator still has the same bit generator, or one that stands in for it."""
+        return self._numpy._bit_generator.capsule is self._capsule
 
     def save(self) -> Any:
         """Returns the states of the generators."""
@@ -67,7 +68,7 @@ class Generators:
             self._numpy.get_state(legacy=False) if "numpy" in self._seeded else None,
             self._python.getstate() if "python" in self._seeded else self._python.gauss_next,  # type: ignore[attr-defined]
         ]
-        with self.bits.lock:
+        with self._numpy._bit_generator.lock:
             saved = self.native.save()
         return self._torch.get_state(), saved, others
 
@@ -75,7 +76,7 @@ class Generators:
         """Restores saved states."""
         torchs, rest, (numpys, pythons) = saved
         self._torch.set_state(torchs)
-        with self.bits.lock:
+        with self._numpy._bit_generator.lock:
             self.native.restore(rest)
         if numpys is not None:
             self._numpy.set_state(numpys)

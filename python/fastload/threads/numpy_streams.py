@@ -83,15 +83,29 @@ def _worker() -> worker_info.ThreadWorker:
     return worker
 
 
-class MT19937(np.random.MT19937):
-    """The hidden object's generator with another lock; its name is in the states that users keep."""
+class StandIn(np.random.MT19937):
+    """The hidden object's generator with another lock.
 
-    hook: Lock | None = None
+    Everything else is the original's, above all the state, which stays where it is: whoever writes to it
+    while one takes the other's place writes to both.
 
-    @property
-    def lock(self) -> Any:  # type: ignore[override]
-        """The lock that draws take."""
-        return super().lock if self.hook is None else self.hook
+    Args:
+        original: The generator.
+        lock: The lock that draws take.
+    """
+
+    __slots__ = "_lock", "_original"
+
+    def __init__(self, original: Any, lock: Any) -> None:
+        object.__setattr__(self, "_original", original)
+        object.__setattr__(self, "_lock", lock)
+
+    def __getattribute__(self, name: str) -> Any:
+        own = functools.partial(object.__getattribute__, self)
+        return own("_lock") if name == "lock" else getattr(own("_original"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(object.__getattribute__(self, "_original"), name, value)
 
 
 def _routed(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,7 +127,7 @@ class _Route:
 
     def __init__(self) -> None:
         self._functions: dict[str, tuple[Any, Any]] = {}
-        self._bits: Any = None
+        self._bits: tuple[Any, Any] = (None, None)
         self.lock: Lock | None = None
 
     def install(self) -> None:
@@ -128,11 +142,10 @@ class _Route:
             setattr(np.random, name, routed)
         bits = hidden._bit_generator
         if type(bits) is np.random.MT19937 and hasattr(np.random, "set_bit_generator"):
-            ours = MT19937()
-            ours.hook = self.lock = Lock(hidden)
-            self._bits = bits
+            self.lock = Lock(hidden)
+            self._bits = bits, StandIn(bits, self.lock)
             with bits.lock:
-                _exchange(hidden, ours)
+                _exchange(hidden, self._bits[1])
 
     def uninstall(self) -> None:
         """Restores the original, unless it was replaced again since."""
@@ -142,17 +155,19 @@ class _Route:
         self._functions = {}
         if self.lock is not None:
             hidden = mtrand._rand
+            bits, ours = self._bits
             with self.lock:
-                if getattr(hidden._bit_generator, "hook", None) is self.lock:
-                    _exchange(hidden, self._bits)
-            self.lock = self._bits = None
+                if hidden._bit_generator is ours:
+                    _exchange(hidden, bits)
+            self.lock, self._bits = None, (None, None)
 
 
 def _exchange(hidden: Any, bits: Any) -> None:
     """Gives the hidden object another generator in the same state."""
     state = hidden.get_state(legacy=False)
     np.random.set_bit_generator(bits)  # type: ignore[attr-defined]
-    hidden.set_state(state)
+    if state["has_gauss"]:  # the only part that is the hidden object's own
+        hidden.set_state(state)
 
 
 ROUTE = _Route()

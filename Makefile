@@ -87,7 +87,7 @@ $(STAMPS)/browser: $(STAMPS)/setup tools/browser.sh
 # The debug build is tested: overflow checks and debug assertions find what an optimised build
 # hides, and it takes a third of the time. `make test-wheels` tests the optimised one.
 test: build $(STAMPS)/browser ## All tests: Rust, loom, Python, Python at degenerate sizes
-	@$(TEST) core loom python tiny large
+	@$(TEST) core loom python alone tiny large
 
 test-tiny: build ## The Python tests at 1 thread, depth 1, chunk 1; then at 8, 8, 64
 	@$(TEST) tiny large

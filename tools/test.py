@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 PYTEST_RESULT = re.compile(r"^(?:=+ )?(?:\d+ \w+,? ?)+ in [\d.]+s.*$|^=+ .*\bin [\d.]+s.*=+$")
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)")
+ALONE = ["tests/monitoring/test_troubles.py"]  # runs that are judged by the clock
 MOST_SHARES = 4  # each loads torch, and its tests start threads and processes of their own
 PYTEST_COLUMNS = {
     "passed": "passed",
@@ -98,6 +99,7 @@ def suites(features: str) -> dict[str, Suite]:
             loom,
         ),
         "python": Suite("Python", python, count_pytest),
+        "alone": Suite("Python, nothing beside it", [[*pytest, *ALONE]], count_pytest),
         "python-fast": Suite("Python, the fast ones", [[*pytest, "-m", "not slow"]], count_pytest),
         "processes": Suite(
             "Python, worker processes", [[*pytest, *_process_tests()]], count_pytest
@@ -131,8 +133,9 @@ def _process_tests() -> list[str]:
 
 
 def _shares(pytest: list[str]) -> list[list[str]]:
-    """Returns the commands that run all Python tests: each has some of the files, and its own cache."""
+    """Returns the commands that run the Python tests but `ALONE`: each has some of the files, and its own cache."""
     files = [str(file.relative_to(ROOT)) for file in sorted(ROOT.glob("tests/**/test_*.py"))]
+    files = [file for file in files if file not in ALONE]
     count = min(len(os.sched_getaffinity(0)), MOST_SHARES)
     cache = "cache_dir=.pytest_cache/share-{}-of-{}"
     return [

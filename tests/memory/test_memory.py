@@ -84,7 +84,7 @@ def run(program: str) -> str:
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=50,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

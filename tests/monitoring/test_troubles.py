@@ -41,7 +41,6 @@ def parameters(runs):
             marks=[
                 *([] if name in USUAL else [SELDOM]),
                 *([pytest.mark.slow] if getattr(run, "is_slow", "memory" in name) else []),
-                *([pytest.mark.own_sizes] if "to decode" in name else []),  # eight are not slow
             ],
         )
         for name, run in runs.items()

@@ -44,7 +44,7 @@ def arguments(body: str) -> list[str]:
     return [sys.executable, "-W", "error", "-c", PRELUDE + textwrap.dedent(body)]
 
 
-def run(body: str, timeout: float = 25) -> Outcome:
+def run(body: str, timeout: float = 50) -> Outcome:
     """Runs the prelude, then `body`."""
     ended = subprocess.run(
         arguments(body), capture_output=True, text=True, timeout=timeout, check=False

@@ -259,20 +259,19 @@ def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chu
         # the dataset has changed its length: the sampler's own answer, or its own error
         yield torch.tensor(list(sampler), dtype=torch.int64)
         return
-    begun = max(0, -(-(n - own.start) // ranks))  # of its own positions, those before the end
-    again = torch.tensor([place % n for place in own[begun:]], dtype=torch.int64)
     if not sampler.shuffle:
-        yield torch.arange(own.start, max(own.start, min(own.stop, n)), ranks)
-        yield again
+        for at in range(0, len(own), permutation.PIECE):
+            piece = own[at : at + permutation.PIECE]
+            yield torch.arange(piece.start, piece.stop, ranks) % n
         return
     epoch = sampler.epoch if start.epoch is None else start.epoch
     seed = (sampler.seed + epoch) % 2**64
     place = start.skip
-    for piece in permutation.pieces(n, seed, place):
-        yield piece[(own.start - place) % ranks : max(0, own.stop - place) : ranks].contiguous()
-        place += len(piece)
-    if len(again):
-        yield _drawn_at(again, n, seed)
+    for drawn in permutation.pieces(n, seed, place):
+        yield drawn[(own.start - place) % ranks : max(0, own.stop - place) : ranks].contiguous()
+        place += len(drawn)
+    if again := own[max(0, -(-(n - own.start) // ranks)) :]:  # positions behind the end
+        yield _drawn_at(torch.tensor(again, dtype=torch.int64) % n, n, seed)
 
 
 def _drawn_at(places: torch.Tensor, n: int, seed: int) -> torch.Tensor:

@@ -74,8 +74,8 @@ def drift(
     """Measures the change of the duration of steps over some time.
 
     The slope is Theil and Sen's over typical durations of 10 s, with the bounds of Kendall's statistic, the
-    autocorrelation counted (`estimates.slope`), around a curve if the steps get longer along one. If batches vary in size, steps must get longer per batch and
-    per sample: a larger batch is no drift.
+    autocorrelation counted (`estimates.slope`), around a curve if the steps get longer along one. If batches
+    vary in size, steps must get longer per batch and per sample: a larger batch is no drift.
 
     Args:
         time_s: Monotonic clock of each window, shape `(windows,)`.

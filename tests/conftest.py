@@ -7,6 +7,7 @@ Tests to which sizes mean nothing, because they made no stream in the ordinary r
 module names no size, are left out.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -83,6 +84,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if item.nodeid in streamless and not names_sizes else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what was imported and collected, some million objects, out of the collections that tests ask for."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Lets the interpreter free everything as it ends: nanobind reports what is left."""
+    gc.unfreeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

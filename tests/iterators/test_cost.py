@@ -31,12 +31,12 @@ def test_what_passes_at_rest_does_not_count():
     watch.run()
     spin(0.005)
     watch.rest()
-    time.sleep(0.05)
+    time.sleep(1)
     watch.run()
     spin(0.005)
     spent = watch.lap()
     assert spent.cpu_s >= 0.01
-    assert spent.wall_s - spent.cpu_s - spent.queued_s < 0.05
+    assert spent.wall_s - spent.cpu_s - spent.queued_s < 0.5
 
 
 def test_threads_that_share_a_cpu_wait_for_it():

@@ -116,12 +116,12 @@ def test_settings_are_plain_values():
 @LINUX
 def test_a_footprint_follows_the_process(tmp_path):
     before = Footprint().read(0.0)
-    held = np.ones(64 << 20, np.uint8)
+    held = np.ones(256 << 20, np.uint8)
     files = [(tmp_path / str(number)).open("w") for number in range(10)]
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
     thread.start()
-    code = "import sys; held = bytearray(b'x' * (32 << 20)); print('ready', flush=True); sys.stdin.read()"
+    code = "import sys; held = b'x' * (128 << 20); print('ready', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -136,9 +136,10 @@ def test_a_footprint_follows_the_process(tmp_path):
     assert after["fds"] >= before["fds"] + 10
     assert after["threads"] >= before["threads"] + 1
     assert after["fd_limit"] >= after["fds"]
-    assert after["pss_bytes"] >= before["pss_bytes"] + (60 << 20)
+    # Of 384 MiB: a program that starts elsewhere and loads torch, too, takes its part of what they share.
+    assert after["pss_bytes"] >= before["pss_bytes"] + (200 << 20)
     assert after["children"] == before["children"] + 1
-    assert after["children_private_dirty_bytes"] >= 32 << 20
+    assert after["children_private_dirty_bytes"] >= 128 << 20
     assert held[0] == 1
 
 
@@ -178,7 +179,7 @@ def test_a_child_is_not_blamed_for_pages_that_its_parent_writes():
 def test_slow_figures_are_read_once_a_minute():
     footprint = Footprint()
     first = footprint.read(0.0)
-    with mmap.mmap(-1, 32 << 20) as held:  # not of the heap, which may have that much at hand
+    with mmap.mmap(-1, 256 << 20) as held:  # not of the heap, which may have that much at hand
         held.write(b"1" * len(held))
         assert footprint.read(59.0)["pss_bytes"] == first["pss_bytes"]
         assert footprint.read(60.0)["pss_bytes"] > first["pss_bytes"]

@@ -240,6 +240,9 @@ pub(crate) mod tests {
     /// signal.
     pub(crate) fn in_child(body: impl FnOnce() -> u8) -> Option<i32> {
         const ALARM_S: u32 = 20;
+        // Installs the handlers, which importing the module does elsewhere. A thread that another test has
+        // just started may be installing them: a child of that moment would wait for it forever.
+        generation();
         // SAFETY: the child runs only `body`, which must work there, and exits.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "no process");

@@ -12,7 +12,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Result;
 use rustix::net::{Shutdown, shutdown};
 
-use super::wire::{Incoming, KEEP_SENT_DESCRIPTORS, Kind, PIECE, Sent, Wire, wait_for_any};
+use super::wire::{
+    Incoming, KEEP_SENT_DESCRIPTORS, Kind, PIECE, Sent, Wire, sleep_for_any, wait_for_any,
+};
 use crate::sync::{Mutex, lock};
 
 /// One end of a link.
@@ -151,7 +153,7 @@ impl Socket {
     /// be.
     pub(super) fn wait_for_room(&self, time: Duration) -> Result<bool> {
         let mut polled = [PollFd::new(&self.wire, PollFlags::IN | PollFlags::OUT)];
-        wait_for_any(&mut polled, time)?;
+        sleep_for_any(&mut polled, time)?;
         let has_come = polled[0].revents() != PollFlags::OUT;
         Ok(!has_come || !self.is_finished()?)
     }

@@ -91,9 +91,8 @@ class Generators:
             return None
         torchs, rest, (_, spare) = self.save()
         has_spare = spare is not None
-        return b"".join(
-            [torchs.numpy().tobytes(), rest, struct.pack("<?d", has_spare, spare or 0.0)]
-        )
+        words = ctypes.string_at(torchs.data_ptr(), torchs.nbytes)
+        return b"".join([words, rest, struct.pack("<?d", has_spare, spare or 0.0)])
 
     def unpack(self, packed: bytes) -> None:
         """Restores packed states.

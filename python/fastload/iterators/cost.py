@@ -24,9 +24,8 @@ class Cost(NamedTuple):
     cpu_s: float = 0.0
     queued_s: float = 0.0
 
-    def since(self, earlier: "Cost") -> "Cost":
-        """Returns the difference from `earlier`."""
-        return Cost(*(now - then for now, then in zip(self, earlier, strict=True)))
+
+_NOTHING = Cost()
 
 
 class Watch:
@@ -38,7 +37,7 @@ class Watch:
         with contextlib.suppress(OSError):
             self._file = os.open(_QUEUE, os.O_RDONLY | os.O_CLOEXEC)
         self._since = self._now()
-        self._before = Cost()
+        self._before = _NOTHING
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         if self._file is not None:  # modules may be gone by then
@@ -59,12 +58,13 @@ class Watch:
 
     def lap(self) -> Cost:
         """Returns the cost since the last lap and starts the next."""
-        now = self._now()
-        spent = [
-            earlier + new for earlier, new in zip(self._before, now.since(self._since), strict=True)
-        ]
-        self._since, self._before = now, Cost()
-        return Cost(*spent)
+        now, since, before = self._now(), self._since, self._before
+        self._since, self._before = now, _NOTHING
+        return Cost(  # spelled out: this is a tenth of the cost of a small batch
+            before.wall_s + now.wall_s - since.wall_s,
+            before.cpu_s + now.cpu_s - since.cpu_s,
+            before.queued_s + now.queued_s - since.queued_s,
+        )
 
     def _now(self) -> Cost:
         """Returns the clocks of this thread."""

@@ -59,7 +59,12 @@ class Pace:
     def made(self, cost: Cost) -> None:
         """Counts a batch that a worker has made."""
         self._made += 1
-        self._spent = Cost(*map(sum, zip(self._spent, cost, strict=True)))
+        so_far = self._spent
+        self._spent = Cost(
+            so_far.wall_s + cost.wall_s,
+            so_far.cpu_s + cost.cpu_s,
+            so_far.queued_s + cost.queued_s,
+        )
 
     def weighed(self, size: int) -> None:
         """Notes the bytes of a batch."""

@@ -12,6 +12,7 @@ import torch
 from torch._utils import ExceptionWrapper
 
 from fastload import _lib
+from fastload.iterators.cost import Cost
 from fastload.processes.pickling import loads
 
 __all__ = ["Allocate", "Arrival", "page_locked"]
@@ -51,7 +52,8 @@ class Arrival:
         self._copying: _lib.Copying | None = None
         self._message: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, self.cost, self.made_s, self.changed, self.moved = self._message.load()
+        self.seq, cost, self.made_s, self.changed, self.moved = self._message.load()
+        self.cost = Cost(*cost)
         self.size = sum(part.nbytes for part in parts) + len(payload)
         if allocate is not None and parts:
             self._copy(parts, allocate)

@@ -108,7 +108,8 @@ class Connection:
         moved = None
         if self._state is not None and isinstance(seq, int):
             moved = self._state.moved(seq)
-        head = seq, self._watch.lap(), self._watch.lapped_s, changed or "", moved
+        cost = self._watch.lap()
+        head = seq, tuple(cost), self._watch.lapped_s, changed or "", moved
         pickler = WholePickler if self._may_take_over else None
         try:
             small = dumps_small(head, data)

@@ -12,7 +12,7 @@ mod stream;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::cmsg_space;
 use rustix::event::{PollFd, Timespec, poll};
@@ -122,14 +122,34 @@ fn receive_once(
     Ok((received.bytes, descriptor))
 }
 
-/// Waits for any of `polled`; a signal ends the wait early.
+/// Time for which [`wait_for_any`] checks before it sleeps. Processes that pass each other small batches then need
+/// no wake-ups, each of which takes some 50 us of CPU time.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Waits for any of `polled`; a signal ends the wait early. Spins before it sleeps, but leaves the CPU to whoever
+/// needs it.
 pub(super) fn wait_for_any(polled: &mut [PollFd<'_>], time: Duration) -> Result<()> {
+    let start = Instant::now();
+    while !sleep_for_any(polled, Duration::ZERO)? {
+        let waited = start.elapsed();
+        if waited >= SPIN.min(time) {
+            sleep_for_any(polled, time.saturating_sub(waited))?;
+            break;
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Sleeps until there is something at any of `polled`, or a signal; returns false if the time is over.
+pub(super) fn sleep_for_any(polled: &mut [PollFd<'_>], time: Duration) -> Result<bool> {
     let time = Timespec {
         tv_sec: time.as_secs().cast_signed(),
         tv_nsec: time.subsec_nanos().into(),
     };
     match poll(polled, Some(&time)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Ok(count) => Ok(count > 0),
+        Err(Errno::INTR) => Ok(true),
         Err(error) => Err(error),
     }
 }

@@ -14,7 +14,7 @@ use rustix::io::{Errno, FdFlags, Result, fcntl_setfd, ioctl_fionbio};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 
-use super::{Incoming, Kind, PIECE, Sent, receive_once, send_once, unsent, wait_for_any};
+use super::{Incoming, Kind, PIECE, Sent, receive_once, send_once, sleep_for_any, unsent};
 use crate::sync::{Mutex, lock};
 
 /// True: macOS may drop a descriptor in flight when its sender closes its copy, so that is kept until the
@@ -161,7 +161,7 @@ impl Wire {
     pub(in crate::link) fn is_closed_within(&self, time: Duration) -> Result<bool> {
         std::thread::sleep(time);
         let mut polled = [PollFd::new(&self.end, PollFlags::OUT)];
-        wait_for_any(&mut polled, Duration::ZERO)?;
+        sleep_for_any(&mut polled, Duration::ZERO)?;
         let seen = polled[0].revents();
         Ok(seen.intersects(PollFlags::HUP | PollFlags::ERR))
     }

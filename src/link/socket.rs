@@ -179,6 +179,7 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::io::{Read, Write};
+    use std::time::Instant;
 
     use rustix::io::{FdFlags, fcntl_getfd};
 
@@ -246,6 +247,30 @@ mod tests {
         assert!(!ours.wait_for_room(LONG).unwrap());
         assert_eq!(piece(&ours).1, b"unread");
         assert!(is_end(&ours));
+    }
+
+    #[test]
+    fn a_wait_ends_in_time_or_with_what_comes() {
+        let (ours, theirs) = pair();
+        // without a wait, within the time of spinning, and beyond it
+        for micros in [0, 20, 3_000] {
+            let (start, time) = (Instant::now(), Duration::from_micros(micros));
+            ours.wait(time).unwrap();
+            assert!(start.elapsed() >= time);
+        }
+        for delay in [0, 20, 3_000].map(Duration::from_micros) {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(delay);
+                    theirs.push_message(b"late");
+                    theirs.flush().unwrap();
+                });
+                let start = Instant::now();
+                ours.wait(LONG).unwrap();
+                assert!(start.elapsed() < LONG / 2);
+                assert_eq!(piece(&ours).1, b"late");
+            });
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 
-from fastload.iterators.cost import Cost, Watch
+from fastload.iterators.cost import Watch
 from tests.shared.held import descriptors
 
 
@@ -64,7 +64,3 @@ def test_a_watch_leaves_no_descriptor():
     for _ in range(20):
         Watch()
     assert descriptors() == before
-
-
-def test_costs_subtract():
-    assert Cost(3.0, 2.0, 1.0).since(Cost(1.0, 1.0, 1.0)) == Cost(2.0, 1.0, 0.0)

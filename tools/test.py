@@ -84,9 +84,6 @@ def suites(features: str) -> dict[str, Suite]:
     loom = {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} --cfg loom".strip(),
         "CARGO_TARGET_DIR": f"{target}/loom",  # another RUSTFLAGS would rebuild the usual one
-        "CARGO_PROFILE_RELEASE_LTO": "off",
-        "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
-        "CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS": "true",
     }
     tiny = {"THREADS": "1", "DEPTH": "1", "CHUNK": "1"}
     large = {"THREADS": "8", "DEPTH": "8", "CHUNK": "64"}
@@ -94,7 +91,7 @@ def suites(features: str) -> dict[str, Suite]:
         "core": Suite("Rust core, without Python", [[*cargo, "--no-fail-fast"]], count_cargo),
         "loom": Suite(
             "Rust under the loom model checker",
-            [[*cargo, "--release", "--lib", "--no-fail-fast", "loom"]],
+            [[*cargo, "--profile", "loom", "--lib", "--no-fail-fast", "loom"]],
             count_cargo,
             loom,
         ),

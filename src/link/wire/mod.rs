@@ -130,15 +130,19 @@ const SPIN: Duration = Duration::from_micros(50);
 /// needs it.
 pub(super) fn wait_for_any(polled: &mut [PollFd<'_>], time: Duration) -> Result<()> {
     let start = Instant::now();
-    while !sleep_for_any(polled, Duration::ZERO)? {
+    loop {
         let waited = start.elapsed();
-        if waited >= SPIN.min(time) {
-            sleep_for_any(polled, time.saturating_sub(waited))?;
-            break;
+        let spins = waited < SPIN.min(time);
+        let left = if spins {
+            Duration::ZERO
+        } else {
+            time.saturating_sub(waited)
+        };
+        if sleep_for_any(polled, left)? || !spins {
+            return Ok(());
         }
         std::thread::yield_now();
     }
-    Ok(())
 }
 
 /// Sleeps until there is something at any of `polled`, or a signal; returns false if the time is over.

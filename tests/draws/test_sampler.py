@@ -209,6 +209,7 @@ class BeginsAnew:
     [
         {"batch_sampler": BeginsAnew([[4, 1], [0], [7, 8, 9], [2]])},
         {"sampler": BeginsAnew([5, 3, 0]), "batch_size": None},
+        {"sampler": BeginsAnew([5, 3, 0, 4, 1]), "batch_size": 2, "drop_last": True},
     ],
     ids=lambda arguments: " ".join(arguments),
 )

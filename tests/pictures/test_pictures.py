@@ -172,6 +172,7 @@ STEPS = {
     "thumbnail": shrunk((20, 30)),
     "draft": drafted("RGB", (30, 20)),
     "load": lambda i: (i.load(), i)[1],
+    "load and verify": lambda i: (i.load(), i.verify(), i)[2],
     "upright": ImageOps.exif_transpose,
     "mirror": ImageOps.mirror,
     "fit": lambda i: ImageOps.fit(i, (20, 21)),

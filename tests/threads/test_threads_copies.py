@@ -4,6 +4,7 @@ import functools
 import io
 import itertools
 import random
+import re
 import sqlite3
 import tarfile
 import threading
@@ -180,6 +181,13 @@ def test_positions_and_handles_are_found(make, tmp_path):
         held.close()
     if hasattr(held, "connection"):
         held.connection.close()
+
+
+def test_a_regular_expression_is_no_handle():
+    pattern = re.compile(r"\w+")
+    new, copies = copied(Plain(pattern=pattern))
+    assert new.pattern == pattern
+    assert not copies.handles
 
 
 class Passing:

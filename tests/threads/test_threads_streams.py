@@ -80,6 +80,7 @@ GIVEN = {
     "gamma": lambda: torch.distributions.Gamma(1.0, 2.0).sample(),
     "rrelu": lambda: functional.rrelu(-TENSOR, training=True),
     "gumbel_softmax": lambda: functional.gumbel_softmax(TENSOR),
+    "pooling": lambda: functional.fractional_max_pool2d(TENSOR, (1, 2), output_size=(2, 2)),
     "init": lambda: torch.nn.init.xavier_uniform_(torch.empty(2, 3)),
     "linear": lambda: torch.nn.Linear(2, 3).weight.detach(),
 }
@@ -91,6 +92,7 @@ BENEATH = {
     "module": lambda: torch.nn.Dropout(0.3)(TENSOR),
     "alpha_dropout of channels": lambda: functional.feature_alpha_dropout(TENSOR, training=True),
     "in place": lambda: functional.dropout(TENSOR.clone(), inplace=True),
+    "dropout of what was pooled": lambda: functional.dropout(torch.nn.MaxPool2d(2)(TENSOR)),
     "native_dropout": lambda: torch.native_dropout(TENSOR, 0.3, True),
     "everything dropped": lambda: torch.native_dropout(TENSOR, 1.0, True),
     "gru": lambda: recurrent(torch.nn.GRU),

@@ -127,8 +127,8 @@ class _File(Waiting):
         self.close()
 
     def verify(self) -> None:
-        """Looks for damage."""
-        self._be_plain()
+        """Looks for damage; an image that was loaded keeps its pixels."""
+        self.finish()
         self.verify()
 
     def seek(self, frame: int) -> None:

@@ -204,10 +204,11 @@ class Pulls:
 
 
 def _cut(indices: Iterator[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:
-    """Yields batches of indices, as torch's BatchSampler does."""
+    """Yields batches of indices, as torch's BatchSampler does: `islice` makes an iterator for each, `zip` one."""
+    if drop_last:
+        yield from map(list, zip(*[indices] * size, strict=False))
+        return
     while batch := list(islice(indices, size)):
-        if len(batch) < size and drop_last:
-            return
         yield batch
 
 

@@ -4,6 +4,7 @@ A file and a generator have a position, and a database connection serves one que
 Such objects cannot be copied, which is how those of unknown libraries are recognised: they do not pickle.
 """
 
+import copyreg
 import io
 import tarfile
 import weakref
@@ -39,6 +40,8 @@ def _is_written_in_python(kind: type) -> bool:
 
 
 def _pickles(thing: Any) -> bool:
+    if type(thing) in copyreg.dispatch_table:  # a compiled regular expression
+        return True
     try:
         thing.__reduce_ex__(4)
     except Exception:  # TypeError by custom; each library has its own

@@ -8,7 +8,7 @@ TorchScript and compiled code, and methods of `torch.default_generator` itself.
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
@@ -160,7 +160,8 @@ def _device(args: Any, kwargs: Any) -> torch.device:
 def _body(function: Any) -> Any:
     """Returns a function of torch written in Python, which does not check for overrides.
 
-    A mode does not see the functions that are called beneath one that it has seen.
+    A mode does not see the functions that are called beneath one that it has seen. Pooling chooses between two such
+    functions, which lie in its closure.
     """
     blind = {
         name: _no_override for name in function.__globals__ if name.startswith("has_torch_function")
@@ -170,10 +171,17 @@ def _body(function: Any) -> Any:
         {**function.__globals__, **blind},
         function.__name__,
         function.__defaults__,
-        function.__closure__,
+        function.__closure__ and tuple(map(_blind, function.__closure__)),
     )
     body.__kwdefaults__ = function.__kwdefaults__
     return body
+
+
+def _blind(cell: CellType) -> CellType:
+    """Returns a cell of a closure, with the body of its function if it holds one of torch's."""
+    held = cell.cell_contents
+    is_torchs = getattr(held, "__module__", "") == "torch.nn.functional"
+    return CellType(_body(held)) if is_torchs and isinstance(held, FunctionType) else cell
 
 
 def _no_override(*_: Any) -> bool:

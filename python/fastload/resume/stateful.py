@@ -5,9 +5,21 @@ own iterator is stored once.
 """
 
 import copy
+import logging
+import weakref
 from typing import Any
 
-__all__ = ["is_stateful", "load_dataset", "load_iterator", "of_next_epoch", "state_of_dataset"]
+__all__ = [
+    "is_stateful",
+    "load_dataset",
+    "load_iterator",
+    "of_next_epoch",
+    "report_unkept",
+    "state_of_dataset",
+]
+
+_log = logging.getLogger("fastload")
+_reported: "weakref.WeakSet[type]" = weakref.WeakSet()
 
 
 def is_stateful(thing: Any) -> bool:
@@ -36,6 +48,24 @@ def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
         "is_iterator": is_iterator,
         "ended": bool(getattr(fetcher, "ended", False)),
     }
+
+
+def report_unkept(kind: type, error: str, then: str) -> None:
+    """Logs that the state of a dataset or sampler cannot be kept; once for each class.
+
+    Args:
+        kind: Its class.
+        error: The error of its `state_dict`, or of pickling what that returned.
+        then: The consequence for a resumed run.
+    """
+    if kind not in _reported:
+        _reported.add(kind)
+        _log.warning(
+            "the state of %s is not kept, because its state_dict() failed (%s): a resumed run %s",
+            kind.__qualname__,
+            error,
+            then,
+        )
 
 
 def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:

@@ -284,7 +284,8 @@ def test_samplers(kind, workers, stop):
     other.load_state_dict(state)
     iterator = iter(other)
     if stop:
-        told = (state["sampler_state"]["sampler"] or state["sampler_state"]["iterator"])["at"]
+        (told,) = state["sampler_state"]
+        told = (told["sampler"] or told["iterator"])["at"]
         assert told == (stop if kind is Batched else 4 * stop)
         assert where(other.state_dict()) == where(state)
     assert taken(iterator, 99) == rest

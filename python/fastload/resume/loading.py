@@ -14,13 +14,13 @@ from fastload.batching.layers import innermost
 from fastload.draws.sampler import Start, distributed_total
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful
+from fastload.resume.stateful import boxed, is_stateful, unboxed
 from fastload.resume.text import StateError, generator_of, unpack
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["check_workers", "restored"]
+__all__ = ["as_saved", "check_workers", "restored"]
 
 
 def restored(loader: Any, state: Any) -> Restored | None:
@@ -71,11 +71,11 @@ def restored(loader: Any, state: Any) -> Restored | None:
         origin=origin,
         sampler_epoch=state["sampler_epoch"],
         generator=generator_of(state["sampler_generator"]),
-        sampler_state=copy.deepcopy(state["sampler_state"]),
+        sampler_state=copy.deepcopy(unboxed(state["sampler_state"])),
         workers=workers,
         datasets={
             int(worker): pickle.dumps(said)
-            for worker, said in (state["dataset_state"] or {}).items()
+            for worker, said in (unboxed(state["dataset_state"]) or {}).items()
         },
         next_worker=_first_worker(loader, state, taken),
         to_drop=dropped,
@@ -84,6 +84,12 @@ def restored(loader: Any, state: Any) -> Restored | None:
         draws_from=state["draws_from"],
         number=number,
     )
+
+
+def as_saved(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of a loaded state as `state_dict` made it, before a file changed tuples to lists."""
+    names = ("sampler_state", "dataset_state")
+    return copy.deepcopy({**state, **{name: boxed(unboxed(state[name])) for name in names}})
 
 
 def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]:
@@ -153,6 +159,11 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         if not isinstance(state[name], kinds) or (type(state[name]) is bool and bool not in kinds):
             msg = f"load_state_dict: {name}={state[name]!r} is no value that state_dict gives it"
             raise StateError(msg)
+    for name in ("sampler_state", "dataset_state"):
+        held = state[name]
+        if isinstance(held, list | tuple) and not (len(held) == 1 and isinstance(held[0], Mapping)):
+            msg = f"load_state_dict: {name}={held!r} is no value that state_dict gives it"
+            raise StateError(msg)
     counts = state["from_workers"]
     if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
         msg = f"load_state_dict: from_workers={counts!r} does not count the batches of each worker"
@@ -182,8 +193,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "num_workers": (int, _NONE),
     "snapshot_every_n_steps": (int,),
     "draws_from": (str, _NONE),
-    "sampler_state": (object,),
-    "dataset_state": (Mapping, _NONE),
+    "sampler_state": (tuple, list, Mapping, _NONE),
+    "dataset_state": (tuple, list, Mapping, _NONE),
     "workers": (str, _NONE),
     "next_worker": (int,),
     "checksum": (int,),

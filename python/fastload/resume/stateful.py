@@ -1,21 +1,25 @@
 """Datasets and samplers that have a state of their own: `state_dict` and `load_state_dict`.
 
 Owns where their states are looked for: on a dataset, on its iterator, on a sampler, and on its iterator. What is its
-own iterator is stored once.
+own iterator is stored once. In the loader's state each is in a tuple of its own: torch.distributed.checkpoint takes
+dictionaries and lists apart, and could not load what a new loader does not have yet.
 """
 
 import copy
 import logging
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
+    "boxed",
     "is_stateful",
     "load_dataset",
     "load_iterator",
     "of_next_epoch",
     "report_unkept",
     "state_of_dataset",
+    "unboxed",
 ]
 
 _log = logging.getLogger("fastload")
@@ -66,6 +70,16 @@ def report_unkept(kind: type, error: str, then: str) -> None:
             error,
             then,
         )
+
+
+def boxed(state: Any) -> tuple[Any] | None:
+    """Returns a state as it is stored: in a tuple, which torch.distributed.checkpoint stores as a whole."""
+    return None if state is None else (state,)
+
+
+def unboxed(stored: Any) -> Any:
+    """Returns the state from what `boxed` returned; JSON makes a list of a tuple, and earlier states had neither."""
+    return stored if stored is None or isinstance(stored, Mapping) else stored[0]
 
 
 def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:

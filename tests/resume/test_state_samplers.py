@@ -12,7 +12,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from fastload import Loader, PadCollate
+from fastload import AUTO, Loader, PadCollate
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.columns import Ragged
 from fastload.columns.dataset import Dataset
@@ -284,3 +284,78 @@ def test_a_batch_sampler_of_torchs_is_a_known_order():
     loader = make()
     taken(iter(loader), 1)
     assert (loader.state_dict()["batch_size"], loader.state_dict()["drop_last"]) == (5, True)
+
+
+class Shuffled(Sampler):
+    """A batch sampler of the user's around a sampler, whose batches come in an order drawn from its generator."""
+
+    def __init__(self, sampler, generator):
+        self.sampler, self.generator = sampler, generator
+
+    def __len__(self):
+        return 6
+
+    def drawn_from(self):
+        return self.generator
+
+    def __iter__(self):
+        indices = list(self.sampler)
+        batches = [indices[at : at + 4] for at in range(0, len(indices), 4)]
+        yield from (
+            batches[at] for at in torch.randperm(len(batches), generator=self.drawn_from()).tolist()
+        )
+
+
+class Following(Shuffled):
+    """Another, whose order follows `set_epoch`."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def drawn_from(self):
+        return torch.Generator().manual_seed(self.epoch)
+
+
+INNER = {"sampler": SequentialSampler, "list": list}
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize("generator", ["none", "own"])
+@pytest.mark.parametrize("inner", INNER)
+def test_the_draws_of_a_batch_sampler_around_a_sampler(inner, generator, workers, stop):
+    """In the first epoch, and in the second one, which is drawn from where the first left the generator."""
+
+    def make():
+        sampler = Shuffled(INNER[inner](range(COUNT)), generators()[generator])
+        return Loader(columns(), batch_sampler=sampler, num_workers=workers)
+
+    resumes(make, stop)
+    loader = make()
+    taken(iter(loader), 99)
+    iterator = iter(loader)
+    taken(iterator, stop)
+    state = carried(loader.state_dict())
+    rest = taken(iterator, 99)
+    other = make()
+    other.load_state_dict(state)
+    assert taken(iter(other), 99) == rest
+
+
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+def test_the_epoch_of_a_batch_sampler_around_a_sampler(workers):
+    def make():
+        sampler = Following(SequentialSampler(range(COUNT)), None)
+        return Loader(columns(), batch_sampler=sampler, num_workers=workers)
+
+    loader, other = make(), make()
+    loader.batch_sampler.set_epoch(4)
+    iterator = iter(loader)
+    taken(iterator, 2)
+    other.load_state_dict(carried(loader.state_dict()))
+    other.batch_sampler.set_epoch(1)
+    assert taken(iter(other), 99) == taken(iterator, 99)
+    loader.batch_sampler.set_epoch(1)
+    assert taken(iter(other), 99) == taken(iter(loader), 99)

@@ -17,7 +17,6 @@ from torch.utils.data.dataloader import (
 )
 
 from fastload.batching.device_mesh import base_seed_of
-from fastload.batching.layers import innermost
 from fastload.batching.repeats import repeats_of
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, own_generator
@@ -64,7 +63,7 @@ class Resumable(_BaseDataLoaderIter):
             self._compare(restored, loader)
             self._to_drop = restored.to_drop
             generator = loader.generator or torch.default_generator
-            own = own_generator(innermost(loader._index_sampler))
+            own = own_generator(loader._index_sampler)
             if restored.is_coming and restored.generator is not None and own is not None:
                 own.set_state(restored.generator)  # from which `base_seed` may be drawn, too
             if not restored.is_coming or restored.epoch:  # an iterator that persists draws it once

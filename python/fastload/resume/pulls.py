@@ -194,7 +194,7 @@ class Pulls:
         Yields whether the sampler's epoch is that of the state meanwhile, in place of its own.
         """
         draws = self._cursor.draws
-        sampler, state = draws.sampler, restored.generator
+        sampler, state = draws.follows, restored.generator
         epoch = epoch_of(sampler)
         sets_epoch = restored.sampler_epoch not in (None, epoch) and draws.order is None
         sets_epoch = sets_epoch and not restored.is_coming

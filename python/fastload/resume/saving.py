@@ -109,7 +109,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
         is_coming=False,
         base_seed=cursor.base_seed,
         epoch=cursor.epoch,
-        sampler_epoch=draws.epoch if draws.is_noted else epoch_of(draws.sampler),
+        sampler_epoch=draws.epoch if draws.is_noted else epoch_of(draws.follows),
         sampler_seed=draws.seed(),
         sampler_generator=text_of(draws.state()),
         origin_batches=cursor.origin[0],

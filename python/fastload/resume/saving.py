@@ -154,12 +154,13 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     )
 
 
-def _known(loader: Any, **values: Any) -> dict[str, Any]:
+def _known(loader: Any, *, is_coming: bool, **values: Any) -> dict[str, Any]:
     """Returns all of a state that does not change while an epoch runs, with its checksum."""
     known = {
         "version": VERSION,
+        "is_coming": is_coming,
         **values,
-        **facts_of(loader),
+        **facts_of(loader, is_coming=is_coming),
         "num_workers": number_of(loader),
         "snapshot_every_n_steps": int(loader.snapshot_every_n_steps or 0),
     }

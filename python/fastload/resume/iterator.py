@@ -18,6 +18,7 @@ from torch.utils.data.dataloader import (
 
 from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.repeats import repeats_of
+from fastload.draws import keyed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, own_generator
 from fastload.resume.pulls import Pulls
@@ -206,7 +207,8 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         try:
             while self._to_drop > 0:
                 self._to_drop -= 1
-                super()._next_data()  # type: ignore[no-untyped-call]
+                with keyed.borrowed():  # the caller has put the generators where the run had them
+                    super()._next_data()  # type: ignore[no-untyped-call]
             batch: Any = super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
             self._cursor.is_finished = True

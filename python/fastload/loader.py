@@ -34,7 +34,7 @@ from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
 from fastload.monitoring.monitor import Monitor, monitor_of
 from fastload.resume.cursor import Cursor
-from fastload.resume.loading import check_workers, restored
+from fastload.resume.loading import as_saved, check_workers, restored
 from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
 from fastload.tune.online import Online, start
@@ -367,7 +367,7 @@ class Loader(DataLoader[_T_co]):
         where = restored(self, state_dict)
         self._iterator = None
         self._cursor = None
-        self._loaded = copy.deepcopy(dict(state_dict)) if where is not None else None
+        self._loaded = as_saved(state_dict) if where is not None else None
         if state_dict and isinstance(self.batch_sampler, PlannedBatchSampler):
             epoch = state_dict["sampler_epoch"]
             self.batch_sampler.set_epoch(epoch if where is not None else epoch + 1)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.testing._internal.distributed.fake_pg
-from torch.utils.data import DistributedSampler, RandomSampler
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler
 
 from fastload import Loader, PadCollate
 from fastload.batching import TokenBatchSampler
@@ -132,3 +132,49 @@ def test_a_state_of_another_ranks_own_order_is_refused():
         torch.distributed.destroy_process_group()
     with pytest.raises(ValueError, match=r"world_size=4.*world_size=1"):
         loader.load_state_dict(state)
+
+
+class Cut(BatchSampler):
+    """A batch sampler of the user's, which may cut anything."""
+
+
+def test_a_batch_sampler_of_the_users_keeps_the_number_of_ranks():
+    def make(world):
+        sampler = DistributedSampler(range(48), world, 0)
+        return Loader(columns(48), batch_sampler=Cut(sampler, 2, False))
+
+    loader = make(4)
+    iterator = iter(loader)
+    taken(iterator, 2)
+    state = carried(loader.state_dict())
+    with pytest.raises(ValueError, match=r"world_size=4.*world_size=3 ranks; Cut deals"):
+        make(3).load_state_dict(state)
+    other = make(4)
+    other.load_state_dict(state)
+    assert taken(iter(other), 99) == taken(iterator, 99)
+
+
+class Endless:
+    """A dataset without a length."""
+
+    def __getitem__(self, index):
+        return index
+
+
+@pytest.mark.parametrize("steps", [0, 2, 5, 6])
+def test_the_length_is_that_of_the_samplers_dataset(steps):
+    def make(world, rank):
+        sampler = DistributedSampler(range(42), world, rank)
+        return Loader(Endless(), 4, sampler=sampler, num_workers=0)
+
+    seen = []
+    loaders = [make(2, rank) for rank in range(2)]
+    for loader in loaders:
+        seen += [each for batch in taken(iter(loader), steps) for each in batch[1]]
+    state = carried(loaders[0].state_dict())
+    for rank in range(3):
+        loader = make(3, rank)
+        loader.load_state_dict(state)
+        seen += [each for batch in taken(iter(loader), 99) for each in batch[1]]
+    assert set(seen) == set(range(42))
+    assert len(seen) <= 44

@@ -1,5 +1,7 @@
 """`state_dict` with each of torch's samplers, generators of the user's, unknown samplers and planned ones."""
 
+import copy
+
 import pytest
 import torch
 from torch.utils.data import (
@@ -12,7 +14,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from fastload import Loader, PadCollate
+from fastload import AUTO, Loader, PadCollate
 from fastload.batching import BucketBatchSampler, PackBatchSampler, TokenBatchSampler
 from fastload.columns import Ragged
 from fastload.columns.dataset import Dataset
@@ -106,6 +108,41 @@ def test_another_choice_of_samples_is_refused(make, others):
     for other in others:
         with pytest.raises(ValueError, match=r"sampler=.*RandomSampler.*RandomSampler"):
             Loader(columns(), 2, sampler=make(other)).load_state_dict(first.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("sampler", RandomSampler(range(20)), RandomSampler(range(22))),
+        ("sampler", DistributedSampler(range(20), 2, 0), DistributedSampler(range(22), 2, 0)),
+        ("sampler", SequentialSampler(range(20)), SequentialSampler(range(22))),
+        ("sampler", range(20), range(1, 21)),
+        ("sampler", list(range(20)), list(range(1, 21))),
+        ("sampler", torch.arange(20), torch.arange(1, 21)),
+        ("batch_sampler", [[1, 2], [3, 4]], [[1, 2], [4, 3]]),
+        ("batch_sampler", [[1, 2], [3, 4]], [[1, 2, 3], [4]]),
+        ("batch_sampler", [(1, 2), (3, 4)], [(1, 2), (3, 4), (5,)]),
+    ],
+)
+def test_other_indices_are_refused(name, one, other):
+    size = {"batch_size": 2} if name == "sampler" else {}
+    first = Loader(columns(), **{name: one}, **size, num_workers=2)
+    coming = carried(first.state_dict())
+    iterator = iter(first)
+    taken(iterator, 1)
+    state = carried(first.state_dict())
+    same = Loader(columns(), **{name: copy.deepcopy(one)}, **size, num_workers=2)
+    same.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"sampler=.*sampler="):
+        Loader(columns(), **{name: other}, **size).load_state_dict(state)
+    if isinstance(one, list) and len(one) == len(other):  # which may be filled before each epoch
+        Loader(columns(), **{name: other}, **size, num_workers=2).load_state_dict(coming)
+
+
+def test_keys_that_are_no_integers_are_counted():
+    keys = ["a", "b", "c", "d"]
+    data = {key: torch.tensor(at) for at, key in enumerate(keys)}
+    resumes(lambda: Loader(data, 2, sampler=keys, num_workers=0), 1)
 
 
 @pytest.mark.parametrize("stop", [0, 1, 3])
@@ -247,6 +284,7 @@ def test_masks_of_planned_batches(options, stop):
         ("buckets", lambda: BucketBatchSampler(LENGTHS, 7, seed=3), "batch_size=6.*batch_size=7"),
         ("packs", lambda: PackBatchSampler(LENGTHS, 65, seed=3), "max_length=64.*max_length=65"),
         ("buckets", lambda: BucketBatchSampler(LENGTHS, 6, seed=4), "seed=3.*seed=4"),
+        ("tokens", lambda: TokenBatchSampler(LENGTHS.flip(0), 64, seed=3), "lengths=.*lengths="),
     ],
 )
 def test_another_plan_is_refused(kind, make, words):
@@ -284,3 +322,78 @@ def test_a_batch_sampler_of_torchs_is_a_known_order():
     loader = make()
     taken(iter(loader), 1)
     assert (loader.state_dict()["batch_size"], loader.state_dict()["drop_last"]) == (5, True)
+
+
+class Shuffled(Sampler):
+    """A batch sampler of the user's around a sampler, whose batches come in an order drawn from its generator."""
+
+    def __init__(self, sampler, generator):
+        self.sampler, self.generator = sampler, generator
+
+    def __len__(self):
+        return 6
+
+    def drawn_from(self):
+        return self.generator
+
+    def __iter__(self):
+        indices = list(self.sampler)
+        batches = [indices[at : at + 4] for at in range(0, len(indices), 4)]
+        yield from (
+            batches[at] for at in torch.randperm(len(batches), generator=self.drawn_from()).tolist()
+        )
+
+
+class Following(Shuffled):
+    """Another, whose order follows `set_epoch`."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def drawn_from(self):
+        return torch.Generator().manual_seed(self.epoch)
+
+
+INNER = {"sampler": SequentialSampler, "list": list}
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize("generator", ["none", "own"])
+@pytest.mark.parametrize("inner", INNER)
+def test_the_draws_of_a_batch_sampler_around_a_sampler(inner, generator, workers, stop):
+    """In the first epoch, and in the second one, which is drawn from where the first left the generator."""
+
+    def make():
+        sampler = Shuffled(INNER[inner](range(COUNT)), generators()[generator])
+        return Loader(columns(), batch_sampler=sampler, num_workers=workers)
+
+    resumes(make, stop)
+    loader = make()
+    taken(iter(loader), 99)
+    iterator = iter(loader)
+    taken(iterator, stop)
+    state = carried(loader.state_dict())
+    rest = taken(iterator, 99)
+    other = make()
+    other.load_state_dict(state)
+    assert taken(iter(other), 99) == rest
+
+
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+def test_the_epoch_of_a_batch_sampler_around_a_sampler(workers):
+    def make():
+        sampler = Following(SequentialSampler(range(COUNT)), None)
+        return Loader(columns(), batch_sampler=sampler, num_workers=workers)
+
+    loader, other = make(), make()
+    loader.batch_sampler.set_epoch(4)
+    iterator = iter(loader)
+    taken(iterator, 2)
+    other.load_state_dict(carried(loader.state_dict()))
+    other.batch_sampler.set_epoch(1)
+    assert taken(iter(other), 99) == taken(iterator, 99)
+    loader.batch_sampler.set_epoch(1)
+    assert taken(iter(other), 99) == taken(iter(loader), 99)

@@ -2,8 +2,10 @@
 
 import gc
 import logging
+import random
 import weakref
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
@@ -85,6 +87,15 @@ class Plain(IterableDataset):
         return iter([(index, float(torch.rand(()))) for index in share(COUNT)])
 
 
+class Lazy(IterableDataset):
+    """A dataset that has none, and draws as it is read."""
+
+    def __iter__(self):
+        for index in share(COUNT):
+            drawn = float(torch.rand(())), np.random.random(), random.random()
+            yield index, torch.tensor(drawn, dtype=torch.float64)
+
+
 class Counting(Dataset):
     """A map-style dataset with a state, of which its samples tell."""
 
@@ -123,12 +134,9 @@ def test_datasets(kind, workers, stop):
     other = make(kind, workers)
     other.load_state_dict(state)
     if workers == 0:
-        torch.set_rng_state(
-            at
-        )  # the caller's, from which samples are drawn; read again, they draw again
-    iterator = iter(other)
-    got = taken(iterator, 99)
-    if kind is Plain and workers == 0:
+        torch.set_rng_state(at)  # the caller's, from which samples are drawn
+    got = taken(iter(other), 99)
+    if kind is Plain and workers == 0:  # it draws when its iterator is made, again
         got, rest = [each[0] for each in got], [each[0] for each in rest]
     assert got == rest != []
 
@@ -170,6 +178,22 @@ def test_nothing_is_read_again_of_a_dataset_with_a_state():
     other.load_state_dict(loader.state_dict())
     taken(iter(other), 99)
     assert other.dataset.read <= COUNT - 12 + 1
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_reading_again_leaves_the_callers_generators(stop):
+    loader = make(Lazy, 0)
+    iterator = iter(loader)
+    taken(iterator, stop)
+    state = carried(loader.state_dict())
+    generators = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    rest = taken(iterator, 99)
+    other = make(Lazy, 0)
+    other.load_state_dict(state)
+    torch.set_rng_state(generators[0])
+    np.random.set_state(generators[1])
+    random.setstate(generators[2])
+    assert taken(iter(other), 99) == rest != []
 
 
 def test_reading_again_is_announced(caplog):
@@ -284,7 +308,8 @@ def test_samplers(kind, workers, stop):
     other.load_state_dict(state)
     iterator = iter(other)
     if stop:
-        told = (state["sampler_state"]["sampler"] or state["sampler_state"]["iterator"])["at"]
+        (told,) = state["sampler_state"]
+        told = (told["sampler"] or told["iterator"])["at"]
         assert told == (stop if kind is Batched else 4 * stop)
         assert where(other.state_dict()) == where(state)
     assert taken(iterator, 99) == rest

@@ -1,24 +1,32 @@
 """Samplers within samplers: torch's `BatchSampler` around an order, and those of Accelerate around batch samplers."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from fastload.batching.planned import PlannedBatchSampler
 
-__all__ = ["dealer_of", "innermost"]
+__all__ = ["dealer_of", "innermost", "layers"]
 
 
 def innermost(index_sampler: Any) -> Any:
     """Returns the sampler that decides on the order: the one in a batch sampler, and in samplers around it."""
+    *_, sampler = layers(index_sampler)
+    return sampler
+
+
+def layers(index_sampler: Any) -> Iterator[Any]:
+    """Yields a sampler and those within it, from the outside."""
     sampler = index_sampler
+    yield sampler
     for _ in range(4):
         if isinstance(sampler, PlannedBatchSampler):
-            break
+            return
         inner = getattr(sampler, "batch_sampler", None)
         inner = getattr(sampler, "sampler", None) if inner is None else inner
         if inner is None:
-            break
+            return
         sampler = inner
-    return sampler
+        yield sampler
 
 
 def dealer_of(index_sampler: Any) -> Any | None:

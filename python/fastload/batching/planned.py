@@ -1,8 +1,10 @@
 """The base class of batch samplers that plan an epoch before it begins."""
 
 import operator
+import zlib
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -174,6 +176,11 @@ class PlannedBatchSampler(BatchSampler):
         """
         stats = self._epoch(self._world.part()).stats()
         return stats | {"truncated": self._truncated()}
+
+    @cached_property
+    def _lengths_crc(self) -> int:
+        """The checksum of the lengths, which decide on the plans."""
+        return zlib.crc32(self._lengths.to_bytes())
 
     def _truncated(self) -> int:
         return 0

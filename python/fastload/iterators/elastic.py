@@ -23,6 +23,7 @@ from fastload.faults import REASONS, fault_of, one_line
 from fastload.iterators.consumer import Maker
 from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
+from fastload.resume.stateful import report_unkept
 from fastload.resume.worker_state import Keeping, Moved
 from fastload.sizes import length_of
 
@@ -311,6 +312,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     def _continue(self, loader: Any) -> None:
         self._generators: dict[int, bytes] = {}
         self._datasets: dict[int, bytes] = {}
+        self._keeps_datasets = True
         self._ended: dict[int, Moved | None] = {}  # what workers said at the end of their streams
         self._draws_from = "keys" if is_elastic(loader) else "workers"
         super()._continue(loader)
@@ -340,7 +342,12 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._cursor.last_worker = worker
         if moved is not None and moved.generators is not None:
             self._generators[worker] = moved.generators
-        if moved is not None and moved.dataset is not None:
+        if moved is not None and moved.error is not None:
+            self._keeps_datasets = False
+            self._datasets.clear()  # a part of them is no state
+            again = "reads it again" if self._is_iterable else "starts it anew"
+            report_unkept(type(self._dataset), moved.error, again)
+        if moved is not None and moved.dataset is not None and self._keeps_datasets:
             self._datasets[worker] = moved.dataset
 
     def _fill(self) -> None:

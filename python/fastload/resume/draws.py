@@ -6,11 +6,11 @@ Owns which generator a sampler draws from. Invariant: to look at it moves no gen
 from typing import Any
 
 import torch
-from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 from torch.utils.data.dataloader import _InfiniteConstantSampler
 
 from fastload.batching import PlannedBatchSampler
-from fastload.batching.layers import innermost
+from fastload.batching.layers import innermost, layers
 from fastload.draws.sampler import draw_seed, resumable
 from fastload.resume.restored import Restored
 
@@ -31,21 +31,28 @@ class Draws:
     Attributes:
         order: The order, if it is that of torch's own samplers.
         sampler: The sampler that decides on it.
-        generator: The sampler's own generator; None if it has none.
-        epoch: The sampler's epoch when the order began; None if it has none.
+        follows: The outermost sampler that has an epoch; `sampler` if none has.
+        generator: The generator of the outermost sampler that has its own; None if none has.
+        epoch: The epoch of `follows` when the order began; None if it has none.
         is_noted: True if the order has begun.
     """
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
         self.order = resumable(index_sampler, batched=batched)
         self.sampler = innermost(index_sampler) if self.order is None else self.order.sampler
-        self.generator = own_generator(self.sampler)
-        self.epoch = epoch_of(self.sampler)
+        self.follows = next(
+            (each for each in layers(index_sampler) if epoch_of(each) is not None), self.sampler
+        )
+        self.generator = own_generator(index_sampler)
+        self.epoch = epoch_of(self.follows)
         self.is_noted = False
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
         if self.order is None:
-            self._may_draw = not isinstance(self.sampler, _FIXED)
+            self._may_draw = not all(
+                type(each) is BatchSampler or isinstance(each, _FIXED)
+                for each in layers(index_sampler)
+            )
         else:
             self._may_draw = type(self.sampler) not in (DistributedSampler, SequentialSampler)
 
@@ -56,7 +63,7 @@ class Draws:
 
     def note(self) -> None:
         """Notes the source of the order's draws; called right before the first draw."""
-        self.epoch, self.is_noted = epoch_of(self.sampler), True
+        self.epoch, self.is_noted = epoch_of(self.follows), True
         if self._may_draw and self._state is None and self._seed is None:
             self._state = (self.generator or torch.default_generator).get_state()
 
@@ -94,13 +101,13 @@ class Draws:
         return self._state
 
 
-def own_generator(sampler: Any) -> torch.Generator | None:
-    """Returns a sampler's own generator."""
-    generator = getattr(sampler, "generator", None)
-    is_one = generator is not None and isinstance(
-        generator, torch.Generator
-    )  # torch's check is slow
-    return generator if is_one else None
+def own_generator(index_sampler: Any) -> torch.Generator | None:
+    """Returns the generator of a sampler, or of the outermost one within it that has its own."""
+    for sampler in layers(index_sampler):
+        generator = getattr(sampler, "generator", None)
+        if generator is not None and isinstance(generator, torch.Generator):  # whose check is slow
+            return generator
+    return None
 
 
 def is_seed(sampler: Any) -> bool:

@@ -1,5 +1,6 @@
 """The facts in which a state and a loader must agree, and the state's checksum."""
 
+import itertools
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from torch.utils.data import (
     BatchSampler,
     DistributedSampler,
     RandomSampler,
+    SequentialSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
@@ -44,19 +46,24 @@ def number_of(loader: Any) -> int | None:
     return None if is_any else int(loader.num_workers)
 
 
-def facts_of(loader: Any) -> dict[str, Any]:
-    """Returns the facts that must be the same where a state is loaded."""
+def facts_of(loader: Any, *, is_coming: bool) -> dict[str, Any]:
+    """Returns the facts that must be the same where a state is loaded.
+
+    Args:
+        loader: The loader.
+        is_coming: True for a state from before an epoch: a list of indices may change until then.
+    """
     index_sampler = loader._index_sampler
     is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
     sampler = innermost(index_sampler)
     dealer = dealer_of(index_sampler)
     world, rank = _ranks(sampler, dealer)
-    described = _described(sampler)
     is_own = dealer is None and _is_own(sampler)
     try:
         length = len(loader.dataset)
     except TypeError:  # an iterable dataset has none
         length = None
+    described = _described(sampler, length, is_coming=is_coming)
     return {
         "batch_size": index_sampler.batch_size if is_batches else loader.batch_size,
         "drop_last": bool(index_sampler.drop_last if is_batches else loader.drop_last),
@@ -94,8 +101,16 @@ def _is_own(sampler: Any) -> bool:
     return isinstance(sampler, RandomSampler | SubsetRandomSampler | WeightedRandomSampler)
 
 
-def _described(sampler: Any) -> str:
-    """Returns the class of a sampler, with the settings that decide its order."""
+def _described(sampler: Any, length: int | None, *, is_coming: bool) -> str:
+    """Returns the class of a sampler, with the settings that decide its order.
+
+    Args:
+        sampler: The sampler.
+        length: The length of the loader's dataset.
+        is_coming: As for `facts_of`.
+    """
+    if isinstance(sampler, range):
+        return repr(sampler)
     options: dict[str, Any] = {}
     if isinstance(sampler, RandomSampler):
         options = {"replacement": sampler.replacement, "num_samples": sampler._num_samples}
@@ -116,11 +131,48 @@ def _described(sampler: Any) -> str:
             options["indices"] = f"{zlib.crc32(indices.astype(np.int64).data):08x}"
     elif isinstance(sampler, PlannedBatchSampler):
         plain = {name: value for name, value in vars(sampler).items() if name[0] != "_"}
-        options = {**plain, "drop_last": sampler._drop_last}
+        lengths = f"{sampler._lengths_crc:08x}"
+        options = {**plain, "drop_last": sampler._drop_last, "lengths": lengths}
         if isinstance(sampler, BucketBatchSampler):
             options["batch_size"] = sampler._size
+    elif isinstance(sampler, list | tuple | np.ndarray | torch.Tensor):
+        options = {"count": len(sampler)}
+        found = None if is_coming else _crc_of_indices(sampler)
+        if found is not None:
+            options["indices"] = f"{found:08x}"
+    source = _source_length(sampler)
+    if source not in (None, length):  # of a part of the dataset
+        options["source"] = source
     words = ", ".join(f"{name}={value!r}" for name, value in options.items())
     return f"{type(sampler).__qualname__}({words})"
+
+
+def _source_length(sampler: Any) -> int | None:
+    """Returns the number of samples that one of torch's samplers chooses from; None for any other."""
+    try:
+        if isinstance(sampler, DistributedSampler):
+            return len(sampler.dataset)  # type: ignore[arg-type]
+        if isinstance(sampler, RandomSampler | SequentialSampler):
+            return len(sampler.data_source)
+    except (AttributeError, TypeError):  # a subclass that keeps none
+        return None
+    return None
+
+
+def _crc_of_indices(items: Any) -> int | None:
+    """Returns the checksum of a list of indices, or of one of batches; None where they are not integers."""
+    sizes: list[int] = []
+    try:
+        if len(items) and isinstance(items[0], list | tuple):
+            sizes = [len(batch) for batch in items]
+            items = list(itertools.chain.from_iterable(items))
+        indices = np.asarray(items)
+    except (TypeError, ValueError):  # of other shapes, or on another device
+        return None
+    if indices.dtype.kind not in "iu":
+        return None
+    held = zlib.crc32(np.ascontiguousarray(indices, dtype="<i8").data)
+    return zlib.crc32(np.asarray(sizes, dtype="<i8").data, held)
 
 
 def checksum(state: Mapping[str, Any]) -> int:

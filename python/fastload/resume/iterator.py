@@ -17,8 +17,8 @@ from torch.utils.data.dataloader import (
 )
 
 from fastload.batching.device_mesh import base_seed_of
-from fastload.batching.layers import innermost
 from fastload.batching.repeats import repeats_of
+from fastload.draws import keyed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, own_generator
 from fastload.resume.pulls import Pulls
@@ -64,7 +64,7 @@ class Resumable(_BaseDataLoaderIter):
             self._compare(restored, loader)
             self._to_drop = restored.to_drop
             generator = loader.generator or torch.default_generator
-            own = own_generator(innermost(loader._index_sampler))
+            own = own_generator(loader._index_sampler)
             if restored.is_coming and restored.generator is not None and own is not None:
                 own.set_state(restored.generator)  # from which `base_seed` may be drawn, too
             if not restored.is_coming or restored.epoch:  # an iterator that persists draws it once
@@ -207,7 +207,8 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         try:
             while self._to_drop > 0:
                 self._to_drop -= 1
-                super()._next_data()  # type: ignore[no-untyped-call]
+                with keyed.borrowed():  # the caller has put the generators where the run had them
+                    super()._next_data()  # type: ignore[no-untyped-call]
             batch: Any = super()._next_data()  # type: ignore[no-untyped-call]
         except StopIteration:
             self._cursor.is_finished = True

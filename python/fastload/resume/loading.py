@@ -7,20 +7,19 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DistributedSampler
+from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 from torch.utils.data.dataloader import _DatasetKind
 
-from fastload.batching.layers import innermost
-from fastload.draws.sampler import Start, distributed_total
+from fastload.draws.sampler import Start, distributed_total, resumable
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful
+from fastload.resume.stateful import boxed, is_stateful, unboxed
 from fastload.resume.text import StateError, generator_of, unpack
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["check_workers", "restored"]
+__all__ = ["as_saved", "check_workers", "restored"]
 
 
 def restored(loader: Any, state: Any) -> Restored | None:
@@ -40,8 +39,8 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if not state:
         return None
     _check_layout(state)
-    facts = facts_of(loader)
-    _compare(state, facts | {"rank": rank_of(loader)})
+    facts = facts_of(loader, is_coming=state["is_coming"])
+    _compare(state, facts | {"rank": rank_of(loader)}, loader)
     if state["checksum"] != checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum differs"
         raise StateError(msg)
@@ -71,11 +70,11 @@ def restored(loader: Any, state: Any) -> Restored | None:
         origin=origin,
         sampler_epoch=state["sampler_epoch"],
         generator=generator_of(state["sampler_generator"]),
-        sampler_state=copy.deepcopy(state["sampler_state"]),
+        sampler_state=copy.deepcopy(unboxed(state["sampler_state"])),
         workers=workers,
         datasets={
             int(worker): pickle.dumps(said)
-            for worker, said in (state["dataset_state"] or {}).items()
+            for worker, said in (unboxed(state["dataset_state"]) or {}).items()
         },
         next_worker=_first_worker(loader, state, taken),
         to_drop=dropped,
@@ -84,6 +83,12 @@ def restored(loader: Any, state: Any) -> Restored | None:
         draws_from=state["draws_from"],
         number=number,
     )
+
+
+def as_saved(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of a loaded state as `state_dict` made it, before a file changed tuples to lists."""
+    names = ("sampler_state", "dataset_state")
+    return copy.deepcopy({**state, **{name: boxed(unboxed(state[name])) for name in names}})
 
 
 def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]:
@@ -153,6 +158,11 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         if not isinstance(state[name], kinds) or (type(state[name]) is bool and bool not in kinds):
             msg = f"load_state_dict: {name}={state[name]!r} is no value that state_dict gives it"
             raise StateError(msg)
+    for name in ("sampler_state", "dataset_state"):
+        held = state[name]
+        if isinstance(held, list | tuple) and not (len(held) == 1 and isinstance(held[0], Mapping)):
+            msg = f"load_state_dict: {name}={held!r} is no value that state_dict gives it"
+            raise StateError(msg)
     counts = state["from_workers"]
     if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
         msg = f"load_state_dict: from_workers={counts!r} does not count the batches of each worker"
@@ -182,8 +192,8 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "num_workers": (int, _NONE),
     "snapshot_every_n_steps": (int,),
     "draws_from": (str, _NONE),
-    "sampler_state": (object,),
-    "dataset_state": (Mapping, _NONE),
+    "sampler_state": (tuple, list, Mapping, _NONE),
+    "dataset_state": (tuple, list, Mapping, _NONE),
     "workers": (str, _NONE),
     "next_worker": (int,),
     "checksum": (int,),
@@ -197,7 +207,7 @@ _KEYS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+def _compare(state: Mapping[str, Any], facts: Mapping[str, Any], loader: Any) -> None:
     """Refuses a state of a loader that has another order."""
     advice = {
         "length": "give the dataset that was saved with it",
@@ -214,11 +224,11 @@ def _compare(state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     if state["is_coming"]:
         return
     in_order = state["to_come"] is None
-    if state["world_size"] != facts["world_size"] and not (
-        in_order and _may_change_world(facts["sampler"])
-    ):
+    if state["world_size"] != facts["world_size"] and not (in_order and _may_change_world(loader)):
+        cuts = type(loader._index_sampler)
+        name = facts["sampler"].partition("(")[0] if cuts is BatchSampler else cuts.__qualname__
         why = (
-            f"{facts['sampler'].partition('(')[0]} deals its samples out anew for each number of ranks"
+            f"{name} deals its samples out anew for each number of ranks"
             if in_order
             else "with in_order=False the batches that are still to come are those of each rank"
         )
@@ -259,9 +269,10 @@ def check_workers(loader: Any, state: Mapping[str, Any]) -> None:
         raise StateError(msg)
 
 
-def _may_change_world(sampler: str) -> bool:
-    """Returns true if an order does not depend on the number of ranks."""
-    return sampler.startswith(("DistributedSampler(", "SequentialSampler("))
+def _may_change_world(loader: Any) -> bool:
+    """Returns true if an order does not depend on the number of ranks, and torch's own BatchSampler cuts it, if any."""
+    order = resumable(loader._index_sampler, batched=loader._auto_collation)
+    return order is not None and type(order.sampler) in (DistributedSampler, SequentialSampler)
 
 
 def _out_of_order(state: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
@@ -293,14 +304,15 @@ def _place(
     if state["is_coming"]:
         return Start(0, seed, None), 0, (0, 0)
     size = facts["batch_size"] or 1
-    sampler = innermost(loader._index_sampler)
+    order = resumable(loader._index_sampler, batched=loader._auto_collation)
+    sampler = None if order is None else order.sampler
     if not isinstance(sampler, DistributedSampler):
         return Start(taken * size, seed, epoch), taken, (0, 0)
     before, first = state["origin_batches"], state["origin_samples"]
     ranks = state["world_size"]
     theirs = copy.copy(sampler)
     theirs.num_replicas = ranks
-    own = (distributed_total(theirs, facts["length"], first) - first) // ranks
+    own = (distributed_total(theirs, len(sampler.dataset), first) - first) // ranks  # type: ignore[arg-type]
     skip = first + min((taken - before) * size, own) * ranks
     if ranks == facts["world_size"]:
         return Start(skip, seed, epoch), taken, (before, first)

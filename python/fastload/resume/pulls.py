@@ -19,7 +19,7 @@ from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful
+from fastload.resume.stateful import is_stateful, report_unkept
 
 __all__ = ["Pulls"]
 
@@ -84,6 +84,7 @@ class Pulls:
             draws = self._cursor.draws
             if draws.order is None:
                 self._open(None)
+                self._keep_state()
             elif self._repeats is not None or draws.order.is_in_pieces:
                 self._iterator = draws.order.tasks(Start())  # torch's samplers list all indices
             draws.note()
@@ -91,8 +92,7 @@ class Pulls:
                 task = next(self._iterator)
             finally:
                 draws.settle()
-        if self._stateful is not None:
-            self._cursor.pull(self._said(self._stateful))
+        self._keep_state()
         return task
 
     def _open(self, state: Any) -> bool:
@@ -119,11 +119,25 @@ class Pulls:
         of_sampler = source if is_stateful(source) and source is not of_iterator else None
         if of_sampler is not None or of_iterator is not None:
             self._stateful = of_sampler, of_iterator
-            self._cursor.pull(self._said(self._stateful))
         if is_cut:
             size, drop_last = sampler.batch_size, sampler.drop_last
             self._iterator = _cut(self._iterator, size, drop_last=drop_last)
         return self._stateful is not None and state is not None
+
+    def _keep_state(self) -> None:
+        """Keeps the state of a sampler that has one; after an error it is not asked again, and has none."""
+        if self._stateful is None:
+            return
+        try:
+            self._cursor.pull(self._said(self._stateful))
+        except Exception as error:
+            kind = next(type(each) for each in self._stateful if each is not None)
+            report_unkept(
+                kind, f"{type(error).__qualname__}: {error}", "iterates it up to its position"
+            )
+            self._stateful = None
+            self._cursor.pulled.clear()
+            self._cursor.said = None
 
     def _said(self, stateful: tuple[Any, Any]) -> dict[str, Any]:
         """Returns the states of the sampler and its iterator."""
@@ -161,11 +175,15 @@ class Pulls:
             elif isinstance(sampler, PlannedBatchSampler) and not restored.is_coming:
                 assert restored.sampler_epoch is not None
                 self._iterator = sampler.rest(restored.sampler_epoch, restored.taken)
-            elif not self._open(restored.sampler_state):
-                for batch in islice(self._iterator, restored.taken):
-                    self._cursor.place += count_of(batch, batched=self._batched)
-            if self._stateful is not None and not sets_epoch:  # it draws from what it holds itself
-                return
+            else:
+                is_there = self._open(restored.sampler_state)
+                if not is_there:
+                    for batch in islice(self._iterator, restored.taken):
+                        self._cursor.place += count_of(batch, batched=self._batched)
+                self._keep_state()
+                is_there = is_there or (restored.is_coming and self._stateful is not None)
+                if is_there and not sets_epoch:  # it draws from what it holds itself
+                    return
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)
 
@@ -176,7 +194,7 @@ class Pulls:
         Yields whether the sampler's epoch is that of the state meanwhile, in place of its own.
         """
         draws = self._cursor.draws
-        sampler, state = draws.sampler, restored.generator
+        sampler, state = draws.follows, restored.generator
         epoch = epoch_of(sampler)
         sets_epoch = restored.sampler_epoch not in (None, epoch) and draws.order is None
         sets_epoch = sets_epoch and not restored.is_coming

@@ -16,7 +16,7 @@ from fastload.draws.sampler import draw_seed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, epoch_of, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
-from fastload.resume.stateful import of_next_epoch, state_of_dataset
+from fastload.resume.stateful import boxed, of_next_epoch, state_of_dataset
 from fastload.resume.text import pack, text_of
 
 __all__ = ["state_of"]
@@ -34,6 +34,7 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     else:
         known, taken = cursor.kept or _begun(loader, cursor), cursor.taken
     size = known["batch_size"]
+    of_sampler = None if cursor is None or known["is_coming"] else cursor.sampler_state()
     return {
         **known,
         "_num_yielded": taken,
@@ -48,8 +49,8 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         "bad_samples": _bad_samples(loader, is_coming=known["is_coming"]),
         "workers": _workers(loader, cursor),
         "next_worker": _next_worker(loader, cursor),
-        "sampler_state": None if cursor is None or known["is_coming"] else cursor.sampler_state(),
-        "dataset_state": _datasets(loader, cursor, is_coming=known["is_coming"]),
+        "sampler_state": boxed(of_sampler),
+        "dataset_state": boxed(_datasets(loader, cursor, is_coming=known["is_coming"])),
     }
 
 
@@ -108,7 +109,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
         is_coming=False,
         base_seed=cursor.base_seed,
         epoch=cursor.epoch,
-        sampler_epoch=draws.epoch if draws.is_noted else epoch_of(draws.sampler),
+        sampler_epoch=draws.epoch if draws.is_noted else epoch_of(draws.follows),
         sampler_seed=draws.seed(),
         sampler_generator=text_of(draws.state()),
         origin_batches=cursor.origin[0],
@@ -153,12 +154,13 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     )
 
 
-def _known(loader: Any, **values: Any) -> dict[str, Any]:
+def _known(loader: Any, *, is_coming: bool, **values: Any) -> dict[str, Any]:
     """Returns all of a state that does not change while an epoch runs, with its checksum."""
     known = {
         "version": VERSION,
+        "is_coming": is_coming,
         **values,
-        **facts_of(loader),
+        **facts_of(loader, is_coming=is_coming),
         "num_workers": number_of(loader),
         "snapshot_every_n_steps": int(loader.snapshot_every_n_steps or 0),
     }

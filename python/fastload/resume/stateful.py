@@ -1,13 +1,29 @@
 """Datasets and samplers that have a state of their own: `state_dict` and `load_state_dict`.
 
 Owns where their states are looked for: on a dataset, on its iterator, on a sampler, and on its iterator. What is its
-own iterator is stored once.
+own iterator is stored once. In the loader's state each is in a tuple of its own: torch.distributed.checkpoint takes
+dictionaries and lists apart, and could not load what a new loader does not have yet.
 """
 
 import copy
+import logging
+import weakref
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["is_stateful", "load_dataset", "load_iterator", "of_next_epoch", "state_of_dataset"]
+__all__ = [
+    "boxed",
+    "is_stateful",
+    "load_dataset",
+    "load_iterator",
+    "of_next_epoch",
+    "report_unkept",
+    "state_of_dataset",
+    "unboxed",
+]
+
+_log = logging.getLogger("fastload")
+_reported: "weakref.WeakSet[type]" = weakref.WeakSet()
 
 
 def is_stateful(thing: Any) -> bool:
@@ -36,6 +52,34 @@ def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
         "is_iterator": is_iterator,
         "ended": bool(getattr(fetcher, "ended", False)),
     }
+
+
+def report_unkept(kind: type, error: str, then: str) -> None:
+    """Logs that the state of a dataset or sampler cannot be kept; once for each class.
+
+    Args:
+        kind: Its class.
+        error: The error of its `state_dict`, or of pickling what that returned.
+        then: The consequence for a resumed run.
+    """
+    if kind not in _reported:
+        _reported.add(kind)
+        _log.warning(
+            "the state of %s is not kept, because its state_dict() failed (%s): a resumed run %s",
+            kind.__qualname__,
+            error,
+            then,
+        )
+
+
+def boxed(state: Any) -> tuple[Any] | None:
+    """Returns a state as it is stored: in a tuple, which torch.distributed.checkpoint stores as a whole."""
+    return None if state is None else (state,)
+
+
+def unboxed(stored: Any) -> Any:
+    """Returns the state from what `boxed` returned; JSON makes a list of a tuple, and earlier states had neither."""
+    return stored if stored is None or isinstance(stored, Mapping) else stored[0]
 
 
 def of_next_epoch(said: dict[str, Any]) -> dict[str, Any]:

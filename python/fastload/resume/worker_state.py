@@ -39,10 +39,12 @@ class Moved(NamedTuple):
     Attributes:
         generators: The states of its generators.
         dataset: The state of its dataset, pickled.
+        error: The error because of which it sends no state of its dataset from now on.
     """
 
     generators: bytes | None
     dataset: bytes | None
+    error: str | None = None
 
 
 class WorkerState:
@@ -63,7 +65,7 @@ class WorkerState:
         self._workers = workers
         self._generators = generators
         self._sent = Moved(None, None)
-        self._is_begun = self._is_opened = False
+        self._is_begun = self._is_opened = self._has_failed = False
         self._dataset: Any = None
         self._fetcher: Any = None
 
@@ -102,13 +104,25 @@ class WorkerState:
         is_late = total is not None and made > total - self._workers
         if not every or (-made % every >= self._workers and not is_late):
             return None
-        generators, dataset = self._sent
-        state = state_of_dataset(self._dataset, self._fetcher)
-        now = Moved(self._generators().pack(), None if state is None else pickle.dumps(state))
-        if now == self._sent:
+        sent = self._sent
+        state, error = self._state_of_dataset()
+        now = Moved(self._generators().pack(), state)
+        if now == sent and error is None:
             return None
         self._sent = now
         return Moved(
-            None if now.generators == generators else now.generators,
-            None if now.dataset == dataset else now.dataset,
+            None if now.generators == sent.generators else now.generators,
+            None if now.dataset == sent.dataset else now.dataset,
+            error,
         )
+
+    def _state_of_dataset(self) -> tuple[bytes | None, str | None]:
+        """Returns the state of the dataset, pickled, or the error by which it failed; it is not asked again then."""
+        if self._has_failed:
+            return None, None
+        try:
+            state = state_of_dataset(self._dataset, self._fetcher)
+            return (None if state is None else pickle.dumps(state)), None
+        except Exception as error:
+            self._has_failed = True
+            return None, f"{type(error).__qualname__}: {error}"

@@ -154,7 +154,6 @@ class Worker:
         self._state = WorkerState(keeping, self.number, duties.number, lambda: streams.generators)
         try:
             with self._duties.grad_mode.applied(), Routed(streams, self._duties.tell):
-                self._sit(streams)
                 self._serve(self._initialise())
         finally:
             worker_info.clear()
@@ -172,6 +171,7 @@ class Worker:
     def _initialise(self) -> Any:
         """Returns torch's fetcher of batches, or the failure that takes the first batch's place."""
         try:
+            self._sit(self._streams)
             if self._duties.device is not None:
                 torch.cuda.set_device(self._duties.device)
             if self._init_fn is not None:
@@ -216,12 +216,15 @@ class Worker:
                 state.next_epoch()
                 fetcher, ended = self._resume(task), False
             elif not ended:
-                state.begin()
-                data = self._made(fetcher, *task[1:])
-                if data is None:
-                    continue
+                try:
+                    state.begin()
+                    data = self._made(fetcher, *task[1:])
+                    if data is None:
+                        continue
+                    moved = state.moved(task[0])
+                except BaseException:  # without a result next() would wait for ever
+                    data, moved = (self._failure(),), None
                 ended = isinstance(data[0], _IterableDatasetStopIteration)
-                moved = state.moved(task[0])
                 cost = watch.lap()
                 results.put(Result(task[0], data[0], watch.lapped_s, cost, self.number, moved))
                 del data
@@ -229,9 +232,9 @@ class Worker:
             self.doing = ""
 
     def _resume(self, task: Any) -> Any:
-        if isinstance(self._dataset, IterDataPipe):
-            self._seed_pipe(task.seed)
         try:
+            if isinstance(self._dataset, IterDataPipe):
+                self._seed_pipe(task.seed)
             return self._fetcher()
         except BaseException:
             return self._failure()

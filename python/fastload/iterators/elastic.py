@@ -220,14 +220,14 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     def _next_data(self) -> Any:
         try:
             while True:
-                before = self._send_idx - len(self._task_info)
+                before = self._requested() - len(self._task_info)
                 try:
                     if self._maker is not None and not self._task_info:
                         batch = self._made_here(self._maker)
                     else:
                         batch = super()._next_data()  # type: ignore[no-untyped-call]
                 except Exception as error:
-                    is_of_batch = self._send_idx - len(self._task_info) > before
+                    is_of_batch = self._requested() - len(self._task_info) > before
                     if not (is_of_batch and self._was_raised(error)):
                         raise
                 if self._to_drop == 0 or not self._is_dropped():
@@ -244,10 +244,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             raise
         finally:
             if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
-                cursor = self._cursor
-                cursor.taken = cursor.before + self._send_idx - len(self._task_info)
+                cursor, requested = self._cursor, self._requested()
+                cursor.taken = cursor.before + requested - len(self._task_info)
                 if not self._in_order:
-                    cursor.note_overtaken(self._send_idx, self._task_info)
+                    cursor.note_overtaken(requested, self._task_info)
                 self._keep_states()
         if self._dataset_kind == _DatasetKind.Iterable:
             self._cursor.taken += 1
@@ -297,16 +297,33 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             return maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
         if self._ending and not self._shutdown:
             self._dismiss_idle()
+        if maker.pending is None:
+            try:
+                indices = self._indices()
+            except StopIteration:
+                if not self._persistent_workers:
+                    self._shutdown_workers()
+                raise
+            maker.pending = indices, self._keys.next(indices)
+            self._send_idx += 1
         try:
-            indices = self._indices()
-        except StopIteration:
-            if not self._persistent_workers:
-                self._shutdown_workers()
+            self._keep_schedule()
+            batch = maker.make(*maker.pending)
+        except Exception:
+            self._took_here(maker)  # an error takes the place of its batch
             raise
-        self._send_idx += 1
+        self._took_here(maker)
+        return batch
+
+    def _took_here(self, maker: Maker) -> None:
+        """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""
+        maker.pending = None
         self._rcvd_idx += 1
-        self._keep_schedule()
-        return maker.make(indices, self._keys.next(indices))
+
+    def _requested(self) -> int:
+        """Returns the number of batches that were requested, without one that an interrupt left to be made again."""
+        is_pending = self._maker is not None and self._maker.pending is not None
+        return self._send_idx - is_pending
 
     def _continue(self, loader: Any) -> None:
         self._generators: dict[int, bytes] = {}

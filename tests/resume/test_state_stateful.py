@@ -6,11 +6,13 @@ import weakref
 
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from fastload import AUTO, Loader
+from fastload.columns import Image as Images
 from tests.shared.compare import MANY_WORKERS
-from tests.shared.state import COUNT, carried, columns, taken, where
+from tests.shared.state import COUNT, carried, columns, resumes, taken, where
 
 pytestmark = [MANY_WORKERS]
 
@@ -441,6 +443,46 @@ def test_a_sampler_goes_on_from_the_snapshot(kind, stop, workers):
     assert [batch[0] for batch in taken(iter(other), 99)] == rest
 
 
+class Drawn(Dataset):
+    """A map-style dataset without a state, whose samples draw."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return index, float(torch.rand(()))
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+@pytest.mark.parametrize("kind", [Kept, Iterated, Batched])
+@pytest.mark.parametrize("is_native", [False, True])
+def test_keyed_samples_draw_the_same_after_a_sampler_with_a_state(tmp_path, is_native, kind, stop):
+    """Such a sampler may repeat an index, so that draws depend on the position in the epoch."""
+    dataset = Drawn()
+    if is_native:
+        transforms = pytest.importorskip("torchvision.transforms")
+        paths = [str(tmp_path / f"{number:02}.png") for number in range(COUNT)]
+        for path in paths:
+            Image.effect_noise((9, 9), 50).save(path)
+        dataset = Images(paths, [transforms.RandomCrop(4)])
+
+    def make():
+        if kind is Batched:
+            return Loader(dataset, batch_sampler=Batched())
+        return Loader(dataset, 4, sampler=kind())
+
+    resumes(make, stop)
+
+
+@pytest.mark.parametrize("said", [{"sampler": {"at": 4}, "iterator": None}, 3])
+def test_a_state_of_a_sampler_without_its_parts_is_refused(said):
+    loader = Loader(Drawn(), 4, sampler=Kept())
+    taken(iter(loader), 1)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="sampler_state="):
+        loader.load_state_dict(state | {"sampler_state": said})
+
+
 class ByEpoch(Kept):
     """A sampler with a state, which does not hold the epoch that its order depends on."""
 
@@ -473,13 +515,3 @@ def test_the_epoch_of_a_sampler_is_that_of_the_state(workers, stop):
     assert taken(iter(other), 99) == taken(iterator, 99)
     assert other.sampler.epoch == 0
     assert taken(iter(other), 99) == taken(iter(loader()), 99)
-
-
-class Drawn(Dataset):
-    """A map-style dataset without a state, whose samples draw."""
-
-    def __len__(self):
-        return COUNT
-
-    def __getitem__(self, index):
-        return index, float(torch.rand(()))

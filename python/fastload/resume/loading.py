@@ -13,6 +13,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from fastload.batching.layers import innermost
 from fastload.draws.sampler import Start, distributed_total
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
+from fastload.resume.pulls import PARTS
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import is_stateful
 from fastload.resume.text import StateError, generator_of, unpack
@@ -153,6 +154,10 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         if not isinstance(state[name], kinds) or (type(state[name]) is bool and bool not in kinds):
             msg = f"load_state_dict: {name}={state[name]!r} is no value that state_dict gives it"
             raise StateError(msg)
+    said = state["sampler_state"]
+    if said is not None and not (isinstance(said, Mapping) and said.keys() >= PARTS):
+        msg = f"load_state_dict: sampler_state={said!r} is no value that state_dict gives it"
+        raise StateError(msg)
     counts = state["from_workers"]
     if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
         msg = f"load_state_dict: from_workers={counts!r} does not count the batches of each worker"

@@ -422,6 +422,36 @@ def test_persistent_workers_say_where_the_next_epoch_begins(kind, lane, begun):
     assert [taken(iter(other), 99) for _ in range(2)] == following
 
 
+class Lazy(Plain):
+    """A dataset that has no state, and draws when a sample is made."""
+
+    def __iter__(self):
+        return ((index, float(torch.rand(()))) for index in share(COUNT))
+
+
+@pytest.mark.parametrize("left", [2, 99])
+@pytest.mark.parametrize("lane", ["process", "threads"])
+@pytest.mark.parametrize("kind", [Resetting, Walked, Plain, Lazy])
+def test_a_state_early_in_a_later_epoch_of_persistent_workers(kind, lane, left):
+    """Nothing of the epoch before is in it: neither that a worker was at its end, nor that it drew less."""
+
+    def make():
+        return Loader(kind(), 4, lane=lane, num_workers=2, persistent_workers=True)
+
+    first = make()
+    taken(iter(first), left)
+    iterator = iter(first)
+    for _ in range(3):
+        other = make()
+        other.load_state_dict(carried(first.state_dict()))
+        resumed = iter(other)
+        assert taken(resumed, 1) == taken(iterator, 1)
+    assert taken(resumed, 99) == taken(iterator, 99)
+    other = make()
+    other.load_state_dict(carried(first.state_dict()))
+    assert taken(iter(other), 99) == taken(iter(first), 99)
+
+
 @pytest.mark.parametrize("stop", [1, 2, 4, 5])
 @pytest.mark.parametrize("kind", [Kept, Iterated, Batched])
 @pytest.mark.parametrize("workers", [2, 3])

@@ -158,10 +158,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._maker.begin()
             return
         if self._keys is None:
-            before = None if first_iter else self._cursor
             super()._reset(loader, first_iter)
-            if before is not None:
-                self._cursor.follow(before)
+            if not first_iter:
+                self._begin_states()
             if self._is_iterable and not self._in_order and not self._cursor.from_workers:
                 self._cursor.from_workers = [0] * self._num_workers
             return
@@ -282,8 +281,13 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
 
     def _keep_states(self) -> None:
-        """Keeps the workers' states at the batches where snapshots are due."""
+        """Keeps the workers' states at the batches where snapshots are due.
+
+        An iterable dataset without a state is read again from the start of the epoch: the states of that remain.
+        """
         taken = self._cursor.taken
+        if self._is_iterable and not self._datasets and not self._cursor.is_finished:
+            return
         if self._every and (taken % self._every == 0 or taken == self._total):
             self._cursor.keep(self._generators, self._datasets)
 
@@ -329,6 +333,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._generators: dict[int, bytes] = {}
         self._datasets: dict[int, bytes] = {}
         self._ended: dict[int, Moved | None] = {}  # what workers said at the end of their streams
+        self._begun: dict[int, Moved | None] = {}  # and, if they persist, when they began an epoch
         self._draws_from = "keys" if is_elastic(loader) else "workers"
         super()._continue(loader)
         self._dropped_of = [] if self._restored is None else list(self._restored.from_workers)
@@ -351,6 +356,15 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._generators, self._datasets = dict(restored.workers), dict(restored.datasets)
         pickled = {each: pickle.loads(saved) for each, saved in restored.datasets.items()}
         return Keeping(self._every, restored.taken, self._total, restored.workers, pickled)
+
+    def _begin_states(self) -> None:
+        """Keeps the states in which persistent workers begin an epoch, in place of those of the last one."""
+        self._ended.clear()
+        begun = {worker: moved for worker, moved in self._begun.items() if moved is not None}
+        self._begun.clear()
+        self._generators = {w: m.generators for w, m in begun.items() if m.generators is not None}
+        self._datasets = {w: m.dataset for w, m in begun.items() if m.dataset is not None}
+        self._cursor.keep(self._generators, self._datasets)
 
     def _keep(self, worker: int, moved: Moved | None) -> None:
         """Notes what a worker says with a batch that is handed over."""

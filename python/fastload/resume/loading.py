@@ -57,7 +57,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         workers, at = unpack(state["workers"])
         workers, taken = workers if is_same else {}, min(at, taken)
     if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
-        workers, taken = {}, 0  # which is read again
+        workers, taken = {} if taken else workers, 0  # which is read again
     dropped = wanted - taken
     if loader._dataset_kind == _DatasetKind.Map and state["to_come"] is not None:
         taken, dropped = first, 0

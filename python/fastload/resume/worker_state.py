@@ -62,6 +62,7 @@ class WorkerState:
         self._worker = worker
         self._workers = workers
         self._generators = generators
+        self._seeded: bytes | None = None
         self._sent = Moved(None, None)
         self._is_begun = self._is_opened = False
         self._dataset: Any = None
@@ -69,9 +70,14 @@ class WorkerState:
 
     def open(self, make: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
         """Returns torch's fetcher of a dataset, which continues from its state; from the start in later epochs."""
-        saved = None if self._is_opened else self._keeping.datasets.get(self._worker)
-        self._is_opened = True
+        saved, keeping = None, self._keeping
+        is_first, self._is_opened = not self._is_opened, True
+        if is_first:
+            self._seeded = self._generators().pack() if keeping.every else None
+            saved = keeping.datasets.get(self._worker)
         load_dataset(dataset, saved)
+        if is_first and keeping.first == 0 and self._worker in keeping.generators:
+            self.begin()  # its iterator may draw
         fetcher = make(kind, dataset, *rest)
         load_iterator(fetcher, dataset, saved)
         self._dataset, self._fetcher = dataset, fetcher
@@ -87,9 +93,18 @@ class WorkerState:
             self._generators().unpack(saved)
         self._sent = Moved(self._generators().pack(), None)
 
-    def next_epoch(self) -> None:
-        """Counts batches from the start again."""
+    def next_epoch(self) -> Moved | None:
+        """Counts batches from the start again; returns the state in which the epoch begins, where states are kept.
+
+        Its generators are None if they are still as seeded.
+        """
         self._keeping = self._keeping._replace(first=0)
+        if not self._keeping.every:
+            return None
+        self.begin()
+        generators, state = self._generators().pack(), state_of_dataset(self._dataset, None)
+        self._sent = Moved(generators, None if state is None else pickle.dumps(state))
+        return self._sent._replace(generators=None if generators == self._seeded else generators)
 
     def moved(self, seq: int) -> Moved | None:
         """Returns the state that has changed with a batch; None where nothing has, or no state is requested.

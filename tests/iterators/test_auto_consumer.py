@@ -165,6 +165,46 @@ def test_an_error_of_the_users_stays_the_users(caplog):
     assert not [r for r in caplog.records if "this process" in r.message]
 
 
+class Interrupted(Noisy):
+    """A dataset in whose sample 9 an interrupt arrives, once."""
+
+    is_due = True
+
+    def __getitem__(self, index):
+        if index == 9 and self.is_due:
+            self.is_due = False
+            raise KeyboardInterrupt
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("takes_over", [False, True])
+@pytest.mark.parametrize("arguments", [{}, {"sample_mask": True}, {"in_order": False}])
+def test_an_interrupted_batch_is_not_taken_and_is_made_again(arguments, takes_over):
+    def make():
+        return auto(Interrupted(), 1, prefetch_factor=1, **arguments)
+
+    torch.manual_seed(3)
+    want = list(auto(Noisy(), 1, **arguments))
+    torch.manual_seed(3)
+    loader = make()
+    record_of(loader.dataset).why_here = None if takes_over else "the test says so"
+    iterator = iter(loader)
+    assert isinstance(iterator, ProcessIter if takes_over else ConsumerIter)
+    got = [next(iterator)]
+    if takes_over:
+        iterator.take_over()  # before the worker was asked for the third batch
+    got.append(next(iterator))
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    state = loader.state_dict()
+    assert state["_num_yielded"] == 2
+    other = make()
+    other.dataset.is_due = False
+    other.load_state_dict(state)
+    assert_same([*got, *other], want, "resumed")
+    assert_same([*got, *iterator], want, "continued")
+
+
 class Cheap(Dataset):
     def __init__(self, n=64):
         self.rows = np.arange(2.0 * n).reshape(n, 2)
@@ -179,6 +219,16 @@ class Cheap(Dataset):
 class Ints(IterableDataset):
     def __iter__(self):
         return iter(range(10))
+
+
+def test_the_state_after_an_iterable_epoch_is_that_of_the_next_one():
+    loader = fastload.Loader(Ints(), 4)
+    iterator = iter(loader)
+    assert type(iterator) is ConsumerIter
+    want = list(iterator)
+    other = fastload.Loader(Ints(), 4)
+    other.load_state_dict(loader.state_dict())
+    assert_same(list(other), want, "the next epoch")
 
 
 class Worked(Dataset):

@@ -8,11 +8,13 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 from fastload import AUTO, Loader
+from fastload.columns import Image as Images
 from tests.shared.compare import MANY_WORKERS
-from tests.shared.state import COUNT, carried, columns, taken, where
+from tests.shared.state import COUNT, carried, columns, resumes, taken, where
 
 pytestmark = [MANY_WORKERS]
 
@@ -445,6 +447,29 @@ def test_persistent_workers_say_where_the_next_epoch_begins(kind, lane, begun):
     assert [taken(iter(other), 99) for _ in range(2)] == following
 
 
+@pytest.mark.parametrize("left", [2, 99])
+@pytest.mark.parametrize("lane", ["process", "threads"])
+@pytest.mark.parametrize("kind", [Resetting, Walked, Plain, Lazy])
+def test_a_state_early_in_a_later_epoch_of_persistent_workers(kind, lane, left):
+    """Nothing of the epoch before is in it: neither that a worker was at its end, nor that it drew less."""
+
+    def make():
+        return Loader(kind(), 4, lane=lane, num_workers=2, persistent_workers=True)
+
+    first = make()
+    taken(iter(first), left)
+    iterator = iter(first)
+    for _ in range(3):
+        other = make()
+        other.load_state_dict(carried(first.state_dict()))
+        resumed = iter(other)
+        assert taken(resumed, 1) == taken(iterator, 1)
+    assert taken(resumed, 99) == taken(iterator, 99)
+    other = make()
+    other.load_state_dict(carried(first.state_dict()))
+    assert taken(iter(other), 99) == taken(iter(first), 99)
+
+
 @pytest.mark.parametrize("stop", [1, 2, 4, 5])
 @pytest.mark.parametrize("kind", [Kept, Iterated, Batched])
 @pytest.mark.parametrize("workers", [2, 3])
@@ -464,6 +489,46 @@ def test_a_sampler_goes_on_from_the_snapshot(kind, stop, workers):
     other = loader(workers)
     other.load_state_dict(state)
     assert [batch[0] for batch in taken(iter(other), 99)] == rest
+
+
+class Drawn(Dataset):
+    """A map-style dataset without a state, whose samples draw."""
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return index, float(torch.rand(()))
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+@pytest.mark.parametrize("kind", [Kept, Iterated, Batched])
+@pytest.mark.parametrize("is_native", [False, True])
+def test_keyed_samples_draw_the_same_after_a_sampler_with_a_state(tmp_path, is_native, kind, stop):
+    """Such a sampler may repeat an index, so that draws depend on the position in the epoch."""
+    dataset = Drawn()
+    if is_native:
+        transforms = pytest.importorskip("torchvision.transforms")
+        paths = [str(tmp_path / f"{number:02}.png") for number in range(COUNT)]
+        for path in paths:
+            Image.effect_noise((9, 9), 50).save(path)
+        dataset = Images(paths, [transforms.RandomCrop(4)])
+
+    def make():
+        if kind is Batched:
+            return Loader(dataset, batch_sampler=Batched())
+        return Loader(dataset, 4, sampler=kind())
+
+    resumes(make, stop)
+
+
+@pytest.mark.parametrize("said", [{"sampler": {"at": 4}, "iterator": None}, 3])
+def test_a_state_of_a_sampler_without_its_parts_is_refused(said):
+    loader = Loader(Drawn(), 4, sampler=Kept())
+    taken(iter(loader), 1)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="sampler_state="):
+        loader.load_state_dict(state | {"sampler_state": said})
 
 
 class ByEpoch(Kept):
@@ -498,13 +563,3 @@ def test_the_epoch_of_a_sampler_is_that_of_the_state(workers, stop):
     assert taken(iter(other), 99) == taken(iterator, 99)
     assert other.sampler.epoch == 0
     assert taken(iter(other), 99) == taken(iter(loader()), 99)
-
-
-class Drawn(Dataset):
-    """A map-style dataset without a state, whose samples draw."""
-
-    def __len__(self):
-        return COUNT
-
-    def __getitem__(self, index):
-        return index, float(torch.rand(()))

@@ -97,6 +97,39 @@ def test_epochs_follow(persistent, stop):
     assert taken(iter(other), 99) == expected
 
 
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("left", [1, 3, BATCHES])
+@pytest.mark.parametrize("lane", ["process", "threads"])
+def test_persistent_workers_say_where_an_epoch_begins(lane, left, every):
+    """Also after an epoch that was left early, in which they made more than was taken."""
+
+    def make():
+        return loader(lane, 2, persistent_workers=True, snapshot_every_n_steps=every)
+
+    torch.manual_seed(3)
+    first = make()
+    taken(iter(first), left)
+    iterator = iter(first)
+    for stop in range(3):
+        state = carried(first.state_dict())
+        assert state["_num_yielded"] == stop
+        other = make()
+        other.load_state_dict(state)
+        resumed = iter(other)
+        following = taken(iterator, 1)
+        assert taken(resumed, 1) == following
+    assert taken(resumed, 99) == taken(iterator, 99)
+
+
+@pytest.mark.parametrize("lane", ["process", "threads"])
+def test_persistent_workers_that_do_not_draw_tell_nothing(lane):
+    still = Loader(Still(), 4, lane=lane, num_workers=2, persistent_workers=True)
+    taken(iter(still), 2)
+    iterator = iter(still)
+    taken(iterator, 3)
+    assert still.state_dict()["workers"] is None
+
+
 def test_batches_are_torchs():
     """The rest of torch's own run, from where ours is left."""
     torch.manual_seed(3)

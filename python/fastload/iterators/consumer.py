@@ -39,6 +39,7 @@ class Maker:
 
     Attributes:
         batches: Number of batches that it has made.
+        pending: The arguments for the next batch, which an interrupt leaves here to be made again; None between batches.
     """
 
     def __init__(self, iterator: Any, *, draws: bool = True, lazy_images: bool = False) -> None:
@@ -61,9 +62,11 @@ class Maker:
         )
         self.fetcher: Any = None
         self.batches = 0
+        self.pending: tuple[Any, Key | None] | None = None
 
     def begin(self) -> None:
         """Begins an epoch: an iterable dataset is iterated anew, as by a worker."""
+        self.pending = None
         if self.streams is None:
             self.fetcher = self._new_fetcher()
             return
@@ -208,27 +211,50 @@ class ConsumerIter(Resumable):
                 self._is_exhausted = True
 
     def _next_data(self) -> Any:
-        if self._waiting:
-            indices = self._waiting.popleft()
-        elif self._is_private and not self._is_exhausted:
-            try:
-                indices = self._next_index()  # type: ignore[no-untyped-call]
-            except StopIteration:
-                self._cursor.is_finished = True
-                raise
-        else:
+        maker = self._maker
+        if maker.pending is None:
+            indices = self._indices()
+            key = self._keys.next(indices) if self._draws and self._keys is not None else None
+            maker.pending = indices, key
+            self._send_idx += 1
+        try:
+            if not self._is_private:
+                self._pull()
+            while self._to_drop > 0:  # of an iterable dataset that does not say where it is
+                self._to_drop -= 1
+                maker.make(*maker.pending)
+            batch = maker.make(*maker.pending)
+        except StopIteration:
+            maker.pending = None
             self._cursor.is_finished = True
-            raise StopIteration
+            raise
+        except Exception:
+            self._took()  # an error takes the place of its batch
+            raise
+        self._took()
+        return batch
+
+    def _indices(self) -> Any:
+        """Returns the indices of the next batch.
+
+        Raises:
+            StopIteration: There is none.
+        """
+        if self._waiting:
+            return self._waiting.popleft()
+        try:
+            if not self._is_private or self._is_exhausted:
+                raise StopIteration
+            return self._next_index()  # type: ignore[no-untyped-call]
+        except StopIteration:
+            self._cursor.is_finished = True
+            raise
+
+    def _took(self) -> None:
+        """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""
+        self._maker.pending = None
         self._cursor.taken += 1
-        self._send_idx += 1
         self._rcvd_idx += 1
-        if not self._is_private:
-            self._pull()
-        while self._to_drop > 0:  # of an iterable dataset that does not say where it is
-            self._to_drop -= 1
-            self._maker.make(indices, None)
-        key = self._keys.next(indices) if self._draws and self._keys is not None else None
-        return self._maker.make(indices, key)
 
     def _shutdown_workers(self) -> None:
         """Forgets what is ahead; the iterator is at its end then."""

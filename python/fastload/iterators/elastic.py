@@ -159,10 +159,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._maker.begin()
             return
         if self._keys is None:
-            before = None if first_iter else self._cursor
             super()._reset(loader, first_iter)
-            if before is not None:
-                self._cursor.follow(before)
+            if not first_iter:
+                self._begin_states()
             if self._is_iterable and not self._in_order and not self._cursor.from_workers:
                 self._cursor.from_workers = [0] * self._num_workers
             return
@@ -221,14 +220,14 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     def _next_data(self) -> Any:
         try:
             while True:
-                before = self._send_idx - len(self._task_info)
+                before = self._requested() - len(self._task_info)
                 try:
                     if self._maker is not None and not self._task_info:
                         batch = self._made_here(self._maker)
                     else:
                         batch = super()._next_data()  # type: ignore[no-untyped-call]
                 except Exception as error:
-                    is_of_batch = self._send_idx - len(self._task_info) > before
+                    is_of_batch = self._requested() - len(self._task_info) > before
                     if not (is_of_batch and self._was_raised(error)):
                         raise
                 if self._to_drop == 0 or not self._is_dropped():
@@ -245,10 +244,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             raise
         finally:
             if self._dataset_kind == _DatasetKind.Map:  # also a batch that failed was taken
-                cursor = self._cursor
-                cursor.taken = cursor.before + self._send_idx - len(self._task_info)
+                cursor, requested = self._cursor, self._requested()
+                cursor.taken = cursor.before + requested - len(self._task_info)
                 if not self._in_order:
-                    cursor.note_overtaken(self._send_idx, self._task_info)
+                    cursor.note_overtaken(requested, self._task_info)
                 self._keep_states()
         if self._dataset_kind == _DatasetKind.Iterable:
             self._cursor.taken += 1
@@ -283,8 +282,13 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
 
     def _keep_states(self) -> None:
-        """Keeps the workers' states at the batches where snapshots are due."""
+        """Keeps the workers' states at the batches where snapshots are due.
+
+        An iterable dataset without a state is read again from the start of the epoch: the states of that remain.
+        """
         taken = self._cursor.taken
+        if self._is_iterable and not self._datasets and not self._cursor.is_finished:
+            return
         if self._every and (taken % self._every == 0 or taken == self._total):
             self._cursor.keep(self._generators, self._datasets)
 
@@ -298,22 +302,40 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             return maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
         if self._ending and not self._shutdown:
             self._dismiss_idle()
+        if maker.pending is None:
+            try:
+                indices = self._indices()
+            except StopIteration:
+                if not self._persistent_workers:
+                    self._shutdown_workers()
+                raise
+            maker.pending = indices, self._keys.next(indices)
+            self._send_idx += 1
         try:
-            indices = self._indices()
-        except StopIteration:
-            if not self._persistent_workers:
-                self._shutdown_workers()
+            self._keep_schedule()
+            batch = maker.make(*maker.pending)
+        except Exception:
+            self._took_here(maker)  # an error takes the place of its batch
             raise
-        self._send_idx += 1
+        self._took_here(maker)
+        return batch
+
+    def _took_here(self, maker: Maker) -> None:
+        """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""
+        maker.pending = None
         self._rcvd_idx += 1
-        self._keep_schedule()
-        return maker.make(indices, self._keys.next(indices))
+
+    def _requested(self) -> int:
+        """Returns the number of batches that were requested, without one that an interrupt left to be made again."""
+        is_pending = self._maker is not None and self._maker.pending is not None
+        return self._send_idx - is_pending
 
     def _continue(self, loader: Any) -> None:
         self._generators: dict[int, bytes] = {}
         self._datasets: dict[int, bytes] = {}
         self._keeps_datasets = True
         self._ended: dict[int, Moved | None] = {}  # what workers said at the end of their streams
+        self._begun: dict[int, Moved | None] = {}  # and, if they persist, when they began an epoch
         self._draws_from = "keys" if is_elastic(loader) else "workers"
         super()._continue(loader)
         self._dropped_of = [] if self._restored is None else list(self._restored.from_workers)
@@ -336,6 +358,15 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         self._generators, self._datasets = dict(restored.workers), dict(restored.datasets)
         pickled = {each: pickle.loads(saved) for each, saved in restored.datasets.items()}
         return Keeping(self._every, restored.taken, self._total, restored.workers, pickled)
+
+    def _begin_states(self) -> None:
+        """Keeps the states in which persistent workers begin an epoch, in place of those of the last one."""
+        self._ended.clear()
+        begun = {worker: moved for worker, moved in self._begun.items() if moved is not None}
+        self._begun.clear()
+        self._generators = {w: m.generators for w, m in begun.items() if m.generators is not None}
+        self._datasets = {w: m.dataset for w, m in begun.items() if m.dataset is not None}
+        self._cursor.keep(self._generators, self._datasets)
 
     def _keep(self, worker: int, moved: Moved | None) -> None:
         """Notes what a worker says with a batch that is handed over."""

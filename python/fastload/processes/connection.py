@@ -79,8 +79,6 @@ class Connection:
         if task is None:
             self._is_last = True
         if not isinstance(task, tuple):
-            if self._state is not None:
-                self._state.next_epoch()
             return task
         if not self._has_begun and (info := get_worker_info()) is not None:
             self._has_begun, self._attributes = True, Attributes(info.dataset)
@@ -106,8 +104,8 @@ class Connection:
                 data.why_here = found[0]  # type: ignore[attr-defined]
         changed, self._attributes = self._attributes and self._attributes.changed(), None
         moved = None
-        if self._state is not None and isinstance(seq, int):
-            moved = self._state.moved(seq)
+        if self._state is not None:  # what is no batch says that the worker begins an epoch
+            moved = self._state.moved(seq) if isinstance(seq, int) else self._state.next_epoch()
         cost = self._watch.lap()
         head = seq, tuple(cost), self._watch.lapped_s, changed or "", moved
         pickler = WholePickler if self._may_take_over else None

@@ -19,7 +19,7 @@ import psutil
 import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data._utils import pin_memory, signal_handling
-from torch.utils.data._utils.worker import _IterableDatasetStopIteration
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 
 from fastload import _lib
 from fastload.iterators.consumer import Maker
@@ -296,6 +296,8 @@ class ProcessIter(Paced):
             self._admission.drop(place)
             self._ended[arrival.worker] = arrival.moved
             return arrival.seq, data
+        if isinstance(arrival.seq, _ResumeIteration):
+            self._begun[arrival.worker] = arrival.moved
         return arrival.seq, arrival if isinstance(arrival.seq, int) else data
 
     def _process_data(self, arrival: Any, *rest: Any) -> Any:

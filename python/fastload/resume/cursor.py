@@ -5,14 +5,13 @@ were asked for ahead.
 """
 
 import copy
-import pickle
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastload.resume.draws import Draws
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful, of_next_epoch
+from fastload.resume.stateful import is_stateful
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,15 +111,6 @@ class Cursor:
     def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:
         """Keeps the states that workers sent with the batches that were taken."""
         self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
-
-    def follow(self, before: "Cursor") -> None:
-        """Keeps the states of persistent workers at the end of the epoch before, if those are their last."""
-        if before.is_finished and before.kept_at == before.taken:
-            self.workers = dict(before.workers)
-            self.datasets = {
-                worker: pickle.dumps(of_next_epoch(pickle.loads(said)))
-                for worker, said in before.datasets.items()
-            }
 
     def pull(self, state: Any) -> None:
         """Keeps a sampler's state after each request of a batch, until no run can continue from there."""

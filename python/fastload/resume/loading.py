@@ -12,6 +12,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.draws.sampler import Start, distributed_total, resumable
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of, rank_of
+from fastload.resume.pulls import PARTS
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import boxed, is_stateful, unboxed
 from fastload.resume.text import StateError, generator_of, unpack
@@ -55,7 +56,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         workers, at = unpack(state["workers"])
         workers, taken = workers if is_same else {}, min(at, taken)
     if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
-        workers, taken = {}, 0  # which is read again
+        workers, taken = {} if taken else workers, 0  # which is read again
     dropped = wanted - taken
     if loader._dataset_kind == _DatasetKind.Map and state["to_come"] is not None:
         taken, dropped = first, 0
@@ -163,6 +164,10 @@ def _check_layout(state: Mapping[str, Any]) -> None:
         if isinstance(held, list | tuple) and not (len(held) == 1 and isinstance(held[0], Mapping)):
             msg = f"load_state_dict: {name}={held!r} is no value that state_dict gives it"
             raise StateError(msg)
+    said = unboxed(state["sampler_state"])
+    if said is not None and not said.keys() >= PARTS:
+        msg = f"load_state_dict: sampler_state={said!r} is no value that state_dict gives it"
+        raise StateError(msg)
     counts = state["from_workers"]
     if counts and (len(counts) != state["num_workers"] or not all(type(n) is int for n in counts)):
         msg = f"load_state_dict: from_workers={counts!r} does not count the batches of each worker"

@@ -21,7 +21,10 @@ from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import is_stateful, report_unkept
 
-__all__ = ["Pulls"]
+__all__ = ["PARTS", "Pulls"]
+
+PARTS = {"sampler", "iterator", "samples"}
+"""The keys of the state of a sampler that has one."""
 
 
 class Pulls:
@@ -55,6 +58,7 @@ class Pulls:
         self._batched = batched
         self._is_begun = False
         self._stateful: tuple[Any, Any] | None = None
+        self._samples = 0  # that a sampler with a state was asked for, with those of earlier runs
         self._repeats = repeats
         if repeats is not None and cursor.draws.order is not None:
             self._repeats = repeats.after(*cursor.origin)
@@ -92,6 +96,8 @@ class Pulls:
                 task = next(self._iterator)
             finally:
                 draws.settle()
+        if self._stateful is not None:
+            self._samples += count_of(task, batched=self._batched)
         self._keep_state()
         return task
 
@@ -119,6 +125,8 @@ class Pulls:
         of_sampler = source if is_stateful(source) and source is not of_iterator else None
         if of_sampler is not None or of_iterator is not None:
             self._stateful = of_sampler, of_iterator
+            if state is not None:
+                self._samples = self._cursor.place = state["samples"]
         if is_cut:
             size, drop_last = sampler.batch_size, sampler.drop_last
             self._iterator = _cut(self._iterator, size, drop_last=drop_last)
@@ -140,11 +148,12 @@ class Pulls:
             self._cursor.said = None
 
     def _said(self, stateful: tuple[Any, Any]) -> dict[str, Any]:
-        """Returns the states of the sampler and its iterator."""
+        """Returns the states of the sampler and its iterator, and the number of samples before the next batch."""
         sampler, iterator = stateful
         return {
             "sampler": None if sampler is None else copy.deepcopy(sampler.state_dict()),
             "iterator": None if iterator is None else copy.deepcopy(iterator.state_dict()),
+            "samples": self._samples,
         }
 
     def chunks(self, order: Order) -> Iterator[Any]:
@@ -180,6 +189,7 @@ class Pulls:
                 if not is_there:
                     for batch in islice(self._iterator, restored.taken):
                         self._cursor.place += count_of(batch, batched=self._batched)
+                    self._samples = self._cursor.place
                 self._keep_state()
                 is_there = is_there or (restored.is_coming and self._stateful is not None)
                 if is_there and not sets_epoch:  # it draws from what it holds itself

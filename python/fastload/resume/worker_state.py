@@ -5,6 +5,7 @@ each worker may have a state of its own. So a worker tells with its batches what
 and what it tells.
 """
 
+import contextlib
 import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -64,6 +65,7 @@ class WorkerState:
         self._worker = worker
         self._workers = workers
         self._generators = generators
+        self._seeded: bytes | None = None
         self._sent = Moved(None, None)
         self._is_begun = self._is_opened = self._has_failed = False
         self._dataset: Any = None
@@ -71,9 +73,14 @@ class WorkerState:
 
     def open(self, make: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
         """Returns torch's fetcher of a dataset, which continues from its state; from the start in later epochs."""
-        saved = None if self._is_opened else self._keeping.datasets.get(self._worker)
-        self._is_opened = True
+        saved, keeping = None, self._keeping
+        is_first, self._is_opened = not self._is_opened, True
+        if is_first:
+            self._seeded = self._generators().pack() if keeping.every else None
+            saved = keeping.datasets.get(self._worker)
         load_dataset(dataset, saved)
+        if is_first and keeping.first == 0 and self._worker in keeping.generators:
+            self.begin()  # its iterator may draw
         fetcher = make(kind, dataset, *rest)
         load_iterator(fetcher, dataset, saved)
         self._dataset, self._fetcher = dataset, fetcher
@@ -89,9 +96,20 @@ class WorkerState:
             self._generators().unpack(saved)
         self._sent = Moved(self._generators().pack(), None)
 
-    def next_epoch(self) -> None:
-        """Counts batches from the start again."""
+    def next_epoch(self) -> Moved | None:
+        """Counts batches from the start again; returns the state in which the epoch begins, where states are kept.
+
+        Its generators are None if they are still as seeded.
+        """
         self._keeping = self._keeping._replace(first=0)
+        if not self._keeping.every:
+            return None
+        self.begin()
+        generators, state = self._generators().pack(), None
+        with contextlib.suppress(Exception):  # which is sent with the next batch
+            state = self._pickled_state(None)
+        self._sent = Moved(generators, state)
+        return self._sent._replace(generators=None if generators == self._seeded else generators)
 
     def moved(self, seq: int) -> Moved | None:
         """Returns the state that has changed with a batch; None where nothing has, or no state is requested.
@@ -121,8 +139,11 @@ class WorkerState:
         if self._has_failed:
             return None, None
         try:
-            state = state_of_dataset(self._dataset, self._fetcher)
-            return (None if state is None else pickle.dumps(state)), None
+            return self._pickled_state(self._fetcher), None
         except Exception as error:
             self._has_failed = True
             return None, f"{type(error).__qualname__}: {error}"
+
+    def _pickled_state(self, fetcher: Any) -> bytes | None:
+        state = state_of_dataset(self._dataset, fetcher)
+        return None if state is None else pickle.dumps(state)

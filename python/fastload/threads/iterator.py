@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
-from torch.utils.data._utils.worker import _IterableDatasetStopIteration
+from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
 from fastload.iterators.elastic import is_elastic
@@ -186,6 +186,9 @@ class ThreadIter(Paced):
         if isinstance(result.batch, _IterableDatasetStopIteration):
             self._ended[result.worker] = result.moved
             return result.task, result.batch
+        if isinstance(result.task, _ResumeIteration):
+            self._begun[result.worker] = result.moved
+            return result.task, None
         return result.task, result.batch if result.moved is None else result
 
     def _awaited(self) -> Result:

@@ -212,8 +212,8 @@ class Worker:
             if self._duties.stopping.is_set():
                 continue
             if isinstance(task, _ResumeIteration):
-                results.put(Result(task, None, time.perf_counter(), watch.lap()))
-                state.next_epoch()
+                begun, now_s = state.next_epoch(), time.perf_counter()
+                results.put(Result(task, None, now_s, watch.lap(), self.number, begun))
                 fetcher, ended = self._resume(task), False
             elif not ended:
                 try:

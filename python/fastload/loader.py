@@ -295,6 +295,8 @@ class Loader(DataLoader[_T_co]):
         number: int = vars(self)["num_workers"]
         if number is AUTO:
             found = None if self._profile is None else self._profile.workers
+            if found == 0 and self.lane != "auto":  # a lane with workers is insisted on
+                found = None
             number = vars(self)["num_workers"] = resolve(AUTO, self.dataset, found)
         return number
 

@@ -457,6 +457,16 @@ def test_a_full_disk_is_one_sentence(targets, capsys):
     assert "lists them" not in out
 
 
+def test_a_reader_that_leaves_early_is_no_traceback(targets):
+    command = [sys.executable, "-m", "fastload.check", "checked:own"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "BrokenPipe" not in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_an_interrupt_prints_what_was_found(targets):

@@ -1,30 +1,39 @@
 """`python -m fastload.explain module:factory`: explains what a loader does, without iterating it."""
 
 import argparse
-import importlib
+import contextlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from torch.utils.data import DataLoader
 
-from fastload.loader import Loader
+from fastload.faults import one_line
+from fastload.tune.target import TargetError, loader_of, named_target
 
 
 def main(arguments: Sequence[str]) -> int:
     """Explains the loader, torch's or ours, or the dataset, that a function of a module returns."""
     parser = argparse.ArgumentParser("python -m fastload.explain", description=main.__doc__)
-    parser.add_argument("factory", metavar="module:factory", help="called without arguments")
-    module, colon, factory = parser.parse_args(arguments).factory.partition(":")
-    if not colon:
+    parser.add_argument(
+        "factory",
+        metavar="module:factory",
+        help="or file.py:factory; called without arguments",
+    )
+    factory = parser.parse_args(arguments).factory
+    if ":" not in factory:
         parser.error("the factory is named as module:function")
-    sys.path.insert(0, str(Path.cwd()))
-    made = getattr(importlib.import_module(module), factory)()
-    if isinstance(made, Loader):
-        loader = made
-    else:
-        loader = Loader.from_torch(made) if isinstance(made, DataLoader) else Loader(made)
-    sys.stdout.write(loader.explain() + "\n")
+    try:
+        with contextlib.redirect_stdout(
+            sys.stderr
+        ):  # what the factory prints is not the explanation
+            made = named_target(factory)
+            batch_size = None if isinstance(made, DataLoader) else 1
+            words = loader_of(made, batch_size).explain()
+    except (TargetError, TypeError, ValueError) as error:
+        refusal = error if isinstance(error, TargetError) else f"{factory}: {one_line(error)}"
+        sys.stderr.write(f"python -m fastload.explain: {refusal}\n")
+        return 2
+    sys.stdout.write(words + "\n")
     return 0
 
 

@@ -203,7 +203,7 @@ class Loader(DataLoader[_T_co]):
             sample_mask=sample_mask,
             mesh=mesh,
             on_error=on_error,
-            monitor=monitor_of(monitor),
+            monitor=None,
         )
         replica = None if mesh is None else device_mesh.replica_of(mesh)
         if max_tokens is not None and batch_sampler is None:
@@ -266,6 +266,8 @@ class Loader(DataLoader[_T_co]):
             budget_bytes(memory_budget)
         if lane != "auto":
             lanes.choose(self)
+        # last: it opens ports and files, which a refused loader would keep
+        vars(self)["monitor"] = monitor_of(monitor)
 
     @classmethod
     def from_torch(cls, dataloader: DataLoader[_T_co], **changes: Any) -> Self:
@@ -295,6 +297,8 @@ class Loader(DataLoader[_T_co]):
         number: int = vars(self)["num_workers"]
         if number is AUTO:
             found = None if self._profile is None else self._profile.workers
+            if found == 0 and self.lane != "auto":  # a lane with workers is insisted on
+                found = None
             number = vars(self)["num_workers"] = resolve(AUTO, self.dataset, found)
         return number
 

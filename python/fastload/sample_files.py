@@ -11,32 +11,17 @@ from fastload.columns.dataset import Dataset as Columns
 _LISTS = ("_paths", "samples", "imgs", "image_files", "images", "paths", "files")
 
 
-def listed_files(dataset: Any, index: int) -> list[str]:
-    """Returns the files that a dataset lists for a sample, whether they exist or not; empty where it lists none."""
-    if isinstance(dataset, Subset):
-        return listed_files(dataset.dataset, int(dataset.indices[index]))
-    if isinstance(dataset, ConcatDataset):
-        for part in dataset.datasets:
-            if index < len(part):  # type: ignore[arg-type]
-                return listed_files(part, index)
-            index -= len(part)  # type: ignore[arg-type]
-    if isinstance(dataset, Columns):
-        return [path for _, column in dataset._leaves for path in listed_files(column, index)]
-    for name in _LISTS:
-        listed = getattr(dataset, "__dict__", {}).get(name)
-        if isinstance(listed, list | tuple) and len(listed) == len(dataset):
-            entry = listed[index]
-            first = entry[0] if isinstance(entry, tuple | list) and entry else entry
-            return [str(first)] if isinstance(first, str | os.PathLike) and first else []
-    return []
+def listed_files(dataset: Any, index: Any) -> list[str]:
+    """Returns the files that a dataset lists for a sample, whether they exist or not; empty if it lists none."""
+    try:
+        return _listed(dataset, index)
+    except Exception:  # of the user's class, or an index that is not an integer
+        return []
 
 
 def first_file(dataset: Any, index: Any) -> str:
     """Returns the first file that a dataset lists for a sample; empty if it lists none."""
-    try:
-        return next(iter(listed_files(dataset, index)), "")
-    except Exception:  # of the user's class, or an index that is not an integer
-        return ""
+    return next(iter(listed_files(dataset, index)), "")
 
 
 def stamp(path: str | None) -> tuple[int | None, int | None]:
@@ -46,3 +31,22 @@ def stamp(path: str | None) -> tuple[int | None, int | None]:
     except (OSError, ValueError):
         status = None
     return (None, None) if status is None else (status.st_size, status.st_mtime_ns)
+
+
+def _listed(dataset: Any, index: int) -> list[str]:
+    if isinstance(dataset, Subset):
+        return _listed(dataset.dataset, int(dataset.indices[index]))
+    if isinstance(dataset, ConcatDataset):
+        for part in dataset.datasets:
+            if index < len(part):  # type: ignore[arg-type]
+                return _listed(part, index)
+            index -= len(part)  # type: ignore[arg-type]
+    if isinstance(dataset, Columns):
+        return [path for _, column in dataset._leaves for path in _listed(column, index)]
+    for name in _LISTS:
+        listed = getattr(dataset, "__dict__", {}).get(name)
+        if isinstance(listed, list | tuple) and len(listed) == len(dataset):
+            entry = listed[index]
+            first = entry[0] if isinstance(entry, tuple | list) and entry else entry
+            return [str(first)] if isinstance(first, str | os.PathLike) and first else []
+    return []

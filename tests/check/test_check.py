@@ -17,7 +17,15 @@ import PIL.Image
 import pytest
 import torch
 import torchvision
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+)
 
 import fastload
 from fastload.check import Report, check
@@ -208,6 +216,75 @@ def test_a_sample_that_ends_its_worker_is_found(dies):
         assert ("SIGKILL" in bad.error) == (bad.index in dies)
 
 
+class Stopping(Dataset[Any]):
+    """Samples of which one ends like an iterator, and a later one fails."""
+
+    def __len__(self) -> int:
+        return 100
+
+    def __getitem__(self, index: int) -> int:
+        if index == 17:
+            next(iter([]))
+        if index == 60:
+            raise ValueError(index)
+        return index
+
+
+@pytest.mark.parametrize("options", [{"lane": "process"}, {"lane": "threads"}, {"num_workers": 0}])
+def test_a_sample_that_raises_stop_iteration_is_bad_and_not_the_end(options):
+    report = check(fastload.Loader(Stopping(), **options))
+    assert report.samples == report.total == 100
+    assert [(bad.index, bad.error) for bad in report.bad] == [
+        (17, "StopIteration"),
+        (60, "ValueError: 60"),
+    ]
+
+
+def test_a_sample_that_exits_is_bad():
+    class Exiting(Stopping):
+        def __getitem__(self, index: int) -> int:
+            return sys.exit("no such file") if index == 7 else index
+
+    report = check(fastload.Loader(Exiting(), num_workers=0))
+    assert [(bad.index, bad.error) for bad in report.bad] == [(7, "SystemExit: no such file")]
+    assert report.samples == 100
+
+
+def test_a_subset_may_have_keys_that_are_no_integers():
+    class Keyed(Dataset[Any]):
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, key: str) -> int:
+            return {"a": 1}[key]
+
+    report = check(Subset(Keyed(), ["a", "b"]))
+    assert [(bad.index, bad.path, bad.error) for bad in report.bad] == [(1, None, "KeyError: 'b'")]
+
+
+class Batched(Dataset[Any]):
+    """Indexed with lists, of which it makes batches."""
+
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, indices: list[int]) -> torch.Tensor:
+        if 9 in indices:
+            raise ValueError(indices)
+        return torch.tensor([index * index for index in indices])
+
+
+def test_a_dataset_that_is_indexed_with_lists_gets_them():
+    loader = DataLoader(Batched(), batch_size=None, sampler=BatchSampler(range(20), 4, False))
+    report = check(loader)
+    assert [(bad.index, bad.error) for bad in report.bad] == [(9, "ValueError: [9]")]
+    assert report.fields["sample"].shapes == Counter({(1,): 19})
+    assert "a batch of one" in report.notes[0]
+    tensors = TensorDataset(torch.arange(20))
+    loader = DataLoader(tensors, batch_size=None, sampler=BatchSampler(range(20), 4, False))
+    assert (check(loader).samples, check(loader).bad) == (20, [])
+
+
 def test_indices_are_those_of_the_whole_dataset(photographs):
     part = Subset(Image(photographs), [0, 2, 4])
     report = check(ConcatDataset([part, Image(photographs)]))
@@ -378,6 +455,16 @@ def test_a_full_disk_is_one_sentence(targets, capsys):
     assert os.strerror(errno.ENOSPC) in lines[0]
     assert "3 bad samples" in out
     assert "lists them" not in out
+
+
+def test_a_reader_that_leaves_early_is_no_traceback(targets):
+    command = [sys.executable, "-m", "fastload.check", "checked:own"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "BrokenPipe" not in done.stderr
 
 
 @pytest.mark.slow

@@ -180,3 +180,25 @@ def test_the_command_line_takes_loaders_too(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         explain.main(["theirs"])
     assert "module:function" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing:loader", "there is no module 'missing' here"),
+        ("refused:nothing", "has no 'nothing'"),
+        ("refused:fails", "refused:fails() failed: RuntimeError: no disk"),
+        ("refused:none", "a Loader, a DataLoader or a dataset is needed, found NoneType"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(tmp_path, monkeypatch, capsys, name, words):
+    code = "def none(): return None\ndef fails(): raise RuntimeError('no disk')\n"
+    (tmp_path / "refused.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert explain.main([name]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("python -m fastload.explain: ")
+    assert words in err
+    assert err.count("\n") == 1

@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import threading
@@ -128,6 +129,35 @@ def test_a_monitor_that_recorded_nothing_closes_its_sinks(tmp_path):
 class Own(fastload.Loader):
     def _get_iterator(self):
         return iter([1, 2, 3])
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def test_a_refused_loader_keeps_no_port_and_makes_no_file(tmp_path):
+    to = [f"prometheus:{free_port()}", str(tmp_path / "run.jsonl")]
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        rows(shuffle=True, sampler=range(12), monitor=to)
+    assert list(tmp_path.iterdir()) == []
+    rows(monitor=to).monitor.close()
+
+
+def test_a_monitor_that_is_dropped_before_an_iteration_closes_its_sinks():
+    to = f"prometheus:{free_port()}"
+    given = fastload.Monitor(to)
+    del given
+    gc.collect()
+    fastload.Monitor(to).close()
+
+
+def test_a_list_with_a_target_that_is_refused_closes_the_others():
+    to, own = f"prometheus:{free_port()}", Kept()
+    with pytest.raises(ValueError, match="names no sink"):
+        fastload.Monitor([own, to, "bogus"])
+    fastload.Monitor(to).close()
 
 
 def test_an_iterator_that_is_not_torchs_is_left_alone(caplog):

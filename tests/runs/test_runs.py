@@ -22,7 +22,7 @@ from fastload.monitoring.record import Steps
 from fastload.monitoring.sinks.jsonl import JsonLines
 from fastload.runs.figures import duration, named, ordered, shown
 from fastload.runs.file import RunFile, RunFileError, file_of
-from tests.monitoring.monitored import finding, window
+from tests.monitoring.monitored import finding, steps, window
 
 FINDINGS = (finding(), finding("leak", what="memory grows by <100 B> per batch", cost_s=0.0))
 
@@ -100,6 +100,37 @@ def test_damaged_lines_are_counted(run, tmp_path):
     found = RunFile(tmp_path / "run.jsonl")
     assert found.damaged == 8
     assert len(found.run.windows) == 19
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("start", {"time_s": None}),
+        ("start", {"time_s": 1e308}),
+        ("start", {"pid": [], "rank": "x", "loader": "x"}),
+        ("finding", {"advice": True}),
+        ("finding", {"owner": 5.0}),
+        ("window", {"findings": [{}]}),
+        ("window", {"monotonic_s": 1e308}),
+        ("steps", {"batch": [10**30] * 10}),
+        ("steps", {"own_s": [1e308] * 10}),
+    ],
+)
+def test_values_of_wrong_types_are_damage_and_no_traceback(run, tmp_path, kind, wrong):
+    lines = [json.loads(line) for line in run.read_text().splitlines()]
+    place = next(
+        place
+        for place, line in enumerate(lines)
+        if line["kind"] == ("window" if kind == "steps" else kind)
+    )
+    changed = lines[place]["steps"] if kind == "steps" else lines[place]
+    changed.update(wrong)
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert RunFile(path).damaged == 1
+    assert top.main([str(path), "--once"]) == 0
+    assert report.main([str(path)]) == 0
+    assert report.main([str(path), "--trace", str(tmp_path / "trace.json")]) == 0
 
 
 @pytest.mark.parametrize(
@@ -281,6 +312,28 @@ def test_charts_have_units_that_fit_and_no_short_last_window(tmp_path):
     assert re.findall(r'text-anchor="start">([^<]*)<', html) == ["ms", "µs", "samples/s", "%", "GB"]
     assert "own 300 µs" in html
     assert "own 9 s" not in html
+
+
+def test_the_report_counts_steps_that_the_file_left_out(tmp_path):
+    path, count = tmp_path / "run.jsonl", 2000
+    region_s = np.where(np.arange(count) % 100 == 99, 0.1, 0.0)
+    own_s = 0.0015 + region_s
+    columns = {"wait_s": np.full(count, 0.0005), "own_s": own_s, "region_s": region_s}
+    shares = {"wait_share": 1 / 6, "gc_share": 0.0, "region_share": 2 / 6}
+    sink = JsonLines(path)
+    sink.start({})
+    for number in range(2):
+        shown = window(number, count, steps=float(count), **shares)
+        first = steps(number * count, count, 1000.0, **columns)
+        sink.write(dataclasses.replace(shown, steps=first), ())
+    sink.close()
+    assert report.main([str(path)]) == 0
+    html = path.with_suffix(".html").read_text()
+    text = re.sub(r"<[^>]*>|\s+", " ", html[html.index("Where the time went") :])
+    text = re.sub(r" +", " ", text)
+    assert "waiting for batches 16.7% 2 s" in text
+    assert "named regions 33.3% 4 s" in text
+    assert "Of 4,000 steps" in text
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

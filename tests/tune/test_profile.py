@@ -140,6 +140,49 @@ def test_it_may_name_the_inline_lane():
     assert [batch.item() for batch in ours] == [0, 1, 2, 3]
 
 
+class Noisy(torch.utils.data.Dataset):
+    """Samples that cost too much to be cheap by their code, and draw."""
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        return index + float(torch.rand(()))
+
+
+class Drawn(torch.utils.data.Sampler):
+    """An order whose draws can be seen from outside."""
+
+    def __iter__(self):
+        return iter(torch.randperm(40).tolist())
+
+    def __len__(self):
+        return 40
+
+
+@pytest.mark.parametrize("sampler", [None, Drawn()])
+@pytest.mark.parametrize("dataset", [Noisy(), rows(40)])
+def test_the_inline_lane_loads_in_the_training_thread(caplog, dataset, sampler):
+    ours = fastload.Loader(
+        dataset, batch_size=4, sampler=sampler, tune=Profile(0, 1, "inline", data=Data.of(dataset))
+    )
+    with caplog.at_level(logging.WARNING, "fastload"):
+        torch.manual_seed(3)
+        batches = list(ours)
+    assert caplog.records == []
+    assert (ours.num_workers, len(batches)) == (0, 10)
+    assert ours.explain().startswith("lane: consumer")
+    torch.manual_seed(3)
+    theirs = list(fastload.Loader(dataset, batch_size=4, sampler=sampler))
+    assert str(batches) == str(theirs)
+
+
+def test_a_lane_that_is_insisted_on_has_workers_whatever_the_profile_says():
+    ours = fastload.Loader(rows(), batch_size=8, lane="native", tune=Profile(0, 1, "inline"))
+    assert ours.num_workers > 0
+    assert len(list(ours)) == 50
+
+
 @pytest.mark.parametrize("lane", ["process", "threads"])
 def test_it_may_name_a_lane_of_python(lane):
     ours = fastload.Loader(Plain(torch.arange(4)), tune=Profile(1, 2, lane))

@@ -73,6 +73,8 @@ def test_a_bad_target_gets_one_line(refused, name):
         (["--step", "targets:DATASET"], "should be a function of a batch"),
         (["--step", "targets:failing"], "ValueError: a step that fails"),
         (["--step-ms", "-1"], "-1 is not above 0"),
+        (["--seconds", "abc"], "a number is needed, found 'abc'"),
+        (["--batch-sizes", "4,x"], "an integer is needed, found 'x'"),
         (["--ranks", "0"], "0 is less than 1"),
         (["--batch-sizes", "8,x"], "argument --batch-sizes"),
         (["--html", "nowhere/report.html"], "its folder does not exist"),

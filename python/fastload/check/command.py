@@ -54,7 +54,12 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    print_report(asked.target, report, None if listed.is_broken else asked.output)
+    try:
+        print_report(asked.target, report, None if listed.is_broken else asked.output)
+        sys.stdout.flush()
+    except BrokenPipeError:  # a reader such as `head` has what it wants
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # flushed again at exit
     return code or (2 if listed.is_broken else int(bool(report.bad)))
 
 

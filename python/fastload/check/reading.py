@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from fastload import lanes
 from fastload.check.describe import describe
 from fastload.check.report import FailedSample, Report
+from fastload.draws.sampler import picks_batches
 from fastload.faults import one_line
 from fastload.loader import Loader
 from fastload.machine.auto import AUTO
@@ -74,6 +75,10 @@ def _read_indices(loader: Any, report: Report, tell: Tell) -> None:
     except TypeError as error:
         msg = f"{type(loader.dataset).__qualname__} has no length, so its indices are unknown: give it a __len__"
         raise TypeError(msg) from error
+    if _takes_lists(loader):
+        report.notes.append(
+            "The loader's sampler yields lists of indices: each sample was read as a batch of one."
+        )
     while report.samples < total:
         death = _read_range(loader, report, tell, range(report.samples, total))
         if death is None:
@@ -107,9 +112,9 @@ def _read_range(
             try:
                 sample = next(iterator)
                 described = sample if is_described else describe(sample)
-            except StopIteration:
-                return None
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                if isinstance(error, StopIteration) and not _is_raised_by_sample(report, indices):
+                    return None
                 if getattr(iterator, "_shutdown", False):  # torch's, true after a worker's death
                     return error
                 _add_bad(loader.dataset, report, tell, error)
@@ -119,6 +124,16 @@ def _read_range(
     finally:
         if (read_bytes := reader.stats().get("read_bytes")) is not None:
             report.read_bytes = (report.read_bytes or 0) + int(read_bytes)
+
+
+def _takes_lists(loader: Any) -> bool:
+    """Returns true if a loader indexes its dataset with lists, of which the dataset makes batches."""
+    return not loader._auto_collation and picks_batches(loader.sampler)
+
+
+def _is_raised_by_sample(report: Report, indices: range | None) -> bool:
+    """Returns true if a `StopIteration` is the error of a sample, and not the end: samples are to come."""
+    return indices is not None and report.samples < indices.stop
 
 
 def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tuple[Any, str]:
@@ -136,7 +151,9 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
         options |= {"lazy_images": loader.lazy_images, "memory_budget": loader.memory_budget}
         if loader.lane != "native":  # which a dataset of single samples may not be
             options["lane"] = loader.lane
-    if indices is not None and len(indices) < len(loader.dataset):
+    if indices is not None and _takes_lists(loader):
+        options["sampler"] = BatchSampler(indices, 1, drop_last=False)
+    elif indices is not None and len(indices) < len(loader.dataset):
         options["sampler"] = indices
     options |= changes
     reader = Loader(loader.dataset, None, **options)
@@ -146,7 +163,7 @@ def _reader(loader: Any, indices: range | None, changes: dict[str, Any]) -> tupl
     return reader, f"{lanes.choose(reader).lane}: {choice.why}"
 
 
-def _add_bad(dataset: Any, report: Report, tell: Tell, error: Exception) -> None:
+def _add_bad(dataset: Any, report: Report, tell: Tell, error: BaseException) -> None:
     words = one_line(error)
     has_indices = report.total is not None
     listed = listed_files(dataset, report.samples) if has_indices else []
@@ -156,7 +173,7 @@ def _add_bad(dataset: Any, report: Report, tell: Tell, error: Exception) -> None
     tell(bad)
 
 
-def _path(error: Exception, words: str, listed: list[str]) -> str | None:
+def _path(error: BaseException, words: str, listed: list[str]) -> str | None:
     """Returns the file that an error names, or else the first that the dataset lists for the sample."""
     if isinstance(name := getattr(error, "filename", None), str):
         return name

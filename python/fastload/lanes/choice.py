@@ -127,20 +127,26 @@ def choose(loader: Any) -> Choice:
         further = f", and {obstacle.change}" if obstacle and obstacle.change else ""
         change = f"leave num_workers at AUTO{further}"
         return Choice("inline", "num_workers=0", change, lowered=lowered)
-    if obstacle is None and lane in ("auto", "native"):
+    named = loader._profile.lane if lane == "auto" and loader._profile is not None else ""
+    is_named_inline = named == "inline" and is_auto(loader)
+    if obstacle is None and lane in ("auto", "native") and not is_named_inline:
         collation = "default collation" if made is None else made.name
         why = f"every leaf of the dataset is a column, with {collation}"
         return Choice("native", why, lowered=lowered, batched=batched, plan=made)
     if obstacle is not None and lane == "native":
         msg = f"lane='native' is not possible: {obstacle}"
         raise ValueError(msg)
+    if is_named_inline:
+        obstacle = obstacle or NotNative("the dataset is native", "leave the profile out")
     obstacle = obstacle or NotNative(f"lane={lane!r}", "leave lane at 'auto'")
     seam = lowered is not None and lane == "auto" and _worth_it(loader, lowered)
     seam = seam and not _draws_as_torch(loader, lowered)
     rest: dict[str, Any] = {"change": obstacle.change, "lowered": lowered, "seam": seam}
     if lane == "threads":
         return Choice("threads", obstacle.why, **rest)
-    named = loader._profile.lane if lane == "auto" and loader._profile is not None else ""
+    if is_named_inline:  # the consumer draws as workers would
+        here = "a profile names the inline lane"
+        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, here=here)
     if named == "threads":
         return Choice("threads", f"{obstacle.why}, and the profile names this lane", **rest)
     if lane == "auto" and named != "process" and not holds_interpreter():

@@ -23,7 +23,7 @@ from fastload.iterators.worker_init import described, only_seeds
 from fastload.lanes.choice import Choice, choose
 from fastload.lowering.cheap import is_cheap
 from fastload.lowering.seam import Seam
-from fastload.machine.auto import AUTO
+from fastload.machine.auto import AUTO, Auto
 from fastload.processes import UnpicklableError, iterate
 from fastload.resume.iterator import InlineIter
 from fastload.threads import ThreadIter
@@ -139,6 +139,8 @@ def _start_here(
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
         if order is not None and order.is_private:
             changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
+    if "num_workers" not in changes and loader.num_workers == 0:
+        changes["num_workers"] = Auto(1)  # of an inline profile; 0 would take no index of a sampler
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
     iterator: ConsumerIter = kind(stand_in(loader, **changes), draws=choice.draws)
     if loader._settled is not None and kind is ConsumerIter and "num_workers" in changes:

@@ -165,8 +165,12 @@ class Run:
             self._loading.count()
 
     def end(self) -> None:
-        """Has the thread make the last window and end; returns at once."""
+        """Has the thread make the last window and end; closes the sinks if no thread was started."""
         self._ending.set()
+        if self._thread is None and os.getpid() == self._pid:
+            while self._targets:
+                with contextlib.suppress(Exception):
+                    self._targets.pop().close()
 
     def close(self) -> None:
         """Makes the last window and waits until it is written, for some seconds at most; safe to call twice."""
@@ -174,12 +178,9 @@ class Run:
         before = None if self._iterator is None else self._iterator()
         if before is not None:
             self._leave(before)
-        if self._thread is None:
-            while self._targets:
-                with contextlib.suppress(Exception):
-                    self._targets.pop().close()
-        elif self._thread is not threading.current_thread() and os.getpid() == self._pid:
-            self._thread.join(2 * _EXIT_S)
+        thread = self._thread
+        if thread not in (None, threading.current_thread()) and os.getpid() == self._pid:
+            thread.join(2 * _EXIT_S)
 
     def summary(self) -> str:
         """Returns the summary of the run until the last window."""

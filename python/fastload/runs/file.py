@@ -25,6 +25,7 @@ __all__ = ["Run", "RunFile", "RunFileError", "file_of"]
 
 _T = TypeVar("_T")
 _INTEGERS = ("number", "rows", "epoch", "batch")
+_LATEST_S = 1e11  # of any clock: the year 5138
 _FEWEST = 4  # windows from which their usual length is known
 
 
@@ -119,27 +120,54 @@ class RunFile:
                     f"{self.path} has version {found} of the format; this fastload reads {VERSION}"
                 )
                 raise RunFileError(msg)
-            self.run = Run(values, deque(maxlen=self._keep))
+            start = _start(values)
+            self.damaged += len(start) < len(values)
+            self.run = Run(start, deque(maxlen=self._keep))
             return
         if self.run is None:
             self.damaged += 1
             return
         try:
             self._add(self.run, kind, values)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             self.damaged += 1
 
     @staticmethod
     def _add(run: Run, kind: str, values: dict[str, Any]) -> None:
         if kind == "window":
             window = _made(Window, values | {"steps": _steps(values["steps"])})
+            standing = tuple(map(operator.index, values["findings"]))
             run.windows.append(window)
-            run.standing = tuple(values["findings"])
+            run.standing = standing
             run.last_steps.update(dict.fromkeys(run.standing, window.step))
         elif kind == "finding":
-            run.findings[values["number"]] = _made(Finding, values | {"kind": values["finding"]})
+            number = operator.index(values["number"])
+            run.findings[number] = _made(Finding, values | {"kind": values["finding"]})
         elif kind == "end":
             run.end = values
+
+
+def _start(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the line `start` without the values that have another type than a monitor writes."""
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, _STARTS_WITH.get(name, object)) and _is_clock(name, value)
+    }
+
+
+_STARTS_WITH: dict[str, Any] = {
+    "time_s": int | float,
+    "pid": int,
+    "rank": int,
+    "host": str,
+    "loader": dict,
+}
+"""The types of the values of a line `start`."""
+
+
+def _is_clock(name: str, value: Any) -> bool:
+    return name != "time_s" or abs(value) <= _LATEST_S
 
 
 def _made(kind: type[_T], values: Mapping[str, Any]) -> _T:
@@ -153,6 +181,21 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
+def _clock(value: float) -> float:
+    time_s = float(value)
+    if not abs(time_s) <= _LATEST_S:
+        msg = f"{value} is no time in seconds"
+        raise ValueError(msg)
+    return time_s
+
+
+def _text(value: str) -> str:
+    if not isinstance(value, str):
+        msg = f"a text is needed, found {value!r}"
+        raise TypeError(msg)
+    return value
+
+
 def _scalars(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: _number(value) for name, value in dict(values).items()}
 
@@ -161,13 +204,14 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "step": operator.index,
     "rank": operator.index,
     "since_step": operator.index,
-    "time_s": float,
-    "monotonic_s": float,
-    "since_s": float,
+    "time_s": _clock,
+    "monotonic_s": _clock,
+    "since_s": _clock,
     "cost_s": _number,
+    **dict.fromkeys(("kind", "what", "evidence", "advice", "owner"), _text),
     "scalars": _scalars,
 }
-"""The fields of windows and findings that are no text."""
+"""The readers of the fields of windows and findings, by name."""
 
 
 def _steps(columns: Mapping[str, list[float | None]]) -> Steps:
@@ -177,6 +221,9 @@ def _steps(columns: Mapping[str, list[float | None]]) -> Steps:
     }
     if len({len(column) for column in made.values()}) > 1:
         msg = "the columns of a window have different lengths"
+        raise ValueError(msg)
+    if any(np.any(np.abs(made[name]) > _LATEST_S) for name in made.keys() - set(_INTEGERS)):
+        msg = "a time of a step is out of range"
         raise ValueError(msg)
     return Steps(**made)
 

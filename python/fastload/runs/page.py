@@ -11,6 +11,7 @@ from statistics import median
 import numpy as np
 
 from fastload.monitoring.record import Finding, Steps, Window
+from fastload.monitoring.sinks.jsonl import time_of
 from fastload.runs.figures import duration, named, ordered, shown
 from fastload.runs.file import Run, RunFile
 from fastload.tune.chart import Chart, Mark, Point, Series
@@ -239,7 +240,7 @@ def _longest(run: Run) -> Chart:
 def _sections(run: Run, files: Sequence[RunFile]) -> Iterator[Section]:
     steps = _all_steps(run)
     if len(steps):
-        yield _time(steps)
+        yield _time(run)
         yield _slowest(steps)
     if len(files) > 1:
         yield _ranks(files)
@@ -265,10 +266,10 @@ def _findings(run: Run) -> Section:
     return Section("Findings", rows, head, is_wide=True)
 
 
-def _time(steps: Steps) -> Section:
-    """Returns where the time of the recorded steps went."""
-    wait, own, gc, region = (
-        float(column.sum()) for column in (steps.wait_s, steps.own_s, steps.gc_s, steps.region_s)
+def _time(run: Run) -> Section:
+    """Returns where the time of the steps went."""
+    count, wait, own, gc, region = (
+        sum(parts) for parts in zip(*map(_sums, run.windows), strict=True)
     )
     parts = {
         "waiting for batches": wait,
@@ -280,8 +281,25 @@ def _time(steps: Steps) -> Section:
     kept = [(name, value) for name, value in parts.items() if value > 0 or name in list(parts)[:2]]
     rows = [(name, f"{value / whole:.1%}", duration(value)) for name, value in kept]
     bars = [100 * value / whole for _, value in kept]
-    notes = [f"of {len(steps):,} recorded steps"]
+    notes = [f"of {round(count):,} steps"]
     return Section("Where the time went", rows, ("", "share", "time"), notes, bars=bars)
+
+
+def _sums(window: Window) -> tuple[float, float, float, float, float]:
+    """Returns the number of steps of a window, and their seconds of waiting, own time, GC and regions.
+
+    A file keeps some steps of a long window, the longest among them; the window's shares are those of all steps.
+    """
+    steps, scalars = window.steps, window.scalars
+    columns = steps.wait_s, steps.own_s, steps.gc_s, steps.region_s
+    wait, own, gc, region = (float(column.sum()) for column in columns)
+    shares = [scalars.get(name, math.nan) for name in ("wait_share", "gc_share", "region_share")]
+    count = scalars.get("steps", math.nan)
+    if not count > len(steps) or not all(map(math.isfinite, shares)):
+        return len(steps), wait, own, gc, region
+    whole = time_of(steps, count)
+    wait, gc, region = (share * whole for share in shares)
+    return count, wait, whole - wait, gc, region
 
 
 def _slowest(steps: Steps) -> Section:

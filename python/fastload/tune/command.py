@@ -149,7 +149,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(words: str) -> float:
-    number = float(words)
+    try:
+        number = float(words)
+    except ValueError:
+        msg = f"a number is needed, found {words!r}"
+        raise argparse.ArgumentTypeError(msg) from None
     if not 0 < number < float("inf"):
         msg = f"{words} is not above 0"
         raise argparse.ArgumentTypeError(msg)
@@ -157,7 +161,11 @@ def _positive(words: str) -> float:
 
 
 def _count(words: str) -> int:
-    number = int(words)
+    try:
+        number = int(words)
+    except ValueError:
+        msg = f"an integer is needed, found {words!r}"
+        raise argparse.ArgumentTypeError(msg) from None
     if number < 1:
         msg = f"{words} is less than 1"
         raise argparse.ArgumentTypeError(msg)

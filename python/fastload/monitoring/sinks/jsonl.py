@@ -27,7 +27,7 @@ import numpy as np
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.sinks.sink import Sink
 
-__all__ = ["VERSION", "JsonLines"]
+__all__ = ["VERSION", "JsonLines", "time_of"]
 
 VERSION = 1  # raised when a name in it changes its meaning
 
@@ -146,6 +146,20 @@ def _kept(lengths_s: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     longest = np.argpartition(lengths_s, count - half)[count - half :]
     even = np.setdiff1d(np.arange(count), longest)
     return np.sort(np.concatenate([longest, even[:: -(-len(even) // half)]]))
+
+
+def time_of(kept: Steps, count: float) -> float:
+    """Returns the time of all steps of a window, in seconds; estimated if not all were kept.
+
+    Args:
+        kept: The steps that were kept.
+        count: Number of steps of the window.
+    """
+    took_s = np.sort(kept.wait_s + kept.own_s)[::-1]
+    if not count > len(took_s) > _STEPS // 2:
+        return float(took_s.sum())
+    longest, others = np.split(took_s, [_STEPS // 2])
+    return float(longest.sum() + others.mean() * (count - len(longest)))
 
 
 def _json(value: Any) -> str:

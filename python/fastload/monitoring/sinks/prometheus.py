@@ -66,7 +66,8 @@ class Prometheus(Sink):
     def close(self, summary: str = "") -> None:  # noqa: ARG002 (scrapes get figures alone)
         """Stops to listen."""
         self._server.wake_to_end()
-        self._thread.join(_END_S)
+        if self._thread is not threading.current_thread():  # a collected monitor closes anywhere
+            self._thread.join(_END_S)
         self._server.server_close()
 
 

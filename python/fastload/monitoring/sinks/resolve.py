@@ -1,5 +1,6 @@
 """Sinks from what users pass as `to`."""
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -47,7 +48,17 @@ def resolve(to: Any, rank: int = 0) -> list[Sink]:
     if to is None:
         return []
     several = to if isinstance(to, Sequence) and not isinstance(to, str | bytes) else [to]
-    return [_sink(each, rank) for each in several]
+    made: list[Sink] = []
+    try:
+        for each in several:
+            made.append(_sink(each, rank))  # noqa: PERF401 (an error closes those made so far)
+    except BaseException:
+        for sink, given in zip(made, several, strict=False):
+            if sink is not given:  # a sink of the user's stays the user's
+                with contextlib.suppress(Exception):
+                    sink.close()
+        raise
+    return made
 
 
 def _sink(to: Any, rank: int) -> Sink:

@@ -5,6 +5,7 @@ lists of Python's numbers, and containers of those. Leaves everything else to to
 same results and errors.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -18,7 +19,7 @@ from torch.utils.data._utils import collate
 from fastload import _lib
 from fastload.collate.shared import allocator
 
-__all__ = ["default_collate"]
+__all__ = ["default_collate", "promotes"]
 
 _torchs: Callable[[Any], Any] = _default_collate
 
@@ -28,6 +29,18 @@ _LARGE = 1 << 16
 _NUMBERS = {float: (_lib.floats, torch.float64), int: (_lib.ints, torch.int64)}
 
 _FNS = dict(collate.default_collate_fn_map)
+
+
+class _Promotes(threading.local):
+    """Whether tensors of several dtypes get a common one in this thread, as in torch's loader without workers.
+
+    Torch's workers stack into memory of the first one's dtype: values wrap around, or it raises.
+    """
+
+    is_on = False
+
+
+promotes = _Promotes()
 
 _STACK = _lib.Pad(
     0,
@@ -91,6 +104,8 @@ def _stacked(batch: Sequence[torch.Tensor]) -> Any:
     first = batch[0]
     if first.layout is not torch.strided or first.is_nested:
         return _torchs(batch)
+    if promotes.is_on and (first.is_quantized or any(each.dtype != first.dtype for each in batch)):
+        return torch.stack(batch)  # type: ignore[arg-type]
     if first.nbytes * len(batch) < _LARGE:
         if get_worker_info() is not None:
             return _torchs(batch)  # which stacks them in shared memory

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data._utils import worker
 
 from fastload import _lib
+from fastload.collate.default import promotes
 from fastload.pictures import waits_in
 from fastload.processes.connection import Connection
 from fastload.processes.pickling import SMALL
@@ -72,6 +73,7 @@ def run(
     named = inspect.signature(target).bind(*args).arguments
     if end.may_take_over:
         worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
+        promotes.is_on = True
     connection = Connection(link, named, may_take_over=end.may_take_over, keeping=end.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))

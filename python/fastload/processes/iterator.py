@@ -319,6 +319,8 @@ class ProcessIter(Paced):
         except Exception as error:
             if note is not None:
                 error.add_note(note)
+            # A frame of torch's `reraise` holds the error, which would keep the workers until garbage is collected.
+            error.__traceback__ = None
             raise
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
 

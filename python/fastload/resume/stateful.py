@@ -28,9 +28,12 @@ _reported: "weakref.WeakSet[type]" = weakref.WeakSet()
 
 def is_stateful(thing: Any) -> bool:
     """Returns true if an object has `state_dict` and `load_state_dict`."""
-    return callable(getattr(thing, "state_dict", None)) and callable(
-        getattr(thing, "load_state_dict", None)
-    )
+    try:
+        return callable(getattr(thing, "state_dict", None)) and callable(
+            getattr(thing, "load_state_dict", None)
+        )
+    except Exception:  # of a `__getattr__` that looks names up in a dict, say
+        return False
 
 
 def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:

@@ -197,11 +197,11 @@ class Stored:
 
     def ragged(self, value: Ragged) -> Any:
         """Returns the column of arrays of different lengths."""
-        return self.memo.of_values(
+        return self.memo.of_objects(
             self.place("ragged"),
-            value.lengths,
+            (value.values,),  # kept alive: another array at its address is another column
             lambda: _ragged(value.values, value.lengths),
-            id(value.values),
+            tuple(value.lengths),
         )
 
     def picked(self, native: Any, picks: Any) -> Any:

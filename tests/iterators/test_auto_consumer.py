@@ -2,6 +2,7 @@
 
 import logging
 import random
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -229,6 +230,43 @@ def test_the_state_after_an_iterable_epoch_is_that_of_the_next_one():
     other = fastload.Loader(Ints(), 4)
     other.load_state_dict(loader.state_dict())
     assert_same(list(other), want, "the next epoch")
+
+
+class Drawn(IterableDataset):
+    """Draws when a sample is made."""
+
+    def __iter__(self):
+        return ((index, float(torch.rand(()))) for index in range(10))
+
+
+class DrawnAtOnce(Drawn):
+    """Draws when it is iterated."""
+
+    def __iter__(self):
+        return iter(list(super().__iter__()))
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 99])
+@pytest.mark.parametrize("kind", [Drawn, DrawnAtOnce])
+def test_later_epochs_of_an_iterable_dataset_with_persistent_workers_resume(kind, stop):
+    """Its one stream goes on from epoch to epoch; it is read again from where that was."""
+
+    def make():
+        dataset = kind()
+        record_of(dataset).why_here = "the test says so"
+        return fastload.Loader(dataset, 4, persistent_workers=True)
+
+    torch.manual_seed(3)
+    loader = make()
+    first = list(loader)
+    iterator = iter(loader)
+    assert type(iterator) is ConsumerIter
+    list(islice(iterator, stop))
+    other = make()
+    other.load_state_dict(loader.state_dict())
+    rest = list(loader) if stop == 99 else list(iterator)
+    assert_same(list(other), rest, "resumed")
+    assert [batch[1].tolist() for batch in first] != [batch[1].tolist() for batch in rest]
 
 
 class Worked(Dataset):

@@ -192,14 +192,19 @@ class ConsumerIter(Resumable):
         self._is_exhausted = False
         self._send_idx = self._rcvd_idx = 0
         load_dataset(self._dataset, saved)
+        cursor, streams = self._cursor, self._maker.streams
+        said = cursor.workers.get(0)
+        if streams is not None and said is not None and cursor.first == 0:
+            streams.unpack(said)  # before the dataset is iterated, which may draw
+        elif not first_iter:
+            self._keep_streams()
         self._maker.begin()
         load_iterator(self._maker.fetcher, self._dataset, saved)
-        streams = self._maker.streams
-        if streams is not None:
-            self._cursor.pack = streams.pack
-            if 0 in self._cursor.workers:
-                streams.unpack(self._cursor.workers[0])
-        self._cursor.ask(self._dataset, self._maker.fetcher)
+        if streams is not None and said is not None and cursor.first > 0:
+            streams.unpack(said)
+        cursor.ask(self._dataset, self._maker.fetcher)
+        if streams is not None and cursor.fetcher is not None:  # others are read again
+            cursor.pack = streams.pack
         self._pull()
 
     def _pull(self) -> None:
@@ -227,12 +232,20 @@ class ConsumerIter(Resumable):
         except StopIteration:
             maker.pending = None
             self._cursor.is_finished = True
+            if self._persistent_workers:  # whose generators go on in the next epoch
+                self._keep_streams()
             raise
         except Exception:
             self._took()  # an error takes the place of its batch
             raise
         self._took()
         return batch
+
+    def _keep_streams(self) -> None:
+        """Keeps the generators of an iterable dataset where they are."""
+        packed = None if self._maker.streams is None else self._maker.streams.pack()
+        if packed is not None:
+            self._cursor.keep({0: packed}, {})
 
     def _indices(self) -> Any:
         """Returns the indices of the next batch.

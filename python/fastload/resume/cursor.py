@@ -48,7 +48,7 @@ class Cursor:
         next_worker: The worker that makes the first batch.
         last_worker: The one that made the batch that was taken last; None if none did.
         said: The state of a sampler that has one, before the first batch is asked for.
-        pack: Returns the generators of an iterable dataset that this process iterates.
+        pack: Returns the generators of an iterable dataset that this process iterates, if it has a state.
         fetcher: The fetcher that makes the samples, if this process does, of a dataset that has a state.
         pulled: The states of a sampler that has one, before and after each batch that was asked for, from `pulled_from` on.
         kept: The results that `state_dict` reuses.

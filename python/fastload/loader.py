@@ -344,8 +344,8 @@ class Loader(DataLoader[_T_co]):
 
         Only batches that were taken count, not those made ahead. The call draws, starts and reads nothing. The
         keys are always the same, with plain values, so that JSON, pickle, `torch.load(weights_only=True)` and
-        `torch.distributed.checkpoint` can store it: below 1 KB, unless the order is drawn from the user's
-        generator (5 KB more) or the user set `num_workers` and workers draw. Before the first iterator and
+        `torch.distributed.checkpoint` can store it: below 1 KB, unless the loader or its sampler
+        has a `generator` (5 KB more) or the user set `num_workers` and workers draw. Before the first iterator and
         after the end of an epoch it is the start of the coming epoch. After `load_state_dict` it is the loaded
         state, until an iterator is started.
         """

@@ -246,6 +246,7 @@ CHANGES = {
     "to_come": (["x"], "to_come"),
     "from_workers": ([1, "x"], "from_workers"),
     "checksum": (3, "changed"),
+    "loader_generator": ("x", "'x' is no generator"),
     "sampler_state": ([1], r"sampler_state=\[1\]"),
     "dataset_state": ([{}, {}], "dataset_state="),
     "_num_yielded": (-1, "_num_yielded=-1"),
@@ -267,7 +268,7 @@ def test_every_key_is_needed():
     made, _ = left(2)
     state = made.state_dict()
     assert set(CHANGES) | {"next_worker"} == set(state)
-    for name in state:
+    for name in state.keys() - {"loader_generator"}:  # which earlier states do not have
         part = {key: value for key, value in state.items() if key != name}
         with pytest.raises(ValueError, match=name):
             loader().load_state_dict(part)

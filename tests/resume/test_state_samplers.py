@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import (
@@ -179,6 +180,57 @@ def test_a_shared_generator_is_left_where_the_run_had_it(workers, replacement):
     assert got + taken(iterator, 1000) == rest
     assert torch.equal(second.get_state(), end)
     assert taken(iter(other), 1000) == epoch
+
+
+UNDRAWN = {
+    "in order": dict,
+    "distributed": lambda: {"sampler": DistributedSampler(range(COUNT), 2, 0)},
+    "unknown": lambda: {"sampler": Own()},
+    "of its own": lambda: {
+        "sampler": RandomSampler(range(COUNT), generator=torch.Generator().manual_seed(8))
+    },
+}
+"""Samplers that do not draw from the loader's generator."""
+
+
+@pytest.mark.parametrize("stop", [None, 0, 2, 99])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize("kind", UNDRAWN)
+def test_a_generator_that_only_draws_base_seed(kind, workers, stop):
+    """The epochs behind that of the state have the seeds of the unbroken run, too; None is before the first one."""
+
+    def make(seed):
+        generator = torch.Generator().manual_seed(seed)
+        loader = Loader(Drawing(), 4, generator=generator, num_workers=workers, **UNDRAWN[kind]())
+        return loader, generator
+
+    def rest(loader, iterator):
+        seeds, batches = [], taken(iterator, 99)
+        for _ in range(2):
+            iterator = iter(loader)
+            batches += [batch["index"] for batch in taken(iterator, 99)]
+            seeds.append(iterator._base_seed)
+        return batches, seeds
+
+    torch.manual_seed(1)
+    loader, generator = make(3)
+    iterator = iter(() if stop is None else loader)
+    taken(iterator, stop or 0)
+    if stop == 99:
+        assert next(iterator, None) is None
+    state, at = carried(loader.state_dict()), generator.get_state()
+    caller = torch.get_rng_state(), np.random.get_state()
+    if stop in (None, 99):
+        iterator = iter(loader)
+    expected = rest(loader, iterator)
+    other, generator = make(77)
+    other.load_state_dict(state)
+    torch.set_rng_state(caller[0])
+    np.random.set_state(caller[1])
+    iterator = iter(other)
+    if stop not in (None, 99):
+        assert torch.equal(generator.get_state(), at)
+    assert rest(other, iterator) == expected
 
 
 def test_a_state_before_the_epoch_leads_a_shared_generator():

@@ -376,6 +376,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         if moved is not None and moved.error is not None:
             self._keeps_datasets = False
             self._datasets.clear()  # a part of them is no state
+            if (
+                self._is_iterable
+            ):  # which is read again from the start, with generators of the start
+                self._cursor.keep({}, {})
             again = "reads it again" if self._is_iterable else "starts it anew"
             report_unkept(type(self._dataset), moved.error, again)
         if moved is not None and moved.dataset is not None and self._keeps_datasets:

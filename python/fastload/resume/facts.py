@@ -33,6 +33,7 @@ _LATER = (
     "bad_samples",
     "workers",
     "next_worker",
+    "loader_generator",
     "sampler_state",
     "dataset_state",
     "checksum",

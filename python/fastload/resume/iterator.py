@@ -67,8 +67,11 @@ class Resumable(_BaseDataLoaderIter):
             own = own_generator(loader._index_sampler)
             if restored.is_coming and restored.generator is not None and own is not None:
                 own.set_state(restored.generator)  # from which `base_seed` may be drawn, too
+            kept = None if loader.generator is None else restored.loader_generator
             if not restored.is_coming or restored.epoch:  # an iterator that persists draws it once
-                self._generator = generator, generator.get_state()
+                self._generator = generator, generator.get_state() if kept is None else kept
+            elif kept is not None:
+                generator.set_state(kept)  # from which `base_seed` is drawn
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._is_first = first_iter

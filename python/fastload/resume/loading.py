@@ -71,6 +71,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
         origin=origin,
         sampler_epoch=state["sampler_epoch"],
         generator=generator_of(state["sampler_generator"]),
+        loader_generator=generator_of(state.get("loader_generator")),
         sampler_state=copy.deepcopy(unboxed(state["sampler_state"])),
         workers=workers,
         datasets={
@@ -151,13 +152,14 @@ def _check_layout(state: Mapping[str, Any]) -> None:
             f"{VERSION}; load it with the version that saved it, and begin with a new epoch here"
         )
         raise StateError(msg)
-    missing = sorted(_KEYS.keys() - state.keys())
+    missing = sorted(_KEYS.keys() - state.keys() - {"loader_generator"})  # a later key
     if missing:
         msg = f"load_state_dict: the state has no {', '.join(map(repr, missing))}"
         raise StateError(msg)
     for name, kinds in _KEYS.items():
-        if not isinstance(state[name], kinds) or (type(state[name]) is bool and bool not in kinds):
-            msg = f"load_state_dict: {name}={state[name]!r} is no value that state_dict gives it"
+        value = state.get(name)
+        if not isinstance(value, kinds) or (type(value) is bool and bool not in kinds):
+            msg = f"load_state_dict: {name}={value!r} is no value that state_dict gives it"
             raise StateError(msg)
     for name in ("sampler_state", "dataset_state"):
         held = state[name]
@@ -197,6 +199,7 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "num_workers": (int, _NONE),
     "snapshot_every_n_steps": (int,),
     "draws_from": (str, _NONE),
+    "loader_generator": (str, _NONE),
     "sampler_state": (tuple, list, Mapping, _NONE),
     "dataset_state": (tuple, list, Mapping, _NONE),
     "workers": (str, _NONE),

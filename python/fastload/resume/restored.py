@@ -22,6 +22,7 @@ class Restored(NamedTuple):
         origin: Batches and samples before the first one that this number of ranks took.
         sampler_epoch: The epoch of the sampler; None if it has none.
         generator: The state of the generator that the order is drawn from; None if there is none.
+        loader_generator: The state of the loader's `generator`; None if it has none, or the order is drawn from it.
         sampler_state: The state that the sampler's own `state_dict` returned; None if it has none.
         workers: The generators of the workers, by their numbers.
         datasets: The states of the workers' datasets, pickled, by the numbers of the workers.
@@ -42,6 +43,7 @@ class Restored(NamedTuple):
     origin: tuple[int, int]
     sampler_epoch: int | None
     generator: torch.Tensor | None
+    loader_generator: torch.Tensor | None
     sampler_state: Any
     workers: dict[int, bytes]
     datasets: dict[int, bytes]

@@ -14,7 +14,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from fastload.batching.device_mesh import base_seed_of
 from fastload.draws.sampler import draw_seed
 from fastload.resume.cursor import Cursor
-from fastload.resume.draws import Draws, epoch_of, seed_from
+from fastload.resume.draws import Draws, epoch_of, own_generator, seed_from
 from fastload.resume.facts import VERSION, checksum, facts_of, number_of
 from fastload.resume.stateful import boxed, of_next_epoch, state_of_dataset
 from fastload.resume.text import pack, text_of
@@ -49,9 +49,20 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         "bad_samples": _bad_samples(loader, is_coming=known["is_coming"]),
         "workers": _workers(loader, cursor),
         "next_worker": _next_worker(loader, cursor),
+        "loader_generator": _loader_generator(loader),
         "sampler_state": boxed(of_sampler),
         "dataset_state": boxed(_datasets(loader, cursor, is_coming=known["is_coming"])),
     }
+
+
+def _loader_generator(loader: Any) -> str | None:
+    """Returns the state of the loader's own generator, as text; None where `sampler_generator` leads to it."""
+    generator = loader.generator
+    if generator is None or generator is torch.default_generator:
+        return None
+    if generator is own_generator(loader._index_sampler):
+        return None
+    return text_of(generator.get_state())
 
 
 def _bad_samples(loader: Any, *, is_coming: bool) -> list[list[int | None]]:

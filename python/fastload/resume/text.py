@@ -1,6 +1,7 @@
 """Generators as text, for files that hold nothing but plain values."""
 
 import base64
+import functools
 import json
 import sys
 import zlib
@@ -19,9 +20,13 @@ class StateError(ValueError, AssertionError):
 
 def text_of(generator: torch.Tensor | None) -> str | None:
     """Returns the state of a generator as text."""
-    if generator is None:
-        return None
-    return base64.b64encode(zlib.compress(generator.numpy().tobytes(), 1)).decode()
+    return None if generator is None else _text_of(generator.numpy().tobytes())
+
+
+@functools.lru_cache(maxsize=8)
+def _text_of(words: bytes) -> str:
+    """Returns bytes as text; those of the last calls are kept, for states that are taken often."""
+    return base64.b64encode(zlib.compress(words, 1)).decode()
 
 
 def pack(workers: Mapping[int, bytes | None], at: int, texts: dict[int, tuple[bytes, str]]) -> str:
@@ -48,7 +53,12 @@ def generator_of(text: str | None) -> torch.Tensor | None:
     """Returns a generator's state from its text."""
     if text is None:
         return None
-    return torch.frombuffer(bytearray(zlib.decompress(base64.b64decode(text))), dtype=torch.uint8)
+    try:
+        words = zlib.decompress(base64.b64decode(text))
+    except (ValueError, zlib.error) as error:
+        msg = f"load_state_dict: the state was changed after it was saved: {text[:40]!r} is no generator"
+        raise StateError(msg) from error
+    return torch.frombuffer(bytearray(words), dtype=torch.uint8)
 
 
 def unpack(text: str | None) -> tuple[dict[int, bytes], int]:

@@ -152,6 +152,28 @@ def test_the_file_has_a_line_for_each_bad_sample(images, lane, tmp_path):
         }
 
 
+def test_a_restart_writes_no_line_again(images, tmp_path):
+    file = tmp_path / "bad.jsonl"
+    for _ in range(3):
+        list(loader_of(images, "inline", quarantine=file))
+    assert [json.loads(line)["index"] for line in file.read_text().splitlines()] == BAD
+
+
+def test_a_torn_line_swallows_no_sample(images, tmp_path):
+    file = tmp_path / "bad.jsonl"
+    file.write_text('{"epoch": 0, "batch": 1, "posi')
+    list(loader_of(images, "inline", quarantine=file))
+    torn, *lines = file.read_text().splitlines()
+    assert torn.endswith('"posi')
+    assert [json.loads(line)["index"] for line in lines] == BAD
+
+
+@pytest.mark.parametrize("quarantine", ["", "\0", "bad\0.jsonl"])
+def test_a_quarantine_that_names_no_file_is_refused(quarantine):
+    with pytest.raises(ValueError, match="quarantine should be the path of a file, but got"):
+        OnError("replace", quarantine=quarantine)
+
+
 def test_a_repaired_file_is_back_in_the_next_epoch(tmp_path):
     write_images(tmp_path)
     dataset = ImageFolder(tmp_path, transforms.ToTensor())

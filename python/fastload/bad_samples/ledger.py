@@ -4,6 +4,7 @@ Owns their count, the limits, the list, the file and the log lines. Counts a bat
 that a limit is exceeded at the same batch for any number of threads or workers.
 """
 
+import contextlib
 import json
 import logging
 from collections import Counter
@@ -18,7 +19,7 @@ from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
 from fastload.faults import REASONS
 from fastload.machine.ranks import rank, rank_of
-from fastload.rank_files import file_of
+from fastload.rank_files import file_of, is_torn
 from fastload.sample_files import first_file, stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
@@ -82,7 +83,7 @@ class Ledger:
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
         self._last: tuple[int, Sequence[int]] = (0, ())
-        self._written: set[Any] = set()
+        self._written: set[Any] | None = None  # read from the file at the first write
         self._is_written = policy.quarantine is not None
 
     @classmethod
@@ -225,20 +226,22 @@ class Ledger:
         """Appends bad samples to the file, each once until its file changes."""
         if not self._is_written:
             return
-        lines = []
-        for record in records:
-            size, mtime_ns = stamp(record.path)
-            known = record.index, record.path, size, mtime_ns
-            if known not in self._written:
-                self._written.add(known)
-                line = asdict(record) | {"size": size, "mtime_ns": mtime_ns}
-                lines.append(json.dumps(line) + "\n")
-        if not lines:
-            return
         path = self._path()
         try:
-            with path.open("a", encoding="utf-8") as file:
-                file.writelines(lines)
+            lines = []
+            if self._written is None:
+                self._written = _listed_in(path)
+                lines += ["\n"] if is_torn(path) else []
+            for record in records:
+                size, mtime_ns = stamp(record.path)
+                known = record.index, record.path, size, mtime_ns
+                if known not in self._written:
+                    self._written.add(known)
+                    line = asdict(record) | {"size": size, "mtime_ns": mtime_ns}
+                    lines.append(json.dumps(line) + "\n")
+            if lines:
+                with path.open("a", encoding="utf-8") as file:
+                    file.writelines(lines)
         except OSError as error:
             self._is_written = False
             _log.warning(
@@ -250,6 +253,19 @@ class Ledger:
     def _path(self) -> Path:
         assert self.policy.quarantine is not None
         return file_of(self.policy.quarantine, rank())
+
+
+def _listed_in(path: Path) -> set[Any]:
+    """Returns the samples that a file lists already, from an earlier start of the run."""
+    listed: set[Any] = set()
+    if not path.is_file():  # also a device, which may have no end
+        return listed
+    with path.open("rb") as file:
+        for line in file:
+            with contextlib.suppress(ValueError, TypeError, KeyError):  # torn, or another's
+                values = json.loads(line)
+                listed.add(tuple(values[name] for name in ("index", "path", "size", "mtime_ns")))
+    return listed
 
 
 def _named(record: BadSample) -> str:

@@ -130,6 +130,29 @@ def test_a_batch_without_a_good_sample_is_an_error_in_its_place(images, lane, ac
     assert places(loader) == [(1, 0, 5), (1, 1, 64), (1, 2, 6)]
 
 
+class Late(Dataset):
+    """Its first ten samples are bad."""
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        if index < 10:
+            raise ValueError(index)
+        return index
+
+
+@pytest.mark.parametrize("lane", ["inline", "processes"])
+def test_batches_that_are_all_bad_count_for_the_row(lane):
+    iterator = iter(loader_of(Late(), lane, batch_size=4, max_in_row=9))
+    for batch in range(2):
+        with pytest.raises(BadSamplesError, match=f"all 4 samples of batch {batch} are bad"):
+            next(iterator)
+    with pytest.raises(BadSamplesError, match="10 samples one after the other are bad"):
+        next(iterator)
+    assert next(iterator).tolist() == [12, 13, 14, 15]
+
+
 @EACH_LANE
 def test_the_file_has_a_line_for_each_bad_sample(images, lane, tmp_path):
     file = tmp_path / "bad.jsonl"

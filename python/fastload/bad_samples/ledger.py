@@ -128,12 +128,13 @@ class Ledger:
         self._retried += fetched.retried
         if fetched.bad:
             self._note([BadSample(self._epoch, batch, *bad) for bad in fetched.bad])
-            if len(fetched.bad) == fetched.samples and self.policy.action != "substitute":
-                records = self.records[-fetched.samples :]
-                msg = f"all {len(records)} samples of batch {batch} are bad"
-                raise self._error(msg, records, "leave their samples out of the sampler")
         if self.records:
             self._check(fetched)
+        is_all_bad = bool(fetched.bad) and len(fetched.bad) == fetched.samples
+        if is_all_bad and self.policy.action != "substitute":
+            records = self.records[-fetched.samples :]
+            msg = f"all {len(records)} samples of batch {batch} are bad"
+            raise self._error(msg, records, "leave their samples out of the sampler")
         return fetched.batch
 
     def add_clean(self, samples: int) -> None:
@@ -188,22 +189,27 @@ class Ledger:
 
     def _check(self, fetched: Fetched) -> None:
         policy, count = self.policy, len(self.records)
+        longest = self._longest_row(fetched)  # counted also where another limit is exceeded
         if policy.max_count is not None and count > policy.max_count:
             msg = f"{count} samples are bad, and max_count={policy.max_count}"
             raise self._error(msg, self.records, "raise max_count of on_error")
-        row, previous = self._in_row, -1
-        for bad in fetched.bad:
-            row = row + 1 if bad.position == previous + 1 else 1
-            previous = bad.position
-            if policy.max_in_row is not None and row > policy.max_in_row:
-                msg = (
-                    f"{row} samples one after the other are bad, and max_in_row={policy.max_in_row}"
-                )
-                raise self._error(msg, self.records, "raise max_in_row of on_error")
-        self._in_row = row if previous == fetched.samples - 1 else 0
+        if policy.max_in_row is not None and longest > policy.max_in_row:
+            msg = (
+                f"{longest} samples one after the other are bad, and max_in_row={policy.max_in_row}"
+            )
+            raise self._error(msg, self.records, "raise max_in_row of on_error")
         if self._samples >= _SHARE_FROM and count > policy.max_share * self._samples:
             msg = f"{count} of {self._samples} samples are bad, and max_share={policy.max_share}"
             raise self._error(msg, self.records, "raise max_share of on_error")
+
+    def _longest_row(self, fetched: Fetched) -> int:
+        """Returns the most bad samples one after the other, up to the end of a batch; the next one goes on with it."""
+        row, longest, previous = self._in_row, 0, -1
+        for bad in fetched.bad:
+            row = row + 1 if bad.position == previous + 1 else 1
+            longest, previous = max(longest, row), bad.position
+        self._in_row = row if previous == fetched.samples - 1 else 0
+        return longest
 
     def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
         number, ranks = rank_of()

@@ -130,6 +130,29 @@ def test_a_batch_without_a_good_sample_is_an_error_in_its_place(images, lane, ac
     assert places(loader) == [(1, 0, 5), (1, 1, 64), (1, 2, 6)]
 
 
+class Late(Dataset):
+    """Its first ten samples are bad."""
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        if index < 10:
+            raise ValueError(index)
+        return index
+
+
+@pytest.mark.parametrize("lane", ["inline", "processes"])
+def test_batches_that_are_all_bad_count_for_the_row(lane):
+    iterator = iter(loader_of(Late(), lane, batch_size=4, max_in_row=9))
+    for batch in range(2):
+        with pytest.raises(BadSamplesError, match=f"all 4 samples of batch {batch} are bad"):
+            next(iterator)
+    with pytest.raises(BadSamplesError, match="10 samples one after the other are bad"):
+        next(iterator)
+    assert next(iterator).tolist() == [12, 13, 14, 15]
+
+
 @EACH_LANE
 def test_the_file_has_a_line_for_each_bad_sample(images, lane, tmp_path):
     file = tmp_path / "bad.jsonl"
@@ -150,6 +173,28 @@ def test_the_file_has_a_line_for_each_bad_sample(images, lane, tmp_path):
             "reason": bad.reason,
             "error": bad.error,
         }
+
+
+def test_a_restart_writes_no_line_again(images, tmp_path):
+    file = tmp_path / "bad.jsonl"
+    for _ in range(3):
+        list(loader_of(images, "inline", quarantine=file))
+    assert [json.loads(line)["index"] for line in file.read_text().splitlines()] == BAD
+
+
+def test_a_torn_line_swallows_no_sample(images, tmp_path):
+    file = tmp_path / "bad.jsonl"
+    file.write_text('{"epoch": 0, "batch": 1, "posi')
+    list(loader_of(images, "inline", quarantine=file))
+    torn, *lines = file.read_text().splitlines()
+    assert torn.endswith('"posi')
+    assert [json.loads(line)["index"] for line in lines] == BAD
+
+
+@pytest.mark.parametrize("quarantine", ["", "\0", "bad\0.jsonl"])
+def test_a_quarantine_that_names_no_file_is_refused(quarantine):
+    with pytest.raises(ValueError, match="quarantine should be the path of a file, but got"):
+        OnError("replace", quarantine=quarantine)
 
 
 def test_a_repaired_file_is_back_in_the_next_epoch(tmp_path):

@@ -181,6 +181,15 @@ def test_what_is_forgotten_ends_with_its_thread():
     assert kept.windows[-1].step == 2  # the last window is made all the same
 
 
+def test_a_step_whose_loop_was_left_is_not_open():
+    loader = rows()
+    with fastload.monitor(loader, every_s=0.02) as monitor:
+        for _ in loader:
+            wait_until(lambda: "open_step_s" in monitor.scalars())
+            break
+        wait_until(lambda: monitor.scalars() and "open_step_s" not in monitor.scalars())
+
+
 def test_an_error_in_the_monitor_ends_no_training(monkeypatch, caplog):
     def broken(*_):
         raise ZeroDivisionError

@@ -4,6 +4,7 @@ Owns their count, the limits, the list, the file and the log lines. Counts a bat
 that a limit is exceeded at the same batch for any number of threads or workers.
 """
 
+import contextlib
 import json
 import logging
 from collections import Counter
@@ -18,7 +19,7 @@ from fastload.bad_samples.fetching import Fetched
 from fastload.bad_samples.policy import OnError, policy_of
 from fastload.faults import REASONS
 from fastload.machine.ranks import rank, rank_of
-from fastload.rank_files import file_of
+from fastload.rank_files import file_of, is_torn
 from fastload.sample_files import first_file, stamp
 
 __all__ = ["BadSample", "BadSamplesError", "Ledger"]
@@ -82,7 +83,7 @@ class Ledger:
         self._epoch = -1
         self._samples = self._retried = self._in_row = 0
         self._last: tuple[int, Sequence[int]] = (0, ())
-        self._written: set[Any] = set()
+        self._written: set[Any] | None = None  # read from the file at the first write
         self._is_written = policy.quarantine is not None
 
     @classmethod
@@ -127,12 +128,13 @@ class Ledger:
         self._retried += fetched.retried
         if fetched.bad:
             self._note([BadSample(self._epoch, batch, *bad) for bad in fetched.bad])
-            if len(fetched.bad) == fetched.samples and self.policy.action != "substitute":
-                records = self.records[-fetched.samples :]
-                msg = f"all {len(records)} samples of batch {batch} are bad"
-                raise self._error(msg, records, "leave their samples out of the sampler")
         if self.records:
             self._check(fetched)
+        is_all_bad = bool(fetched.bad) and len(fetched.bad) == fetched.samples
+        if is_all_bad and self.policy.action != "substitute":
+            records = self.records[-fetched.samples :]
+            msg = f"all {len(records)} samples of batch {batch} are bad"
+            raise self._error(msg, records, "leave their samples out of the sampler")
         return fetched.batch
 
     def add_clean(self, samples: int) -> None:
@@ -187,22 +189,27 @@ class Ledger:
 
     def _check(self, fetched: Fetched) -> None:
         policy, count = self.policy, len(self.records)
+        longest = self._longest_row(fetched)  # counted also where another limit is exceeded
         if policy.max_count is not None and count > policy.max_count:
             msg = f"{count} samples are bad, and max_count={policy.max_count}"
             raise self._error(msg, self.records, "raise max_count of on_error")
-        row, previous = self._in_row, -1
-        for bad in fetched.bad:
-            row = row + 1 if bad.position == previous + 1 else 1
-            previous = bad.position
-            if policy.max_in_row is not None and row > policy.max_in_row:
-                msg = (
-                    f"{row} samples one after the other are bad, and max_in_row={policy.max_in_row}"
-                )
-                raise self._error(msg, self.records, "raise max_in_row of on_error")
-        self._in_row = row if previous == fetched.samples - 1 else 0
+        if policy.max_in_row is not None and longest > policy.max_in_row:
+            msg = (
+                f"{longest} samples one after the other are bad, and max_in_row={policy.max_in_row}"
+            )
+            raise self._error(msg, self.records, "raise max_in_row of on_error")
         if self._samples >= _SHARE_FROM and count > policy.max_share * self._samples:
             msg = f"{count} of {self._samples} samples are bad, and max_share={policy.max_share}"
             raise self._error(msg, self.records, "raise max_share of on_error")
+
+    def _longest_row(self, fetched: Fetched) -> int:
+        """Returns the most bad samples one after the other, up to the end of a batch; the next one goes on with it."""
+        row, longest, previous = self._in_row, 0, -1
+        for bad in fetched.bad:
+            row = row + 1 if bad.position == previous + 1 else 1
+            longest, previous = max(longest, row), bad.position
+        self._in_row = row if previous == fetched.samples - 1 else 0
+        return longest
 
     def _error(self, what: str, records: list[BadSample], remedy: str) -> BadSamplesError:
         number, ranks = rank_of()
@@ -225,20 +232,22 @@ class Ledger:
         """Appends bad samples to the file, each once until its file changes."""
         if not self._is_written:
             return
-        lines = []
-        for record in records:
-            size, mtime_ns = stamp(record.path)
-            known = record.index, record.path, size, mtime_ns
-            if known not in self._written:
-                self._written.add(known)
-                line = asdict(record) | {"size": size, "mtime_ns": mtime_ns}
-                lines.append(json.dumps(line) + "\n")
-        if not lines:
-            return
         path = self._path()
         try:
-            with path.open("a", encoding="utf-8") as file:
-                file.writelines(lines)
+            lines = []
+            if self._written is None:
+                self._written = _listed_in(path)
+                lines += ["\n"] if is_torn(path) else []
+            for record in records:
+                size, mtime_ns = stamp(record.path)
+                known = record.index, record.path, size, mtime_ns
+                if known not in self._written:
+                    self._written.add(known)
+                    line = asdict(record) | {"size": size, "mtime_ns": mtime_ns}
+                    lines.append(json.dumps(line) + "\n")
+            if lines:
+                with path.open("a", encoding="utf-8") as file:
+                    file.writelines(lines)
         except OSError as error:
             self._is_written = False
             _log.warning(
@@ -250,6 +259,19 @@ class Ledger:
     def _path(self) -> Path:
         assert self.policy.quarantine is not None
         return file_of(self.policy.quarantine, rank())
+
+
+def _listed_in(path: Path) -> set[Any]:
+    """Returns the samples that a file lists already, from an earlier start of the run."""
+    listed: set[Any] = set()
+    if not path.is_file():  # also a device, which may have no end
+        return listed
+    with path.open("rb") as file:
+        for line in file:
+            with contextlib.suppress(ValueError, TypeError, KeyError):  # torn, or another's
+                values = json.loads(line)
+                listed.add(tuple(values[name] for name in ("index", "path", "size", "mtime_ns")))
+    return listed
 
 
 def _named(record: BadSample) -> str:

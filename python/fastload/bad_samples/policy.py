@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 from torch.utils.data import IterableDataset
@@ -44,9 +45,9 @@ class OnError:
         substitute: The sample that takes the place of bad ones, as the dataset would return it.
 
     Raises:
-        TypeError: `only` is not a tuple of exceptions.
+        TypeError: `only` is not a tuple of exceptions, or `quarantine` is no path.
         ValueError: Another action, a limit out of range, an exception that never makes a sample bad in `only`,
-            or a `substitute` without its action, or the reverse.
+            a `quarantine` that names no file, or a `substitute` without its action, or the reverse.
 
     Examples:
         >>> loader = Loader(
@@ -82,6 +83,11 @@ class OnError:
             value = getattr(self, name)
             if value is not None and value < 0:
                 msg = f"{name} should be 0 or more, but got {value}"
+                raise ValueError(msg)
+        if self.quarantine is not None:
+            path = Path(self.quarantine)
+            if not path.name or "\0" in str(path):
+                msg = f"quarantine should be the path of a file, but got {self.quarantine!r}"
                 raise ValueError(msg)
         if (self.substitute is None) == (self.action == "substitute"):
             msg = (

@@ -102,7 +102,7 @@ def _read_stream(loader: Any, report: Report, tell: Tell) -> None:
 
 def _read_range(
     loader: Any, report: Report, tell: Tell, indices: range | None, **changes: Any
-) -> Exception | None:
+) -> BaseException | None:
     """Reads some samples; returns the error with which a worker process ended, or None."""
     reader, report.lane = _reader(loader, indices, changes)
     is_described = reader.collate_fn is describe

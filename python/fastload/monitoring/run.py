@@ -276,6 +276,8 @@ class Run:
         self._since_s = now_s
         self._totals.add(steps, self.recorder.start_s)
         scalars = self._figures.read(steps, now_s) | self._of_loader(elapsed_s, steps)
+        if self._iterator is None or self._iterator() is None:
+            scalars.pop("open_step_s", None)  # its loop was left: the end of the step is not known
         scalars |= self._footprint.read(now_s) | self._host.read(now_s, self.recorder.native_thread)
         scalars["stopped_s"] = self._stops.passed_s()
         if self._accelerator is not None:

@@ -19,13 +19,13 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fastload.monitoring.record import Finding, Steps, Window
 from fastload.monitoring.sinks.sink import Sink
+from fastload.rank_files import is_torn
 
 __all__ = ["VERSION", "JsonLines", "time_of"]
 
@@ -56,7 +56,7 @@ class JsonLines(Sink):
         # No buffer: what a forked child inherits of one would be written twice.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._close = weakref.finalize(self, os.close, self._file)
-        self._is_torn = _is_torn(path)  # True where the last line is not whole
+        self._is_torn = is_torn(path)  # True where the last line is not whole
 
     def start(self, settings: Mapping[str, Any]) -> None:
         """Writes the line that begins a run."""
@@ -176,11 +176,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _is_torn(path: str | os.PathLike[str]) -> bool:
-    with Path(path).open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"

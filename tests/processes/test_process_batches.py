@@ -1,7 +1,9 @@
 """What worker processes send is what torch's own workers send, whatever it is."""
 
+import contextlib
 import copy
 import dataclasses
+import gc
 import pickle
 import random
 import re
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
@@ -291,6 +294,89 @@ def test_streams(name: str):
     want = epochs(DataLoader, Stream(), arguments)
     _lib.park()
     assert_equal(epochs(Loader, Stream(), arguments), want)
+
+
+class Answering(IterableDataset[Any]):
+    """Looks up every name that it does not have, and raises a `KeyError`."""
+
+    def __iter__(self) -> Any:
+        return iter(range(7))
+
+    config: Any = {}  # noqa: RUF012 (a dict of the class)
+
+    def __getattr__(self, name: str) -> Any:
+        return self.config[name]
+
+
+def test_a_stream_is_asked_for_nothing_that_torch_does_not_ask_for():
+    dataset = Answering()
+    assert_same(
+        list(Loader(dataset, 3, lane="process", num_workers=1)), list(DataLoader(dataset, 3))
+    )
+
+
+def of_any_order(batch: Any) -> Any:
+    return batch
+
+
+@pytest.mark.parametrize("size", [4, 4000])
+def test_arrays_of_another_byte_order(size: int):
+    dataset = Made(lambda index: np.arange(size, dtype=">f4") + index)
+    options = {"batch_size": 2, "num_workers": 1, "collate_fn": of_any_order}
+    expected = list(DataLoader(dataset, **options))
+    for batch, other in zip(Loader(dataset, **options), expected, strict=True):
+        assert [each.dtype for each in batch] == [each.dtype for each in other]
+        assert np.array_equal(batch, other)
+
+
+def slow(tensor: torch.Tensor) -> torch.Tensor:
+    sum(range(40_000))  # worth a worker
+    return tensor
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (torch.tensor([1], dtype=torch.uint8), torch.tensor([300])),
+        (torch.tensor([1.0]), torch.tensor([1 / 3], dtype=torch.float64)),
+        (torch.tensor([1]), torch.tensor([0.5])),
+        (torch.zeros(30_000), torch.ones(30_000, dtype=torch.float64)),
+    ],
+    ids=["uint8", "float", "int", "large"],
+)
+def test_dtypes_are_promoted_under_auto(kinds: Any):
+    """Torch's default has no workers, whose dtype would be that of the first sample."""
+    dataset = Made(lambda index: slow(kinds[index % 2].clone()), 8)
+    loader = Loader(dataset, 4)
+    assert loader.explain().startswith("lane: process")
+    for batch, expected in zip(loader, DataLoader(dataset, 4), strict=True):
+        assert batch.dtype == expected.dtype
+        assert torch.equal(batch, expected)
+
+
+def test_workers_end_with_the_epoch_that_a_sample_ended():
+    """Without a collection of garbage, which torch's own error waits for."""
+
+    def failing(index: int) -> Any:
+        if index == 3:
+            raise ValueError(index)
+        return index
+
+    loader = Loader(Made(failing), 2, num_workers=2)
+    gc.disable()
+    try:
+        for _ in range(3):
+            with contextlib.suppress(ValueError):
+                list(loader)
+            assert not [each for each in psutil.Process().children() if is_worker(each)]
+    finally:
+        gc.enable()
+
+
+def is_worker(process: psutil.Process) -> bool:
+    return process.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in str(
+        process.cmdline()
+    )
 
 
 class Listed(Made):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch._utils import ExceptionWrapper
-from torch.utils.data import _DatasetKind, get_worker_info
+from torch.utils.data import IterableDataset, _DatasetKind, get_worker_info
 
 from fastload import _lib
 from fastload.draws import keyed
@@ -157,9 +157,11 @@ class Connection:
 
 
 def _takes_lists() -> bool:
-    """Returns true if the dataset makes whole batches."""
+    """Returns true if the dataset makes whole batches; torch asks only map-style ones."""
     info = get_worker_info()
-    return info is None or bool(getattr(info.dataset, "__getitems__", None))
+    if info is None or isinstance(info.dataset, IterableDataset):
+        return info is None
+    return bool(getattr(info.dataset, "__getitems__", None))
 
 
 def _wrapped(info: Any, where: str) -> ExceptionWrapper:

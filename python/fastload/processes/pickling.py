@@ -216,7 +216,9 @@ class Pickler(ForkingPickler):
             return NotImplemented
         memory = self._take(array.nbytes) if array.dtype.isnative else None
         if memory is None:
-            return array.__reduce__()  # of protocol 2: it is neither read-only there nor of another byte order
+            return (
+                array.__reduce__()
+            )  # of protocol 2: it is neither read-only there nor of another byte order
         order = "F" if array.flags.fnc else "C"
         target = _make_array(memory, array.dtype, array.shape, order)
         target[...] = array

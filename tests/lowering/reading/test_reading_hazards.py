@@ -294,6 +294,28 @@ def test_a_default_device_changes_what_tensors_are():
         refused(Tensors(labels=list(range(N))), "a mode of torch")
 
 
+class Remasked(Dataset):
+    def __init__(self):
+        self.tokens = [[0] * (1 + number % 5) for number in range(100)]
+
+    def __len__(self):
+        return len(self.tokens)
+
+    def __getitem__(self, index):
+        return torch.tensor(self.tokens[index]).float()
+
+
+def test_lists_that_change_between_epochs_are_read_again():
+    """Also where the memory of the last epoch's values has been given to those of this one."""
+    dataset = Remasked()
+    loader = Loader(dataset, **SIZES)
+    assert lanes.choose(loader).lane == "native"
+    for epoch in range(60):
+        for tokens in dataset.tokens:
+            tokens[0] = epoch
+        assert {float(batch[0, 0]) for batch in loader} == {float(epoch)}
+
+
 @pytest.mark.parametrize(
     "dtype", [np.uint8, np.int8, np.int32, np.uint16, np.float16, np.float64, bool]
 )

@@ -193,6 +193,47 @@ UNDRAWN = {
 """Samplers that do not draw from the loader's generator."""
 
 
+class Eager(Sampler):
+    """A sampler that draws all of its order when it is asked for an iterator, from the global generator."""
+
+    generator = None
+
+    def __iter__(self):
+        return iter(self.items(torch.randperm(COUNT, generator=self.generator).tolist()))
+
+    def items(self, order):
+        return order
+
+    def __len__(self):
+        return COUNT
+
+
+class EagerBatches(Eager):
+    def items(self, order):
+        return [[index, index] for index in order]
+
+
+class OwnEager(Eager):
+    def __init__(self):
+        self.generator = torch.Generator().manual_seed(4)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda: {"sampler": Eager(), "batch_size": 4},
+        lambda: {"sampler": Eager(), "batch_size": None},
+        lambda: {"sampler": OwnEager(), "batch_size": None},
+        lambda: {"batch_sampler": EagerBatches()},
+    ],
+    ids=["sampler", "unbatched", "own generator", "batches"],
+)
+def test_samplers_that_draw_at_once(options, workers, stop):
+    resumes(lambda: Loader(columns(), num_workers=workers, **options()), stop)
+
+
 @pytest.mark.parametrize("stop", [None, 0, 2, 99])
 @pytest.mark.parametrize("workers", [0, 2, AUTO])
 @pytest.mark.parametrize("kind", UNDRAWN)

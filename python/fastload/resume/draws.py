@@ -35,6 +35,7 @@ class Draws:
         generator: The generator of the outermost sampler that has its own; None if none has.
         epoch: The epoch of `follows` when the order began; None if it has none.
         is_noted: True if the order has begun.
+        is_eager: True if the sampler drew when its iterator was made.
     """
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
@@ -45,7 +46,7 @@ class Draws:
         )
         self.generator = own_generator(index_sampler)
         self.epoch = epoch_of(self.follows)
-        self.is_noted = False
+        self.is_noted = self.is_eager = False
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
         if self.order is None:
@@ -60,6 +61,18 @@ class Draws:
     def is_seed(self) -> bool:
         """True if only a seed is drawn from a generator of others."""
         return self.order is not None and is_seed(self.sampler)
+
+    def opened(self, before: torch.Tensor | None) -> None:
+        """Notes the source of what the sampler drew when its iterator was made.
+
+        Args:
+            before: The state of its generator before that; None if the sampler is one that draws later.
+        """
+        if before is None or not self._may_draw:
+            return
+        now = (self.generator or torch.default_generator).get_state()
+        self.is_eager = not torch.equal(now, before)
+        self._state = before if self.is_eager else None
 
     def note(self) -> None:
         """Notes the source of the order's draws; called right before the first draw."""

@@ -16,9 +16,11 @@ from torch.utils.data.dataloader import (
     _SingleProcessDataLoaderIter,
 )
 
+from fastload.batching import PlannedBatchSampler
 from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.repeats import repeats_of
 from fastload.draws import keyed
+from fastload.draws.sampler import picks_batches, resumable
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, own_generator
 from fastload.resume.pulls import Pulls
@@ -50,7 +52,7 @@ class Resumable(_BaseDataLoaderIter):
     _is_first = False
     _draws_from = "keys"
     _rewinds = False
-    _of_epochs = frozenset(("_cursor", "_pulls", "_seed", "_generator"))
+    _of_epochs = frozenset(("_cursor", "_pulls", "_seed", "_generator", "_unopened"))
     _leaves_out = True
 
     def _continue(self, loader: Any) -> None:
@@ -72,13 +74,24 @@ class Resumable(_BaseDataLoaderIter):
                 self._generator = generator, generator.get_state() if kept is None else kept
             elif kept is not None:
                 generator.set_state(kept)  # from which `base_seed` is drawn
+        self._unopened = self._before_draws(loader)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         self._is_first = first_iter
+        self._unopened = self._before_draws(loader)
         super()._reset(loader, first_iter)
         self._is_first = False
         self._num_yielded = self._cursor.taken
         self._restored = None
+
+    def _before_draws(self, loader: Any) -> torch.Tensor | None:
+        """Returns the state of the generator of a sampler that may draw when its iterator is made."""
+        sampler = loader._index_sampler
+        if picks_batches(sampler) or isinstance(sampler, PlannedBatchSampler):
+            return None
+        if self._is_iterable or resumable(sampler, batched=loader._auto_collation) is not None:
+            return None
+        return (own_generator(sampler) or torch.default_generator).get_state()
 
     def shared(self) -> dict[str, Any]:
         """Returns the attributes that torch's `__init__` has set and no epoch changes, for `_share`."""
@@ -130,6 +143,11 @@ class Resumable(_BaseDataLoaderIter):
         restored = self._restored
         if not self._is_first:  # torch sets it twice before the first epoch
             self._begin_cursor()
+        if restored is None or restored.is_coming:
+            self._cursor.draws.opened(self._unopened)
+        elif self._unopened is not None:  # its draws are made again, from where they were made
+            own = own_generator(self._index_sampler)
+            (own or torch.default_generator).set_state(self._unopened)
         if self._dataset_kind == _DatasetKind.Iterable:
             self._pulls = iterator  # torch's endless one, which has no position
             self._cursor.draws.is_noted = True

@@ -86,12 +86,12 @@ class Pulls:
         else:
             self._is_begun = True
             draws = self._cursor.draws
+            draws.note()
             if draws.order is None:
                 self._open(None)
                 self._keep_state()
             elif self._repeats is not None or draws.order.is_in_pieces:
                 self._iterator = draws.order.tasks(Start())  # torch's samplers list all indices
-            draws.note()
             try:
                 task = next(self._iterator)
             finally:
@@ -185,6 +185,8 @@ class Pulls:
                 assert restored.sampler_epoch is not None
                 self._iterator = sampler.rest(restored.sampler_epoch, restored.taken)
             else:
+                if restored.generator is not None and not restored.is_coming:
+                    self._iterator = iter(sampler)  # which may draw at once
                 is_there = self._open(restored.sampler_state)
                 if not is_there:
                     for batch in islice(self._iterator, restored.taken):

@@ -149,7 +149,7 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
         seed = draw_seed(after) if after is ahead else seed_from(after)
     elif draws.generator is not None:
         generator = draws.generator.get_state()
-    elif draws.state() is not None:
+    elif draws.state() is not None and not (cursor is not None and cursor.draws.is_eager):
         generator = after.get_state()
     return _known(
         loader,

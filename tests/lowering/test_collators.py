@@ -53,6 +53,7 @@ SAMPLES = {
     "tensors": tensors,
     "arrays": arrays,
     "label": lambda n: plain(n) | {"label": n},
+    "label of NumPy": lambda n: tensors(n) | {"label": np.int32(n)},
     "score": lambda n: plain(n) | {"label": n / 3},
     "label_ids": lambda n: plain(n) | {"label_ids": [n, 1], "flags": [True, False]},
     "labels": lambda n: plain(n) | {"labels": list(range(n + 1))},

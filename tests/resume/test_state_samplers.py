@@ -208,6 +208,15 @@ class Eager(Sampler):
         return COUNT
 
 
+class Answering(Eager):
+    """Looks up every name that it does not have, and raises a `KeyError`."""
+
+    config = {}  # noqa: RUF012 (a dict of the class)
+
+    def __getattr__(self, name):
+        return self.config[name]
+
+
 class EagerBatches(Eager):
     def items(self, order):
         return [[index, index] for index in order]
@@ -227,8 +236,9 @@ class OwnEager(Eager):
         lambda: {"sampler": Eager(), "batch_size": None},
         lambda: {"sampler": OwnEager(), "batch_size": None},
         lambda: {"batch_sampler": EagerBatches()},
+        lambda: {"sampler": Answering(), "batch_size": 4},
     ],
-    ids=["sampler", "unbatched", "own generator", "batches"],
+    ids=["sampler", "unbatched", "own generator", "batches", "answering"],
 )
 def test_samplers_that_draw_at_once(options, workers, stop):
     resumes(lambda: Loader(columns(), num_workers=workers, **options()), stop)

@@ -5,7 +5,15 @@ from typing import Any
 
 from fastload.batching.planned import PlannedBatchSampler
 
-__all__ = ["dealer_of", "innermost", "layers"]
+__all__ = ["attribute", "dealer_of", "innermost", "layers"]
+
+
+def attribute(thing: Any, name: str) -> Any:
+    """Returns an attribute that torch does not ask for; None if it is missing, or a `__getattr__` raises anything."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
 
 
 def innermost(index_sampler: Any) -> Any:
@@ -21,8 +29,8 @@ def layers(index_sampler: Any) -> Iterator[Any]:
     for _ in range(4):
         if isinstance(sampler, PlannedBatchSampler):
             return
-        inner = getattr(sampler, "batch_sampler", None)
-        inner = getattr(sampler, "sampler", None) if inner is None else inner
+        inner = attribute(sampler, "batch_sampler")
+        inner = attribute(sampler, "sampler") if inner is None else inner
         if inner is None:
             return
         sampler = inner
@@ -32,6 +40,6 @@ def layers(index_sampler: Any) -> Iterator[Any]:
 def dealer_of(index_sampler: Any) -> Any | None:
     """Returns the batch sampler by which Accelerate deals batches to its processes, if there is one."""
     sampler = index_sampler
-    while sampler is not None and not hasattr(sampler, "process_index"):
-        sampler = getattr(sampler, "batch_sampler", None)
+    while sampler is not None and attribute(sampler, "process_index") is None:
+        sampler = attribute(sampler, "batch_sampler")
     return sampler

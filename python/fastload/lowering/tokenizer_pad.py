@@ -130,9 +130,9 @@ def stacked_array(values: list[Any], name: str) -> torch.Tensor:
 
 def stacked(values: list[Any], name: str) -> torch.Tensor:
     """Returns what `torch.tensor` makes of the values as Python has them."""
-    if isinstance(values[0], int | float):
+    if isinstance(values[0], int | float | np.generic):
         return torch.tensor(values)
-    if isinstance(values[0], np.generic) or getattr(values[0], "ndim", 1) == 0:
+    if getattr(values[0], "ndim", 1) == 0:
         return torch.tensor([value.item() for value in values])
     return _plain(stacked_array(values, name))
 

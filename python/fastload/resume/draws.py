@@ -10,7 +10,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Se
 from torch.utils.data.dataloader import _InfiniteConstantSampler
 
 from fastload.batching import PlannedBatchSampler
-from fastload.batching.layers import innermost, layers
+from fastload.batching.layers import attribute, innermost, layers
 from fastload.draws.sampler import draw_seed, resumable
 from fastload.resume.restored import Restored
 
@@ -117,7 +117,7 @@ class Draws:
 def own_generator(index_sampler: Any) -> torch.Generator | None:
     """Returns the generator of a sampler, or of the outermost one within it that has its own."""
     for sampler in layers(index_sampler):
-        generator = getattr(sampler, "generator", None)
+        generator = attribute(sampler, "generator")
         if generator is not None and isinstance(generator, torch.Generator):  # whose check is slow
             return generator
     return None
@@ -130,9 +130,9 @@ def is_seed(sampler: Any) -> bool:
 
 def epoch_of(sampler: Any) -> int | None:
     """Returns the epoch that a sampler was set to; None if it has no `set_epoch`."""
-    if not hasattr(sampler, "set_epoch"):
+    if attribute(sampler, "set_epoch") is None:
         return None
-    epoch = getattr(sampler, "epoch", None)
+    epoch = attribute(sampler, "epoch")
     return epoch if isinstance(epoch, int) else None
 
 

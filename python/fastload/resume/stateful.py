@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from fastload.batching.layers import attribute
+
 __all__ = [
     "boxed",
     "is_stateful",
@@ -28,12 +30,9 @@ _reported: "weakref.WeakSet[type]" = weakref.WeakSet()
 
 def is_stateful(thing: Any) -> bool:
     """Returns true if an object has `state_dict` and `load_state_dict`."""
-    try:
-        return callable(getattr(thing, "state_dict", None)) and callable(
-            getattr(thing, "load_state_dict", None)
-        )
-    except Exception:  # of a `__getattr__` that looks names up in a dict, say
-        return False
+    return callable(attribute(thing, "state_dict")) and callable(
+        attribute(thing, "load_state_dict")
+    )
 
 
 def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import gc
+import multiprocessing
 import pickle
 import random
 import re
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
@@ -363,20 +363,15 @@ def test_workers_end_with_the_epoch_that_a_sample_ended():
         return index
 
     loader = Loader(Made(failing), 2, num_workers=2)
+    before = set(multiprocessing.active_children())
     gc.disable()
     try:
         for _ in range(3):
             with contextlib.suppress(ValueError):
                 list(loader)
-            assert not [each for each in psutil.Process().children() if is_worker(each)]
+            assert set(multiprocessing.active_children()) <= before
     finally:
         gc.enable()
-
-
-def is_worker(process: psutil.Process) -> bool:
-    return process.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in str(
-        process.cmdline()
-    )
 
 
 class Listed(Made):

@@ -27,6 +27,8 @@ TEST = $(BIN)/python tools/test.py --features "$(SIMD)"
 NEEDS = "torch>=2.6" numpy psutil
 # uv takes a third of pip's time. It does not read pip's settings: where it finds no index, pip does.
 install = $(BIN)/uv pip install -q $(1) || $(BIN)/python -m pip install -q $(1)
+# Without a group maturin would install `dev`, which is more than the demo needs.
+DEVELOP = $(BIN)/maturin develop --group build
 LOUD = @[ -n "$(SIMD)" ] || sh tools/warn_without_simd.sh
 
 SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolchain.toml
@@ -64,11 +66,11 @@ $(STAMPS)/simd: $(STAMPS)/venv always
 
 # One extension module lies in python/fastload; each build replaces the other.
 $(STAMPS)/debug: $(SOURCES) $(STAMPS)/setup $(STAMPS)/simd
-	$(BIN)/maturin develop $(EXTENSION)
+	$(DEVELOP) $(EXTENSION)
 	@rm -f $(STAMPS)/release $(STAMPS)/demo && touch $@
 
 $(STAMPS)/release: $(SOURCES) $(STAMPS)/setup $(STAMPS)/simd
-	$(BIN)/maturin develop --release $(EXTENSION)
+	$(DEVELOP) --release $(EXTENSION)
 	@rm -f $(STAMPS)/debug $(STAMPS)/demo && touch $@
 
 # Installs and builds no more than it needs: minutes less on a fresh machine. A release that is there serves, too.
@@ -78,7 +80,7 @@ demo: $(if $(wildcard $(STAMPS)/release),release,$(STAMPS)/demo) ## Train on pho
 
 $(STAMPS)/demo: $(SOURCES) $(STAMPS)/venv $(STAMPS)/simd
 	$(call install,--group build --group demo $(NEEDS))
-	$(BIN)/maturin develop --profile demo $(EXTENSION)
+	$(DEVELOP) --profile demo $(EXTENSION)
 	@rm -f $(STAMPS)/debug $(STAMPS)/release && touch $@
 
 # Reports are read by a browser in tests; those are skipped where none can be installed.
@@ -97,7 +99,7 @@ test-tiny: build ## The Python tests at 1 thread, depth 1, chunk 1; then at 8, 8
 # The extension of this build is no other target's.
 test-posix: $(STAMPS)/setup $(STAMPS)/simd ## The tests of worker processes, with macOS's memory and sockets
 	@rm -f $(STAMPS)/debug $(STAMPS)/release $(STAMPS)/demo
-	$(BIN)/maturin develop --locked --features "abi3 posix_shm $(SIMD)"
+	$(DEVELOP) --locked --features "abi3 posix_shm $(SIMD)"
 	@$(BIN)/python tools/test.py --features "$(SIMD) posix_shm" core processes
 
 lint: build ## Formatting, clippy, ruff, mypy, the stub against the binary

@@ -23,9 +23,8 @@ def main(arguments: Sequence[str]) -> int:
     if ":" not in factory:
         parser.error("the factory is named as module:function")
     try:
-        with contextlib.redirect_stdout(
-            sys.stderr
-        ):  # what the factory prints is not the explanation
+        # what the factory prints is not the explanation
+        with contextlib.redirect_stdout(sys.stderr):
             made = named_target(factory)
             batch_size = None if isinstance(made, DataLoader) else 1
             words = loader_of(made, batch_size).explain()

@@ -5,7 +5,6 @@ lists of Python's numbers, and containers of those. Leaves everything else to to
 same results and errors.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -31,8 +30,8 @@ _NUMBERS = {float: (_lib.floats, torch.float64), int: (_lib.ints, torch.int64)}
 _FNS = dict(collate.default_collate_fn_map)
 
 
-class _Promotes(threading.local):
-    """Whether tensors of several dtypes get a common one in this thread, as in torch's loader without workers.
+class _Promotes:
+    """Whether tensors of several dtypes get a common one in this process, as in torch's loader without workers.
 
     Torch's workers stack into memory of the first one's dtype: values wrap around, or it raises.
     """

@@ -146,8 +146,8 @@ class Resumable(_BaseDataLoaderIter):
         if restored is None or restored.is_coming:
             self._cursor.draws.opened(self._unopened)
         elif self._unopened is not None:  # its draws are made again, from where they were made
-            own = own_generator(self._index_sampler)
-            (own or torch.default_generator).set_state(self._unopened)
+            source = self._cursor.draws.generator or torch.default_generator
+            source.set_state(self._unopened)
         if self._dataset_kind == _DatasetKind.Iterable:
             self._pulls = iterator  # torch's endless one, which has no position
             self._cursor.draws.is_noted = True

@@ -16,6 +16,7 @@ from fastload.batching import PlannedBatchSampler
 from fastload.batching.repeats import Repeats
 from fastload.draws.keyed import count_of
 from fastload.draws.sampler import Order, Start, draw_seed, picks_batches
+from fastload.faults import one_line
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
@@ -140,9 +141,7 @@ class Pulls:
             self._cursor.pull(self._said(self._stateful))
         except Exception as error:
             kind = next(type(each) for each in self._stateful if each is not None)
-            report_unkept(
-                kind, f"{type(error).__qualname__}: {error}", "iterates it up to its position"
-            )
+            report_unkept(kind, one_line(error), "iterates it up to its position")
             self._stateful = None
             self._cursor.pulled.clear()
             self._cursor.said = None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastload.draws.generators import Generators
+from fastload.faults import one_line
 from fastload.resume.stateful import load_dataset, load_iterator, state_of_dataset
 
 __all__ = ["Keeping", "Moved", "WorkerState"]
@@ -142,7 +143,7 @@ class WorkerState:
             return self._pickled_state(self._fetcher), None
         except Exception as error:
             self._has_failed = True
-            return None, f"{type(error).__qualname__}: {error}"
+            return None, one_line(error)
 
     def _pickled_state(self, fetcher: Any) -> bytes | None:
         state = state_of_dataset(self._dataset, fetcher)

@@ -221,6 +221,41 @@ def test_a_later_batch_is_refused_in_its_place():
 
 
 @pytest.mark.usefixtures("small")
+def test_a_resumed_loader_refuses_at_iter_where_its_sampler_goes_on():
+    class Walk:
+        """A sampler with a state."""
+
+        def __init__(self):
+            self.at = 0
+
+        def __iter__(self):
+            while self.at < 8:
+                self.at += 1
+                yield self.at - 1
+
+        def state_dict(self):
+            return {"at": self.at}
+
+        def load_state_dict(self, state):
+            self.at = state["at"]
+
+    lengths = torch.tensor([3, 1, large() // 8, 1, 1, 1, 1, 1])
+    offsets = [0, *itertools.accumulate(lengths.tolist())]
+    data = Dataset({"x": columns.Ragged(torch.zeros(offsets[-1], dtype=torch.int64), offsets)})
+
+    def loader():
+        return fastload.Loader(data, batch_size=1, sampler=Walk(), num_workers=1)
+
+    first, resumed = loader(), loader()
+    iterator = iter(first)
+    for _ in range(2):
+        next(iterator)
+    resumed.load_state_dict(first.state_dict())
+    with pytest.raises(MemoryError, match=r"^a sample takes .*can be allocated"):
+        iter(resumed)
+
+
+@pytest.mark.usefixtures("small")
 def test_what_fits_is_never_refused():
     data = Rows(torch.zeros(4, 1 << 18, dtype=torch.uint8))  # a batch of 1 MiB
     assert len(list(fastload.Loader(data, batch_size=4, num_workers=1))) == 1

@@ -101,10 +101,10 @@ class NativeIter(Resumable):
         if self._ledger is not None:
             self._ledger.begin(() if restored is None else restored.bad_samples)
         cursor = self._cursor
-        self._room.begin(cursor.place)
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if not is_cut_here:
-            self._pulls.begin()
+            self._pulls.begin()  # a sampler with a state says its position
+        self._room.begin(cursor.place)
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}
             self._ahead = max(self._ahead, self._tuner.depth)

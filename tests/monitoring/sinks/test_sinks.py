@@ -114,6 +114,28 @@ def test_ranks_have_files_of_their_own(tmp_path):
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {0}  # no run was begun
 
 
+def test_two_loaders_of_a_process_have_files_of_their_own(tmp_path):
+    path = tmp_path / "run.jsonl"
+    train, validation = (Writer(resolve(path), {}) for _ in range(2))
+    for number in range(3):
+        train.put(window(number), [])
+        validation.put(window(10 + number), [])
+    train.close()
+    again = Writer(resolve(path), {})
+    again.put(window(20), [])
+    for each in again, validation:
+        each.close()
+
+    found = {each.name: lines(each) for each in tmp_path.iterdir()}
+    assert {
+        name: [line["step"] for line in of if line["kind"] == "window"]
+        for name, of in found.items()
+    } == {
+        "run.jsonl": [9, 19, 29, 209],
+        "run.2.jsonl": [109, 119, 129],
+    }
+
+
 def test_numbers_that_json_has_not_are_null(tmp_path):
     path = tmp_path / "run.jsonl"
     sink = JsonLines(path)

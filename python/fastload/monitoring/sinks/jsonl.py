@@ -11,14 +11,16 @@ Format: one JSON object per line, with a `kind`:
 What is not finite is null. Lines are appended: a file may hold several runs.
 """
 
+import itertools
 import json
 import math
 import os
 import socket
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,24 +40,33 @@ _DIGITS = 7  # after the point of a step's times: 0.1 µs
 class JsonLines(Sink):
     """Appends windows and findings to a file, a line at a time.
 
+    While one is open, another of this process with the same file writes `run.2.jsonl` in place of `run.jsonl`: a loader
+    for training and one for validation are two runs.
+
     Args:
         path: The file.
         rank: Rank of this process; that of the windows.
+
+    Attributes:
+        name: The file that is written.
 
     Raises:
         OSError: The file cannot be opened.
     """
 
     is_file: ClassVar[bool] = True
+    _written_now: ClassVar[set[Path]] = set()
 
     def __init__(self, path: str | os.PathLike[str], rank: int = 0) -> None:
+        path = _not_in(self._written_now, Path(path))
         self.name = os.fspath(path)
         self._rank = rank
         self._is_started = False
         self._written: dict[tuple[str, str, int], tuple[int, Finding]] = {}
         # No buffer: what a forked child inherits of one would be written twice.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._close = weakref.finalize(self, os.close, self._file)
+        self._close = weakref.finalize(self, _close, self._file, path.resolve())
+        self._written_now.add(path.resolve())
         self._is_torn = is_torn(path)  # True where the last line is not whole
 
     def start(self, settings: Mapping[str, Any]) -> None:
@@ -125,6 +136,17 @@ class JsonLines(Sink):
         while rest:
             rest = rest[os.write(self._file, rest) :]
         self._is_torn = False
+
+
+def _not_in(taken: Set[Path], path: Path) -> Path:
+    """Returns the path, or the first of `run.2.jsonl`, `run.3.jsonl` and so on that is not taken."""
+    others = (path.with_suffix(f".{number}{path.suffix}") for number in itertools.count(2))
+    return next(each for each in itertools.chain([path], others) if each.resolve() not in taken)
+
+
+def _close(file: int, path: Path) -> None:
+    JsonLines._written_now.discard(path)
+    os.close(file)
 
 
 def _columns(steps: Steps) -> Iterator[str]:

@@ -142,6 +142,13 @@ class Counted(Held):
         return self.rows[index]
 
 
+class Appended(Held):
+    def __getitem__(self, index):
+        row = self.lists[index]
+        row.append(-1)
+        return len(row)
+
+
 class Cached(Held):
     def __getitem__(self, index):
         if index not in self.cache:

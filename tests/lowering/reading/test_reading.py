@@ -91,6 +91,10 @@ REFUSED = {
     "a draw of torch": (lambda: classes.TorchDrawn(rows=ROWS), "it calls torch.randn"),
     "a counter": (lambda: classes.Counted(rows=ROWS, count=0), "it sets the attribute count"),
     "a cache": (lambda: classes.Cached(rows=ROWS, cache={}), "changes what it did not make itself"),
+    "a list that grows": (
+        lambda: classes.Appended(lists=[[1]] * N),
+        "it calls row.append, which is not known",
+    ),
     "a try": (lambda: classes.Tried(rows=ROWS), "a try statement is not read"),
     "a while loop": (lambda: classes.Searched(rows=ROWS), "a while loop is not read"),
     "an open file": (lambda: classes.Opened(paths=TEXTS), "it calls open"),
@@ -128,6 +132,12 @@ def test_what_is_not_read_is_named(make, why):
         lower(make())
     assert why in refused.value.why
     assert "makes its samples in Python: " in refused.value.why
+
+
+def test_lists_that_samples_append_to_are_left_to_them():
+    dataset = classes.Appended(lists=[[1] for _ in range(N)])
+    assert "lane: process" in Loader(dataset).explain()
+    assert set(map(len, dataset.lists)) == {1}
 
 
 def test_explain_names_the_line_that_is_not_read():

@@ -409,6 +409,61 @@ def test_pictures_are_decoded_natively(pictures):
     refused(Pictures(*pictures, v1.FiveCrop(2)), "FiveCrop is Python code")
 
 
+class Extra(Pictures):
+    """Samples that are not compared, with a value beside the picture."""
+
+    missing = None
+    x = torch.zeros(N, 2)
+
+    def __getitem__(self, index):
+        image = PIL.Image.open(f"{self.root}/{self.df['name'].iloc[index]}.png").convert("RGB")
+        return self.transform(image), self.extra(index)
+
+
+class Walrus(Extra):
+    def extra(self, index):
+        total = 0
+        parts = [total := total + value for value in (1, 2, 3)]
+        return total + len(parts)
+
+
+class Sized(Extra):
+    def extra(self, index):
+        return self.x[index].size(dim=0)
+
+
+class Numbers(Extra):
+    def extra(self, index):
+        return self.df.iloc[index, 1:].to_numpy(dtype=np.float32)
+
+
+class ClassAttribute(Extra):
+    def extra(self, index):
+        return 1 if getattr(self, "missing", 5) is None else 2
+
+
+class NoAttribute(Extra):
+    def extra(self, index):
+        return 1 if getattr(self, "absent") is None else 2  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("kind", "lane"),
+    [
+        (Walrus, "native"),
+        (Sized, "native"),
+        (Numbers, "process"),
+        (ClassAttribute, "process"),
+    ],
+)
+def test_what_no_comparison_would_notice(kind, lane, pictures):
+    same(kind(*pictures, v1.ToTensor()), lane)
+
+
+def test_an_attribute_that_is_missing_is_refused(pictures):
+    refused(NoAttribute(*pictures, v1.ToTensor()), "NoAttribute is not known")
+
+
 def test_pictures_in_memory(pictures):
     images = np.random.default_rng(1).integers(0, 256, (N, 9, 8, 3), np.uint8)
     dataset = InMemory(images=images, labels=[1] * N, transform=v1.ToTensor())

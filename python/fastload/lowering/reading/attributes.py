@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from fastload.registry import NotNative, name
 
-__all__ = ["Bound", "Getter", "all_stored", "is_plain", "of_class", "of_instance", "stored_in"]
+__all__ = [
+    "Bound",
+    "Getter",
+    "all_stored",
+    "is_of_class",
+    "is_plain",
+    "of_class",
+    "of_instance",
+    "stored_in",
+]
 
 _OF_TORCH = ("torch.utils.data.dataset", "typing", "abc")
 _MISSING = object()
@@ -44,6 +53,11 @@ def of_class(kind: type, attribute: str) -> Any:
     """Returns the attribute of a class, as it is stored; None if there is none."""
     found = _stored(kind, attribute)
     return None if found is _MISSING else found
+
+
+def is_of_class(kind: type, attribute: str) -> bool:
+    """Returns true if a class has an attribute, be it None."""
+    return _stored(kind, attribute) is not _MISSING
 
 
 def of_instance(instance: Any, attribute: str) -> Any:

@@ -238,7 +238,7 @@ class Expressions(ABC):
 
     def _named(self, node: ast.NamedExpr, scope: Scope) -> Any:
         value = self._value(node.value, scope)
-        scope.set(node.target.id, value)
+        scope.set_outside(node.target.id, value)
         return value
 
     def _joined(self, node: ast.JoinedStr, scope: Scope) -> Any:

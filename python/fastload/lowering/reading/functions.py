@@ -137,17 +137,18 @@ def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
     return _getattr(_, value, attribute, _NOTHING) is not _NOTHING
 
 
-def _getattr(_: Any, value: Any, attribute: Any, default: Any = None) -> Any:
-    """Returns an attribute of an object of a user's class, or the marker of a missing one."""
+def _getattr(_: Any, value: Any, attribute: Any, *default: Any) -> Any:
+    """Returns an attribute of an object of a user's class, or the default of a missing one."""
     kind = type(value)
     if isinstance(value, Each) or kind.__module__ == "builtins" or type(attribute) is not str:
         msg = f"an attribute of {described(value)} by its name is not known"
         raise NotNative(msg)
-    found = attributes.of_class(kind, attribute) is not None
-    if not attributes.is_plain(kind) or found:
+    own = attributes.all_stored(value)
+    is_missing = attribute not in own and not default
+    if is_missing or not attributes.is_plain(kind) or attributes.is_of_class(kind, attribute):
         msg = f"{attribute} of {described(value)} is not known"
         raise NotNative(msg)
-    return attributes.all_stored(value).get(attribute, default)
+    return own.get(attribute, *default)
 
 
 def _zip(_: Any, *several: Any) -> Any:

@@ -43,7 +43,7 @@ _STR = (
 METHODS_OF: dict[type, str] = {
     str: _STR,
     dict: "get items keys values",
-    list: "append extend",
+    list: "",  # append and extend of a list that the method made itself are known, too
     int: "bit_length",
     float: "is_integer",
     bool: "bit_length",

@@ -20,6 +20,8 @@ from fastload.registry import NotNative
 
 __all__ = ["call_method"]
 
+_MEASURES = ("size", "dim", "numel", "tolist")
+
 
 def call_method(
     reader: Any, method: Method, arguments: list[Any], named: dict[str, Any], words: str
@@ -32,43 +34,42 @@ def call_method(
     of, what = method
     if isinstance(of, pictures.Picture):
         return pictures.method(reader, of, what, arguments, named)
-    if frames.is_of_frames(of):
-        return frames.METHODS[what](of)
-    if isinstance(of, Ragged):
-        return _of_ragged(of, what, arguments)
     is_rows = isinstance(of, Rows) and not of.is_python
-    if is_rows and what in ("size", "dim", "numel", "tolist"):
-        return _measured(of, what, arguments)
-    if is_rows and what in METHODS:
-        try:
+    try:
+        if frames.is_of_frames(of):
+            return frames.METHODS[what](of, *arguments, **named)
+        if isinstance(of, Ragged):
+            return _of_ragged(of, what, arguments, named)
+        if (is_rows or is_array(of)) and what in _MEASURES:
+            return _measured(of, what, *arguments, **named)
+        if is_rows and what in METHODS:
             return METHODS[what](of, *arguments, **named)
-        except (IndexError, TypeError, ValueError) as error:
-            msg = f"{words}() with these arguments is not known: {error}"
-            raise NotNative(msg) from error
-    if is_array(of) and what in ("size", "dim", "__len__") and not named:
-        return _measured(of, what, arguments)
+    except (IndexError, TypeError, ValueError) as error:
+        msg = f"{words}() with these arguments is not known: {error}"
+        raise NotNative(msg) from error
     if not is_rows and not is_array(of):
         return _of_python(reader, of, what, arguments, named, words)
     msg = f"it calls {words}, which is not known"
     raise NotNative(msg)
 
 
-def _measured(array: Any, what: str, arguments: list[Any]) -> Any:
-    if what == "tolist" and isinstance(array, Rows) and array.ndim == 0:
+def _measured(array: Any, what: str, dim: int | None = None) -> Any:
+    if what == "tolist" and isinstance(array, Rows) and array.ndim == 0 and dim is None:
         return METHODS["item"](array)
+    is_torch = array.is_torch if isinstance(array, Rows) else type(array) is torch.Tensor
+    is_asked = dim is None or (what == "size" and type(dim) is int)
+    if what == "tolist" or not is_torch or not is_asked:
+        msg = f"{what} of an array is not known"
+        raise NotNative(msg)
     shape = tuple(array.shape)
     if what == "dim":
         return len(shape)
-    is_torch = array.is_torch if isinstance(array, Rows) else type(array) is torch.Tensor
-    if what == "size" and is_torch:
-        return shape[arguments[0]] if arguments else shape
     if what == "numel":
         return int(np.prod(shape, dtype=np.int64))
-    msg = f"{what} of an array is not known"
-    raise NotNative(msg)
+    return shape if dim is None else shape[dim]
 
 
-def _of_ragged(ragged: Ragged, what: str, arguments: list[Any]) -> Any:
+def _of_ragged(ragged: Ragged, what: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     if what not in (
         "float",
         "double",
@@ -82,7 +83,7 @@ def _of_ragged(ragged: Ragged, what: str, arguments: list[Any]) -> Any:
     ):
         msg = f"{what}() of arrays of different lengths is not known"
         raise NotNative(msg)
-    return elementwise(ragged, lambda rows: METHODS[what](rows, *arguments))
+    return elementwise(ragged, lambda rows: METHODS[what](rows, *arguments, **named))
 
 
 def _fields(dicts: Objects) -> dict[Any, Objects]:

@@ -108,6 +108,13 @@ class Own(Dataset):
         return hash(index)  # the index, by a function that is not read
 
 
+class Reversed(list):
+    """Returns its last item for 0."""
+
+    def __getitem__(self, index):
+        return super().__getitem__(-1 - index)
+
+
 REFUSED = {
     "subclass": (lambda: Halves(torch.arange(4)), "Halves makes its samples in Python"),
     "trusting no subclass": (lambda: Named(torch.arange(4)), "Named makes its samples in Python"),
@@ -123,6 +130,8 @@ REFUSED = {
     ),
     "index out of range": (lambda: Subset(pairs(3), [0, 3]), "integers from -3 to 2"),
     "index of another type": (lambda: Subset(pairs(3), [0, True]), "integers from -3 to 2"),
+    "indices by label": (lambda: Subset(pairs(3), {0: 2, 1: 0}), "the indices of the Subset are a"),
+    "indices in reverse": (lambda: Subset(pairs(3), Reversed([0, 2])), "Reversed"),
     "different samples": (lambda: ConcatDataset([pairs(3), [1, 2]]), "different structure"),
     "different dtypes": (
         lambda: ConcatDataset([TensorDataset(torch.zeros(2)), TensorDataset(torch.ones(2).int())]),

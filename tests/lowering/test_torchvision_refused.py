@@ -49,6 +49,10 @@ REFUSED = {
         lambda root: changed(cifar10(root), data=np.zeros((3, 4, 4, 3), np.float32)),
         "its data is float32",
     ),
+    "a list of images": (
+        lambda root: changed(cifar10(root), data=[np.zeros((32, 32, 3), np.uint8)]),
+        "it holds other data than its class does: AttributeError: 'list' object",
+    ),
     "samples": (
         lambda root: changed(folder(root), samples=[["a.jpg", 0]]),
         "not all tuples of a path and an int",

@@ -28,7 +28,13 @@ def structure(dataset: Any, memo: Memo) -> Any:
     if _has_own_batches(dataset):
         msg = "the dataset has a __getitems__ of its own"
         raise NotNative(msg, "remove it")
-    return columns if entry is None else entry.lower(dataset, memo)
+    if entry is None:
+        return columns
+    try:
+        return entry.lower(dataset, memo)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        msg = f"it holds other data than its class does: {type(error).__name__}: {error}"
+        raise NotNative(msg) from error
 
 
 def has_own_code(dataset: Any) -> bool:

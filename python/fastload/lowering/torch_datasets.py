@@ -235,11 +235,14 @@ def _picked(indices: Any, length: int, memo: Memo) -> _lib.Rows:
     elif type(indices) is range:
         use = f"{indices} of {length}"
         picked = memo.of_objects(use, (), lambda: _places(_of_range(indices), length))
-    elif isinstance(indices, np.ndarray | torch.Tensor):
+    elif type(indices) in (np.ndarray, np.memmap, torch.Tensor):
         given = np.asarray(indices)
         picked = memo.of_array("indices", given, lambda copy: _places(copy, length), length)
-    else:
+    elif type(indices) is tuple:
         picked = _of_list(list(indices), length)
+    else:  # what counts is what it returns for a place, as a pandas Series does by its labels
+        msg = f"the indices of the Subset are a {registry.name(type(indices))}"
+        raise NotNative(msg, "make them a list")
     if picked is None:
         msg = f"the indices of the Subset are not all integers from {-length} to {length - 1}"
         raise NotNative(msg, "make them so")

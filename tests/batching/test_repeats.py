@@ -218,15 +218,18 @@ def test_a_run_that_goes_on_within_an_epoch_marks_the_same_repeats(lane, stop):
     assert runs(other) == whole
 
 
-@pytest.mark.parametrize("worlds", [[4, 2], [2, 3], [3, 1], [1, 8]])
+@pytest.mark.parametrize(
+    ("worlds", "count"),
+    [([4, 2], COUNT), ([2, 3], COUNT), ([3, 1], COUNT), ([1, 8], COUNT), ([3, 2], 16)],
+)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_each_sample_counts_once_where_the_number_of_ranks_changes(worlds, workers):
+def test_each_sample_counts_once_where_the_number_of_ranks_changes(worlds, count, workers):
     def loaders(world: int) -> list[Any]:
         return [
             Loader(
-                columns(),
+                columns(count),
                 2,
-                sampler=distributed(rank, world, seed=5),
+                sampler=distributed(rank, world, count, seed=5),
                 sample_mask=True,
                 num_workers=workers,
             )
@@ -243,7 +246,7 @@ def test_each_sample_counts_once_where_the_number_of_ranks_changes(worlds, worke
     for each in second:
         each.load_state_dict(state)
     after = [runs(each) for each in second]
-    assert sorted(counted(before) + counted(after)) == list(range(COUNT))
+    assert sorted(counted(before) + counted(after)) == list(range(count))
 
 
 ACCELERATE = {

@@ -139,3 +139,9 @@ def test_a_round_is_repeated_and_finds_what_is_planted(bug, named):
     assert ended.returncode == (1 if named else 0), ended.stdout + ended.stderr
     assert named in ended.stdout
     assert ("--seed 1 --round " + NATIVE in ended.stdout) == bool(named)
+
+
+def test_each_bug_in_python_has_its_place():
+    program = "from tools.soak import planted\nfor put_in in planted.IN_PYTHON.values(): put_in()"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False)
+    assert ended.returncode == 0

@@ -77,18 +77,18 @@ def _descriptor_per_epoch() -> None:
 
 
 def _child_left() -> None:
-    from fastload import loader
+    from fastload import Loader
 
-    iterate, calls = loader.iterate, 0
+    begin, calls = Loader._get_iterator, 0
 
-    def leaving(*arguments: Any, **named: Any) -> Any:
+    def leaving(self: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls % 5 == 0:
             _kept.append(subprocess.Popen(["sleep", "600"]))
-        return iterate(*arguments, **named)
+        return begin(self)
 
-    loader.iterate = leaving  # type: ignore[attr-defined]
+    Loader._get_iterator = leaving  # type: ignore[method-assign]
 
 
 def _bytes_per_batch() -> None:
@@ -115,7 +115,7 @@ def _bytes_per_batch_in_workers() -> None:
     _MapDatasetFetcher.fetch = leaking  # type: ignore[method-assign]
 
 
-_IN_PYTHON = {
+IN_PYTHON = {
     "sampler_repeats": _sampler_repeats,
     "descriptor_per_epoch": _descriptor_per_epoch,
     "child_left": _child_left,
@@ -126,5 +126,5 @@ _IN_PYTHON = {
 
 def plant() -> None:
     """Puts in the bug that the environment names, if it is one in Python."""
-    if put_in := _IN_PYTHON.get(os.environ.get(VARIABLE, "")):
+    if put_in := IN_PYTHON.get(os.environ.get(VARIABLE, "")):
         put_in()

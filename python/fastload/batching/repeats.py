@@ -84,13 +84,15 @@ def _of_torch(batch_sampler: Any) -> Repeats | None:
         layers.append(inner)
     sampler: Any = layers[-1]
     count = len(sampler.dataset)
-    if sampler.total_size <= count:
+    if sampler.drop_last:
         return None
     known: tuple[Any, Any] = BatchSampler, DistributedSampler
     for layer, torchs in zip(layers, known, strict=False):
         own = type(layer)
         is_torchs = getattr(own, "__iter__", None) is torchs.__iter__
         if not (is_torchs or own.__module__.startswith(_STRIDED)):
+            if sampler.total_size <= count:
+                return None  # a run does not go on with another number of ranks
             msg = (
                 f"sample_mask=True: which samples {own.__qualname__} repeats is unknown, for it has an __iter__ of "
                 f"its own: use torch's {torchs.__name__}, or drop_last=True in the sampler"

@@ -73,6 +73,32 @@ class Maker:
         with keyed.borrowed(), self.streams:
             self.fetcher = self._new_fetcher()
 
+    def begin_at(self, cursor: Any, saved: dict[str, Any] | None) -> None:
+        """Begins where a cursor's states are, and has the cursor ask the dataset for later ones.
+
+        Args:
+            cursor: The iterator's.
+            saved: The state of the dataset; None where it has none, and at the start of an epoch.
+        """
+        dataset, streams = self._arguments[1], self.streams
+        said = None if streams is None else cursor.workers.get(0)
+        load_dataset(dataset, saved)
+        if streams is not None and said is not None and cursor.kept_at == 0:
+            streams.unpack(said)  # before the dataset is iterated, which may draw
+        self.begin()
+        load_iterator(self.fetcher, dataset, saved)
+        if streams is not None and said is not None and cursor.kept_at > 0:
+            streams.unpack(said)
+        cursor.ask(dataset, self.fetcher)
+        if streams is not None and cursor.fetcher is not None:  # others are read again
+            cursor.pack = streams.pack
+
+    def keep_streams(self, cursor: Any) -> None:
+        """Keeps the generators of an iterable dataset where they are."""
+        packed = None if self.streams is None else self.streams.pack()
+        if packed is not None:
+            cursor.keep({0: packed}, {})
+
     def _new_fetcher(self) -> Any:
         fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
         if self._lazy_images:
@@ -156,6 +182,7 @@ class ConsumerIter(Resumable):
     """
 
     _of_epochs = Resumable._of_epochs | {"_keys", "_maker", "_waiting"}
+    _makes_again = False
 
     def __init__(self, loader: Any, *, draws: bool, shared: dict[str, Any] | None = None) -> None:
         if loader._dataset_kind == _DatasetKind.Iterable:
@@ -179,6 +206,9 @@ class ConsumerIter(Resumable):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         saved = self._saved_here()
         super()._reset(loader, first_iter)
+        if not self._is_iterable:
+            self._pulls.leave_out(self._to_drop)
+            self._to_drop = 0
         # an order whose draws have no effect outside is asked for one batch at a time
         self._is_private = self._keys is None or self._keys.begin(self._index_sampler, self._cursor)
         if self._is_private:
@@ -191,20 +221,9 @@ class ConsumerIter(Resumable):
         self._waiting: deque[Any] = deque()
         self._is_exhausted = False
         self._send_idx = self._rcvd_idx = 0
-        load_dataset(self._dataset, saved)
-        cursor, streams = self._cursor, self._maker.streams
-        said = cursor.workers.get(0)
-        if streams is not None and said is not None and cursor.first == 0:
-            streams.unpack(said)  # before the dataset is iterated, which may draw
-        elif not first_iter:
-            self._keep_streams()
-        self._maker.begin()
-        load_iterator(self._maker.fetcher, self._dataset, saved)
-        if streams is not None and said is not None and cursor.first > 0:
-            streams.unpack(said)
-        cursor.ask(self._dataset, self._maker.fetcher)
-        if streams is not None and cursor.fetcher is not None:  # others are read again
-            cursor.pack = streams.pack
+        if not first_iter:
+            self._maker.keep_streams(self._cursor)
+        self._maker.begin_at(self._cursor, saved)
         self._pull()
 
     def _pull(self) -> None:
@@ -233,19 +252,13 @@ class ConsumerIter(Resumable):
             maker.pending = None
             self._cursor.is_finished = True
             if self._persistent_workers:  # whose generators go on in the next epoch
-                self._keep_streams()
+                maker.keep_streams(self._cursor)
             raise
         except Exception:
             self._took()  # an error takes the place of its batch
             raise
         self._took()
         return batch
-
-    def _keep_streams(self) -> None:
-        """Keeps the generators of an iterable dataset where they are."""
-        packed = None if self._maker.streams is None else self._maker.streams.pack()
-        if packed is not None:
-            self._cursor.keep({0: packed}, {})
 
     def _indices(self) -> Any:
         """Returns the indices of the next batch.

@@ -47,6 +47,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     _total: int | None = None
     _made_by = 0
     """The worker of the batch that was taken last."""
+    _schedule: int | None = None
+    """How many batches ahead indices are taken; None where that makes no difference."""
     _loader: Any  # a weak reference
     _index_queues: list[Any]
 
@@ -156,7 +158,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._ending: list[int] = []
         if self._keys is None and self._maker is not None:
             super(_MultiProcessingDataLoaderIter, self)._reset(loader)
-            self._maker.begin()
+            self._maker.keep_streams(self._cursor)
+            self._maker.begin_at(self._cursor, None)
             return
         if self._keys is None:
             super()._reset(loader, first_iter)
@@ -166,6 +169,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
                 self._cursor.from_workers = [0] * self._num_workers
             return
         if not first_iter:
+            self._unopened = self._before_draws(loader)
             super(_MultiProcessingDataLoaderIter, self)._reset(loader)
         is_private = self._keys.begin(self._index_sampler, self._cursor)
         self._asked: dict[int, tuple[Any, Key]] = {}
@@ -176,6 +180,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._send_idx = self._rcvd_idx = 0
             self._task_info = {}
             self._maker.begin()
+            self._schedule = (
+                self._schedule or 1
+            )  # an order is drawn where the epoch begins, as with workers
             self._keep_schedule()
             return
         own = self._loader()  # whose truth would be its length, which it may not have
@@ -237,8 +244,10 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             for worker, moved in self._ended.items():
                 self._keep(worker, moved)
             self._ended.clear()
-            if self._is_iterable:
+            if self._is_iterable and self._maker is None:
                 self._keep_states()
+            elif self._maker is not None and self._persistent_workers:
+                self._maker.keep_streams(self._cursor)  # which go on in the next epoch
             if self._keys is not None and not self._shutdown:
                 self._dismiss_idle()
             raise

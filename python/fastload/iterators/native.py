@@ -44,6 +44,7 @@ class NativeIter(Resumable):
 
     _stream: _lib.Stream
     _leaves_out = False  # the stream does
+    _makes_again = False
 
     def __init__(
         self, loader: Any, program: _lib.Program, *, batched: bool, from_zero: bool = False
@@ -101,9 +102,11 @@ class NativeIter(Resumable):
         if self._ledger is not None:
             self._ledger.begin(() if restored is None else restored.bad_samples)
         cursor = self._cursor
-        cursor.epoch, self._num_yielded = self._epoch, cursor.first
         if not is_cut_here:
             self._pulls.begin()  # a sampler with a state says its position
+            self._pulls.leave_out(self._to_drop)
+            self._to_drop = 0
+        cursor.epoch, self._num_yielded = self._epoch, cursor.first
         self._room.begin(cursor.place)
         if self._tuner is not None:
             self._settings |= {"depth": self._tuner.depth}

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import math
 import os
+import pickle
 import time
 import weakref
 from collections import deque
@@ -332,10 +333,13 @@ class ProcessIter(Paced):
         self._shutdown_workers()
         self._task_info = {}
         self._maker = maker = Maker(self)
-        maker.begin()
-        for _ in range(self._num_yielded):
+        cursor = self._cursor
+        saved = cursor.datasets.get(0)
+        maker.begin_at(cursor, None if saved is None else pickle.loads(saved))
+        for _ in range(self._num_yielded - (0 if saved is None else cursor.kept_at)):
             maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
         self._to_drop = 0
+        self._generators, self._datasets = {}, {}  # of the worker, which is gone
         maker.batches = 0
         return self._made_here(maker)
 

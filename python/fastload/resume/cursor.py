@@ -115,7 +115,7 @@ class Cursor:
     def pull(self, state: Any) -> None:
         """Keeps a sampler's state after each request of a batch, until no run can continue from there."""
         self.pulled.append(state)
-        while self.pulled_from < self._resumed_at:
+        while self.pulled and self.pulled_from < self._resumed_at:
             self.pulled.popleft()
             self.pulled_from += 1
 

@@ -52,6 +52,8 @@ class Resumable(_BaseDataLoaderIter):
     _is_first = False
     _draws_from = "keys"
     _rewinds = False
+    _makes_again = True
+    """Whether batches behind the generators that a state holds are made again and dropped."""
     _of_epochs = frozenset(("_cursor", "_pulls", "_seed", "_generator", "_unopened"))
     _leaves_out = True
 
@@ -61,7 +63,10 @@ class Resumable(_BaseDataLoaderIter):
         self._to_drop = 0
         self._repeats = repeats_of(loader.batch_sampler) if loader.sample_mask else None
         self._agreed_seed = base_seed_of(loader)
-        self._restored = restored = loader._restored
+        restored = loader._restored
+        if restored is not None and restored.unrepeated is not None and not self._makes_again:
+            restored = restored.unrepeated
+        self._restored = restored
         if restored is not None:
             self._compare(restored, loader)
             self._to_drop = restored.to_drop
@@ -208,6 +213,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
     """
 
     _draws_from = "caller"
+    _makes_again = False
 
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
@@ -217,6 +223,9 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         super().__init__(loader)
         load_iterator(self._dataset_fetcher, self._dataset, saved)
         self._cursor.ask(self._dataset, self._dataset_fetcher)
+        if not self._is_iterable:
+            self._pulls.leave_out(self._to_drop)
+            self._to_drop = 0
         self._num_yielded = self._cursor.taken
 
     def _seeded(self) -> None:

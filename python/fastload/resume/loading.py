@@ -58,14 +58,15 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if loader._dataset_kind == _DatasetKind.Iterable and state["dataset_state"] is None:
         workers, taken = {} if taken else workers, 0  # which is read again
     dropped = wanted - taken
-    if loader._dataset_kind == _DatasetKind.Map and state["to_come"] is not None:
+    is_map = loader._dataset_kind == _DatasetKind.Map
+    if is_map and state["to_come"] is not None:
         taken, dropped = first, 0
-    start, taken, origin = _place(loader, state, facts, taken)
-    return Restored(
+    start, first_taken, origin = _place(loader, state, facts, taken)
+    where = Restored(
         is_coming=state["is_coming"],
         base_seed=state["base_seed"],
         epoch=state["epoch"],
-        taken=taken,
+        taken=first_taken,
         left_out=left_out,
         start=start,
         origin=origin,
@@ -78,13 +79,18 @@ def restored(loader: Any, state: Any) -> Restored | None:
             int(worker): pickle.dumps(said)
             for worker, said in (unboxed(state["dataset_state"]) or {}).items()
         },
-        next_worker=_first_worker(loader, state, taken),
+        next_worker=_first_worker(loader, state, first_taken),
         to_drop=dropped,
         from_workers=tuple(state["from_workers"]),
         bad_samples=() if state["is_coming"] else _bad_samples(state),
         draws_from=state["draws_from"],
         number=number,
     )
+    if dropped and is_map and state["sampler_state"] is None:
+        start, taken, origin = _place(loader, state, facts, wanted)
+        behind = where._replace(start=start, taken=taken, origin=origin, to_drop=0)
+        return where._replace(unrepeated=behind)
+    return where
 
 
 def as_saved(state: Mapping[str, Any]) -> dict[str, Any]:

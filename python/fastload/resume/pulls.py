@@ -198,6 +198,14 @@ class Pulls:
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)
 
+    def leave_out(self, count: int) -> None:
+        """Goes on behind the next batches, which were handed over and are not made again."""
+        cursor = self._cursor
+        for task in islice(self, count):
+            cursor.first += 1
+            cursor.before += 1
+            cursor.place += count_of(task, batched=self._batched)
+
     @contextlib.contextmanager
     def _replayed(self, restored: Restored) -> Iterator[bool]:
         """Has the sampler repeat its draws from the same source; the global generator is not changed.

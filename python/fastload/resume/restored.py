@@ -32,6 +32,8 @@ class Restored(NamedTuple):
         bad_samples: Indices of bad samples, and the bytes of their files; None for one that does not exist.
         draws_from: The source of the samples' draws: "keys", "workers" or "caller"; None if none was made.
         number: Of workers whose generators these are; 0 where they were not kept.
+        unrepeated: The same position for iterators that make no batch again; None where it is this one, or where the
+            sampler's state is that of the first batch to be made again.
     """
 
     is_coming: bool
@@ -53,6 +55,7 @@ class Restored(NamedTuple):
     bad_samples: tuple[tuple[int, int | None], ...]
     draws_from: str | None
     number: int
+    unrepeated: "Restored | None" = None
 
     @property
     def handed_over(self) -> int:

@@ -25,6 +25,7 @@ from fastload.lowering.seam import Seam
 from fastload.machine.auto import Auto
 from fastload.machine.interpreter import holds_interpreter
 from fastload.registry import name
+from fastload.resume.worker_state import Keeping
 from fastload.threads.copies import Copied, Found, copied
 from fastload.threads.crew import Crew
 from fastload.threads.grad_mode import GradMode
@@ -64,6 +65,7 @@ class ThreadIter(Paced):
         self._loader = weakref.ref(loader)
         loader = stand_in(loader)
         self._continue(loader)
+        keeping = self._keeping(loader)  # says where the cursor's states lie
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
         if self._prefetch_factor <= 0:
@@ -84,10 +86,10 @@ class ThreadIter(Paced):
         self._meter = Meter(self._log)
         self._clocks = time.perf_counter(), time.process_time()
         self.stats = self._meter.read
-        self._start(loader, seam=seam)
+        self._start(loader, keeping, seam=seam)
         self._reset(loader, first_iter=True)
 
-    def _start(self, loader: Any, *, seam: bool) -> None:
+    def _start(self, loader: Any, keeping: Keeping | None, *, seam: bool) -> None:
         """Copies the dataset for each worker and starts the threads."""
         parts = self._dataset, self._collate_fn, self._worker_init_fn
         first = copied(*parts)
@@ -112,7 +114,7 @@ class ThreadIter(Paced):
             grad_mode=GradMode.current(),
             results=self._data_queue,
             stopping=self._workers_done_event,
-            keeping=self._keeping(loader),
+            keeping=keeping,
             policy=loader._ledger.policy if loader._ledger is not None else None,
             tell=self._log,
         )

@@ -4,8 +4,10 @@ import copy
 import io
 import pickle
 import struct
+import time
 import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis
 import numpy as np
@@ -335,6 +337,34 @@ def test_steps_are_pillows(file, steps, end):
     eager, _ = outcome(FILES[file], steps, end, waits=False)
     waited, _ = outcome(FILES[file], steps, end, waits=True)
     assert same(eager, waited)
+
+
+def loaded(image):
+    image.load()
+    return image
+
+
+@pytest.mark.parametrize("ready", [rgb, loaded, shrunk((20, 20))])
+def test_several_threads_use_an_image_at_once(monkeypatch, ready):
+    make = Source.pixels
+    monkeypatch.setattr(Source, "pixels", lambda *values: (time.sleep(0.01), make(*values))[1])
+    uses = [
+        lambda i: i.filter(ImageFilter.BoxBlur(2)).tobytes(),
+        lambda i: i.load()[3, 4],
+        lambda i: np.asarray(i).tobytes(),
+        lambda i: i.convert("L").resize((9, 9)).tobytes(),
+        lambda i: i.crop((1, 2, 9, 9)).tobytes(),
+        lambda i: v1.to_tensor(i).tolist(),
+        lambda i: i == i.copy(),
+    ] * 2
+
+    def used(image):
+        with ThreadPoolExecutor(len(uses)) as threads:
+            return list(threads.map(lambda use: use(image), uses))
+
+    eager, _ = outcome(FILES["jpeg"], [], lambda image: used(ready(image)), waits=False)
+    waited, _ = outcome(FILES["jpeg"], [], lambda image: used(ready(image)), waits=True)
+    assert waited == eager
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png"])

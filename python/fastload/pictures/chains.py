@@ -131,7 +131,7 @@ class _Table:
 
     def made(self, image: Waiting) -> torch.Tensor | None:
         """Returns `(C, H, W)`, with the strides that the steps would have given it."""
-        tensor = image.tensor(self._output)
+        tensor = Waiting.tensor(image, self._output)  # of another thread's pixels there is none
         if tensor is None:
             return None
         if self._output[1] == "hwc":

@@ -14,7 +14,7 @@ from PIL import Image
 from fastload.images.operations import Op
 from fastload.pictures.source import REFUSALS, Source, fail, making
 from fastload.pictures.swap import Swap
-from fastload.pictures.waiting import NATIVE, Access, Waiting, become, settled
+from fastload.pictures.waiting import NATIVE, Access, Waiting, become, begun, settled, wait
 
 __all__ = ["install", "opened", "uninstall"]
 
@@ -55,15 +55,14 @@ class _File(Waiting):
             Late: It cannot be decoded, and Pillow would have said so before.
             Exception: Pillow's own, at the time at which Pillow would raise it.
         """
-        data, smaller, reopen = self._data, self._smaller, self._reopened()
-        kept = self.__dict__.pop("_kept", {})
-        self._be_plain()
-        if data is None:
+        if self._data is None:
+            self._be_plain()
             self.load()
             return
+        kept, smaller = self.__dict__.get("_kept", {}), self._smaller
         if self.format != "JPEG" or not (smaller or _took(self, kept)):
             try:
-                image = reopen()
+                image = self._reopened()()
                 image.load()
             except Exception as error:
                 if kept:
@@ -74,20 +73,21 @@ class _File(Waiting):
             left = ("info", "filename", "_exif")
             self.__dict__.update({k: v for k, v in image.__dict__.items() if k not in left})
         if smaller is not None:
-            self.im = smaller.im
+            self._im = smaller.im
             self._mode, self._size = smaller.mode, smaller.size
+        self._be_plain()
 
     def finish(self) -> None:
         """Is Pillow's own from then on; a file that was only opened stays unread, as Pillow leaves it."""
         if self._data is None:
             self._be_plain()
         else:
-            self.settle()
+            settled(self)
 
-    def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
+    def begin(self, mode: str) -> tuple[Source, list[Op]] | None:
         """Returns the source and the operations of an image in this mode; None where native code does not make it."""
         if self._smaller is not None:
-            return self._smaller.begun(mode)
+            return begun(self._smaller, mode)
         is_other = self._mode == "YCbCr" or (self._is_luma and mode != self._mode)
         if mode not in NATIVE or is_other:  # Pillow converts what a draft made
             return None
@@ -107,7 +107,7 @@ class _File(Waiting):
 
     def load(self) -> Any:
         """Reads the file; the pixels of a JPEG are made later, of others also what follows them is read."""
-        if self.format == "JPEG" and self.begun(self._mode) is not None:
+        if self.format == "JPEG" and begun(self, self._mode) is not None:
             return Access(self)
         return settled(self).load()
 
@@ -136,9 +136,9 @@ class _File(Waiting):
         settled(self).seek(frame)
 
     def _be_plain(self) -> None:
-        for name in ("_data", "_draft", "_is_luma", "_smaller"):
-            self.__dict__.pop(name, None)
         become(self, self.plain)
+        for name in ("_data", "_draft", "_is_luma", "_smaller", "_kept", "_lock"):
+            self.__dict__.pop(name, None)
 
     def _read(self) -> bytes | None:
         """Returns the file's bytes, after which Pillow no longer needs the file; None where there are none."""
@@ -167,7 +167,7 @@ def _took(image: Image.Image, kept: dict[str, Source]) -> bool:
     if image.mode in kept:
         with contextlib.suppress(*REFUSALS):
             pixels = kept[image.mode].pixels([])
-            image.im = Image.frombytes(image.mode, image.size, pixels).im
+            image._im = Image.frombytes(image.mode, image.size, pixels).im
             return True
     return False
 
@@ -207,7 +207,7 @@ def opened(*args: Any, **named: Any) -> Image.Image:
     image: Image.Image = _open(*args, **named)
     kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):
-        become(image, kind)
+        wait(image, kind)
         making.opened += 1
     return image
 

@@ -50,7 +50,7 @@ def to_tensor(pic: Any) -> torch.Tensor:
 
 def pil_to_tensor(pic: Any) -> torch.Tensor:
     """Returns `(C, H, W)` of uint8, a view of `(H, W, C)`."""
-    made = pic.tensor(("bytes", "hwc")) if isinstance(pic, Waiting) else None
+    made = Waiting.tensor(pic, ("bytes", "hwc")) if isinstance(pic, Waiting) else None
     if made is None:
         return _swaps[_PIL_TO_TENSOR].original(pic)  # type: ignore[no-any-return]
     return made.permute(2, 0, 1)
@@ -71,8 +71,8 @@ def composed_v2(self: Any, *inputs: Any) -> Any:
 def _shared(image: Waiting) -> torch.Tensor | None:
     output = _shares(torch.get_default_dtype())
     if image.mode != "L" and image.size != (1, 1):
-        return image.tensor(output)
-    made = image.tensor((output[0], "hwc", *output[2:]))
+        return Waiting.tensor(image, output)
+    made = Waiting.tensor(image, (output[0], "hwc", *output[2:]))
     return None if made is None else made.permute(2, 0, 1)  # its strides are torchvision's
 
 

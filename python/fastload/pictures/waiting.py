@@ -2,10 +2,12 @@
 
 Owns which of Pillow's methods are recorded: `load`, `convert`, `crop`, `resize`, `reduce`, `thumbnail`, `transpose`
 and `copy`, and what Pillow makes of those, such as `rotate` by right angles. Everything else reaches for `im`,
-Pillow's pixels, and there they are made: the image has then Pillow's own class and is Pillow's.
+Pillow's pixels, and there they are made: the image has then Pillow's own class and is Pillow's. Another thread may
+do that at any time, so methods reach for what an image waits for by functions, which hold its lock.
 """
 
 import contextlib
+import threading
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from fastload.images.operations import Op, Output
 from fastload.pictures import steps
 from fastload.pictures.source import REFUSALS, Source
 
-__all__ = ["NATIVE", "Access", "Waiting", "become", "settled"]
+__all__ = ["NATIVE", "Access", "Waiting", "become", "begun", "settled", "wait"]
 
 NATIVE = ("RGB", "L")
 """The modes that native code makes."""
@@ -30,9 +32,10 @@ class Waiting(Image.Image):
 
     _source: Source
     _ops: list[Op]
+    _lock: contextlib.AbstractContextManager[Any]
 
     def settle(self) -> None:
-        """Makes the pixels; the image is Pillow's own from then on.
+        """Makes the pixels; the image is Pillow's own from then on. Only `settled` calls it, with the lock held.
 
         Raises:
             Late: They cannot be made, and Pillow would have said so before.
@@ -42,16 +45,19 @@ class Waiting(Image.Image):
             image = Image.frombytes(self._mode, self._size, source.pixels(ops))
         except REFUSALS:
             image = source.by_pillow(ops)
-        del self._source, self._ops
+        self._im = image.im  # before other threads see Pillow's class
         become(self, Image.Image)
-        self.im = image.im
+        del self._source, self._ops, self._lock
 
     def finish(self) -> None:
         """Is Pillow's own from then on: with pixels, unless Pillow would not have read them yet either."""
-        self.settle()
+        settled(self)
 
-    def begun(self, mode: str) -> tuple[Source, list[Op]] | None:
-        """Returns the source and the operations of an image in this mode; None where native code does not make it."""
+    def begin(self, mode: str) -> tuple[Source, list[Op]] | None:
+        """Returns the source and the operations of an image in this mode; None where native code does not make it.
+
+        Only `begun` calls it, with the lock held.
+        """
         return (self._source, self._ops) if mode == self._mode else None
 
     def replace(self, image: "Waiting") -> None:
@@ -62,13 +68,11 @@ class Waiting(Image.Image):
     @property
     def im(self) -> Any:
         """Pillow's pixels."""
-        self.settle()
-        return self.im
+        return settled(self).im
 
     @im.setter
     def im(self, im: Any) -> None:
-        self.settle()
-        self.im = im
+        settled(self).im = im
 
     def load(self) -> Any:
         """Returns the object that reads and writes single pixels."""
@@ -76,7 +80,7 @@ class Waiting(Image.Image):
 
     def copy(self) -> Image.Image:
         """Returns an image that can be changed by itself."""
-        return self._after(([], self._size)) or settled(self).copy()
+        return _after(self, ([], self._size)) or settled(self).copy()
 
     __copy__ = copy
 
@@ -84,14 +88,14 @@ class Waiting(Image.Image):
         """Returns the image in another mode."""
         plain = not args and not (named.keys() - {"dither", "palette", "colors"})
         waits = plain and mode in NATIVE and "transparency" not in self.info
-        made = self._after(([], self._size), mode) if waits else None
+        made = _after(self, ([], self._size), mode) if waits else None
         return made or settled(self).convert(mode, *args, **named)
 
     def crop(self, box: Any = None) -> Image.Image:
         """Returns a part of the image."""
         if box is None:
             return self.copy()
-        return self._after(steps.crop(self._size, box)) or settled(self).crop(box)
+        return _after(self, steps.crop(self._size, box)) or settled(self).crop(box)
 
     def resize(
         self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None
@@ -100,7 +104,7 @@ class Waiting(Image.Image):
         how = Image.Resampling.BICUBIC if resample is None else resample
         part = (0, 0, *self._size) if box is None else box
         step = steps.resize(self._size, size, how, part)
-        if step is not None and reducing_gap is not None and self.begun(self._mode) is not None:
+        if step is not None and reducing_gap is not None and begun(self, self._mode) is not None:
             if reducing_gap < 1:
                 step = None  # Pillow refuses it
             elif step[0] and how != Image.Resampling.NEAREST:
@@ -112,14 +116,14 @@ class Waiting(Image.Image):
                     sides = (left - safe[0]) / across, (top - safe[1]) / down
                     ends = (right - safe[0]) / across, (bottom - safe[1]) / down
                     return self.reduce((across, down), safe).resize(size, how, (*sides, *ends))
-        return self._after(step) or settled(self).resize(size, resample, box, reducing_gap)
+        return _after(self, step) or settled(self).resize(size, resample, box, reducing_gap)
 
     def reduce(self, factor: Any, box: Any = None) -> Image.Image:
         """Returns the image, or a part of it, with one pixel for each block of `factor` columns and rows."""
         factors = factor if isinstance(factor, tuple) else (factor, factor)
         if factors == (1, 1):
             return self.crop(box)
-        return self._after(steps.reduce(self._size, factors, box)) or settled(self).reduce(
+        return _after(self, steps.reduce(self._size, factors, box)) or settled(self).reduce(
             factor, box
         )
 
@@ -137,13 +141,13 @@ class Waiting(Image.Image):
 
     def transpose(self, method: Any) -> Image.Image:
         """Returns the image mirrored or turned."""
-        return self._after(steps.transpose(self._size, method)) or settled(self).transpose(method)
+        return _after(self, steps.transpose(self._size, method)) or settled(self).transpose(method)
 
     def tensor(self, output: Output) -> torch.Tensor | None:
         """Returns a tensor of the pixels; None where native code does not make it."""
-        begun = self.begun(self._mode)
-        if begun is not None:
-            source, ops = begun
+        start = begun(self, self._mode)
+        if start is not None:
+            source, ops = start
             with contextlib.suppress(*REFUSALS):
                 return source.tensor(ops, output)
         return None
@@ -156,10 +160,10 @@ class Waiting(Image.Image):
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """The array interface that NumPy reads: `(H, W)` or `(H, W, 3)` of uint8."""
-        begun = self.begun(self._mode)
-        if begun is None:
+        start = begun(self, self._mode)
+        if start is None:
             return settled(self).__array_interface__
-        source, ops = begun
+        source, ops = start
         try:
             data = source.pixels(ops)
         except REFUSALS:
@@ -171,7 +175,7 @@ class Waiting(Image.Image):
     def __eq__(self, other: object) -> bool:
         """Returns true if another image has the same pixels."""
         if isinstance(other, Waiting):
-            other.settle()
+            settled(other)
         return settled(self) == other
 
     __hash__ = None  # type: ignore[assignment] # Pillow's images have none
@@ -179,19 +183,6 @@ class Waiting(Image.Image):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickles the image with its pixels."""
         return settled(self).__reduce_ex__(protocol)
-
-    def _after(self, step: steps.Step | None, mode: str | None = None) -> Image.Image | None:
-        """Returns the image in a mode, its own by default, after a step; None where native code does not make it."""
-        mode = self._mode if mode is None else mode
-        begun = None if step is None else self.begun(mode)
-        if step is None or begun is None:
-            return None
-        made = Waiting()
-        made._source, before = begun
-        made._ops = before + step[0]
-        made._mode, made._size = mode, step[1]
-        made.info = {k: v.copy() if isinstance(v, list) else v for k, v in self.info.items()}
-        return made
 
 
 # what says of itself that it is Pillow's image is one
@@ -216,9 +207,7 @@ class Access:
         self._of_pixels()[xy] = value
 
     def _of_pixels(self) -> Any:
-        if isinstance(self._image, Waiting):
-            self._image.settle()
-        return self._image.load()
+        return settled(self._image).load()
 
 
 class _Thumbnail:
@@ -253,7 +242,36 @@ def become(image: Any, kind: type) -> None:
     image.__class__ = kind
 
 
-def settled(image: Waiting) -> Image.Image:
+def wait(image: Any, kind: type) -> None:
+    """Has an image wait."""
+    image._lock = threading.RLock()
+    image.__class__ = kind
+
+
+def settled(image: Image.Image) -> Image.Image:
     """Returns an image once it has pixels; it is Pillow's own then."""
-    image.settle()
+    with getattr(image, "_lock", contextlib.nullcontext()):
+        if isinstance(image, Waiting):  # no other thread has settled it meanwhile
+            image.settle()
     return image
+
+
+def begun(image: Image.Image, mode: str) -> tuple[Source, list[Op]] | None:
+    """Returns the source and the operations of an image in this mode; None where native code does not make it."""
+    with getattr(image, "_lock", contextlib.nullcontext()):
+        return image.begin(mode) if isinstance(image, Waiting) else None
+
+
+def _after(image: Waiting, step: steps.Step | None, mode: str | None = None) -> Image.Image | None:
+    """Returns an image in a mode, its own by default, after a step; None where native code does not make it."""
+    mode = image.mode if mode is None else mode
+    start = None if step is None else begun(image, mode)
+    if step is None or start is None:
+        return None
+    made = Waiting()
+    made._lock = threading.RLock()
+    made._source, before = start
+    made._ops = before + step[0]
+    made._mode, made._size = mode, step[1]
+    made.info = {k: v.copy() if isinstance(v, list) else v for k, v in image.info.items()}
+    return made

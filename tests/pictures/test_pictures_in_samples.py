@@ -304,6 +304,31 @@ def test_a_file_that_a_sample_only_opens_is_pillows_own_and_unread(folder):
             each.load()
 
 
+class Archived:
+    """A file of an archive, with no more than what Pillow needs."""
+
+    def __init__(self, path):
+        self._file = io.BytesIO(path.read_bytes())
+        self.seek, self.tell = self._file.seek, self._file.tell
+
+    def read(self, size):
+        return self._file.read(min(size, 1000))
+
+
+def test_files_are_read_with_a_size_as_pillow_reads_them(folder):
+    class OfAnArchive(Files):
+        def __getitem__(self, index):
+            image = Image.open(Archived(self.paths[index])).convert("RGB")
+            return torch.from_numpy(np.array(self.crop(image))), isinstance(image, Waiting)
+
+    seed(1)
+    expected, _ = OfAnArchive(folder)[0]
+    seed(1)
+    pixels, waited = samples.waited(OfAnArchive(folder))[0]
+    assert torch.equal(pixels, expected)
+    assert waited
+
+
 def test_without_pictures_nothing_is_looked_at_any_more():
     waited = samples.waited(list(range(1000)))
     assert [waited[index] for index in range(500)] == list(range(500))

@@ -24,6 +24,8 @@ _KINDS = {("PIL.JpegImagePlugin", "JpegImageFile"), ("PIL.PngImagePlugin", "PngI
 _TAIL_BYTES = 4096
 """Of a file's end, in which its last marker is looked for."""
 
+_READ_BYTES = 1 << 20
+
 _RECORDED = ("convert", "copy", "crop", "load", "reduce", "resize", "thumbnail", "transpose")
 
 
@@ -148,7 +150,10 @@ class _File(Waiting):
                 self._data = file.getvalue()
             else:
                 file.seek(0)
-                self._data = file.read()
+                try:
+                    self._data = file.read()
+                except TypeError:  # it needs a size, which Pillow always gives
+                    self._data = b"".join(iter(functools.partial(file.read, _READ_BYTES), b""))
             if self._exclusive_fp:
                 file.close()
             self.fp = None

@@ -438,6 +438,7 @@ def chains():
             [v2.Compose([crop[1], v2.ToImage()]), v2.Compose([floats, normal[1]])]
         ),
         "refused": v2.Compose([v2.ToImage(), normal[1]]),
+        "by an array": v1t.Compose([v1t.CenterCrop(np.array([12, 9])), v1t.ToTensor(), normal[0]]),
         "divided by nothing": v1t.Compose([v1t.ToTensor(), v1t.Normalize(MEAN, (0.1, 0.2, 0.0))]),
     }
 

@@ -239,6 +239,10 @@ def lower(transform: Any, chain: Chain) -> None:
         entry.lower(transform, chain)
     except NotNative as stop:
         raise _named(stop, transform) from stop
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        msg = f"{_short(transform)} has parameters that are not known: {what}"
+        raise NotNative(msg) from error
     if len(chain.names) == before:
         chain.names.append(_short(transform))
 

@@ -36,6 +36,10 @@ def changed(dataset, **attributes):
     return dataset
 
 
+def listed(dataset):
+    return changed(dataset, data=list(dataset.data))
+
+
 REFUSED = {
     "subclass": (lambda root: Overridden(write_folder(root)), "Overridden makes its samples"),
     "loader": (lambda root: folder(root, loader=opened), "its loader is .*opened, Python code"),
@@ -87,6 +91,11 @@ STOPPED = {
     "raises": ([v1.ToTensor(), v1.Normalize(0.5, 0.0)], "Normalize: it raises ValueError"),
     "chosen": ([v1.RandomApply([v1.ToTensor()])], "ToTensor changes what an image is"),
     "unknown": ([v1.ToTensor(), v1.FiveCrop(2)], "FiveCrop is Python code"),
+    "an array": (
+        [v1.ToTensor(), v1.CenterCrop(np.array([9, 9]))],
+        "CenterCrop has parameters that are not known: ValueError: The truth value of an array",
+    ),
+    "fill": ([v1.Pad(2, fill=np.int64(5)), v1.ToTensor()], "its fill is np.int64(5)"),
     "infinite": ([v1.ToTensor(), v2.ToDtype(torch.complex64)], "torch.complex64"),
 }
 

@@ -282,6 +282,45 @@ def test_persistent_iterators_look_again(change):
     assert_same(list(loader), list(DataLoader(dataset, batch_size=4)))
 
 
+class Many(classes.Held):
+    def __len__(self):
+        return len(self.rows)
+
+
+class Texts(Many):
+    def __getitem__(self, index):
+        row = self.rows[index]
+        return row["text"], row["label"]
+
+
+class Heads(Many):
+    def __getitem__(self, index):
+        return torch.tensor(self.rows[index]["list"][:2])
+
+
+class Unknown(Many):
+    def __getitem__(self, index):
+        return hash(self.rows[index]["list"][0])
+
+
+@pytest.mark.parametrize("kind", [Texts, Heads, Unknown])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_reading_many_samples_collects_no_garbage(kind, enabled):
+    rows = [{"text": f"text {n}", "label": n, "list": [n, 1, 2]} for n in range(30_000)]
+    loader = Loader(kind(rows=rows), num_workers=1)
+    passes = []
+    gc.callbacks.append(lambda *about: passes.append(about))
+    if not enabled:
+        gc.disable()
+    try:
+        assert lanes.choose(loader).lane == ("process" if kind is Unknown else "native")
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
+        gc.callbacks.pop()
+    assert len(passes) < 20
+
+
 def test_a_refusal_keeps_no_loader_alive():
     loader = Loader(classes.Drawn(rows=ROWS), batch_size=4)
     alive = weakref.ref(loader)

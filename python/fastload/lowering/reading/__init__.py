@@ -5,7 +5,10 @@ all of them. Nothing of the user's is run. What it does not know is refused with
 samples. What it found is compared with some samples before it is used, where that opens no file.
 """
 
+import contextlib
+import gc
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from fastload import registry
@@ -68,7 +71,8 @@ def _read(dataset: Any, memo: Memo) -> Any:
         raise NotNative(msg)
     index = Index(1, 0, count)
     reader = Interpreter(stored, index)
-    value = reader.call(getitem, [dataset, index], {})
+    with _no_collection():
+        value = reader.call(getitem, [dataset, index], {})
     exact = "bit for bit, as its code says"
     structure = Builder(stored, count, not reader.is_plain, exact).structure(value)
     found = list(leaves(structure))
@@ -78,6 +82,18 @@ def _read(dataset: Any, memo: Memo) -> Any:
     if reader.is_memory:
         compared.check(dataset, structure, found, memo)
     return structure
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pauses the garbage collector, which would go through the values of all samples again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _method(dataset: Any, method: str) -> types.FunctionType:

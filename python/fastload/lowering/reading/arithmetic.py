@@ -138,7 +138,7 @@ def lifted(
         if not may(*map(type, arguments)):
             msg = f"{doing} of {' and '.join(map(described, arguments))} is not known"
             raise NotNative(msg)
-        return Objects([tuple(arguments)]).map(lambda each: function(*each)).values[0]
+        return _called(function, [[each] for each in arguments]).values[0]
     check_count(count)
     columns = [_column(each, count, doing) for each in arguments]
     for kinds in set(zip(*(map(type, column) for column in columns), strict=True)):
@@ -146,7 +146,20 @@ def lifted(
             names = " and ".join(kind.__name__ for kind in kinds)
             msg = f"{doing} of {names} is not known"
             raise NotNative(msg)
-    return Objects(list(zip(*columns, strict=True))).map(lambda each: function(*each))
+    return _called(function, columns)
+
+
+def _called(function: Callable[..., Any], columns: list[list[Any]]) -> Objects:
+    """Returns the results of a function of Python's own for all samples.
+
+    Raises:
+        NotNative: It raises for one of them.
+    """
+    try:
+        return Objects(list(map(function, *columns)))
+    except Exception as error:
+        msg = f"a sample raises {type(error).__name__}: {error}"
+        raise NotNative(msg) from error
 
 
 def _count(value: Any) -> int:

@@ -55,18 +55,6 @@ class Objects(Each):
         """The exact types of the objects."""
         return set(map(type, self.values))
 
-    def map(self, function: Callable[[Any], Any]) -> "Objects":
-        """Returns the results of a function of Python's own for all objects.
-
-        Raises:
-            NotNative: It raises for one of them.
-        """
-        try:
-            return Objects(list(map(function, self.values)))
-        except Exception as error:
-            msg = f"a sample raises {type(error).__name__}: {error}"
-            raise NotNative(msg) from error
-
 
 @dataclass(frozen=True)
 class Step:

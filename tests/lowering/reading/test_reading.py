@@ -321,6 +321,32 @@ def test_reading_many_samples_collects_no_garbage(kind, enabled):
     assert len(passes) < 20
 
 
+class FrameRows(classes.Held):
+    def __getitem__(self, index):
+        return hash(self.data["text"].iloc[index])
+
+
+class SeriesRows(classes.Held):
+    def __getitem__(self, index):
+        return hash(self.data.iloc[index])
+
+
+@pytest.mark.parametrize("kind", [FrameRows, SeriesRows])
+def test_a_long_frame_that_is_refused_is_not_listed_again(kind, monkeypatch):
+    frame = pd.DataFrame({"text": ["a"] * 20_000})
+    listed = []
+    tolist = pd.Series.tolist
+    monkeypatch.setattr(pd.Series, "tolist", lambda self: listed.append(1) or tolist(self))
+    dataset = kind(data=frame if kind is FrameRows else frame["text"], other=[1])
+    loader = Loader(dataset, num_workers=1)
+    for _ in range(3):
+        assert lanes.choose(loader).lane == "process"
+    assert len(listed) == 1
+    dataset.other = [2]
+    lanes.choose(loader)
+    assert len(listed) == 2
+
+
 def test_a_refusal_keeps_no_loader_alive():
     loader = Loader(classes.Drawn(rows=ROWS), batch_size=4)
     alive = weakref.ref(loader)

@@ -14,7 +14,7 @@ from typing import Any
 from fastload import registry
 from fastload.columns.structure import leaves
 from fastload.lowering.memo import Memo
-from fastload.lowering.reading import attributes, compared
+from fastload.lowering.reading import attributes, compared, frames
 from fastload.lowering.reading.built import Builder
 from fastload.lowering.reading.interpreter import Interpreter
 from fastload.lowering.reading.stored import Stored
@@ -24,7 +24,7 @@ from fastload.registry import NotNative, name
 __all__ = ["read"]
 
 _LONG = 10_000
-"""A refused dataset with so long a list is not read again before it has other attributes."""
+"""A refused dataset with so long a list or frame is not read again before it has other attributes."""
 _CHANGE = "describe them by fastload.columns in a fastload.Dataset"
 
 
@@ -47,7 +47,7 @@ def read(dataset: Any, memo: Memo) -> Any:
         why, change = f"{type(error).__name__}: {error}", ""
     msg = f"{name(type(dataset))} makes its samples in Python: {why}"
     change = change or _CHANGE
-    if any(type(each) in (list, dict) and len(each) > _LONG for each in things):
+    if any((type(e) in (list, dict) or frames.is_frame(e)) and len(e) > _LONG for e in things):
         memo.refusal = tuple(map(id, things)), things, NotNative(msg, change)
     raise NotNative(msg, change)  # which no name keeps: its traceback has this frame
 

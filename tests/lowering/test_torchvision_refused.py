@@ -36,10 +36,6 @@ def changed(dataset, **attributes):
     return dataset
 
 
-def listed(dataset):
-    return changed(dataset, data=list(dataset.data))
-
-
 REFUSED = {
     "subclass": (lambda root: Overridden(write_folder(root)), "Overridden makes its samples"),
     "loader": (lambda root: folder(root, loader=opened), "its loader is .*opened, Python code"),

@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-__all__ = ["NEVER", "ONLY_HERE", "REASONS", "Fault", "fault_of", "one_line"]
+__all__ = ["INTERRUPTS", "NEVER", "ONLY_HERE", "REASONS", "Fault", "fault_of", "one_line"]
 
 Fault = Literal["missing", "decode", "transform", "exception", "passing", "fatal"]
 
@@ -30,6 +30,9 @@ NEVER: tuple[type[BaseException], ...] = (
     torch.OutOfMemoryError,
 )
 """Exceptions that no sample's content raises: the program or the machine does."""
+
+INTERRUPTS = KeyboardInterrupt, SystemExit
+"""Exceptions that end a program, and are no error of the batch in hand."""
 
 ONLY_HERE = re.compile(
     r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"

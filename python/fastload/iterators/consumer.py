@@ -19,6 +19,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
+from fastload.faults import INTERRUPTS
 from fastload.lowering.cheap import is_cheap
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
@@ -254,7 +255,9 @@ class ConsumerIter(Resumable):
             if self._persistent_workers:  # whose generators go on in the next epoch
                 maker.keep_streams(self._cursor)
             raise
-        except Exception:
+        except INTERRUPTS:
+            raise
+        except BaseException:
             self._took()  # an error takes the place of its batch
             raise
         self._took()

@@ -19,7 +19,7 @@ from torch.utils.data._utils.worker import _ResumeIteration
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from fastload.draws.keyed import Key, Keys
-from fastload.faults import REASONS, fault_of, one_line
+from fastload.faults import INTERRUPTS, REASONS, fault_of, one_line
 from fastload.iterators.consumer import Maker
 from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
@@ -323,7 +323,9 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
         try:
             self._keep_schedule()
             batch = maker.make(*maker.pending)
-        except Exception:
+        except INTERRUPTS:
+            raise
+        except BaseException:
             self._took_here(maker)  # an error takes the place of its batch
             raise
         self._took_here(maker)

@@ -73,6 +73,8 @@ def run(
     named = inspect.signature(target).bind(*args).arguments
     if end.may_take_over:
         worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
+        # what torch's loop catches: in the training process any exception is the batch's error, as CancelledError is
+        worker.Exception = BaseException  # type: ignore[attr-defined]
         promotes.is_on = True
     connection = Connection(link, named, may_take_over=end.may_take_over, keeping=end.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell

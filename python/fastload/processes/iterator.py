@@ -23,6 +23,7 @@ from torch.utils.data._utils import pin_memory, signal_handling
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 
 from fastload import _lib
+from fastload.faults import one_line
 from fastload.iterators.consumer import Maker
 from fastload.iterators.elastic import is_elastic
 from fastload.iterators.evidence import Evidence
@@ -77,6 +78,7 @@ class ProcessIter(Paced):
         self._allocate = allocate
         self._is_started = False
         self._is_late = False
+        self._lost: str | None = None
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
         budget = loader._budget_bytes
@@ -219,6 +221,8 @@ class ProcessIter(Paced):
         }
 
     def _next_data(self) -> Any:
+        if self._lost is not None:
+            raise RuntimeError(self._lost)
         batch = super()._next_data()
         if self._pins:
             while self._hear(0):
@@ -317,7 +321,7 @@ class ProcessIter(Paced):
         note = getattr(data, "note", None) if isinstance(data, ExceptionWrapper) else None
         try:
             data = super()._process_data(data, *rest)
-        except Exception as error:
+        except BaseException as error:  # under AUTO of any type
             if note is not None:
                 error.add_note(note)
             # A frame of torch's `reraise` holds the error, which would keep the workers until garbage is collected.
@@ -354,11 +358,12 @@ class ProcessIter(Paced):
             if each == place or (worker.exitcode is not None and not tasks.is_last)
         ]
         words = self._failures.sentence(gone)
-        self._abandon()
+        self._abandon(words)
         raise RuntimeError(words)
 
-    def _abandon(self) -> None:
-        """Ends all workers and the epoch."""
+    def _abandon(self, words: str) -> None:
+        """Ends all workers and the epoch; every further call of `next` raises an error with these words."""
+        self._lost = words
         self._end_workers()
         self._shutdown_workers()
         loader = self._loader()
@@ -374,9 +379,9 @@ class ProcessIter(Paced):
         """
         try:
             return listen()
-        except OSError:
+        except OSError as error:
             if self._is_here():
-                self._abandon()
+                self._abandon(f"the epoch has ended: {one_line(error)}")
             raise
 
     def _end_workers(self) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from torch._utils import ExceptionWrapper
 
+from fastload.faults import INTERRUPTS
+
 __all__ = ["Raised"]
 
 
@@ -19,10 +21,15 @@ class Raised(ExceptionWrapper):
     Args:
         exc_info: As `sys.exc_info()` returns it; None for the exception that is being handled.
         where: The place, in torch's words: `"in DataLoader worker process 1"`.
+
+    Raises:
+        BaseException: The exception itself, if it ends the process.
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         exc_info = exc_info or sys.exc_info()
+        if isinstance(exc_info[1], INTERRUPTS):
+            raise exc_info[1]
         super().__init__(exc_info, where)  # type: ignore[no-untyped-call]
         self._parts = _parts(exc_info[1])
 
@@ -30,11 +37,11 @@ class Raised(ExceptionWrapper):
         """Raises the exception.
 
         Raises:
-            Exception: As torch raises it, with the worker's traceback as its message; if its type does not take
+            BaseException: As torch raises it, with the worker's traceback as its message; if its type does not take
                 a message, the sample's own, with the worker's traceback as a note; RuntimeError if that does not
                 pickle.
         """
-        original: Exception
+        original: BaseException
         try:
             super().reraise()  # type: ignore[no-untyped-call]
         except Exception as error:
@@ -45,7 +52,7 @@ class Raised(ExceptionWrapper):
         raise original
 
 
-def _parts(error: Exception) -> bytes | None:
+def _parts(error: BaseException) -> bytes | None:
     """Returns the pickle of what an exception is rebuilt from; None if that gives another message, or nothing."""
     try:
         parts = pickle.dumps((type(error), error.args, vars(error)))
@@ -54,10 +61,12 @@ def _parts(error: Exception) -> bytes | None:
         return None
 
 
-def _rebuilt(kind: type[Exception], args: tuple[Any, ...], state: dict[str, Any]) -> Exception:
+def _rebuilt(
+    kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]
+) -> BaseException:
     """Returns an exception, without a call of the constructor that its class may have."""
     base: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
-    error: Exception = base.__new__(kind, *args)
+    error: BaseException = base.__new__(kind, *args)
     base.__init__(error, *args)
     vars(error).update(state)
     return error

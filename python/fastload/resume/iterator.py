@@ -21,6 +21,7 @@ from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.repeats import repeats_of
 from fastload.draws import keyed
 from fastload.draws.sampler import picks_batches, resumable
+from fastload.faults import INTERRUPTS
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, own_generator
 from fastload.resume.pulls import Pulls
@@ -243,7 +244,9 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         except StopIteration:
             self._cursor.is_finished = True
             raise
-        except Exception:
+        except INTERRUPTS:
+            raise
+        except BaseException:
             self._cursor.taken += 1  # an error takes the place of its batch
             raise
         self._cursor.taken += 1

@@ -21,7 +21,6 @@ REASONS = "missing", "decode", "transform", "exception"
 NEVER: tuple[type[BaseException], ...] = (
     SystemError,
     ImportError,
-    StopIteration,
     StopAsyncIteration,
     MemoryError,
     RecursionError,

@@ -320,3 +320,44 @@ def test_samples_of_a_batch_sampler_of_torch(images):
     loader = loader_of(images, "native, 2 threads", "mask", batch_size=1, batch_sampler=sampler)
     assert_same(list(loader), made)
     assert places(loader) == found
+
+
+class Raising(Dataset):
+    """Sample 5 raises an error of a class."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        if index == 5:
+            raise self.kind
+        return index
+
+
+class ListedRaising(Raising):
+    """The same, also for lists of indices."""
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+@pytest.mark.parametrize("lane", PYTHON)
+@pytest.mark.parametrize("dataset", [Raising, ListedRaising])
+def test_a_sample_that_raises_stop_iteration_does_not_end_the_epoch(lane, dataset):
+    loader = loader_of(dataset(StopIteration), lane, "replace", batch_size=4)
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 6, 6, 7], [8, 9, 10, 11]]
+    assert [(bad.index, bad.reason, bad.error) for bad in loader.bad] == [
+        (5, "exception", "StopIteration")
+    ]
+
+
+@pytest.mark.parametrize("lane", PYTHON)
+@pytest.mark.parametrize("dataset", [Raising, ListedRaising])
+def test_a_stop_iteration_that_is_no_bad_sample_is_an_error(lane, dataset):
+    on_error = OnError("replace", only=(ValueError,))
+    loader = loader_of(dataset(StopIteration), lane, "skip", batch_size=4, on_error=on_error)
+    with pytest.raises(RuntimeError, match="a sample raised StopIteration"):
+        list(loader)

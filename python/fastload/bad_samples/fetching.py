@@ -157,7 +157,7 @@ class _Tolerant:
             return lists(indices)  # type: ignore[no-any-return]
         except Exception as error:
             if fault_of(error, self._policy.only) == "fatal":
-                raise
+                raise _not_the_end(error) from None
         restore()
         return [self._alone(lists, index, position) for position, index in enumerate(indices)]
 
@@ -195,7 +195,7 @@ class _Tolerant:
         if fault == "passing":
             error.add_note(f"the storage failed {self._policy.retries + 1} times")
         if fault in ("passing", "fatal"):
-            raise error
+            raise _not_the_end(error)
         path = _path(error) or first_file(self._origin, index)
         self._bad.append(Bad(position, _number(index), path, fault, described(error)))
         return None
@@ -227,6 +227,15 @@ def _copied(sample: Any) -> Any:
 def described(error: BaseException) -> str:
     """Returns an exception in words: its class and the first line of its message."""
     return one_line(error)[:_LONGEST]
+
+
+def _not_the_end(error: Exception) -> Exception:
+    """Returns the error to raise: in place of StopIteration, which would end the epoch, what a generator raises."""
+    if not isinstance(error, StopIteration):
+        return error
+    instead = RuntimeError("a sample raised StopIteration")
+    instead.__cause__ = error
+    return instead
 
 
 def _repeat(indices: Any) -> None:

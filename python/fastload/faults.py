@@ -83,18 +83,26 @@ def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fa
 
 def one_line(error: BaseException) -> str:
     """Returns an error as one line: its type, and the first line of its message."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in _message(error).splitlines() if line.strip()]
     if lines and lines[0].startswith("Caught "):  # torch puts a worker's traceback in front
         frames = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
         return lines[frames[-1] + 1 if frames else -1].strip()
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
 
 
+def _message(error: BaseException) -> str:
+    """Returns an error's message; empty if its class raises."""
+    try:
+        return str(error)
+    except Exception:  # of a class of the user's
+        return ""
+
+
 def _number(error: Exception) -> int | None:
     """Returns the system's number of an error, or None."""
     if isinstance(error, OSError):
         return error.errno
-    found = _SYSTEM.match(str(error)) if isinstance(error, RuntimeError) else None
+    found = _SYSTEM.match(_message(error)) if isinstance(error, RuntimeError) else None
     return int(found[1]) if found else None
 
 
@@ -102,5 +110,5 @@ def _is_of_device(error: Exception) -> bool:
     """Returns true for errors of an accelerator."""
     if type(error).__name__ == "AcceleratorError":  # torch 2.8 and later
         return True
-    words = str(error) if isinstance(error, RuntimeError) else ""
+    words = _message(error) if isinstance(error, RuntimeError) else ""
     return "CUDA error" in words or ONLY_HERE.search(words) is not None

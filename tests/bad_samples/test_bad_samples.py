@@ -361,3 +361,16 @@ def test_a_stop_iteration_that_is_no_bad_sample_is_an_error(lane, dataset):
     loader = loader_of(dataset(StopIteration), lane, "skip", batch_size=4, on_error=on_error)
     with pytest.raises(RuntimeError, match="a sample raised StopIteration"):
         list(loader)
+
+
+class WordlessError(RuntimeError):
+    def __str__(self):
+        msg = "it has no message"
+        raise ValueError(msg)
+
+
+@pytest.mark.parametrize("lane", PYTHON)
+def test_an_error_whose_message_raises_is_a_bad_sample(lane):
+    loader = loader_of(Raising(WordlessError), lane, "replace", batch_size=4)
+    assert len(list(loader)) == 3
+    assert [(bad.index, bad.error) for bad in loader.bad] == [(5, "WordlessError")]

@@ -318,13 +318,20 @@ def test_a_stream_that_lists_files(tmp_path):
     assert [(bad.index, bad.path) for bad in check(Files()).bad] == [(12, None)]
 
 
-def test_a_dataset_without_length():
-    class Endless(Dataset[Any]):
-        def __getitem__(self, index: int) -> int:
-            return index
+class Endless(Dataset[Any]):
+    def __getitem__(self, index: int) -> int:
+        return index
 
-    with pytest.raises(TypeError, match="Endless has no length"):
-        check(Endless())
+
+class Unknown(Endless):
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("kind", [Endless, Unknown])
+def test_a_dataset_without_length(kind):
+    with pytest.raises(TypeError, match=f"{kind.__name__} has no length"):
+        check(kind())
 
 
 TARGETS = """
@@ -356,6 +363,9 @@ TARGETS = """
 
     def good():
         return Rows(torch.zeros(300, 2))
+
+    def empty():
+        return []
 
     def number():
         return 7
@@ -400,6 +410,24 @@ def test_the_command_reads_a_folder(photographs, capsys):
     assert f"{folder}: {COUNT - 1} samples" in out
     assert str(photographs[5]) in out
     assert out.splitlines()[-1] == "3 bad samples"
+
+
+def test_the_report_of_nothing_names_no_lane(targets, capsys):
+    assert main(["checked:empty"]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("checked:empty: 0 samples in ")
+    assert rest == ["", "0 bad samples"]
+
+
+def test_a_folder_that_cannot_be_read_is_one_line(tmp_path, capsys, monkeypatch):
+    def walk(folder: Path, _: str) -> Any:
+        raise OSError(errno.EINVAL, "Invalid argument", str(folder / "net"))
+
+    monkeypatch.setattr(Path, "rglob", walk)
+    assert main([str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    words = f"{tmp_path} cannot be read: Invalid argument: {tmp_path / 'net'}"
+    assert (out, err) == ("", f"python -m fastload.check: {words}\n")
 
 
 def test_names_of_files_are_shown_on_one_line(tmp_path, capsys):

@@ -34,7 +34,7 @@ def print_report(target: str, report: Report, output: Path | None) -> None:
     read = "" if report.read_bytes is None else f", {size(report.read_bytes)} read from files"
     _print(
         f"{target}: {report.samples:,}{of} samples in {report.seconds:.1f} s, {size(report.nbytes)} in memory{read}",
-        f"lane {report.lane}",
+        *([f"lane {report.lane}"] if report.lane else []),
     )
     if report.fields:
         _print_table(_FIELD_HEAD, [_field(name, each) for name, each in report.fields.items()])

@@ -227,9 +227,13 @@ def image_files(folder: Path) -> list[Path]:
     """Returns the images in a folder and its subfolders, sorted.
 
     Raises:
-        TargetError: There are none.
+        TargetError: There are none, or a folder cannot be read.
     """
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _IMAGES)
+    try:
+        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _IMAGES)
+    except OSError as error:
+        msg = f"{folder} cannot be read: {error.strerror}: {error.filename}"
+        raise TargetError(msg) from error
     if not paths:
         msg = f"{folder} has no images ({', '.join(_IMAGES)})"
         raise TargetError(msg)

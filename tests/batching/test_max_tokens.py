@@ -142,8 +142,13 @@ def test_a_sampler_over_a_dataset_without_a_length():
         def __getitem__(self, index):
             return index
 
-    loader = Loader(Endless(), batch_sampler=BucketBatchSampler([1] * 4, 2), num_workers=0)
-    assert sum(len(batch) for batch in loader) == 4
+    class Unknown(Endless):
+        def __len__(self):
+            raise NotImplementedError
+
+    for dataset in (Endless(), Unknown()):
+        loader = Loader(dataset, batch_sampler=BucketBatchSampler([1] * 4, 2), num_workers=0)
+        assert sum(len(batch) for batch in loader) == 4
 
 
 @pytest.mark.parametrize("make", [TokenBatchSampler, BucketBatchSampler])

@@ -53,6 +53,20 @@ class Itself(IterableDataset):
         self.at, self.epoch = state["at"], state["epoch"]
 
 
+class Remaining(Itself):
+    """Its length is what remains."""
+
+    def __len__(self):
+        return self.count - self.at
+
+
+class Unknown(Itself):
+    """Its length is not known."""
+
+    def __len__(self):
+        raise NotImplementedError
+
+
 class Walk:
     """An iterator with a state."""
 
@@ -124,7 +138,7 @@ def make(kind, workers, **options):
 
 @pytest.mark.parametrize("stop", [0, 1, 2, 3, 5])
 @pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("kind", [Itself, Walked, Plain, Counting])
+@pytest.mark.parametrize("kind", [Itself, Remaining, Unknown, Walked, Plain, Counting])
 def test_datasets(kind, workers, stop):
     torch.manual_seed(3)
     loader = make(kind, workers)

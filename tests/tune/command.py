@@ -82,6 +82,13 @@ TARGETS = """
     def worst():
         return DataLoader(Worst(), 2)
 
+    class Unknown(Counted):
+        def __len__(self):
+            raise NotImplementedError("its length is not known")
+
+    def unknown():
+        return DataLoader(Unknown(), 2)
+
     class Endless(IterableDataset):
         def __iter__(self):
             yield from torch.zeros(500, 4)

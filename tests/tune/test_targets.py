@@ -34,6 +34,7 @@ BAD = {
     "wrong:loader": "cannot be imported: ModuleNotFoundError",
     "texts": "has no images",
     "targets:empty": "is it empty?",
+    "targets:unknown": "NotImplementedError: its length is not known",
     "targets:worst": "every batch fails, the first with OSError: there is no such sample",
 }
 

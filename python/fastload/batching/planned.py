@@ -14,6 +14,7 @@ from fastload import _lib
 from fastload.batching.filler import Filler
 from fastload.batching.lengths import LONGEST, lengths_of
 from fastload.batching.world import Part, World
+from fastload.sizes import length_of
 
 __all__ = ["PlannedBatchSampler", "Remainder", "check_fits"]
 
@@ -230,11 +231,8 @@ def check_fits(batch_sampler: PlannedBatchSampler, dataset: Any) -> None:
     Raises:
         ValueError: It has lengths of more or fewer samples than the dataset.
     """
-    try:
-        count = len(dataset)
-    except TypeError:  # a dataset without a length
-        return
-    if count != len(batch_sampler._lengths):
+    count = length_of(dataset)
+    if count is not None and count != len(batch_sampler._lengths):
         msg = (
             f"{type(batch_sampler).__name__} knows the lengths of {len(batch_sampler._lengths)} "
             f"samples, but the dataset has {count}: make it with the lengths of this dataset"

@@ -72,7 +72,7 @@ def _read_indices(loader: Any, report: Report, tell: Tell) -> None:
     """Reads a map-style dataset; where a worker dies, one worker finds the sample that it died of."""
     try:
         total = report.total = len(loader.dataset)
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:
         msg = f"{type(loader.dataset).__qualname__} has no length, so its indices are unknown: give it a __len__"
         raise TypeError(msg) from error
     if _takes_lists(loader):

@@ -30,6 +30,7 @@ from fastload.machine.interpreter import holds_interpreter
 from fastload.processes.shared_state import reason_not_to_fork
 from fastload.registry import name
 from fastload.resume.stateful import is_stateful
+from fastload.sizes import length_of
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
 
@@ -174,10 +175,8 @@ def _is_short(loader: Any) -> bool:
         return False
     if recognise(loader._index_sampler, batched=loader._auto_collation) is None:
         return False  # a sampler of the user's, whose length may cost or raise anything
-    try:
-        return len(loader) <= _FEW_BATCHES and _is_cheap(loader, seam=False)
-    except TypeError:  # the dataset has no length
-        return False
+    length = length_of(loader)
+    return length is not None and length <= _FEW_BATCHES and _is_cheap(loader, seam=False)
 
 
 def _is_cheap(loader: Any, *, seam: bool) -> bool:

@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from fastload.batching import BucketBatchSampler, PlannedBatchSampler
 from fastload.batching.layers import dealer_of, innermost
 from fastload.machine.auto import is_auto
+from fastload.sizes import length_of
 
 __all__ = ["VERSION", "checksum", "facts_of", "number_of", "rank_of"]
 
@@ -60,10 +61,8 @@ def facts_of(loader: Any, *, is_coming: bool) -> dict[str, Any]:
     dealer = dealer_of(index_sampler)
     world, rank = _ranks(sampler, dealer)
     is_own = dealer is None and _is_own(sampler)
-    try:
-        length = len(loader.dataset)
-    except TypeError:  # an iterable dataset has none
-        length = None
+    is_map = loader._dataset_kind == _DatasetKind.Map
+    length = length_of(loader.dataset) if is_map else None  # a stream's may be what remains
     described = _described(sampler, length, is_coming=is_coming)
     return {
         "batch_size": index_sampler.batch_size if is_batches else loader.batch_size,
@@ -152,10 +151,10 @@ def _source_length(sampler: Any) -> int | None:
     """Returns the number of samples that one of torch's samplers chooses from; None for any other."""
     try:
         if isinstance(sampler, DistributedSampler):
-            return len(sampler.dataset)  # type: ignore[arg-type]
+            return length_of(sampler.dataset)
         if isinstance(sampler, RandomSampler | SequentialSampler):
-            return len(sampler.data_source)
-    except (AttributeError, TypeError):  # a subclass that keeps none
+            return length_of(sampler.data_source)
+    except AttributeError:  # a subclass that keeps none
         return None
     return None
 

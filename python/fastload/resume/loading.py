@@ -16,6 +16,7 @@ from fastload.resume.pulls import PARTS
 from fastload.resume.restored import Restored
 from fastload.resume.stateful import boxed, is_stateful, unboxed
 from fastload.resume.text import StateError, generator_of, unpack
+from fastload.sizes import length_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -125,10 +126,8 @@ def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
         frame = frame.f_back
     if frame is None:
         return False
-    try:
-        return bool(state["_num_yielded"] >= len(loader))
-    except TypeError:  # it has no length
-        return False
+    length = length_of(loader)
+    return length is not None and bool(state["_num_yielded"] >= length)
 
 
 def _first_worker(loader: Any, state: Mapping[str, Any], taken: int) -> int:

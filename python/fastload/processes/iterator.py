@@ -23,7 +23,6 @@ from torch.utils.data._utils import pin_memory, signal_handling
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 
 from fastload import _lib
-from fastload.faults import one_line
 from fastload.iterators.consumer import Maker
 from fastload.iterators.elastic import is_elastic
 from fastload.iterators.evidence import Evidence
@@ -77,8 +76,7 @@ class ProcessIter(Paced):
         self._continue(loader)
         self._allocate = allocate
         self._is_started = False
-        self._is_late = False
-        self._lost: str | None = None
+        self._is_late = self._is_lost = False
         self._getpid = os.getpid  # modules may be gone when this is deleted
         self._pid = self._getpid()
         budget = loader._budget_bytes
@@ -221,8 +219,8 @@ class ProcessIter(Paced):
         }
 
     def _next_data(self) -> Any:
-        if self._lost is not None:
-            raise RuntimeError(self._lost)
+        if self._is_lost:
+            raise StopIteration  # a state still says where the epoch was
         batch = super()._next_data()
         if self._pins:
             while self._hear(0):
@@ -358,12 +356,12 @@ class ProcessIter(Paced):
             if each == place or (worker.exitcode is not None and not tasks.is_last)
         ]
         words = self._failures.sentence(gone)
-        self._abandon(words)
+        self._abandon()
         raise RuntimeError(words)
 
-    def _abandon(self, words: str) -> None:
-        """Ends all workers and the epoch; every further call of `next` raises an error with these words."""
-        self._lost = words
+    def _abandon(self) -> None:
+        """Ends all workers and the epoch."""
+        self._is_lost = True
         self._end_workers()
         self._shutdown_workers()
         loader = self._loader()
@@ -379,9 +377,9 @@ class ProcessIter(Paced):
         """
         try:
             return listen()
-        except OSError as error:
+        except OSError:
             if self._is_here():
-                self._abandon(f"the epoch has ended: {one_line(error)}")
+                self._abandon()
             raise
 
     def _end_workers(self) -> None:

@@ -42,7 +42,7 @@ def check_array(array: Any) -> None:
         if array.requires_grad:
             msg = "a tensor requires gradients"
             raise NotNative(msg, "detach() it")
-        if array.device.type != "cpu" or array.layout is not torch.strided or array.is_quantized:
+        if not array.is_cpu or array.layout is not torch.strided or array.is_quantized:
             msg = "a tensor is not dense in the CPU's memory"
             raise NotNative(msg, "make it so")
         if any(getattr(array, "names", ())) or array.is_nested or array.is_conj() or array.is_neg():

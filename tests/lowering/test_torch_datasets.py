@@ -138,6 +138,8 @@ REFUSED = {
         "do not fit together",
     ),
     "text": (lambda: ["a", "b"], "values of str"),
+    "many tensors": (lambda: [torch.zeros(2)] * 101, "more than 100 torch.Tensors"),
+    "many parts": (lambda: ConcatDataset([pairs(1)] * 101), "more than 100 datasets of tensors"),
     "mixed": (lambda: [1, 2.0], "all floats or all bools"),
     "nothing": (list, "or nothing"),
     "huge ints": (lambda: [1, 2**64], "64 bits"),

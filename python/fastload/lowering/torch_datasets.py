@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import TensorDataset
 
 from fastload import _lib, registry
 from fastload.columns.structure import containers, fill, leaves
@@ -19,8 +20,10 @@ from fastload.registry import NotNative
 __all__ = ["array_leaf", "numbers", "rows", "tensor_leaf"]
 
 _DENSE = "make it a dense tensor of numbers on the CPU"
-_MOST_TENSORS = 10_000
-"""Longest list of tensors that is a dataset; each becomes a column of its own."""
+_MOST_ARRAYS = 10_000
+"""Longest list of arrays that is a dataset; each becomes a column of its own."""
+_MOST_TENSORS = 100
+"""Most tensors that are joined to a column: before each batch each is asked whether torch has moved it."""
 
 
 @registry.dataset(
@@ -49,6 +52,12 @@ def _subset(dataset: Any, memo: Memo) -> Any:
     notes="of native datasets whose samples have one structure, and one dtype for each value",
 )
 def _concat_dataset(dataset: Any, memo: Memo) -> Any:
+    if (
+        sum(type(part) in (TensorDataset, torch.Tensor) for part in dataset.datasets)
+        > _MOST_TENSORS
+    ):
+        msg = f"the ConcatDataset joins more than {_MOST_TENSORS} datasets of tensors"
+        raise NotNative(msg, "join their tensors, torch.cat(list)")
     parts = [structure(part, memo) for part in dataset.datasets]
     lengths = itertools.accumulate(len(next(leaves(part))[1].native) for part in parts)
     if list(lengths) != list(dataset.cumulative_sizes):
@@ -86,7 +95,7 @@ def _array(dataset: Any, memo: Memo) -> Any:
 @registry.dataset(
     "builtins.list",
     methods=(),
-    notes="of ints, floats or bools; of at most ten thousand tensors or arrays",
+    notes="of ints, floats or bools; of at most a hundred tensors, or ten thousand arrays",
 )
 def _list(dataset: list[Any], memo: Memo) -> Any:
     kind = type(dataset[0]) if dataset else None
@@ -95,9 +104,10 @@ def _list(dataset: list[Any], memo: Memo) -> Any:
     if kind not in (torch.Tensor, np.ndarray) or set(map(type, dataset)) != {kind}:
         msg = f"the list holds values of {registry.name(kind)}, or nothing, or several types"
         raise NotNative(msg, "describe them by fastload.columns in a fastload.Dataset")
-    if len(dataset) > _MOST_TENSORS:
-        msg = f"the list holds more than {_MOST_TENSORS} tensors"
-        raise NotNative(msg, "stack them into one, torch.stack(list)")
+    if len(dataset) > (most := _MOST_ARRAYS if kind is np.ndarray else _MOST_TENSORS):
+        library = "np" if kind is np.ndarray else "torch"
+        msg = f"the list holds more than {most} {registry.name(kind)}s"
+        raise NotNative(msg, f"stack them into one, {library}.stack(list)")
     lower, state = (
         (array_leaf, _array_state) if kind is np.ndarray else (tensor_leaf, _tensor_state)
     )

@@ -14,16 +14,7 @@ from PIL import Image
 from fastload.images.operations import Op
 from fastload.pictures.source import REFUSALS, Source, fail, making
 from fastload.pictures.swap import Swap
-from fastload.pictures.waiting import (
-    NATIVE,
-    Access,
-    Waiting,
-    become,
-    begun,
-    put_pixels,
-    settled,
-    wait,
-)
+from fastload.pictures.waiting import NATIVE, Access, Waiting, become, begun, settled, wait
 
 __all__ = ["install", "opened", "uninstall"]
 
@@ -84,7 +75,7 @@ class _File(Waiting):
             left = ("info", "filename", "_exif")
             self.__dict__.update({k: v for k, v in image.__dict__.items() if k not in left})
         if smaller is not None:
-            put_pixels(self, smaller.im)
+            self._im = smaller.im
             self._mode, self._size = smaller.mode, smaller.size
         self._be_plain()
 
@@ -181,7 +172,7 @@ def _took(image: Image.Image, kept: dict[str, Source]) -> bool:
     if image.mode in kept:
         with contextlib.suppress(*REFUSALS):
             pixels = kept[image.mode].pixels([])
-            put_pixels(image, Image.frombytes(image.mode, image.size, pixels).im)
+            image._im = Image.frombytes(image.mode, image.size, pixels).im
             return True
     return False
 

@@ -17,10 +17,7 @@ from fastload.images.operations import Op, Output
 from fastload.pictures import steps
 from fastload.pictures.source import REFUSALS, Source
 
-__all__ = ["NATIVE", "Access", "Waiting", "become", "begun", "put_pixels", "settled", "wait"]
-
-_PIXELS = "_im" if isinstance(vars(Image.Image).get("im"), property) else "im"
-"""The attribute of Pillow's pixels: `im` is a property from Pillow 11 on."""
+__all__ = ["NATIVE", "Access", "Waiting", "become", "begun", "settled", "wait"]
 
 NATIVE = ("RGB", "L")
 """The modes that native code makes."""
@@ -48,7 +45,7 @@ class Waiting(Image.Image):
             image = Image.frombytes(self._mode, self._size, source.pixels(ops))
         except REFUSALS:
             image = source.by_pillow(ops)
-        put_pixels(self, image.im)  # before other threads see Pillow's class
+        self._im = image.im  # before other threads see Pillow's class
         become(self, Image.Image)
         del self._source, self._ops, self._lock
 
@@ -243,11 +240,6 @@ class _Thumbnail:
 def become(image: Any, kind: type) -> None:
     """Has an image be Pillow's own."""
     image.__class__ = kind
-
-
-def put_pixels(image: Image.Image, im: Any) -> None:
-    """Gives Pillow's pixels to an image that still waits."""
-    vars(image)[_PIXELS] = im
 
 
 def wait(image: Any, kind: type) -> None:

@@ -154,6 +154,8 @@ class Loader(DataLoader[_T_co]):
     _settled: lanes.Settled | None = None
     _read: tuple[Any, ...] = ()
     _cursor: Cursor | None = None
+    _left_early = 0
+    """Number of epochs in a row that were left after a few batches."""
     _loaded: Mapping[str, Any] | None = None
     _restored: Restored | None = None
 
@@ -321,6 +323,9 @@ class Loader(DataLoader[_T_co]):
     def __iter__(self) -> _BaseDataLoaderIter:
         """Returns an iterator; a new one even with persistent workers if the dataset now reads differently."""
         began_s = time.monotonic()
+        if self._cursor is not None:
+            is_early = self._cursor.taken <= lanes.FEW_BATCHES and not self._cursor.is_finished
+            vars(self)["_left_early"] = self._left_early + 1 if is_early else 0
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
         if self._loaded is None:

@@ -13,6 +13,7 @@ import fastload
 from fastload import lanes
 from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.learned import record_of
+from fastload.iterators.native import NativeIter
 from fastload.machine.auto import Auto
 from fastload.processes.iterator import ProcessIter
 from tests.shared.compare import assert_same
@@ -287,6 +288,30 @@ def test_cheap_code_is_read_and_starts_no_worker(dataset):
     assert "lane: consumer" in loader.explain()
     assert "cost less than handing them over" in loader.explain()
     assert loader.stats()["consumer_batches"] == len(list(DataLoader(dataset, 4)))
+
+
+class Texts(Dataset):
+    """Is read, which takes as long as all of its samples do."""
+
+    def __init__(self):
+        self.rows = [{"text": f"text {number}", "label": number % 7} for number in range(40)]
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        row = self.rows[index]
+        return row["text"], row["label"]
+
+
+def test_epochs_that_are_left_early_start_no_stream():
+    loader, torchs = fastload.Loader(Texts(), 4), DataLoader(Texts(), 4)
+    kinds = []
+    for count in (1, 1, 2, 99, 99, 1):
+        iterator = iter(loader)
+        kinds.append(type(iterator))
+        assert_same(list(islice(iterator, count)), list(islice(torchs, count)))
+    assert kinds == [NativeIter] * 2 + [ConsumerIter] * 2 + [NativeIter] * 2
 
 
 def test_workers_that_do_not_pay_end_and_others_know(caplog):

@@ -48,8 +48,10 @@ _PYTHON = {
     "texts": (list, str, bytes),
 }
 """Types in samples that are not tensors, by the form of their leaf."""
-_FEW_BATCHES = 2
+FEW_BATCHES = 2
 """Batches of cheap samples that the consumer makes in the time that starting a native epoch takes."""
+_OFTEN = 2
+"""Epochs in a row that are left early, after which the next one is expected to be left early, too."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
 
 
@@ -113,7 +115,10 @@ def choose(loader: Any) -> Choice:
         msg = f"lane should be one of {LANES}, but got {lane!r}"
         raise ValueError(msg)
     if lane == "auto" and _is_short(loader):
-        why = "its epochs are short, and its code shows that its samples cost less than handing them over"
+        why = (
+            "its epochs are short or left early, and its code shows that its samples cost less than handing "
+            "them over"
+        )
         return Choice("consumer", why, draws=False, here=why)
     lowered, refusal = _lowered(loader)
     batched = loader._auto_collation or _listed(loader, lowered)
@@ -170,13 +175,14 @@ def choose(loader: Any) -> Choice:
 
 
 def _is_short(loader: Any) -> bool:
-    """Returns true if cheap code makes the samples, and an epoch has too few batches for threads to pay."""
+    """Returns true if cheap code makes the samples, and too few batches are taken for threads to pay."""
     if not is_auto(loader) or not has_own_code(loader.dataset):
         return False
     if recognise(loader._index_sampler, batched=loader._auto_collation) is None:
         return False  # a sampler of the user's, whose length may cost or raise anything
     length = length_of(loader)
-    return length is not None and length <= _FEW_BATCHES and _is_cheap(loader, seam=False)
+    is_short = length is not None and length <= FEW_BATCHES
+    return (is_short or loader._left_early >= _OFTEN) and _is_cheap(loader, seam=False)
 
 
 def _is_cheap(loader: Any, *, seam: bool) -> bool:

@@ -59,7 +59,7 @@ def current_choice(loader: Any) -> Choice:
     number = vars(loader)["num_workers"]
     if number == 0 and loader.lane == "auto" and loader._profile is None:
         return Choice("inline", "num_workers=0")
-    of = (number, *_DECISIVE(loader))
+    of = (number, loader._left_early > 0, *_DECISIVE(loader))
     settled = loader._settled
     if settled is not None and all(map(operator.is_, of, settled.of)) and is_cheap(loader.dataset):
         return settled.choice  # type: ignore[no-any-return]

@@ -180,9 +180,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             self._send_idx = self._rcvd_idx = 0
             self._task_info = {}
             self._maker.begin()
-            self._schedule = (
-                self._schedule or 1
-            )  # an order is drawn where the epoch begins, as with workers
+            # an order is drawn where the epoch begins, as with workers
+            self._schedule = self._schedule or 1
             self._keep_schedule()
             return
         own = self._loader()  # whose truth would be its length, which it may not have

@@ -207,9 +207,7 @@ class ConsumerIter(Resumable):
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         saved = self._saved_here()
         super()._reset(loader, first_iter)
-        if not self._is_iterable:
-            self._pulls.leave_out(self._to_drop)
-            self._to_drop = 0
+        self._leave_out_taken()
         # an order whose draws have no effect outside is asked for one batch at a time
         self._is_private = self._keys is None or self._keys.begin(self._index_sampler, self._cursor)
         if self._is_private:

@@ -104,8 +104,7 @@ class NativeIter(Resumable):
         cursor = self._cursor
         if not is_cut_here:
             self._pulls.begin()  # a sampler with a state says its position
-            self._pulls.leave_out(self._to_drop)
-            self._to_drop = 0
+            self._leave_out_taken()
         cursor.epoch, self._num_yielded = self._epoch, cursor.first
         self._room.begin(cursor.place)
         if self._tuner is not None:

@@ -52,10 +52,8 @@ def _subset(dataset: Any, memo: Memo) -> Any:
     notes="of native datasets whose samples have one structure, and one dtype for each value",
 )
 def _concat_dataset(dataset: Any, memo: Memo) -> Any:
-    if (
-        sum(type(part) in (TensorDataset, torch.Tensor) for part in dataset.datasets)
-        > _MOST_TENSORS
-    ):
+    of_tensors = [each for each in dataset.datasets if type(each) in (TensorDataset, torch.Tensor)]
+    if len(of_tensors) > _MOST_TENSORS:
         msg = f"the ConcatDataset joins more than {_MOST_TENSORS} datasets of tensors"
         raise NotNative(msg, "join their tensors, torch.cat(list)")
     parts = [structure(part, memo) for part in dataset.datasets]

@@ -273,10 +273,9 @@ def fill_bytes(transform: Any, chain: Chain) -> tuple[int, int, int]:
         NotNative: It is no colour of bytes.
     """
     fill = transform.fill
+    # torchvision gives NumPy's numbers to the first channel alone
     if not isinstance(fill, int | float | tuple | list | None):
-        msg = (
-            f"its fill is {fill!r}"  # torchvision gives NumPy's numbers to the first channel alone
-        )
+        msg = f"its fill is {fill!r}"
         raise NotNative(msg, "give it an int")
     values = tuple(fill) if isinstance(fill, tuple | list) else (fill or 0,)
     whole = chain.on_pillow or all(float(value).is_integer() for value in values)

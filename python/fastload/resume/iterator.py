@@ -168,6 +168,12 @@ class Resumable(_BaseDataLoaderIter):
             leaves_out=self._leaves_out,
         )
 
+    def _leave_out_taken(self) -> None:
+        """Goes on behind the batches that were taken behind a snapshot; those of an iterable dataset are made again."""
+        if not self._is_iterable:
+            self._pulls.leave_out(self._to_drop)
+            self._to_drop = 0
+
     def _begin_cursor(self) -> None:
         draws = Draws(self._index_sampler, batched=self._auto_collation)
         cursor = Cursor(draws, self._restored, self._draws_from)
@@ -224,9 +230,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         super().__init__(loader)
         load_iterator(self._dataset_fetcher, self._dataset, saved)
         self._cursor.ask(self._dataset, self._dataset_fetcher)
-        if not self._is_iterable:
-            self._pulls.leave_out(self._to_drop)
-            self._to_drop = 0
+        self._leave_out_taken()
         self._num_yielded = self._cursor.taken
 
     def _seeded(self) -> None:

@@ -21,6 +21,7 @@ from fastload.lowering.reading.values import (
     check_count,
     described,
     objects_of,
+    tried,
     uniform,
 )
 from fastload.registry import NotNative
@@ -138,7 +139,7 @@ def lifted(
         if not may(*map(type, arguments)):
             msg = f"{doing} of {' and '.join(map(described, arguments))} is not known"
             raise NotNative(msg)
-        return _called(function, [[each] for each in arguments]).values[0]
+        return tried(function, *arguments)
     check_count(count)
     columns = [_column(each, count, doing) for each in arguments]
     for kinds in set(zip(*(map(type, column) for column in columns), strict=True)):
@@ -146,20 +147,7 @@ def lifted(
             names = " and ".join(kind.__name__ for kind in kinds)
             msg = f"{doing} of {names} is not known"
             raise NotNative(msg)
-    return _called(function, columns)
-
-
-def _called(function: Callable[..., Any], columns: list[list[Any]]) -> Objects:
-    """Returns the results of a function of Python's own for all samples.
-
-    Raises:
-        NotNative: It raises for one of them.
-    """
-    try:
-        return Objects(list(map(function, *columns)))
-    except Exception as error:
-        msg = f"a sample raises {type(error).__name__}: {error}"
-        raise NotNative(msg) from error
+    return Objects(tried(lambda: list(map(function, *columns))))
 
 
 def _count(value: Any) -> int:

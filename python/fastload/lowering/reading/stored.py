@@ -15,7 +15,7 @@ import torch
 from fastload import _lib
 from fastload.lowering.memo import Memo
 from fastload.lowering.reading.arrays import check_array
-from fastload.lowering.reading.values import Objects, Ragged, Rows, Step, described, over
+from fastload.lowering.reading.values import Objects, Ragged, Rows, Step, described, over, tried
 from fastload.memory import layout
 from fastload.registry import NotNative
 
@@ -281,11 +281,7 @@ def _run(steps: tuple[Step, ...], array: Any) -> Any:
         NotNative: One of them fails.
     """
     for step in steps:
-        try:
-            array = step.call(array)
-        except Exception as error:
-            msg = f"a sample raises {type(error).__name__}: {error}"
-            raise NotNative(msg) from error
+        array = tried(step.call, array)
     return array
 
 

@@ -15,7 +15,7 @@ import torch
 
 from fastload.registry import NotNative, name
 
-__all__ = ["Each", "Index", "Objects", "Ragged", "Rows", "Step", "objects_of", "over"]
+__all__ = ["Each", "Index", "Objects", "Ragged", "Rows", "Step", "objects_of", "over", "tried"]
 
 MOST_OBJECTS = 2_000_000
 """Most samples whose values are computed one by one, at each `iter()`."""
@@ -122,7 +122,7 @@ class Rows(Each):
         if all(step.is_pointwise for step in self.steps) and self.is_torch == isinstance(
             self.view, torch.Tensor
         ):
-            return replace(self, view=_tried(call, self.view), probe=_tried(call, self.probe))
+            return replace(self, view=tried(call, self.view), probe=tried(call, self.probe))
         return self.stepped(Step(key, call, is_pointwise=False))
 
     def stepped(self, step: Step) -> "Rows":
@@ -131,7 +131,7 @@ class Rows(Each):
         Raises:
             NotNative: The operation fails.
         """
-        return replace(self, probe=_tried(step.call, self.probe), steps=(*self.steps, step))
+        return replace(self, probe=tried(step.call, self.probe), steps=(*self.steps, step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,9 +214,14 @@ def uniform(values: Iterable[bool], what: str) -> bool:
     return truths.pop()
 
 
-def _tried(call: Callable[[Any], Any], array: Any) -> Any:
+def tried(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns the result of a function of Python's own or of a library.
+
+    Raises:
+        NotNative: It raises, as it would for a sample.
+    """
     try:
-        return call(array)
+        return call(*arguments)
     except Exception as error:
         msg = f"a sample raises {type(error).__name__}: {error}"
         raise NotNative(msg) from error

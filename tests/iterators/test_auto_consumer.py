@@ -1,6 +1,7 @@
 """Batches that the consumer makes under AUTO: the workers' own, from whichever batch on it makes them."""
 
 import logging
+import os
 import random
 from itertools import islice
 
@@ -275,7 +276,7 @@ class Worked(Dataset):
         return 4000
 
     def __getitem__(self, index):
-        return [step for step in range(index % 3 + 1)][-1]  # noqa: C416 (a loop is not read)
+        return os.getpid() * 0 + index % 3  # what it calls is not known
 
 
 @pytest.mark.parametrize("dataset", [Cheap(), Subset(Cheap(), [3, 1, 2]), Ints()])
@@ -374,6 +375,78 @@ def test_indices_are_taken_when_workers_would_have_been_asked():
         return [sampler.asked, *(sampler.asked for _ in iterator)]
 
     assert asked(Cheap()) == asked(Cheap(), lane="process")
+
+
+class Looped(Dataset):
+    """Draws nothing, as its code shows, and is not cheap."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        return torch.tensor([float(sum(range(index % 7 + step))) for step in range(3)])
+
+
+class LoopedIn(Looped):
+    def __getitem__(self, index):
+        self.calls.append(index)
+        return torch.tensor([float(index + step) for step in range(3)])
+
+
+class LoopedLong(Looped):
+    def __getitem__(self, index):
+        return sum(step * index for step in range(100_000))
+
+
+def with_noise(samples):
+    return torch.stack(samples) + torch.randn(3)
+
+
+def test_samples_that_draw_nothing_need_no_key():
+    """But a collation that draws does."""
+    want = loaded(Looped(), 2, lane="process", collate_fn=with_noise)
+    dataset = Looped()
+    record_of(dataset).why_here = "the test says so"
+    assert_same(loaded(dataset, 2, collate_fn=with_noise), want, "batches")
+
+
+def test_quick_code_that_only_reads_starts_no_worker():
+    loader = fastload.Loader(Looped(), 4)
+    iterator = iter(loader)
+    assert type(iterator) is ConsumerIter
+    assert_same(list(iterator), list(DataLoader(Looped(), 4)), "batches")
+    assert "its code only reads memory" in loader.explain()
+
+
+def test_code_that_writes_or_is_slow_is_not_tried_out():
+    dataset = LoopedIn()
+    loader = fastload.Loader(dataset, 4)
+    assert type(iter(loader)) is ProcessIter
+    assert dataset.calls == []
+    assert type(iter(fastload.Loader(LoopedLong(), 4))) is ProcessIter
+
+
+class LoopedShort(Looped):
+    """Takes tens of microseconds a sample."""
+
+    def __len__(self):
+        return 20_000
+
+    def __getitem__(self, index):
+        return sum(step * index for step in range(300))
+
+
+def test_an_epoch_that_is_over_at_once_starts_no_worker():
+    """And does not keep later epochs of more samples from having some."""
+    dataset = LoopedShort()
+    short = fastload.Loader(Subset(dataset, range(64)), 32)
+    iterator = iter(short)
+    assert type(iterator) is ConsumerIter
+    list(iterator)
+    assert type(iter(fastload.Loader(dataset, 32))) is ProcessIter
 
 
 class Changed(Dataset):

@@ -286,8 +286,7 @@ SESSION = """
         def __len__(self):
             return 4
         def __getitem__(self, index):
-            for _ in range(1):
-                return index ** 2
+            return index ** 2 * bool(sys.getrefcount(index))
 
     print([batch.tolist() for batch in Loader(Squares(), 2)])
 """

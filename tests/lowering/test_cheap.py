@@ -1,13 +1,20 @@
 """Code that is read to be cheap, and code that is not."""
 
+import collections
+import dataclasses
+import io
+import math
+import queue
 import random
+import threading
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
-from fastload.lowering.cheap import is_cheap
+from fastload import PadCollate
+from fastload.lowering.cheap import collates_without_draws, draws_nothing, is_cheap, only_reads
 
 values = Dataset()  # a global of the name of an attribute
 
@@ -87,6 +94,86 @@ def test_data_in_memory_is_cheap(dataset):
     assert is_cheap(dataset)
 
 
+class Guarded(Held):
+    def __getitem__(self, index):
+        try:
+            return self.values[index]
+        except KeyError as error:
+            raise IndexError(str(index)) from error
+
+
+class Helped(Held):
+    def __getitem__(self, index):
+        return self.help(index), twice(index), self.label
+
+    def help(self, index):
+        return self.values[index]
+
+    @property
+    def label(self):
+        return self.labels[0]
+
+
+def twice(index):
+    return 2 * index
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@dataclasses.dataclass
+class Record:
+    x: int
+    y: float = 0.5
+
+
+class Plain:
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, index):
+        return self.x
+
+
+class Points(Held):
+    def __getitem__(self, index):
+        return Point(self.values[index], math.sqrt(self.labels[index]))
+
+
+class Records(Held):
+    def __getitem__(self, index):
+        record = self.values[index]
+        return record.x, record.y, Record(index, 0.0).x
+
+
+class Wrapped(Held):
+    def __getitem__(self, index):
+        return self.values[index]
+
+
+TEXTS = np.array(["a", "b"] * 5, dtype=object)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        *(Guarded(values=LABELS), Helped(values=LABELS, labels=[1]), Wrapped(values=Plain(3))),
+        *(Points(values=LABELS, labels=LABELS), Records(values=[Record(1), Record(2)])),
+        *(Records(values=[Record(1), Point(1, 2)]), Wrapped(values=TEXTS), Wrapped(values=Index())),
+        Wrapped(values=TensorDataset(torch.zeros(3, 2))),
+        Transformed(values=ROWS, transform=lambda row: row + 1),
+        Transformed(values=LABELS, transform=Helped(values=LABELS, labels=[1]).help),
+    ],
+    ids=lambda dataset: type(dataset).__name__,
+)
+def test_functions_and_objects_that_only_read_memory_are_cheap(dataset):
+    if type(dataset) is not Points:  # `math.sqrt` is known, not measured
+        assert is_cheap(dataset)
+    assert draws_nothing(dataset)
+    assert only_reads(dataset)
+    dataset[0]
+
+
 class Loop(Held):
     def __getitem__(self, index):
         total = 0
@@ -128,14 +215,6 @@ class Imported(Held):
         return math.pi
 
 
-class Helped(Held):
-    def __getitem__(self, index):
-        return self.help(index)
-
-    def help(self, index):
-        return index
-
-
 class Product(Held):
     def __getitem__(self, index):
         return self.values @ self.values
@@ -148,14 +227,6 @@ class Computed(Held):
 
     def __getitem__(self, index):
         return self.values
-
-
-class Guarded(Held):
-    def __getitem__(self, index):
-        try:
-            return self.values[index]
-        except KeyError:
-            return None
 
 
 class Dynamic(Held):
@@ -174,6 +245,14 @@ class Lists(Held):
         return index
 
 
+class Itself(Held):
+    def __getitem__(self, index):
+        return self.values[index] or self.again(index)
+
+    def again(self, index):
+        return self.again(index + 1)
+
+
 class Nested(IterableDataset):
     def __iter__(self):
         for index in range(5):
@@ -190,11 +269,14 @@ class Lazy(list):
     "dataset",
     [
         *(Loop(), Comprehension(values=LABELS), Drawn(), TorchDrawn(), Opened(values=["a"])),
-        *(Counted(), Imported(), Helped(), Product(values=torch.zeros(3, 3)), Computed()),
-        *(Guarded(values=LABELS), Dynamic(), Lists(), Nested(), Lazy([1]), object()),
-        *(Transformed(values=ROWS, transform=lambda sample: sample),),
+        *(Counted(), Imported(), Product(values=torch.zeros(3, 3)), Computed()),
+        *(Dynamic(), Lists(), Nested(), Lazy([1]), object()),
+        *(Transformed(values=ROWS, transform=lambda row: random.random()), Itself(values=LABELS)),
         *(Transformed(values=Lazy([1])), Transformed(values=[1, Lazy([1])])),
-        *(Transformed(values=np.array([object()])), Pair(values=ROWS, labels=iter(LABELS))),
+        *(
+            Transformed(values=np.array([Lazy([1]), None], dtype=object)),
+            Pair(values=ROWS, labels=iter(LABELS)),
+        ),
         Transformed(values=np.zeros((10, 3, 224, 224), np.float32)),
         Transformed(values=torch.zeros(3, requires_grad=True)),
         *(Subset(Loop(), [1]), ConcatDataset([Index(), Loop()])),
@@ -228,3 +310,278 @@ def test_a_stream_that_is_its_own_iterator_is_not_known():
             return torch.rand(())
 
     assert not is_cheap(Own())
+
+
+class Tokens(Held):
+    def __getitem__(self, index):
+        ids = [self.values.get(word, 0) for word in ["a", "b"]]
+        while len(ids) < 4:
+            ids.append(0)
+        return torch.tensor(ids), np.zeros(3), sum(self.weight(id_) for id_ in ids)
+
+    def weight(self, id_):
+        return math.exp(-id_) if id_ else max(map(float, [1, 2]))
+
+
+class Filled(Held):
+    def __getitem__(self, index):
+        if self.values[index] is None:
+            self.values[index] = [index]
+        return self.values[index]
+
+
+class Appended(Held):
+    def __getitem__(self, index):
+        self.values.append(index)
+        return index
+
+
+class Sorted(Held):
+    def __getitem__(self, index):
+        return sorted(self.values, key=lambda value: -value)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "reads"),
+    [
+        *((Loop(), True), (Comprehension(values=LABELS), True), (Sorted(values=LABELS), True)),
+        *((Filled(values=[None, [1]]), False), (Appended(values=[]), False)),
+        *(
+            (Tokens(values={"a": 1}), False),
+            (Itself(values=LABELS), True),
+            (Subset(Loop(), [1]), True),
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_code_of_unknown_cost_may_draw_nothing(dataset, reads):
+    assert not is_cheap(dataset)
+    assert draws_nothing(dataset)
+    assert only_reads(dataset) == reads
+
+
+class Noise:
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def __call__(self, row):
+        return row + self.scale * np.random.standard_normal(row.shape)
+
+    def __getitem__(self, index):
+        return random.random()
+
+    def __add__(self, other):
+        return torch.rand(3)
+
+    @property
+    def draw(self):
+        return random.random()
+
+    @staticmethod
+    def drawn():
+        return torch.rand(3)
+
+
+class Deep(Held):
+    def __getitem__(self, index):
+        return outer(index)
+
+
+def outer(index):
+    return [inner(each) for each in range(index)]
+
+
+def inner(index):
+    return torch.randn(index)
+
+
+class Called(Held):
+    def __getitem__(self, index):
+        return self.values(index)
+
+
+class Taken(Held):
+    def __getitem__(self, index):
+        return self.values[index]
+
+
+class Summed(Held):
+    def __getitem__(self, index):
+        return index + self.values
+
+
+class Asked(Held):
+    def __getitem__(self, index):
+        return self.values.draw
+
+
+class Static(Held):
+    def __getitem__(self, index):
+        return self.values.drawn()
+
+
+class Made(Held):
+    def __getitem__(self, index):
+        return Noise()(ROWS[index])
+
+
+class Inside(Held):
+    def __getitem__(self, index):
+        def function():
+            return np.random.rand()
+
+        return function()
+
+
+class Defaulted(Held):
+    def __getitem__(self, index, draw=random.random):
+        return draw()
+
+
+class InPlace(Held):
+    def __getitem__(self, index):
+        return torch.zeros(3).normal_()
+
+
+class Shuffled(Held):
+    def __getitem__(self, index):
+        values = list(self.values)
+        random.shuffle(values)
+        return values
+
+
+class Aliased(Held):
+    rand = 1
+
+    def __getitem__(self, index):
+        library = np
+        return library.random.rand(), self.rand
+
+
+class NamedAlike(Held):
+    rand = 1
+
+    def __getitem__(self, index):
+        return torch.rand(3), self.rand
+
+
+class Overridden(Index):
+    def __getitem__(self, index):
+        return super().__getitem__(index)
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        return random.random()
+
+
+class Strange(metaclass=Meta):
+    pass
+
+
+class StrangeMade(Held):
+    def __getitem__(self, index):
+        return Strange(index)
+
+
+DRAWS = random.random
+
+
+@dataclasses.dataclass
+class Factory:
+    x: float = dataclasses.field(default_factory=random.random)
+
+
+class FactoryMade(Held):
+    def __getitem__(self, index):
+        return Factory().x
+
+
+class Global(Held):
+    def __getitem__(self, index):
+        return DRAWS()
+
+
+class Dynamically(Held):
+    def __getitem__(self, index):
+        return getattr(random, "random")()  # noqa: B009
+
+
+class Evaluated(Held):
+    def __getitem__(self, index):
+        return eval("random.random()")
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        *(Drawn(), TorchDrawn(), Deep(), Made(), Inside(), Defaulted(), InPlace(), Aliased()),
+        *(
+            NamedAlike(),
+            Overridden(),
+            StrangeMade(),
+            FactoryMade(),
+            Global(),
+            Dynamically(),
+            Evaluated(),
+        ),
+        *(Shuffled(values=LABELS), Opened(values=["a"]), Counted(), Imported(), Dynamic(), Lists()),
+        *(
+            Called(values=Noise()),
+            Called(values=DRAWS),
+            Called(values=np.random.RandomState(0).rand),
+        ),
+        *(
+            Called(values=lambda _, draw=DRAWS: draw()),
+            Taken(values=Noise()),
+            Summed(values=Noise()),
+        ),
+        *(Asked(values=Noise()), Static(values=Noise()), Taken(values=[Record(1), Noise()])),
+        *(
+            Taken(values=collections.defaultdict(DRAWS)),
+            Taken(values=iter([1])),
+            Called(values=Noise),
+        ),
+        *(Transformed(values=ROWS, transform=Noise()), Transformed(values=ROWS, transform=Noise)),
+        *(Transformed(values=ROWS, transform=torch.nn.Dropout()), Subset(Drawn(), [1])),
+        *(
+            ConcatDataset([Loop(), Drawn()]),
+            Taken(values=Drawn()),
+            Taken(values=Subset(Drawn(), [1])),
+        ),
+        *(Taken(values=io.StringIO("a")), Taken(values=threading.local()), Lazy([1]), object()),
+    ],
+    ids=lambda dataset: type(dataset).__name__,
+)
+def test_whatever_may_draw_is_refused(dataset):
+    assert not draws_nothing(dataset)
+    assert not only_reads(dataset)
+    assert not is_cheap(dataset)
+
+
+def test_methods_are_read_of_whatever_has_them():
+    """`get` of a dict is quick; that of a queue waits."""
+
+    class Got(Held):
+        def __getitem__(self, index):
+            return self.values.get(index)
+
+    assert is_cheap(Got(values={1: 2}))
+    assert not draws_nothing(Got(values=queue.Queue()))
+
+
+def stacked(samples):
+    values, labels = zip(*samples, strict=True)
+    return torch.stack(values), torch.tensor(labels)
+
+
+def noisy(samples):
+    return torch.stack(samples) + torch.randn(3)
+
+
+def test_collations_are_read_too():
+    assert collates_without_draws(stacked)
+    assert collates_without_draws(torch.utils.data.default_collate)
+    assert collates_without_draws(PadCollate())
+    assert not collates_without_draws(noisy)
+    assert not collates_without_draws(lambda samples: noisy(samples))

@@ -20,7 +20,7 @@ from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.faults import INTERRUPTS
-from fastload.lowering.cheap import is_cheap
+from fastload.lowering.cheap import collates_without_draws, draws_nothing, is_cheap
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator
@@ -48,7 +48,7 @@ class Maker:
         self._is_listed = iterator._auto_collation and self._is_map
         dataset = iterator._dataset
         self._takes_lists = self._is_listed and bool(getattr(dataset, "__getitems__", None))
-        self._draws = draws
+        self._may_draw = self._draws = self._keys_samples = draws
         self._policy = iterator._ledger.policy if hasattr(iterator, "_ledger") else None
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
@@ -68,6 +68,10 @@ class Maker:
     def begin(self) -> None:
         """Begins an epoch: an iterable dataset is iterated anew, as by a worker."""
         self.pending = None
+        if self._may_draw and self._is_map:
+            _, dataset, _, collate_fn, _ = self._arguments
+            self._keys_samples = not draws_nothing(dataset)
+            self._draws = self._keys_samples or not collates_without_draws(collate_fn)
         if self.streams is None:
             self.fetcher = self._new_fetcher()
             return
@@ -102,7 +106,7 @@ class Maker:
 
     def _new_fetcher(self) -> Any:
         fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
-        if self._lazy_images:
+        if self._lazy_images and self._keys_samples:  # else there are no pictures
             fetcher.dataset = waited(fetcher.dataset)
         if self._policy is not None:
             save = keyed.saved if self._draws else None
@@ -131,7 +135,7 @@ class Maker:
             assert key is not None  # of a map-style dataset
             if not self._is_listed:
                 keyed.begin_sample(key, indices)
-            elif self._takes_lists:
+            elif self._takes_lists or not self._keys_samples:
                 keyed.begin_batch(key)
             else:
                 indices = keyed.follow(indices, key)

@@ -22,6 +22,7 @@ from fastload.collate.pad_collate import PadCollate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.main_guard import unguarded_line
+from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.cheap import is_cheap
 from fastload.lowering.plan_parts import Plan
@@ -70,6 +71,7 @@ class Choice(NamedTuple):
         draws: True if making batches may draw random numbers.
         may_take_over: True if the consumer may take over from worker processes.
         here: The reason why the consumer makes the batches under AUTO; empty in other lanes.
+        may_fork: True if the dataset may go to worker processes after the consumer has indexed it.
     """
 
     lane: Lane
@@ -83,6 +85,7 @@ class Choice(NamedTuple):
     draws: bool = True
     may_take_over: bool = False
     here: str = ""
+    may_fork: bool = False
 
     @property
     def from_zero(self) -> bool:
@@ -162,6 +165,9 @@ def choose(loader: Any) -> Choice:
     if may_choose and named != "process" and _is_cheap(loader, seam=seam):
         here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
+    if may_choose and named != "process" and (quick := _too_quick(loader, seam=seam)):
+        why = f"{obstacle.why}, and {quick}"
+        return Choice("consumer", why, **rest, here=quick, may_fork=True)
     if may_choose and (known := _no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
@@ -178,21 +184,38 @@ def _is_short(loader: Any) -> bool:
     """Returns true if cheap code makes the samples, and too few batches are taken for threads to pay."""
     if not is_auto(loader) or not has_own_code(loader.dataset):
         return False
-    if recognise(loader._index_sampler, batched=loader._auto_collation) is None:
-        return False  # a sampler of the user's, whose length may cost or raise anything
-    length = length_of(loader)
-    is_short = length is not None and length <= FEW_BATCHES
-    return (is_short or loader._left_early >= _OFTEN) and _is_cheap(loader, seam=False)
+    length = _known_length(loader)
+    if length is None:
+        return False
+    return (length <= FEW_BATCHES or loader._left_early >= _OFTEN) and _is_cheap(loader, seam=False)
+
+
+def _known_length(loader: Any) -> int | None:
+    """Returns the number of batches; None with a sampler of the user's, whose length may cost or raise anything."""
+    is_known = recognise(loader._index_sampler, batched=loader._auto_collation) is not None
+    return length_of(loader) if is_known else None
 
 
 def _is_cheap(loader: Any, *, seam: bool) -> bool:
     """Returns true if the dataset's code shows that its samples are too cheap for workers."""
+    return _may_be_cheap(loader, seam=seam) and is_cheap(loader.dataset)
+
+
+def _may_be_cheap(loader: Any, *, seam: bool) -> bool:
     return (
         not seam
         and loader.worker_init_fn is None  # the consumer would not call it
         and (_is_default(loader) or _planner(loader) is not None)
-        and is_cheap(loader.dataset)
     )
+
+
+def _too_quick(loader: Any, *, seam: bool) -> str | None:
+    """Returns why samples are too cheap for workers, if making some of them once more may tell."""
+    if not _may_be_cheap(loader, seam=seam) or isinstance(loader.dataset, IterableDataset):
+        return None
+    if loader._record.why_here is not None:
+        return None
+    return why_too_quick(loader.dataset, loader.batch_size or 1, _known_length(loader))
 
 
 def _no_workers(loader: Any) -> tuple[str, bool] | None:

@@ -130,8 +130,9 @@ def _start_here(
     """
     if is_news and Logged.of(loader).first("lane"):
         _log.warning("loading in this process: %s", why)
-    stays_here(loader.dataset, why)
-    loader._record.why_here = loader._record.why_here or why
+    if not choice.may_fork:
+        stays_here(loader.dataset, why)
+        loader._record.why_here = loader._record.why_here or why
     changes: dict[str, Any] = {}
     if choice.seam:
         changes["dataset"] = Seam(loader.dataset, loader._memo)

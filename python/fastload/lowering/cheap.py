@@ -1,25 +1,33 @@
-"""Recognises code whose samples cost less than handing them over: it only reads memory.
+"""Recognises datasets whose code draws no random numbers, and those whose samples cost less than handing them over.
 
-Reads the compiled code of `__getitem__`, or of the `__iter__` of an iterable dataset, and runs nothing of the
-user's. The names of such code refer to data in memory, it calls only known fast functions, and has no loop but
-the one that yields. So it draws, opens and stores nothing. Refuses everything unknown: then a worker measures
-the cost.
+Reads the compiled code of `__getitem__`, or of the `__iter__` of an iterable dataset, and of all functions that
+it can reach; runs nothing of the user's. All that the names of such code may refer to are data in memory, known
+functions, and functions that are read in turn. So it draws and opens nothing; and if it has no loop but the one
+that yields, it is cheap. Refuses everything unknown: then samples are keyed, and a worker measures the cost.
 """
 
-import builtins
-import dis
-import functools
 import types
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import ConcatDataset, IterableDataset, Subset, TensorDataset
 
-from fastload.lowering.reading.attributes import is_plain, of_class
+from fastload.collate.pack_collate import PackCollate
+from fastload.collate.pad_collate import PadCollate
+from fastload.lowering.code_names import Names, names_of
+from fastload.lowering.known_functions import (
+    ATTRIBUTES,
+    CHANGES,
+    FUNCTIONS,
+    QUICK_ATTRIBUTES,
+    QUICK_FUNCTIONS,
+)
+from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
-__all__ = ["is_cheap"]
+__all__ = ["collates_without_draws", "draws_nothing", "is_cheap", "only_reads"]
 
 _ROW_BYTES = 1 << 17
 """Bytes. The cost of larger samples is measured: one pass over them takes tens of microseconds."""
@@ -28,191 +36,302 @@ _ROW_ENTRIES = 1_000
 _DEPTH = 4
 _ALL = 100_000
 """Length up to which all entries of a list are examined; of longer lists, a selection is."""
+_FEW = 64
+_MOST_OBJECTS = 500
+_MOST_FUNCTIONS = 100
 
 _NUMBERS = {int, float, complex, bool, str, bytes, type(None), range, slice, torch.dtype}
-_FUNCTIONS = {
-    builtins: "abs bool bytes dict divmod float frozenset int iter len list max min range reversed round slice "
-    "str sum tuple zip enumerate",
-    torch: "as_tensor from_numpy tensor",
-    np: "array asarray ascontiguousarray",
-}
-_QUICK = {
-    id(getattr(module, name)) for module, names in _FUNCTIONS.items() for name in names.split()
-}
-_TAKEN = (
-    "T astype bfloat16 bool byte clone contiguous copy detach dim double dtype flatten float "
-    "half int item long ndim numel numpy permute reshape shape short size squeeze swapaxes "
-    "tolist transpose unsqueeze view count endswith get index items join keys lower rstrip "
-    "lstrip split startswith strip upper values"
-)
-"""Attributes of arrays, tensors, text and containers that are quick, whichever of them has it."""
-_OF_MODULES = (
-    "as_tensor from_numpy tensor array asarray ascontiguousarray bfloat16 bool bool_ float "
-    "float16 float32 float64 half int int8 int16 int32 int64 long uint8 uint16 uint32 uint64"
-)
-"""Attributes of the modules torch and numpy that are."""
-
-_QUICK_NAMES = frozenset(_TAKEN.split()), frozenset(_OF_MODULES.split())
-
-_LOOPS = (
-    "FOR_ITER",
-    "JUMP_BACKWARD",
-    "POP_JUMP_BACKWARD",
-    "YIELD",
-    "RETURN_GENERATOR",
-    "GEN_START",
-)
-_REFUSED = (
+_FIXED = {*_NUMBERS, type(NotImplemented), type(...)}
+_OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
+_COLLATIONS = (PadCollate, PackCollate)
+_ROOTS = (object, tuple, BaseException)
+_OF_LIBRARY = ("torch.utils.data.dataset", "typing", "abc")
+_MADE = ("__init__", "__new__", "__post_init__")
+_UNASKED = (
+    *("__repr__", "__str__", "__eq__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__"),
     *(
-        "SEND",
-        "AWAIT",
-        "ASYNC",
-        "WITH",
-        "IMPORT",
-        "SETUP",
-        "DELETE",
-        "RAISE",
-        "SUPER",
-        "BUILD_CLASS",
+        "__setstate__",
+        "__getnewargs__",
+        "__replace__",
+        "__del__",
+        "__init_subclass__",
+        "__class_getitem__",
     ),
-    *("STORE_ATTR", "STORE_GLOBAL", "STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF", "STORE_NAME"),
-    *("MAKE_FUNCTION", "CALL_FUNCTION_EX", "LOAD_NAME", "MATCH_CLASS", "PRINT_EXPR"),
+    *("__lt__", "__le__", "__gt__", "__ge__", "__copy__", "__deepcopy__", "__dir__", "__sizeof__"),
 )
-"""Parts of the names of instructions that such code has not; it has the first ones if it is a stream's."""
-_OF_STREAMS = {
-    "PUSH_EXC_INFO",
-    "CHECK_EXC_MATCH",
-    "RERAISE",
-}  # which the compiler adds to generators
+"""Methods that nothing in a sample calls, or that compare."""
 
 
 def is_cheap(dataset: Any) -> bool:
-    """Returns true if a dataset's code is readable and takes samples from memory."""
-    kind = type(dataset)
-    if kind in (list, tuple, range, dict):
-        return _is_memory(dataset)
-    if kind is Subset and "__getitem__" in vars(Subset):
-        return _is_memory(dataset.indices) and is_cheap(dataset.dataset)
-    if kind is ConcatDataset:
-        return all(map(is_cheap, dataset.datasets))
-    if kind is TensorDataset:
-        return all(map(_is_memory, dataset.tensors))
-    attributes = getattr(dataset, "__dict__", None)
-    if type(attributes) is not dict or not is_plain(kind):
-        return False
-    is_stream = issubclass(kind, IterableDataset)
-    if (
-        is_stream and of_class(kind, "__next__") is not None
-    ):  # what is its own iterator is not in `__iter__`
-        return False
-    method = of_class(kind, "__iter__" if is_stream else "__getitem__")
-    if type(method) is not types.FunctionType or of_class(kind, "__getitems__") is not None:
-        return False
-    names = _names(method.__code__, is_stream=is_stream)
-    if names is None:
-        return False
-    return all(map(_is_known, _meanings(names, method, kind, attributes)))
+    """Returns true if a dataset's code shows that it takes samples from memory, and costs next to nothing."""
+    return _Reader(is_quick=True).read(dataset)
 
 
-class _Names(NamedTuple):
-    """The names that code looks up.
+def draws_nothing(dataset: Any) -> bool:
+    """Returns true if a dataset's code shows that its samples draw no random numbers."""
+    return _Reader(is_quick=False).read(dataset)
+
+
+def only_reads(dataset: Any) -> bool:
+    """Returns true if, in addition, making a sample changes nothing: it may be made once more."""
+    reader = _Reader(is_quick=False)
+    return reader.read(dataset) and reader.only_reads and reader.names.isdisjoint(CHANGES)
+
+
+def collates_without_draws(collate_fn: Any) -> bool:
+    """Returns true if a `collate_fn` is known to draw no random numbers, or its code shows it."""
+    return type(collate_fn) in _COLLATIONS or _Reader(is_quick=False).read_function(collate_fn)
+
+
+class _Reader:
+    """Reads the code of a dataset, and what its names may refer to.
+
+    Every attribute that the code looks up is looked up at every object that it may meet, whichever it asks.
+
+    Args:
+        is_quick: True to refuse code that may take long: loops, nested functions, functions of unknown cost.
 
     Attributes:
-        of_module: Those of the module that the code is in, or built in.
-        of_values: Attributes, of the dataset or of anything else.
+        only_reads: False if the code stores something in what it is given.
     """
 
-    of_module: tuple[str, ...]
-    of_values: tuple[str, ...]
+    def __init__(self, *, is_quick: bool) -> None:
+        self._is_quick = is_quick
+        self._functions = QUICK_FUNCTIONS if is_quick else FUNCTIONS
+        self._attributes = QUICK_ATTRIBUTES if is_quick else ATTRIBUTES
+        self._read: dict[int, types.FunctionType] = {}
+        self._owners: dict[int, Any] = {}
+        """The objects and classes that may be met, by identity."""
+        self._makes: dict[type, bool] = {}
+        """For each of the classes, whether the code may make instances."""
+        self._names: dict[str, None] = {}
+        self.only_reads = True
 
+    def read(self, dataset: Any) -> bool:
+        """Returns true if all of a dataset's code is known."""
+        return self._dataset(dataset) and self._attributes_are_known()
 
-@functools.lru_cache(maxsize=256)
-def _names(code: types.CodeType, *, is_stream: bool) -> _Names | None:
-    """Returns the names in code; None if an instruction may store, open a file, or loop."""
-    if any(type(constant) is types.CodeType for constant in code.co_consts):
-        return None
-    loops = 0
-    names: dict[str, dict[str, None]] = {"GLOBAL": {}, "ATTR": {}}
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if any(part in name for part in _LOOPS):
-            loops += name.startswith("FOR_ITER")
-            if not is_stream or loops > 1:
-                return None
-        elif (
-            any(part in name for part in _REFUSED)
-            or (not is_stream and ("EXC" in name or "RERAISE" in name))
-            or (name == "BINARY_OP" and ("**" in instruction.argrepr or "@" in instruction.argrepr))
-        ):
-            return None
-        elif name.startswith("LOAD_GLOBAL"):
-            names["GLOBAL"][instruction.argval] = None
-        elif name.startswith(("LOAD_ATTR", "LOAD_METHOD")):
-            names["ATTR"][instruction.argval] = None
-    return _Names(tuple(names["GLOBAL"]), tuple(names["ATTR"]))
+    def read_function(self, function: Any) -> bool:
+        """Returns true if all of the code that a function calls is known."""
+        return self._is_known(function) and self._attributes_are_known()
 
+    @property
+    def names(self) -> set[str]:
+        """The attributes that the code looks up."""
+        return set(self._names)
 
-def _meanings(
-    names: _Names, method: types.FunctionType, kind: type, attributes: dict[str, Any]
-) -> Iterator[Any]:
-    """Yields every value that the names of a method may refer to."""
-    for cell in method.__closure__ or ():
-        yield cell.cell_contents if _is_filled(cell) else _NOTHING
-    for name in names.of_module:
-        built_in = getattr(builtins, name, _NOTHING)
-        yield method.__globals__.get(name, built_in)
-    for name in names.of_values:
-        if name in attributes:
-            yield attributes[name]
-        elif any(name in vars(each) for each in kind.__mro__):
-            yield of_class(kind, name)
-        elif not any(name in quick for quick in _QUICK_NAMES):
-            yield _NOTHING
+    def _dataset(self, dataset: Any) -> bool:
+        kind = type(dataset)
+        if kind in (list, tuple, range, dict):
+            return self._is_memory(dataset)
+        if kind is Subset and "__getitem__" in vars(Subset):
+            return self._is_memory(dataset.indices) and self._dataset(dataset.dataset)
+        if kind is ConcatDataset:
+            return all(map(self._dataset, dataset.datasets))
+        if kind is TensorDataset:
+            return all(map(self._is_memory, dataset.tensors))
+        if type(getattr(dataset, "__dict__", None)) is not dict or not is_plain(kind):
+            return False
+        is_stream = issubclass(kind, IterableDataset)
+        if is_stream and of_class(kind, "__next__") is not None:
+            return False  # what is its own iterator is not in `__iter__`
+        method = of_class(kind, "__iter__" if is_stream else "__getitem__")
+        if type(method) is not types.FunctionType or of_class(kind, "__getitems__") is not None:
+            return False
+        self._owners[id(dataset)] = dataset
+        return self._function(method, is_stream=is_stream)
+
+    def _function(
+        self, function: types.FunctionType, *, stores: bool = False, is_stream: bool = False
+    ) -> bool:
+        """Reads a function.
+
+        Args:
+            function: The function.
+            stores: True if it may store attributes, as `__init__` does.
+            is_stream: True if it may be a generator with a loop.
+        """
+        if id(function) in self._read:
+            return True
+        self._read[id(function)] = function
+        names = names_of(function.__code__, stores)
+        if names is None or len(self._read) > _MOST_FUNCTIONS:
+            return False
+        if self._is_quick and not _is_quick(names, function.__code__.co_name, is_stream=is_stream):
+            return False
+        self._names.update(dict.fromkeys(names.of_values))
+        self.only_reads = self.only_reads and names.only_reads
+        held = function.__defaults__ or function.__kwdefaults__ or function.__closure__
+        if held and not all(map(self._is_known, _held(function))):
+            return False
+        return all(self._chain(function, chain) for chain in names.of_module)
+
+    def _chain(self, function: types.FunctionType, chain: tuple[str, ...]) -> bool:
+        """Looks up a global and the attributes that are taken from it at once, through modules."""
+        value: Any = function.__globals__
+        built_in = function.__builtins__  # type: ignore[attr-defined]
+        for place, name in enumerate(chain):
+            if place and type(value) is not types.ModuleType:
+                self._names.update(dict.fromkeys(chain[place:]))
+                break
+            names = vars(value) if place else value
+            value = names.get(name, _NOTHING if place else built_in.get(name, _NOTHING))
+        return self._is_known(value)
+
+    def _attributes_are_known(self) -> bool:
+        """Looks up all attributes at all objects, until nothing new is met."""
+        done = 0, 0
+        found: set[str] = set()
+        while done != (size := (len(self._names), len(self._owners))):
+            names, owners = list(self._names), list(self._owners.values())
+            for place, owner in enumerate(owners):
+                new = names if place >= done[1] else names[done[0] :]
+                for name in new:
+                    for value in _looked_up(owner, name):
+                        found.add(name)
+                        if not self._is_known(value):
+                            return False
+            done = size
+        return all(name in found or name in self._attributes for name in self._names)
+
+    def _is_known(self, value: Any) -> bool:
+        if id(value) in self._functions:
+            return True
+        kind = type(value)
+        if kind is types.FunctionType:
+            return self._function(value)
+        if kind is types.MethodType:
+            return self._is_known(value.__func__) and self._is_known(value.__self__)
+        if kind in (staticmethod, classmethod):
+            return self._is_known(value.__func__)
+        if kind is property:
+            return self._is_known(value.fget)
+        if isinstance(value, type):
+            return self._is_class(value)
+        return self._is_memory(value)
+
+    def _is_class(self, kind: type) -> bool:
+        """Returns true if instances of a class may be made."""
+        if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
+            return True
+        if issubclass(kind, BaseException) and kind.__module__ == "builtins":
+            return True
+        return self._meets(kind, makes=True)
+
+    def _meets(self, kind: type, *, makes: bool) -> bool:
+        """Reads the methods of a class that are called without their names."""
+        if self._makes.get(kind, -1) >= makes:
+            return True
+        if type(kind).__module__ not in ("builtins", "abc"):
+            return False  # a metaclass may do anything
+        self._makes[kind] = makes
+        self._owners[id(kind)] = kind
+        for each in kind.__mro__:
+            if each in _ROOTS or each.__module__ in _OF_LIBRARY:
+                continue
+            for name, value in vars(each).items():
+                if isinstance(value, _OF_C) or name in ("__getattr__", "__getattribute__"):
+                    return False  # a class that is not written in Python, or looks attributes up by itself
+                if not name.startswith("__") or name in _UNASKED or (name in _MADE and not makes):
+                    continue
+                method = value.__func__ if type(value) in (staticmethod, classmethod) else value
+                if type(method) is types.FunctionType and not self._function(
+                    method, stores=name in _MADE
+                ):
+                    return False
+        return True
+
+    def _is_object(self, value: Any) -> bool:
+        """Returns true if an object is of a class in Python whose methods are known."""
+        if id(value) in self._owners:
+            return True
+        self._owners[id(value)] = value
+        if len(self._owners) > _MOST_OBJECTS or not self._meets(type(value), makes=False):
+            return False
+        return not isinstance(value, tuple) or self._entries(tuple.__iter__(value), 0)
+
+    def _is_memory(self, value: Any, depth: int = 0) -> bool:
+        """Returns true if a value is data in memory, whose rows are small."""
+        kind = type(value)
+        if kind in _FIXED or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
+            return True
+        if kind is torch.Tensor:
+            is_dense = value.is_cpu and value.layout is torch.strided and not value.is_nested
+            return is_dense and not value.requires_grad and _is_small(value, value.nbytes)
+        if kind is np.ndarray and not value.dtype.hasobject:
+            return _is_small(value, value.nbytes)
+        if kind in (Subset, ConcatDataset, TensorDataset):
+            return self._dataset(value)
+        is_array = kind is np.ndarray and value.dtype == object
+        if not is_array and kind not in (list, tuple, dict, set, frozenset):
+            return self._is_object(value)
+        size = value.size if is_array else len(value)
+        if depth == _DEPTH or (depth and size > _ROW_ENTRIES):
+            return False
+        if is_array or kind is list or kind is tuple:
+            step = max(1, size // _ALL)
+            return self._entries(value.flat[::step] if is_array else value[::step], depth)
+        if self._is_quick and size > _ALL:
+            return False
+        return self._entries(islice(value.values() if kind is dict else value, _ALL), depth)
+
+    def _entries(self, entries: Iterable[Any], depth: int) -> bool:
+        """Returns true if entries are data in memory; of many that have one type, a few are examined."""
+        listed = list(entries)
+        kinds = set(map(type, listed))
+        if kinds <= _NUMBERS:
+            return True
+        few = len(kinds) == 1 and len(listed) > _FEW
+        return all(
+            self._is_memory(each, depth + 1)
+            for each in (listed[:: len(listed) // _FEW] if few else listed)
+        )
 
 
 _NOTHING = object()
 """An unknown value."""
 
 
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
+def _is_quick(names: Names, name: str, *, is_stream: bool) -> bool:
+    """Returns true if code takes no longer than its functions: a loop only where it yields, and not in itself."""
+    calls_itself = name in names.of_values or any(chain[0] == name for chain in names.of_module)
+    if not names.is_quick or calls_itself:
         return False
-    return True
+    return (
+        names.loops <= 1
+        if is_stream
+        else names.is_straight and not names.loops and not names.is_generator
+    )
 
 
-def _is_known(value: Any) -> bool:
-    return value is np or value is torch or id(value) in _QUICK or _is_memory(value)
+def _held(function: types.FunctionType) -> Iterator[Any]:
+    """Yields what a function holds: its cells and its defaults."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            value = _NOTHING
+        if name != "__class__":  # which `super()` needs, which is not known
+            yield value
 
 
-def _is_memory(value: Any, depth: int = 0) -> bool:
-    """Returns true if a value is data in memory, whose rows are small."""
-    kind = type(value)
-    if kind in _NUMBERS or (issubclass(kind, np.generic) and kind.__module__ == "numpy"):
-        return True
-    if kind is torch.Tensor:
-        is_dense = value.is_cpu and value.layout is torch.strided and not value.is_nested
-        return is_dense and not value.requires_grad and _is_small(value, value.nbytes)
-    if kind is np.ndarray:
-        return not value.dtype.hasobject and _is_small(value, value.nbytes)
-    if kind not in (list, tuple, dict) or depth == _DEPTH or (depth and len(value) > _ROW_ENTRIES):
-        return False
-    entries = value.values() if kind is dict else value
-    if kind is not dict and len(value) > _ALL:
-        entries = value[:: len(value) // _ALL]
-    if kind is dict and len(value) > _ALL:
-        return False
-    kinds = set(map(type, entries))
-    if kinds <= _NUMBERS:
-        return True
-    return all(_is_memory(entry, depth + 1) for entry in _some(list(entries), len(kinds)))
-
-
-def _some(entries: list[Any], kinds: int) -> list[Any]:
-    """Returns representative entries: a few if all have one type, else all."""
-    few = 64
-    return entries if kinds > 1 or len(entries) <= few else entries[:: len(entries) // few]
+def _looked_up(owner: Any, name: str) -> Iterator[Any]:
+    """Yields what an attribute of an object, or of a class, may be."""
+    is_class = isinstance(owner, type)
+    kind = owner if is_class else type(owner)
+    for each in kind.__mro__:
+        if name in each.__dict__:
+            stored = each.__dict__[name]
+            if type(stored).__name__ == "_tuplegetter":
+                stored = None  # one of the tuple's entries
+            elif type(stored) is types.MemberDescriptorType:
+                stored = None if is_class else getattr(owner, name, None)  # a slot
+            yield stored
+            break
+    if not is_class and name in (own := all_stored(owner)):
+        yield own[name]
 
 
 def _is_small(array: Any, size: int) -> bool:

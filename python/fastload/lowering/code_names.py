@@ -1,0 +1,114 @@
+"""The names that compiled code looks up, and whether it is of a kind whose reach they tell.
+
+Owns the reading of instructions. Refuses code that stores outside of its own variables, imports, or enters
+contexts. Runs nothing.
+"""
+
+import dis
+import functools
+import types
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["Names", "names_of"]
+
+_REFUSED = (
+    *("SEND", "AWAIT", "ASYNC", "WITH", "IMPORT", "SETUP", "SUPER", "BUILD_CLASS", "PRINT_EXPR"),
+    *("STORE_GLOBAL", "STORE_NAME", "LOAD_NAME", "MATCH_CLASS", "YIELD_FROM"),
+    *("DELETE_ATTR", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_SUBSCR", "DELETE_DEREF"),
+)
+"""Parts of the names of instructions that the code has not."""
+_OF_GENERATORS = ("YIELD", "RETURN_GENERATOR", "GEN_START")
+_STORES = ("STORE_SUBSCR", "STORE_SLICE")
+_COSTLY = (*_STORES, "STORE_DEREF", "MAKE_FUNCTION", "CALL_FUNCTION_EX")
+_COSTLY_OPERATORS = ("**", "@")
+
+
+class Names(NamedTuple):
+    """The names in code.
+
+    Attributes:
+        of_module: Those of the module that the code is in, or built in, each with the attributes that are taken
+            from it at once.
+        of_values: Attributes of anything else.
+        loops: Number of `for` loops.
+        is_straight: True if no instruction jumps back.
+        is_generator: True if it yields.
+        is_quick: True if it has neither code within it, nor, loops apart, an instruction whose cost has no limit.
+        only_reads: True if it stores nothing in what it is given.
+    """
+
+    of_module: tuple[tuple[str, ...], ...]
+    of_values: frozenset[str]
+    loops: int
+    is_straight: bool
+    is_generator: bool
+    is_quick: bool
+    only_reads: bool
+
+
+@functools.lru_cache(maxsize=1024)
+def names_of(code: types.CodeType, stores: bool = False) -> Names | None:  # noqa: FBT001 (quicker)
+    """Returns the names in code, and in the code within it.
+
+    Args:
+        code: The code.
+        stores: True if it may store attributes, as `__init__` does.
+
+    Returns:
+        None if an instruction is refused.
+    """
+    read = [(instruction, chain) for instruction, chain in _instructions(code)]
+    names = [instruction.opname for instruction, _ in read]
+    if any(part in name for name in names for part in _REFUSED):
+        return None
+    if not stores and any(name.startswith("STORE_ATTR") for name in names):
+        return None
+    of_module = dict.fromkeys(chain for _, chain in read if chain)
+    of_values = {
+        instruction.argval
+        for instruction, _ in read
+        if instruction.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
+    }
+    inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
+    only_reads = not any(name.startswith(_STORES) for name in names)
+    for each in map(names_of, inner):
+        if each is None:
+            return None
+        only_reads = only_reads and each.only_reads
+        of_module.update(dict.fromkeys(each.of_module))
+        of_values |= each.of_values
+    return Names(
+        tuple(of_module),
+        frozenset(of_values),
+        loops=sum(name.startswith("FOR_ITER") for name in names),
+        is_straight=not any("JUMP_BACKWARD" in name for name in names),
+        is_generator=any(part in name for name in names for part in _OF_GENERATORS),
+        is_quick=not inner and not any(_is_costly(instruction) for instruction, _ in read),
+        only_reads=only_reads,
+    )
+
+
+def _instructions(code: types.CodeType) -> Iterator[tuple[dis.Instruction, tuple[str, ...]]]:
+    """Yields the instructions; those that load a global with its name and the attributes taken from it at once."""
+    instructions = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+    chain: list[str] = []
+    loads = None
+    for instruction in instructions:
+        if loads is not None and instruction.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
+            chain.append(instruction.argval)
+            continue
+        if loads is not None:
+            yield loads, tuple(chain)
+            loads = None
+        if instruction.opname.startswith("LOAD_GLOBAL"):
+            loads, chain = instruction, [instruction.argval]
+        else:
+            yield instruction, ()
+
+
+def _is_costly(instruction: dis.Instruction) -> bool:
+    name = instruction.opname
+    if name == "BINARY_OP":
+        return any(each in instruction.argrepr for each in _COSTLY_OPERATORS)
+    return any(part in name for part in _COSTLY)

@@ -1,0 +1,148 @@
+"""Functions of libraries, and attributes of their values, that draw no random numbers."""
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate, default_convert
+
+from fastload.collate import default, stacking
+
+__all__ = ["ATTRIBUTES", "CHANGES", "FUNCTIONS", "QUICK_ATTRIBUTES", "QUICK_FUNCTIONS"]
+
+_QUICK = {
+    builtins: "abs bool bytes dict divmod enumerate float frozenset int isinstance issubclass iter len list max "
+    "min ord chr range reversed round set slice str sum tuple zip",
+    torch: "as_tensor from_numpy tensor",
+    np: "array asarray ascontiguousarray",
+}
+_OTHERS = {
+    builtins: "all any ascii bin complex filter hash hex map next pow repr sorted",
+    torch: "BoolTensor FloatTensor IntTensor LongTensor arange cat clamp concat empty eye full full_like max mean "
+    "min ones ones_like stack sum unsqueeze where zeros zeros_like",
+    torch.nn.functional: "one_hot",
+    np: "abs arange argmax argmin argsort clip concatenate copy cumsum diff empty exp expand_dims eye flip full "
+    "full_like hstack isnan linspace log max maximum mean min minimum nan_to_num ones ones_like pad repeat "
+    "reshape roll searchsorted sort split sqrt squeeze stack std sum tile transpose vstack where zeros zeros_like",
+    math: " ".join(name for name in vars(math) if not name.startswith("_")),
+}
+
+
+def _found(names: dict[Any, str]) -> dict[int, Any]:
+    """Returns functions by identity; this also keeps them."""
+    found = [vars(module).get(name) for module, each in names.items() for name in each.split()]
+    return {id(function): function for function in found if function is not None}
+
+
+QUICK_FUNCTIONS = {
+    **_found(_QUICK),
+    id(tuple.__new__): tuple.__new__,  # which classes of named tuples call
+}
+"""Functions that cost next to nothing, by identity."""
+_COLLATIONS = (
+    *(default_collate, default_convert),
+    *(default.default_collate, stacking.default_collate),
+)
+FUNCTIONS = {
+    **QUICK_FUNCTIONS,
+    **_found(_OTHERS),
+    **{id(each): each for each in _COLLATIONS},
+}
+"""All of them."""
+
+QUICK_ATTRIBUTES = frozenset(
+    [
+        "T",
+        "astype",
+        "bfloat16",
+        "bool",
+        "byte",
+        "clone",
+        "contiguous",
+        "copy",
+        "detach",
+        "dim",
+        "double",
+        "dtype",
+        "flatten",
+        "float",
+        "half",
+        "int",
+        "item",
+        "long",
+        "ndim",
+        "numel",
+        "numpy",
+        "permute",
+        "reshape",
+        "shape",
+        "short",
+        "size",
+        "squeeze",
+        "swapaxes",
+        "tolist",
+        "transpose",
+        "unsqueeze",
+        "view",
+        "count",
+        "endswith",
+        "get",
+        "index",
+        "items",
+        "join",
+        "keys",
+        "lower",
+        "rstrip",
+        "lstrip",
+        "split",
+        "startswith",
+        "strip",
+        "upper",
+        "values",
+    ]
+)
+"""Attributes of arrays, tensors, text and containers that are quick, whichever of them has it."""
+_OF_TENSORS = (
+    "abs add argmax argmin clamp cumsum div eq expand expand_as flip ge gt index_select le lt masked_fill max mean "
+    "min mul narrow ne new_tensor new_zeros norm prod roll softmax sort std sub sum t to type unbind unfold "
+    "view_as where"
+)
+ATTRIBUTES = QUICK_ATTRIBUTES.union(
+    _OF_TENSORS.split(),
+    *(
+        (name for name in dir(kind) if not name.startswith("_"))
+        for kind in (str, bytes, list, tuple, dict, set, int, float, np.ndarray)
+    ),
+)
+"""All of them."""
+CHANGES = frozenset(
+    [
+        "add",
+        "append",
+        "byteswap",
+        "clear",
+        "difference_update",
+        "discard",
+        "extend",
+        "fill",
+        "insert",
+        "intersection_update",
+        "itemset",
+        "partition",
+        "pop",
+        "popitem",
+        "put",
+        "remove",
+        "resize",
+        "reverse",
+        "setdefault",
+        "setfield",
+        "setflags",
+        "sort",
+        "symmetric_difference_update",
+        "update",
+    ]
+)
+"""Those that may change what they are taken from."""

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
 from fastload import PadCollate
-from fastload.lowering.cheap import collates_without_draws, draws_nothing, is_cheap, only_reads
+from fastload.lowering.cheap import collates_without_draws, draws_nothing, is_cheap, read_code
 
 values = Dataset()  # a global of the name of an attribute
 
@@ -170,7 +170,7 @@ def test_functions_and_objects_that_only_read_memory_are_cheap(dataset):
     if type(dataset) is not Points:  # `math.sqrt` is known, not measured
         assert is_cheap(dataset)
     assert draws_nothing(dataset)
-    assert only_reads(dataset)
+    assert read_code(dataset).only_reads
     dataset[0]
 
 
@@ -357,7 +357,7 @@ class Sorted(Held):
 def test_code_of_unknown_cost_may_draw_nothing(dataset, reads):
     assert not is_cheap(dataset)
     assert draws_nothing(dataset)
-    assert only_reads(dataset) == reads
+    assert read_code(dataset).only_reads == reads
 
 
 class Noise:
@@ -555,7 +555,7 @@ class Evaluated(Held):
 )
 def test_whatever_may_draw_is_refused(dataset):
     assert not draws_nothing(dataset)
-    assert not only_reads(dataset)
+    assert not read_code(dataset).only_reads
     assert not is_cheap(dataset)
 
 

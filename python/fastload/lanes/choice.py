@@ -24,7 +24,7 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.main_guard import unguarded_line
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
-from fastload.lowering.cheap import is_cheap
+from fastload.lowering.cheap import is_cheap, read_code
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
@@ -162,12 +162,14 @@ def choose(loader: Any) -> Choice:
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
     may_choose = lane == "auto" and is_auto(loader)
-    if may_choose and named != "process" and _is_cheap(loader, seam=seam):
+    if may_choose and named != "process" and _may_be_cheap(loader, seam=seam):
+        code = read_code(loader.dataset)
         here = "its code shows that its samples cost less than handing them over"
-        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
-    if may_choose and named != "process" and (quick := _too_quick(loader, seam=seam)):
-        why = f"{obstacle.why}, and {quick}"
-        return Choice("consumer", why, **rest, here=quick, may_fork=True)
+        if code.is_cheap:
+            return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
+        if code.only_reads and (quick := _too_quick(loader)):
+            why = f"{obstacle.why}, and {quick}"
+            return Choice("consumer", why, **rest, here=quick, may_fork=True)
     if may_choose and (known := _no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
@@ -187,7 +189,9 @@ def _is_short(loader: Any) -> bool:
     length = _known_length(loader)
     if length is None:
         return False
-    return (length <= FEW_BATCHES or loader._left_early >= _OFTEN) and _is_cheap(loader, seam=False)
+    if length > FEW_BATCHES and loader._left_early < _OFTEN:
+        return False
+    return _may_be_cheap(loader, seam=False) and is_cheap(loader.dataset)
 
 
 def _known_length(loader: Any) -> int | None:
@@ -196,12 +200,8 @@ def _known_length(loader: Any) -> int | None:
     return length_of(loader) if is_known else None
 
 
-def _is_cheap(loader: Any, *, seam: bool) -> bool:
-    """Returns true if the dataset's code shows that its samples are too cheap for workers."""
-    return _may_be_cheap(loader, seam=seam) and is_cheap(loader.dataset)
-
-
 def _may_be_cheap(loader: Any, *, seam: bool) -> bool:
+    """Returns true if only the dataset is of the user's making."""
     return (
         not seam
         and loader.worker_init_fn is None  # the consumer would not call it
@@ -209,11 +209,9 @@ def _may_be_cheap(loader: Any, *, seam: bool) -> bool:
     )
 
 
-def _too_quick(loader: Any, *, seam: bool) -> str | None:
-    """Returns why samples are too cheap for workers, if making some of them once more may tell."""
-    if not _may_be_cheap(loader, seam=seam) or isinstance(loader.dataset, IterableDataset):
-        return None
-    if loader._record.why_here is not None:
+def _too_quick(loader: Any) -> str | None:
+    """Returns why samples of code that only reads are too cheap for workers; None if they may not be."""
+    if isinstance(loader.dataset, IterableDataset) or loader._record.why_here is not None:
         return None
     return why_too_quick(loader.dataset, loader.batch_size or 1, _known_length(loader))
 

@@ -6,7 +6,6 @@ So that nothing is seen of that: not what the dataset holds, no generator, and n
 import time
 from typing import Any
 
-from fastload.lowering.cheap import only_reads
 from fastload.sizes import length_of
 
 __all__ = ["why_too_quick"]
@@ -18,15 +17,13 @@ _SHORT_S = 20e-3
 
 
 def why_too_quick(dataset: Any, batch_size: int, batches: int | None) -> str | None:
-    """Returns why workers cannot pay for a map-style dataset; None if they may.
+    """Returns why workers cannot pay for a map-style dataset whose code only reads memory; None if they may.
 
     Args:
         dataset: The dataset.
         batch_size: The number of samples of a batch; 1 if only its sampler knows.
         batches: The number of batches of an epoch, if it is known.
     """
-    if not only_reads(dataset):
-        return None
     limit_s = max(_QUICK_S, _SHORT_S / batches if batches else 0.0) / batch_size
     mean_s = _mean_time(dataset, limit_s)
     if mean_s is None or mean_s > limit_s:

@@ -6,10 +6,11 @@ functions, and functions that are read in turn. So it draws and opens nothing; a
 that yields, it is cheap. Refuses everything unknown: then samples are keyed, and a worker measures the cost.
 """
 
+import builtins
 import types
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from fastload.lowering.known_functions import (
 )
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
-__all__ = ["collates_without_draws", "draws_nothing", "is_cheap", "only_reads"]
+__all__ = ["Code", "collates_without_draws", "draws_nothing", "is_cheap", "read_code"]
 
 _ROW_BYTES = 1 << 17
 """Bytes. The cost of larger samples is measured: one pass over them takes tens of microseconds."""
@@ -62,25 +63,40 @@ _UNASKED = (
 """Methods that nothing in a sample calls, or that compare."""
 
 
+class Code(NamedTuple):
+    """What a dataset's code shows.
+
+    Attributes:
+        draws_nothing: True if its samples draw no random numbers, and open nothing.
+        only_reads: True if, in addition, making a sample changes nothing: it may be made once more.
+        is_cheap: True if, in addition to the first, making a sample costs next to nothing.
+    """
+
+    draws_nothing: bool
+    only_reads: bool
+    is_cheap: bool
+
+
+def read_code(dataset: Any) -> Code:
+    """Reads a dataset's code; all is false of code that is not known."""
+    reader = _Reader()
+    is_known = reader.read(dataset)
+    return Code(is_known, is_known and reader.only_reads, is_known and reader.is_quick)
+
+
 def is_cheap(dataset: Any) -> bool:
-    """Returns true if a dataset's code shows that it takes samples from memory, and costs next to nothing."""
-    return _Reader(is_quick=True).read(dataset)
+    """Returns true if a dataset's code shows that making a sample costs next to nothing."""
+    return read_code(dataset).is_cheap
 
 
 def draws_nothing(dataset: Any) -> bool:
     """Returns true if a dataset's code shows that its samples draw no random numbers."""
-    return _Reader(is_quick=False).read(dataset)
-
-
-def only_reads(dataset: Any) -> bool:
-    """Returns true if, in addition, making a sample changes nothing: it may be made once more."""
-    reader = _Reader(is_quick=False)
-    return reader.read(dataset) and reader.only_reads and reader.names.isdisjoint(CHANGES)
+    return read_code(dataset).draws_nothing
 
 
 def collates_without_draws(collate_fn: Any) -> bool:
     """Returns true if a `collate_fn` is known to draw no random numbers, or its code shows it."""
-    return type(collate_fn) in _COLLATIONS or _Reader(is_quick=False).read_function(collate_fn)
+    return type(collate_fn) in _COLLATIONS or _Reader().read_function(collate_fn)
 
 
 class _Reader:
@@ -88,24 +104,19 @@ class _Reader:
 
     Every attribute that the code looks up is looked up at every object that it may meet, whichever it asks.
 
-    Args:
-        is_quick: True to refuse code that may take long: loops, nested functions, functions of unknown cost.
-
     Attributes:
-        only_reads: False if the code stores something in what it is given.
+        is_quick: False if the code may take long: it has loops, nested functions, or functions of unknown cost.
+        only_reads: False if the code may change what it is given.
     """
 
-    def __init__(self, *, is_quick: bool) -> None:
-        self._is_quick = is_quick
-        self._functions = QUICK_FUNCTIONS if is_quick else FUNCTIONS
-        self._attributes = QUICK_ATTRIBUTES if is_quick else ATTRIBUTES
+    def __init__(self) -> None:
+        self.is_quick = self.only_reads = True
         self._read: dict[int, types.FunctionType] = {}
         self._owners: dict[int, Any] = {}
         """The objects and classes that may be met, by identity."""
         self._makes: dict[type, bool] = {}
         """For each of the classes, whether the code may make instances."""
         self._names: dict[str, None] = {}
-        self.only_reads = True
 
     def read(self, dataset: Any) -> bool:
         """Returns true if all of a dataset's code is known."""
@@ -114,11 +125,6 @@ class _Reader:
     def read_function(self, function: Any) -> bool:
         """Returns true if all of the code that a function calls is known."""
         return self._is_known(function) and self._attributes_are_known()
-
-    @property
-    def names(self) -> set[str]:
-        """The attributes that the code looks up."""
-        return set(self._names)
 
     def _dataset(self, dataset: Any) -> bool:
         kind = type(dataset)
@@ -157,10 +163,9 @@ class _Reader:
         names = names_of(function.__code__, stores)
         if names is None or len(self._read) > _MOST_FUNCTIONS:
             return False
-        if self._is_quick and not _is_quick(names, function.__code__.co_name, is_stream=is_stream):
-            return False
         self._names.update(dict.fromkeys(names.of_values))
-        self.only_reads = self.only_reads and names.only_reads
+        self.only_reads &= names.only_reads
+        self.is_quick &= _is_quick(names, function.__code__.co_name, is_stream=is_stream)
         held = function.__defaults__ or function.__kwdefaults__ or function.__closure__
         if held and not all(map(self._is_known, _held(function))):
             return False
@@ -169,13 +174,12 @@ class _Reader:
     def _chain(self, function: types.FunctionType, chain: tuple[str, ...]) -> bool:
         """Looks up a global and the attributes that are taken from it at once, through modules."""
         value: Any = function.__globals__
-        built_in = function.__builtins__  # type: ignore[attr-defined]
         for place, name in enumerate(chain):
             if place and type(value) is not types.ModuleType:
                 self._names.update(dict.fromkeys(chain[place:]))
                 break
             names = vars(value) if place else value
-            value = names.get(name, _NOTHING if place else built_in.get(name, _NOTHING))
+            value = names.get(name, _NOTHING if place else vars(builtins).get(name, _NOTHING))
         return self._is_known(value)
 
     def _attributes_are_known(self) -> bool:
@@ -192,10 +196,14 @@ class _Reader:
                         if not self._is_known(value):
                             return False
             done = size
-        return all(name in found or name in self._attributes for name in self._names)
+        others = [name for name in self._names if name not in found]
+        self.is_quick = self.is_quick and QUICK_ATTRIBUTES.issuperset(others)
+        self.only_reads = self.only_reads and CHANGES.isdisjoint(self._names)
+        return ATTRIBUTES.issuperset(others)
 
     def _is_known(self, value: Any) -> bool:
-        if id(value) in self._functions:
+        if id(value) in FUNCTIONS:
+            self.is_quick &= id(value) in QUICK_FUNCTIONS
             return True
         kind = type(value)
         if kind is types.FunctionType:
@@ -270,14 +278,14 @@ class _Reader:
             return False
         if is_array or kind is list or kind is tuple:
             step = max(1, size // _ALL)
-            return self._entries(value.flat[::step] if is_array else value[::step], depth)
-        if self._is_quick and size > _ALL:
-            return False
+            entries = value.flat if is_array else value
+            return self._entries(entries if step == 1 else entries[::step], depth)
+        self.is_quick &= size <= _ALL
         return self._entries(islice(value.values() if kind is dict else value, _ALL), depth)
 
     def _entries(self, entries: Iterable[Any], depth: int) -> bool:
         """Returns true if entries are data in memory; of many that have one type, a few are examined."""
-        listed = list(entries)
+        listed = entries if type(entries) is list else list(entries)
         kinds = set(map(type, listed))
         if kinds <= _NUMBERS:
             return True

@@ -71,10 +71,10 @@ def _kill(_: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _stop(_: Path) -> Iterator[None]:
     children = psutil.Process().children()[:1]
+    timer = threading.Timer(0.5, lambda: [child.resume() for child in children])
+    timer.start()  # first: where no thread can be started, none must stay stopped
     for child in children:
         child.suspend()
-    timer = threading.Timer(0.5, lambda: [child.resume() for child in children])
-    timer.start()
     yield
     timer.join()
 

@@ -470,6 +470,14 @@ class Overridden(Index):
         return super().__getitem__(index)
 
 
+class CallsItself(Held):
+    def __getitem__(self, index):
+        return self(index)
+
+    def __call__(self, index):
+        return random.random()
+
+
 class Meta(type):
     def __call__(cls, *args):
         return random.random()

@@ -145,7 +145,10 @@ class _Reader:
         if type(method) is not types.FunctionType or of_class(kind, "__getitems__") is not None:
             return False
         self._owners[id(dataset)] = dataset
-        return self._function(method, is_stream=is_stream)
+        call = of_class(kind, "__call__")
+        return self._function(method, is_stream=is_stream) and (
+            call is None or self._is_known(call)
+        )
 
     def _function(
         self, function: types.FunctionType, *, stores: bool = False, is_stream: bool = False

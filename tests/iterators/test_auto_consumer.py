@@ -413,6 +413,39 @@ def test_samples_that_draw_nothing_need_no_key():
     assert_same(loaded(dataset, 2, collate_fn=with_noise), want, "batches")
 
 
+class OfPython(Looped):
+    def __getitem__(self, index):
+        return torch.tensor([random.random() + index, random.gauss(0, 1)])
+
+
+class OfNumpy(Looped):
+    def __getitem__(self, index):
+        return torch.tensor(np.random.randn(index % 2 + 1).sum() + index)
+
+
+class OfTorch(Looped):
+    def __getitem__(self, index):
+        return torch.randn(3) + torch.zeros(3).uniform_()
+
+
+class OfTwo(Looped):
+    def __getitem__(self, index):
+        return torch.randn(3) * random.random()
+
+
+@pytest.mark.parametrize(
+    "collate_fn", [None, with_noise, lambda samples: [random.random(), *samples]]
+)
+@pytest.mark.parametrize("kind", [OfPython, OfNumpy, OfTorch, OfTwo])
+def test_generators_that_are_not_drawn_from_need_no_key(kind, collate_fn):
+    if collate_fn is with_noise and kind in (OfPython, OfNumpy):
+        pytest.skip("other shapes")
+    want = loaded(kind(), 2, lane="process", collate_fn=collate_fn)
+    dataset = kind()
+    record_of(dataset).why_here = "the test says so"
+    assert_same(loaded(dataset, 2, collate_fn=collate_fn), want, "batches")
+
+
 def test_quick_code_that_only_reads_starts_no_worker():
     loader = fastload.Loader(Looped(), 4)
     iterator = iter(loader)

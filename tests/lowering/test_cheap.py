@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
 from fastload import PadCollate
-from fastload.lowering.cheap import collates_without_draws, draws_nothing, is_cheap, read_code
+from fastload.lowering.cheap import is_cheap, read_code, read_collation
 
 values = Dataset()  # a global of the name of an attribute
 
@@ -73,6 +73,14 @@ class Yielded(IterableDataset):
     def __iter__(self):
         for index in range(5):
             yield index * 2
+
+
+def draws_nothing(dataset):
+    return read_code(dataset).draws == frozenset()
+
+
+def collates_without_draws(collate_fn):
+    return read_collation(collate_fn).draws == frozenset()
 
 
 ROWS = np.zeros((10, 4), np.float32)
@@ -526,14 +534,13 @@ class Evaluated(Held):
         *(Drawn(), TorchDrawn(), Deep(), Made(), Inside(), Defaulted(), InPlace(), Aliased()),
         *(
             NamedAlike(),
-            Overridden(),
             StrangeMade(),
             FactoryMade(),
             Global(),
             Dynamically(),
             Evaluated(),
         ),
-        *(Shuffled(values=LABELS), Opened(values=["a"]), Counted(), Imported(), Dynamic(), Lists()),
+        *(Shuffled(values=LABELS), Opened(values=["a"]), Imported(), Dynamic(), Lists()),
         *(
             Called(values=Noise()),
             Called(values=DRAWS),
@@ -593,3 +600,33 @@ def test_collations_are_read_too():
     assert collates_without_draws(PadCollate())
     assert not collates_without_draws(noisy)
     assert not collates_without_draws(lambda samples: noisy(samples))
+
+
+class Normal(Held):
+    def __getitem__(self, index):
+        return self.values[index] + np.random.randn(4) if index else np.random.choice(3)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "generators"),
+    [
+        *(
+            (Drawn(), {"python"}),
+            (TorchDrawn(), {"torch"}),
+            (Deep(), {"torch"}),
+            (InPlace(), {"torch"}),
+        ),
+        *((Shuffled(values=LABELS), {"python"}), (Normal(values=ROWS), {"numpy"})),
+        *(
+            (Summed(values=Noise()), {"torch", "python", "numpy"}),
+            (Counted(), set()),
+            (Overridden(), set()),
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_generators_that_code_may_draw_from_are_found(dataset, generators):
+    code = read_code(dataset)
+    assert code.draws == generators
+    assert not code.is_cheap
+    assert not code.only_reads or not generators

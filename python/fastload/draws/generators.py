@@ -54,13 +54,24 @@ class Generators:
             "numpy": _of_numpy(numpys),
             "python": _of_python(pythons),
         }
+        self._given = given
         self._seeded = {name for name, value in given.items() if value is None}
         self.native = _lib.Generators(**given, others=self._seed if self._seeded else None)
+        self._some: dict[frozenset[str], Any] = {}
 
     @property
     def is_current(self) -> bool:
         """True if numpy's generator still has the same bit generator, or one that stands in for it."""
         return self._numpy._bit_generator.capsule is self._capsule
+
+    def only(self, names: frozenset[str] | None) -> Any:
+        """Returns the native object that keys some of them: "torch", "numpy", "python"; None stands for all."""
+        if names is None or self._seeded:
+            return self.native
+        if names not in self._some:
+            some = {name: value for name, value in self._given.items() if name in names}
+            self._some[names] = _lib.Generators(**some)
+        return self._some[names]
 
     def save(self) -> Any:
         """Returns the states of the generators."""

@@ -117,7 +117,7 @@ def count_of(indices: Any, *, batched: bool) -> int:
         return 1
 
 
-def follow(indices: Any, key: Key | None) -> Any:
+def follow(indices: Any, key: Key | None, drawn_from: frozenset[str] | None = None) -> Any:
     """Returns the indices of a batch, which key the global generators for its samples as they are taken.
 
     When there are no more, for the collation.
@@ -125,6 +125,7 @@ def follow(indices: Any, key: Key | None) -> Any:
     Args:
         indices: The indices.
         key: The key of their samples, if they are keyed.
+        drawn_from: The generators that need a key; None for all.
 
     Returns:
         A `_lib.Followed`; what cannot be iterated as it is, of which making the batch will tell.
@@ -135,7 +136,7 @@ def follow(indices: Any, key: Key | None) -> Any:
         return indices
     if key is None:
         return _lib.Followed(indices)
-    return _lib.Followed(indices, current().native, key, _devices())
+    return _lib.Followed(indices, current().only(drawn_from), key, _devices())
 
 
 def begin_sample(key: Key, index: Any) -> None:

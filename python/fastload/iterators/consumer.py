@@ -20,7 +20,7 @@ from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.keyed import Key, Keys
 from fastload.faults import INTERRUPTS
-from fastload.lowering.cheap import collates_without_draws, draws_nothing, is_cheap
+from fastload.lowering.cheap import is_cheap, read_code, read_collation
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator
@@ -49,6 +49,8 @@ class Maker:
         dataset = iterator._dataset
         self._takes_lists = self._is_listed and bool(getattr(dataset, "__getitems__", None))
         self._may_draw = self._draws = self._keys_samples = draws
+        self._drawn_from: frozenset[str] | None = None
+        """The generators that samples and collation may draw from; None if that is not known."""
         self._policy = iterator._ledger.policy if hasattr(iterator, "_ledger") else None
         self._lazy_images = lazy_images and draws and self._is_map
         self._pins = iterator._pin_memory
@@ -70,8 +72,13 @@ class Maker:
         self.pending = None
         if self._may_draw and self._is_map:
             _, dataset, _, collate_fn, _ = self._arguments
-            self._keys_samples = not draws_nothing(dataset)
-            self._draws = self._keys_samples or not collates_without_draws(collate_fn)
+            of_samples, of_batch = read_code(dataset).draws, read_collation(collate_fn).draws
+            self._keys_samples = of_samples is None or bool(of_samples)
+            self._draws = self._keys_samples or of_batch is None or bool(of_batch)
+            if of_samples is not None and of_batch is not None:
+                self._drawn_from = of_samples | of_batch
+            else:
+                self._drawn_from = None
         if self.streams is None:
             self.fetcher = self._new_fetcher()
             return
@@ -138,7 +145,7 @@ class Maker:
             elif self._takes_lists or not self._keys_samples:
                 keyed.begin_batch(key)
             else:
-                indices = keyed.follow(indices, key)
+                indices = keyed.follow(indices, key, self._drawn_from)
             return self.fetcher.fetch(indices)
 
 

@@ -12,7 +12,7 @@ __all__ = ["why_too_quick"]
 
 _QUICK_S = 150e-6
 """Seconds. A batch whose samples take less to make costs more to hand over."""
-_SHORT_S = 20e-3
+_SHORT_S = 75e-3
 """Seconds. An epoch whose samples take less is over before workers have started."""
 
 

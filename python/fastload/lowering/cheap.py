@@ -1,9 +1,9 @@
-"""Recognises datasets whose code draws no random numbers, and those whose samples cost less than handing them over.
+"""Reads which generators a dataset's code draws from, and if its samples cost less than handing them over.
 
 Reads the compiled code of `__getitem__`, or of the `__iter__` of an iterable dataset, and of all functions that
 it can reach; runs nothing of the user's. All that the names of such code may refer to are data in memory, known
-functions, and functions that are read in turn. So it draws and opens nothing; and if it has no loop but the one
-that yields, it is cheap. Refuses everything unknown: then samples are keyed, and a worker measures the cost.
+functions, and functions that are read in turn. So it opens nothing, and draws where it says so; and if it has no loop
+but the one that yields, it is cheap. Refuses everything unknown: then a worker measures the cost.
 """
 
 import builtins
@@ -22,13 +22,15 @@ from fastload.lowering.code_names import Names, names_of
 from fastload.lowering.known_functions import (
     ATTRIBUTES,
     CHANGES,
+    DRAWING_ATTRIBUTES,
+    DRAWS,
     FUNCTIONS,
     QUICK_ATTRIBUTES,
     QUICK_FUNCTIONS,
 )
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
-__all__ = ["Code", "collates_without_draws", "draws_nothing", "is_cheap", "read_code"]
+__all__ = ["Code", "is_cheap", "read_code", "read_collation"]
 
 _ROW_BYTES = 1 << 17
 """Bytes. The cost of larger samples is measured: one pass over them takes tens of microseconds."""
@@ -64,24 +66,32 @@ _UNASKED = (
 
 
 class Code(NamedTuple):
-    """What a dataset's code shows.
+    """What code shows.
 
     Attributes:
-        draws_nothing: True if its samples draw no random numbers, and open nothing.
-        only_reads: True if, in addition, making a sample changes nothing: it may be made once more.
-        is_cheap: True if, in addition to the first, making a sample costs next to nothing.
+        draws: The generators of the process that it may draw from: "torch", "numpy", "python"; None if that is not
+            known. Known code opens nothing.
+        only_reads: True if it is known, draws nothing, and changes nothing: it may run once more.
+        is_cheap: True if it is known, draws nothing, and costs next to nothing.
     """
 
-    draws_nothing: bool
-    only_reads: bool
-    is_cheap: bool
+    draws: frozenset[str] | None
+    only_reads: bool = False
+    is_cheap: bool = False
 
 
 def read_code(dataset: Any) -> Code:
-    """Reads a dataset's code; all is false of code that is not known."""
-    reader = _Reader()
-    is_known = reader.read(dataset)
-    return Code(is_known, is_known and reader.only_reads, is_known and reader.is_quick)
+    """Reads what makes a sample of a dataset."""
+    return _Reader().read_dataset(dataset)
+
+
+def read_collation(collate_fn: Any) -> Code:
+    """Reads a `collate_fn`."""
+    return (
+        Code(frozenset())
+        if type(collate_fn) in _COLLATIONS
+        else _Reader().read_function(collate_fn)
+    )
 
 
 def is_cheap(dataset: Any) -> bool:
@@ -89,42 +99,44 @@ def is_cheap(dataset: Any) -> bool:
     return read_code(dataset).is_cheap
 
 
-def draws_nothing(dataset: Any) -> bool:
-    """Returns true if a dataset's code shows that its samples draw no random numbers."""
-    return read_code(dataset).draws_nothing
-
-
-def collates_without_draws(collate_fn: Any) -> bool:
-    """Returns true if a `collate_fn` is known to draw no random numbers, or its code shows it."""
-    return type(collate_fn) in _COLLATIONS or _Reader().read_function(collate_fn)
-
-
 class _Reader:
     """Reads the code of a dataset, and what its names may refer to.
 
     Every attribute that the code looks up is looked up at every object that it may meet, whichever it asks.
 
-    Attributes:
-        is_quick: False if the code may take long: it has loops, nested functions, or functions of unknown cost.
-        only_reads: False if the code may change what it is given.
     """
 
     def __init__(self) -> None:
-        self.is_quick = self.only_reads = True
+        self._draws: set[str] = set()
+        self._is_quick = True
+        """False if the code may take long: it has loops, nested functions, or functions of unknown cost."""
+        self._only_reads = True
+        """False if the code may change what it is given."""
         self._read: dict[int, types.FunctionType] = {}
         self._owners: dict[int, Any] = {}
         """The objects and classes that may be met, by identity."""
         self._makes: dict[type, bool] = {}
         """For each of the classes, whether the code may make instances."""
         self._names: dict[str, None] = {}
+        self._stored: set[str] = set()
 
-    def read(self, dataset: Any) -> bool:
-        """Returns true if all of a dataset's code is known."""
-        return self._dataset(dataset) and self._attributes_are_known()
+    def read_dataset(self, dataset: Any) -> Code:
+        """Returns what the code of a dataset shows."""
+        return (
+            self._code() if self._dataset(dataset) and self._attributes_are_known() else Code(None)
+        )
 
-    def read_function(self, function: Any) -> bool:
-        """Returns true if all of the code that a function calls is known."""
-        return self._is_known(function) and self._attributes_are_known()
+    def read_function(self, function: Any) -> Code:
+        """Returns what the code of a function shows."""
+        return (
+            self._code()
+            if self._is_known(function) and self._attributes_are_known()
+            else Code(None)
+        )
+
+    def _code(self) -> Code:
+        draws = frozenset(self._draws)
+        return Code(draws, self._only_reads and not draws, self._is_quick and not draws)
 
     def _dataset(self, dataset: Any) -> bool:
         kind = type(dataset)
@@ -151,24 +163,26 @@ class _Reader:
         )
 
     def _function(
-        self, function: types.FunctionType, *, stores: bool = False, is_stream: bool = False
+        self, function: types.FunctionType, *, makes: bool = False, is_stream: bool = False
     ) -> bool:
         """Reads a function.
 
         Args:
             function: The function.
-            stores: True if it may store attributes, as `__init__` does.
+            makes: True if it stores attributes in a new object, as `__init__` does.
             is_stream: True if it may be a generator with a loop.
         """
         if id(function) in self._read:
             return True
         self._read[id(function)] = function
-        names = names_of(function.__code__, stores)
+        names = names_of(function.__code__)
         if names is None or len(self._read) > _MOST_FUNCTIONS:
             return False
         self._names.update(dict.fromkeys(names.of_values))
-        self.only_reads &= names.only_reads
-        self.is_quick &= _is_quick(names, function.__code__.co_name, is_stream=is_stream)
+        self._stored |= names.stored
+        self._only_reads &= names.only_reads and (makes or not names.stored)
+        self._is_quick &= _is_quick(names, function.__code__.co_name, is_stream=is_stream)
+        self._is_quick &= makes or not names.stored
         held = function.__defaults__ or function.__kwdefaults__ or function.__closure__
         if held and not all(map(self._is_known, _held(function))):
             return False
@@ -199,14 +213,18 @@ class _Reader:
                         if not self._is_known(value):
                             return False
             done = size
-        others = [name for name in self._names if name not in found]
-        self.is_quick = self.is_quick and QUICK_ATTRIBUTES.issuperset(others)
-        self.only_reads = self.only_reads and CHANGES.isdisjoint(self._names)
-        return ATTRIBUTES.issuperset(others)
+        others = [name for name in self._names if name not in found and name not in self._stored]
+        if not DRAWING_ATTRIBUTES.isdisjoint(self._names):
+            self._draws.add("torch")
+        self._is_quick = self._is_quick and QUICK_ATTRIBUTES.issuperset(others)
+        self._only_reads = self._only_reads and CHANGES.isdisjoint(self._names)
+        return all(name in ATTRIBUTES or name in DRAWING_ATTRIBUTES for name in others)
 
     def _is_known(self, value: Any) -> bool:
         if id(value) in FUNCTIONS:
-            self.is_quick &= id(value) in QUICK_FUNCTIONS
+            if id(value) in DRAWS:
+                self._draws.add(DRAWS[id(value)])
+            self._is_quick &= id(value) in QUICK_FUNCTIONS
             return True
         kind = type(value)
         if kind is types.FunctionType:
@@ -247,7 +265,7 @@ class _Reader:
                     continue
                 method = value.__func__ if type(value) in (staticmethod, classmethod) else value
                 if type(method) is types.FunctionType and not self._function(
-                    method, stores=name in _MADE
+                    method, makes=name in _MADE
                 ):
                     return False
         return True
@@ -283,7 +301,7 @@ class _Reader:
             step = max(1, size // _ALL)
             entries = value.flat if is_array else value
             return self._entries(entries if step == 1 else entries[::step], depth)
-        self.is_quick &= size <= _ALL
+        self._is_quick &= size <= _ALL
         return self._entries(islice(value.values() if kind is dict else value, _ALL), depth)
 
     def _entries(self, entries: Iterable[Any], depth: int) -> bool:
@@ -332,7 +350,7 @@ def _looked_up(owner: Any, name: str) -> Iterator[Any]:
     """Yields what an attribute of an object, or of a class, may be."""
     is_class = isinstance(owner, type)
     kind = owner if is_class else type(owner)
-    for each in kind.__mro__:
+    for each in kind.__mro__:  # all of them: `super()` may ask the later ones
         if name in each.__dict__:
             stored = each.__dict__[name]
             if type(stored).__name__ == "_tuplegetter":
@@ -340,7 +358,6 @@ def _looked_up(owner: Any, name: str) -> Iterator[Any]:
             elif type(stored) is types.MemberDescriptorType:
                 stored = None if is_class else getattr(owner, name, None)  # a slot
             yield stored
-            break
     if not is_class and name in (own := all_stored(owner)):
         yield own[name]
 

@@ -13,12 +13,13 @@ from typing import NamedTuple
 __all__ = ["Names", "names_of"]
 
 _REFUSED = (
-    *("SEND", "AWAIT", "ASYNC", "WITH", "IMPORT", "SETUP", "SUPER", "BUILD_CLASS", "PRINT_EXPR"),
+    *("SEND", "AWAIT", "ASYNC", "WITH", "IMPORT", "SETUP", "BUILD_CLASS", "PRINT_EXPR"),
     *("STORE_GLOBAL", "STORE_NAME", "LOAD_NAME", "MATCH_CLASS", "YIELD_FROM"),
     *("DELETE_ATTR", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_SUBSCR", "DELETE_DEREF"),
 )
 """Parts of the names of instructions that the code has not."""
 _OF_GENERATORS = ("YIELD", "RETURN_GENERATOR", "GEN_START")
+_LOADS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 _STORES = ("STORE_SUBSCR", "STORE_SLICE")
 _COSTLY = (*_STORES, "STORE_DEREF", "MAKE_FUNCTION", "CALL_FUNCTION_EX")
 _COSTLY_OPERATORS = ("**", "@")
@@ -31,15 +32,17 @@ class Names(NamedTuple):
         of_module: Those of the module that the code is in, or built in, each with the attributes that are taken
             from it at once.
         of_values: Attributes of anything else.
+        stored: Attributes that it sets.
         loops: Number of `for` loops.
         is_straight: True if no instruction jumps back.
         is_generator: True if it yields.
         is_quick: True if it has neither code within it, nor, loops apart, an instruction whose cost has no limit.
-        only_reads: True if it stores nothing in what it is given.
+        only_reads: True if it stores no entries.
     """
 
     of_module: tuple[tuple[str, ...], ...]
     of_values: frozenset[str]
+    stored: frozenset[str]
     loops: int
     is_straight: bool
     is_generator: bool
@@ -48,28 +51,14 @@ class Names(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def names_of(code: types.CodeType, stores: bool = False) -> Names | None:  # noqa: FBT001 (quicker)
-    """Returns the names in code, and in the code within it.
-
-    Args:
-        code: The code.
-        stores: True if it may store attributes, as `__init__` does.
-
-    Returns:
-        None if an instruction is refused.
-    """
+def names_of(code: types.CodeType) -> Names | None:
+    """Returns the names in code, and in the code within it; None if an instruction is refused."""
     read = [(instruction, chain) for instruction, chain in _instructions(code)]
     names = [instruction.opname for instruction, _ in read]
     if any(part in name for name in names for part in _REFUSED):
         return None
-    if not stores and any(name.startswith("STORE_ATTR") for name in names):
-        return None
     of_module = dict.fromkeys(chain for _, chain in read if chain)
-    of_values = {
-        instruction.argval
-        for instruction, _ in read
-        if instruction.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
-    }
+    of_values, stored = _attributes(read, _LOADS), _attributes(read, ("STORE_ATTR",))
     inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
     only_reads = not any(name.startswith(_STORES) for name in names)
     for each in map(names_of, inner):
@@ -78,9 +67,11 @@ def names_of(code: types.CodeType, stores: bool = False) -> Names | None:  # noq
         only_reads = only_reads and each.only_reads
         of_module.update(dict.fromkeys(each.of_module))
         of_values |= each.of_values
+        stored |= each.stored
     return Names(
         tuple(of_module),
         frozenset(of_values),
+        frozenset(stored),
         loops=sum(name.startswith("FOR_ITER") for name in names),
         is_straight=not any("JUMP_BACKWARD" in name for name in names),
         is_generator=any(part in name for name in names for part in _OF_GENERATORS),
@@ -105,6 +96,12 @@ def _instructions(code: types.CodeType) -> Iterator[tuple[dis.Instruction, tuple
             loads, chain = instruction, [instruction.argval]
         else:
             yield instruction, ()
+
+
+def _attributes(
+    read: list[tuple[dis.Instruction, tuple[str, ...]]], operations: tuple[str, ...]
+) -> set[str]:
+    return {each.argval for each, _ in read if each.opname.startswith(operations)}
 
 
 def _is_costly(instruction: dis.Instruction) -> bool:

@@ -1,7 +1,10 @@
 """Functions of libraries, and attributes of their values, that draw no random numbers."""
 
 import builtins
+import json
 import math
+import os.path
+import random
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,15 @@ from torch.utils.data import default_collate, default_convert
 
 from fastload.collate import default, stacking
 
-__all__ = ["ATTRIBUTES", "CHANGES", "FUNCTIONS", "QUICK_ATTRIBUTES", "QUICK_FUNCTIONS"]
+__all__ = [
+    "ATTRIBUTES",
+    "CHANGES",
+    "DRAWING_ATTRIBUTES",
+    "DRAWS",
+    "FUNCTIONS",
+    "QUICK_ATTRIBUTES",
+    "QUICK_FUNCTIONS",
+]
 
 _QUICK = {
     builtins: "abs bool bytes dict divmod enumerate float frozenset int isinstance issubclass iter len list max "
@@ -22,7 +33,10 @@ _OTHERS = {
     builtins: "all any ascii bin complex filter hash hex map next pow repr sorted",
     torch: "BoolTensor FloatTensor IntTensor LongTensor arange cat clamp concat empty eye full full_like max mean "
     "min ones ones_like stack sum unsqueeze where zeros zeros_like",
-    torch.nn.functional: "one_hot",
+    torch.nn.functional: "one_hot pad",
+    torch.nn.utils.rnn: "pad_sequence",
+    json: "dumps loads",
+    os.path: "basename dirname join splitext",
     np: "abs arange argmax argmin argsort clip concatenate copy cumsum diff empty exp expand_dims eye flip full "
     "full_like hstack isnan linspace log max maximum mean min minimum nan_to_num ones ones_like pad repeat "
     "reshape roll searchsorted sort split sqrt squeeze stack std sum tile transpose vstack where zeros zeros_like",
@@ -45,10 +59,32 @@ _COLLATIONS = (
     *(default_collate, default_convert),
     *(default.default_collate, stacking.default_collate),
 )
+_DRAWS = {
+    "torch": _found(
+        {
+            torch: "bernoulli multinomial normal rand rand_like randint randint_like randn randn_like randperm"
+        }
+    ),
+    "numpy": _found(
+        {
+            np.random: "beta binomial choice exponential gamma geometric normal permutation poisson rand randint "
+            "randn random random_sample ranf sample shuffle standard_normal triangular uniform"
+        }
+    ),
+    "python": _found(
+        {
+            random: "betavariate choice choices expovariate gammavariate gauss getrandbits normalvariate randint "
+            "random randrange sample shuffle triangular uniform"
+        }
+    ),
+}
+DRAWS = {function: generator for generator, each in _DRAWS.items() for function in each}
+"""Functions that draw, by identity, and the generator of the process that they draw from."""
 FUNCTIONS = {
     **QUICK_FUNCTIONS,
     **_found(_OTHERS),
-    **{id(each): each for each in _COLLATIONS},
+    **{key: each for found in _DRAWS.values() for key, each in found.items()},  # which keeps them
+    **{id(each): each for each in (*_COLLATIONS, super, object.__init__)},
 }
 """All of them."""
 
@@ -146,3 +182,18 @@ CHANGES = frozenset(
     ]
 )
 """Those that may change what they are taken from."""
+DRAWING_ATTRIBUTES = frozenset(
+    [
+        "bernoulli",
+        "bernoulli_",
+        "cauchy_",
+        "exponential_",
+        "geometric_",
+        "log_normal_",
+        "multinomial",
+        "normal_",
+        "random_",
+        "uniform_",
+    ]
+)
+"""Those of tensors that draw from torch's generator."""

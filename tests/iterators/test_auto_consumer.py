@@ -454,6 +454,21 @@ def test_quick_code_that_only_reads_starts_no_worker():
     assert "its code only reads memory" in loader.explain()
 
 
+@pytest.mark.parametrize("kind", [OfPython, OfTorch])
+@pytest.mark.parametrize("collate_fn", [None, with_noise])
+def test_what_is_tried_out_moves_no_generator(kind, collate_fn):
+    """Batches are those of workers, from the same seed on."""
+    collate_fn = collate_fn if kind is OfTorch else None
+    want = loaded(kind(), 2, lane="process", collate_fn=collate_fn)
+    loader = auto(kind(), 2, collate_fn=collate_fn)
+    seed_all()
+    before = globals_now()
+    seed_all()
+    assert lanes.choose(loader).may_fork
+    assert_same(globals_now(), before, "generators")
+    assert_same(loaded(kind(), 2, collate_fn=collate_fn), want, "batches")
+
+
 def test_code_that_writes_or_is_slow_is_not_tried_out():
     dataset = LoopedIn()
     loader = fastload.Loader(dataset, 4)

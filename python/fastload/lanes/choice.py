@@ -24,7 +24,7 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.main_guard import unguarded_line
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
-from fastload.lowering.cheap import is_cheap, read_code
+from fastload.lowering.cheap import is_cheap, read_code, read_collation
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
@@ -162,10 +162,10 @@ def choose(loader: Any) -> Choice:
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
     may_choose = lane == "auto" and is_auto(loader)
-    if may_choose and named != "process" and _may_be_cheap(loader, seam=seam):
+    if may_choose and named != "process" and not seam and loader.worker_init_fn is None:
         code = read_code(loader.dataset)
         here = "its code shows that its samples cost less than handing them over"
-        if code.is_cheap:
+        if code.is_cheap and _collates_quickly(loader):
             return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
         if code.only_reads and (quick := _too_quick(loader)):
             why = f"{obstacle.why}, and {quick}"
@@ -191,7 +191,8 @@ def _is_short(loader: Any) -> bool:
         return False
     if length > FEW_BATCHES and loader._left_early < _OFTEN:
         return False
-    return _may_be_cheap(loader, seam=False) and is_cheap(loader.dataset)
+    no_init = loader.worker_init_fn is None  # the consumer would not call it
+    return no_init and _collates_quickly(loader) and is_cheap(loader.dataset)
 
 
 def _known_length(loader: Any) -> int | None:
@@ -200,20 +201,21 @@ def _known_length(loader: Any) -> int | None:
     return length_of(loader) if is_known else None
 
 
-def _may_be_cheap(loader: Any, *, seam: bool) -> bool:
-    """Returns true if only the dataset is of the user's making."""
-    return (
-        not seam
-        and loader.worker_init_fn is None  # the consumer would not call it
-        and (_is_default(loader) or _planner(loader) is not None)
-    )
+def _collates_quickly(loader: Any) -> bool:
+    """Returns true if `collate_fn` is none of the user's."""
+    return _is_default(loader) or _planner(loader) is not None
 
 
 def _too_quick(loader: Any) -> str | None:
     """Returns why samples of code that only reads are too cheap for workers; None if they may not be."""
     if isinstance(loader.dataset, IterableDataset) or loader._record.why_here is not None:
         return None
-    return why_too_quick(loader.dataset, loader.batch_size or 1, _known_length(loader))
+    collate_fn = None if _collates_quickly(loader) else loader.collate_fn
+    if collate_fn is not None and not (
+        loader._auto_collation and read_collation(collate_fn).only_reads
+    ):
+        return None
+    return why_too_quick(loader.dataset, collate_fn, loader.batch_size or 1, _known_length(loader))
 
 
 def _no_workers(loader: Any) -> tuple[str, bool] | None:

@@ -1,11 +1,12 @@
 """Makes a few samples of a dataset whose code only reads memory, to see if workers could pay.
 
-So that nothing is seen of that: not what the dataset holds, no generator, and no time to speak of.
+Nothing is seen of that: the dataset holds what it held, and generators are where they were.
 """
 
 import time
 from typing import Any
 
+from fastload.draws import keyed
 from fastload.sizes import length_of
 
 __all__ = ["why_too_quick"]
@@ -15,24 +16,31 @@ _QUICK_S = 150e-6
 _SHORT_S = 75e-3
 """Seconds. An epoch whose samples take less is over before workers have started."""
 
+_LONG_S = 5e-3
+"""Seconds. After a first sample that takes longer, nothing more is tried."""
 
-def why_too_quick(dataset: Any, batch_size: int, batches: int | None) -> str | None:
+
+def why_too_quick(
+    dataset: Any, collate_fn: Any, batch_size: int, batches: int | None
+) -> str | None:
     """Returns why workers cannot pay for a map-style dataset whose code only reads memory; None if they may.
 
     Args:
         dataset: The dataset.
+        collate_fn: A function of the user's whose code only reads memory, too; None for a quick one.
         batch_size: The number of samples of a batch; 1 if only its sampler knows.
         batches: The number of batches of an epoch, if it is known.
     """
     limit_s = max(_QUICK_S, _SHORT_S / batches if batches else 0.0) / batch_size
-    mean_s = _mean_time(dataset, limit_s)
+    with keyed.borrowed():
+        mean_s = _mean_time(dataset, collate_fn)
     if mean_s is None or mean_s > limit_s:
         return None
     return f"its code only reads memory, {1e6 * mean_s:.1f} µs a sample: less than handing samples over"
 
 
-def _mean_time(dataset: Any, limit_s: float) -> float | None:
-    """Returns the seconds of some samples; None if they raise, or the first one takes far longer."""
+def _mean_time(dataset: Any, collate_fn: Any) -> float | None:
+    """Returns the seconds that a sample takes; None if one raises, or takes far too long."""
     length = length_of(dataset)
     if not length:
         return None
@@ -40,13 +48,13 @@ def _mean_time(dataset: Any, limit_s: float) -> float | None:
     try:
         start = time.perf_counter()
         dataset[0]
-        if time.perf_counter() - start > 10 * limit_s:
+        if time.perf_counter() - start > _LONG_S:
             return None
-        for index in indices[1:]:  # what is done for the first time takes longer
-            dataset[index]
-        start = time.perf_counter()
-        for index in indices:
-            dataset[index]
+        for _ in range(2):  # what is done for the first time takes longer
+            start = time.perf_counter()
+            samples = [dataset[index] for index in indices]
+            if collate_fn is not None:
+                collate_fn(samples)
     except Exception:  # whatever a user's class raises: it may have other indices
         return None
     return (time.perf_counter() - start) / len(indices)

@@ -71,7 +71,7 @@ class Code(NamedTuple):
     Attributes:
         draws: The generators of the process that it may draw from: "torch", "numpy", "python"; None if that is not
             known. Known code opens nothing.
-        only_reads: True if it is known, draws nothing, and changes nothing: it may run once more.
+        only_reads: True if it is known, and changes nothing but generators: it may run once more.
         is_cheap: True if it is known, draws nothing, and costs next to nothing.
     """
 
@@ -136,7 +136,7 @@ class _Reader:
 
     def _code(self) -> Code:
         draws = frozenset(self._draws)
-        return Code(draws, self._only_reads and not draws, self._is_quick and not draws)
+        return Code(draws, self._only_reads, self._is_quick and not draws)
 
     def _dataset(self, dataset: Any) -> bool:
         kind = type(dataset)

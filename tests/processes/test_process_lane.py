@@ -3,6 +3,7 @@
 import copy
 import logging
 import multiprocessing
+import os
 import pickle
 import random
 from collections.abc import Iterator
@@ -159,6 +160,12 @@ def test_errors_are_torchs():
     assert texts[0] == texts[1]
 
 
+class Unread(Broken):
+    def __getitem__(self, index: int) -> int:
+        assert os.getpid()  # what is not known is left to workers
+        return super().__getitem__(index)
+
+
 def load_in_a_daemon(connection: Any) -> None:
     records: list[str] = []
 
@@ -170,7 +177,7 @@ def load_in_a_daemon(connection: Any) -> None:
     logger.addHandler(Keep())
     logger.propagate = False
     torch.manual_seed(7)
-    loader = fastload.Loader(Broken(), sampler=[0, 1, 3], batch_size=2)
+    loader = fastload.Loader(Unread(), sampler=[0, 1, 3], batch_size=2)
     connection.send(([batch.tolist() for batch in loader], records))
 
 

@@ -87,11 +87,9 @@ def read_code(dataset: Any) -> Code:
 
 def read_collation(collate_fn: Any) -> Code:
     """Reads a `collate_fn`."""
-    return (
-        Code(frozenset())
-        if type(collate_fn) in _COLLATIONS
-        else _Reader().read_function(collate_fn)
-    )
+    if type(collate_fn) in _COLLATIONS:
+        return Code(frozenset())
+    return _Reader().read_function(collate_fn)
 
 
 def is_cheap(dataset: Any) -> bool:
@@ -103,7 +101,6 @@ class _Reader:
     """Reads the code of a dataset, and what its names may refer to.
 
     Every attribute that the code looks up is looked up at every object that it may meet, whichever it asks.
-
     """
 
     def __init__(self) -> None:
@@ -122,17 +119,13 @@ class _Reader:
 
     def read_dataset(self, dataset: Any) -> Code:
         """Returns what the code of a dataset shows."""
-        return (
-            self._code() if self._dataset(dataset) and self._attributes_are_known() else Code(None)
-        )
+        is_known = self._dataset(dataset) and self._attributes_are_known()
+        return self._code() if is_known else Code(None)
 
     def read_function(self, function: Any) -> Code:
         """Returns what the code of a function shows."""
-        return (
-            self._code()
-            if self._is_known(function) and self._attributes_are_known()
-            else Code(None)
-        )
+        is_known = self._is_known(function) and self._attributes_are_known()
+        return self._code() if is_known else Code(None)
 
     def _code(self) -> Code:
         draws = frozenset(self._draws)

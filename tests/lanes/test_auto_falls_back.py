@@ -286,7 +286,8 @@ SESSION = """
         def __len__(self):
             return 4
         def __getitem__(self, index):
-            return index ** 2 * bool(sys.getrefcount(index))
+            for _ in range(1):
+                return index ** 2
 
     print([batch.tolist() for batch in Loader(Squares(), 2)])
 """
@@ -308,7 +309,7 @@ def test_an_interactive_session_loads_here_and_says_so():
 
 
 def test_logging_of_the_dataset_is_no_hindrance():
-    dataset = Numbers(41)
+    dataset = Locked(41)
     dataset.log = logging.getLogger("fastload")
     assert type(iter(auto(dataset, 2, collate_fn=as_list))) is not ConsumerIter
 

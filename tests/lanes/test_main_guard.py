@@ -24,7 +24,7 @@ class Squares(torch.utils.data.Dataset):
         return 40
 
     def __getitem__(self, index):
-        return bool(sys.getrefcount(index)) * index**2
+        return sum(index for _ in range(index))
 
 
 def train():

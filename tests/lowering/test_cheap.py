@@ -352,7 +352,7 @@ class Sorted(Held):
 @pytest.mark.parametrize(
     ("dataset", "reads"),
     [
-        *((Loop(), True), (Comprehension(values=LABELS), True), (Sorted(values=LABELS), True)),
+        *((Loop(), True), (Comprehension(values=LABELS), True), (Sorted(values=LABELS), False)),
         *((Filled(values=[None, [1]]), False), (Appended(values=[]), False)),
         *(
             (Tokens(values={"a": 1}), False),

@@ -24,7 +24,7 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.main_guard import unguarded_line
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
-from fastload.lowering.cheap import is_cheap, read_code, read_collation
+from fastload.lowering.cheap import Code, is_cheap, read_code, read_collation
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
@@ -162,18 +162,17 @@ def choose(loader: Any) -> Choice:
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
     may_choose = lane == "auto" and is_auto(loader)
-    if may_choose and named != "process" and not seam and loader.worker_init_fn is None:
-        code = read_code(loader.dataset)
+    code = read_code(loader.dataset) if _may_read(loader, named, seam=seam) else Code(None)
+    if may_choose and code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
-        if code.is_cheap and _collates_quickly(loader):
-            return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
-        if code.only_reads and (quick := _too_quick(loader)):
-            why = f"{obstacle.why}, and {quick}"
-            return Choice("consumer", why, **rest, here=quick, may_fork=True)
+        return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
     if may_choose and (known := _no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
         return Choice("consumer", why, **rest, fallback=is_news, here=here)
+    if may_choose and code.only_reads and (quick := _too_quick(loader)):
+        why = f"{obstacle.why}, and {quick}"
+        return Choice("consumer", why, **rest, here=quick, may_fork=True)
     if (hindrance := _no_processes(loader)) is None:
         return Choice("process", obstacle.why, **rest, may_take_over=may_choose)
     if lane == "process":
@@ -201,6 +200,13 @@ def _known_length(loader: Any) -> int | None:
     return length_of(loader) if is_known else None
 
 
+def _may_read(loader: Any, named: str, *, seam: bool) -> bool:
+    """Returns true if the dataset's code may tell that workers do not pay."""
+    return (
+        named != "process" and not seam and loader.worker_init_fn is None
+    )  # which they would call
+
+
 def _collates_quickly(loader: Any) -> bool:
     """Returns true if `collate_fn` is none of the user's."""
     return _is_default(loader) or _planner(loader) is not None
@@ -208,7 +214,7 @@ def _collates_quickly(loader: Any) -> bool:
 
 def _too_quick(loader: Any) -> str | None:
     """Returns why samples of code that only reads are too cheap for workers; None if they may not be."""
-    if isinstance(loader.dataset, IterableDataset) or loader._record.why_here is not None:
+    if isinstance(loader.dataset, IterableDataset) or loader.multiprocessing_context is not None:
         return None
     collate_fn = None if _collates_quickly(loader) else loader.collate_fn
     if collate_fn is not None and not (

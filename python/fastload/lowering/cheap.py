@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, IterableDataset, Subset, TensorDataset
+from torch.utils.data import (
+    ConcatDataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    get_worker_info,
+)
 
 from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pad_collate import PadCollate
@@ -49,6 +55,7 @@ _OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinF
 _COLLATIONS = (PadCollate, PackCollate)
 _ROOTS = (object, tuple, BaseException)
 _OF_LIBRARY = ("torch.utils.data.dataset", "typing", "abc")
+_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
 _MADE = ("__init__", "__new__", "__post_init__")
 _UNASKED = (
     *("__repr__", "__str__", "__eq__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__"),
@@ -220,6 +227,8 @@ class _Reader:
             self._is_quick &= id(value) in QUICK_FUNCTIONS
             return True
         kind = type(value)
+        if value is get_worker_info:
+            return False  # what depends on the worker is left to workers
         if kind is types.FunctionType:
             return self._function(value)
         if kind is types.MethodType:
@@ -254,6 +263,8 @@ class _Reader:
             for name, value in vars(each).items():
                 if isinstance(value, _OF_C) or name in ("__getattr__", "__getattribute__"):
                     return False  # a class that is not written in Python, or looks attributes up by itself
+                # what has its own way to another process is left to workers
+                self._only_reads &= not makes or name not in _PICKLING
                 if not name.startswith("__") or name in _UNASKED or (name in _MADE and not makes):
                     continue
                 method = value.__func__ if type(value) in (staticmethod, classmethod) else value

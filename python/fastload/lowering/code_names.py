@@ -19,6 +19,7 @@ _REFUSED = (
 )
 """Parts of the names of instructions that the code has not."""
 _OF_GENERATORS = ("YIELD", "RETURN_GENERATOR", "GEN_START")
+_COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _LOADS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 _STORES = ("STORE_SUBSCR", "STORE_SLICE")
 _COSTLY = (*_STORES, "STORE_DEREF", "MAKE_FUNCTION", "CALL_FUNCTION_EX")
@@ -37,7 +38,7 @@ class Names(NamedTuple):
         is_straight: True if no instruction jumps back.
         is_generator: True if it yields.
         is_quick: True if it has neither code within it, nor, loops apart, an instruction whose cost has no limit.
-        only_reads: True if it stores no entries.
+        only_reads: True if it stores no entries, and makes no functions, which a sample may hold.
     """
 
     of_module: tuple[tuple[str, ...], ...]
@@ -61,6 +62,7 @@ def names_of(code: types.CodeType) -> Names | None:
     of_values, stored = _attributes(read, _LOADS), _attributes(read, ("STORE_ATTR",))
     inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
     only_reads = not any(name.startswith(_STORES) for name in names)
+    only_reads = only_reads and all(each.co_name in _COMPREHENSIONS for each in inner)
     for each in map(names_of, inner):
         if each is None:
             return None

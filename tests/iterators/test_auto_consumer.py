@@ -452,6 +452,10 @@ def test_quick_code_that_only_reads_starts_no_worker():
     assert type(iterator) is ConsumerIter
     assert_same(list(iterator), list(DataLoader(Looped(), 4)), "batches")
     assert "its code only reads memory" in loader.explain()
+    iterator.set_workers(3)
+    iterator.set_depth(9)
+    with pytest.raises(ValueError, match="set_workers takes a number of at least 1, but got 0"):
+        iterator.set_workers(0)
 
 
 @pytest.mark.parametrize("kind", [OfPython, OfTorch])

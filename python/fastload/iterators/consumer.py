@@ -5,6 +5,7 @@ would, and restores the process's generators afterwards. Takes indices from the 
 would, so that no order depends on where samples are made.
 """
 
+import operator
 import random
 from collections import deque
 from typing import Any
@@ -25,7 +26,7 @@ from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator
 
-__all__ = ["ConsumerIter", "Maker"]
+__all__ = ["ConsumerIter", "Maker", "at_least_one", "check_map_style"]
 
 _PIPES = (IterDataPipe, MapDataPipe)
 
@@ -299,6 +300,32 @@ class ConsumerIter(Resumable):
         self._waiting.clear()
         self._is_exhausted = True
 
+    def set_workers(self, number: int) -> None:
+        """Checks the number, as iterators with workers do; there are none here."""
+        check_map_style("set_workers", self._dataset_kind)
+        at_least_one("set_workers", number)
+
+    def set_depth(self, number: int) -> None:
+        """Checks the number, as iterators with workers do; batches are made one at a time here."""
+        check_map_style("set_depth", self._dataset_kind)
+        at_least_one("set_depth", number)
+
     def consumer_batches(self) -> int:
         """Returns how many batches the training thread has made."""
         return self._maker.batches
+
+
+def check_map_style(what: str, kind: int) -> None:
+    """Raises ValueError for an iterable dataset."""
+    if kind != _DatasetKind.Map:
+        msg = f"{what} is for map-style datasets: samples of an iterable one depend on its workers"
+        raise ValueError(msg)
+
+
+def at_least_one(what: str, number: int) -> int:
+    """Returns a number of workers or batches; raises ValueError if it is below 1."""
+    number = operator.index(number)
+    if number < 1:
+        msg = f"{what} takes a number of at least 1, but got {number}"
+        raise ValueError(msg)
+    return number

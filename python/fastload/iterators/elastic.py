@@ -8,7 +8,6 @@ workers.
 """
 
 import logging
-import operator
 import pickle
 from abc import abstractmethod
 from collections import deque
@@ -20,7 +19,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 
 from fastload.draws.keyed import Key, Keys
 from fastload.faults import INTERRUPTS, REASONS, fault_of, one_line
-from fastload.iterators.consumer import Maker
+from fastload.iterators.consumer import Maker, at_least_one, check_map_style
 from fastload.machine.auto import is_auto
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import report_unkept
@@ -67,7 +66,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             ValueError: The user set `num_workers`, the dataset is iterable, or the number is out of range.
         """
         self._check("set_workers")
-        number = _at_least_one("set_workers", number)
+        number = at_least_one("set_workers", number)
         if self.most_workers is not None and number > self.most_workers:
             msg = f"set_workers({number}): this dataset can have {self.most_workers} at most"
             raise ValueError(msg)
@@ -87,7 +86,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
             ValueError: The user set `num_workers`, the dataset is iterable, or the number is below 1.
         """
         self._check("set_depth")
-        number = _at_least_one("set_depth", number)
+        number = at_least_one("set_depth", number)
         if self._maker is None:
             self.change(self._num_workers, number)
         self._was_set()
@@ -480,9 +479,7 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
 
     def _check(self, what: str) -> None:
         """Refuses to change a number that the user set, or that samples depend on."""
-        if self._dataset_kind != _DatasetKind.Map:
-            msg = f"{what} is for map-style datasets: samples of an iterable one depend on its workers"
-            raise ValueError(msg)
+        check_map_style(what, self._dataset_kind)
         if self._keys is None:
             number = int(self._num_workers)
             msg = f"{what} is for num_workers=AUTO, but the loader has num_workers={number}"
@@ -496,11 +493,3 @@ def is_elastic(loader: Any) -> bool:
     """Returns true if any of a loader's workers may make any batch."""
     is_map = loader._dataset_kind == _DatasetKind.Map
     return is_map and is_auto(loader)
-
-
-def _at_least_one(what: str, number: int) -> int:
-    number = operator.index(number)
-    if number < 1:
-        msg = f"{what} takes a number of at least 1, but got {number}"
-        raise ValueError(msg)
-    return number

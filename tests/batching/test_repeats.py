@@ -125,7 +125,7 @@ def test_every_lane_marks_what_a_distributed_sampler_repeats(lane, drop_last):
 def test_the_consumer_that_takes_over_marks_the_same_repeats():
     def loader() -> Any:
         sampler = distributed(2, 3)
-        return Loader(Numbers(), 2, sampler=sampler, sample_mask=True)
+        return Loader(Numbers(), 2, sampler=sampler, sample_mask=True, lane="process")
 
     iterator = iter(loader())
     found = [next(iterator)]

@@ -114,6 +114,8 @@ class _Reader:
         self._draws: set[str] = set()
         self._is_quick = True
         """False if the code may take long: it has loops, nested functions, or functions of unknown cost."""
+        self._is_stream = False
+        """True if an iterable dataset is read, whose ranges are iterated a sample at a time."""
         self._only_reads = True
         """False if the code may change what it is given."""
         self._read: dict[int, types.FunctionType] = {}
@@ -150,7 +152,7 @@ class _Reader:
             return all(map(self._is_memory, dataset.tensors))
         if type(getattr(dataset, "__dict__", None)) is not dict or not is_plain(kind):
             return False
-        is_stream = issubclass(kind, IterableDataset)
+        is_stream = self._is_stream = issubclass(kind, IterableDataset)
         if is_stream and of_class(kind, "__next__") is not None:
             return False  # what is its own iterator is not in `__iter__`
         method = of_class(kind, "__iter__" if is_stream else "__getitem__")
@@ -224,7 +226,9 @@ class _Reader:
         if id(value) in FUNCTIONS:
             if id(value) in DRAWS:
                 self._draws.add(DRAWS[id(value)])
-            self._is_quick &= id(value) in QUICK_FUNCTIONS
+            self._is_quick &= id(value) in QUICK_FUNCTIONS and (
+                value is not range or self._is_stream
+            )
             return True
         kind = type(value)
         if value is get_worker_info:

@@ -458,11 +458,11 @@ def test_quick_code_that_only_reads_starts_no_worker():
         iterator.set_workers(0)
 
 
-@pytest.mark.parametrize("kind", [OfPython, OfTorch])
+@pytest.mark.parametrize("kind", [OfPython, OfTwo])
 @pytest.mark.parametrize("collate_fn", [None, with_noise])
 def test_what_is_tried_out_moves_no_generator(kind, collate_fn):
     """Batches are those of workers, from the same seed on."""
-    collate_fn = collate_fn if kind is OfTorch else None
+    collate_fn = collate_fn if kind is OfTwo else None
     want = loaded(kind(), 2, lane="process", collate_fn=collate_fn)
     loader = auto(kind(), 2, collate_fn=collate_fn)
     seed_all()
@@ -471,6 +471,28 @@ def test_what_is_tried_out_moves_no_generator(kind, collate_fn):
     assert lanes.choose(loader).may_fork
     assert_same(globals_now(), before, "generators")
     assert_same(loaded(kind(), 2, collate_fn=collate_fn), want, "batches")
+
+
+class Halved(Looped):
+    """Changes its rows, each time that one is asked for."""
+
+    def __init__(self):
+        self.rows = np.ones((40, 4))
+
+    def __getitem__(self, index):
+        row = None
+        for row in self.rows[index : index + 1]:
+            row /= 2
+        return row.sum()
+
+
+def test_data_that_samples_change_are_not_changed_by_looking():
+    dataset = Halved()
+    loader = fastload.Loader(dataset, 4)
+    loader.explain()
+    iter(loader)
+    assert (dataset.rows == 1).all()
+    assert_same(list(fastload.Loader(Halved(), 4)), list(DataLoader(Halved(), 4)), "batches")
 
 
 def test_code_that_writes_or_is_slow_is_not_tried_out():

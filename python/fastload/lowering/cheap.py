@@ -28,6 +28,7 @@ from fastload.lowering.code_names import Names, names_of
 from fastload.lowering.known_functions import (
     ATTRIBUTES,
     CHANGES,
+    CHANGING_FUNCTIONS,
     DRAWING_ATTRIBUTES,
     DRAWS,
     FUNCTIONS,
@@ -219,13 +220,18 @@ class _Reader:
         if not DRAWING_ATTRIBUTES.isdisjoint(self._names):
             self._draws.add("torch")
         self._is_quick = self._is_quick and QUICK_ATTRIBUTES.issuperset(others)
-        self._only_reads = self._only_reads and CHANGES.isdisjoint(self._names)
+        in_place = any(name in DRAWING_ATTRIBUTES and name.endswith("_") for name in self._names)
+        self._only_reads &= not in_place and CHANGES.isdisjoint(self._names)
         return all(name in ATTRIBUTES or name in DRAWING_ATTRIBUTES for name in others)
 
     def _is_known(self, value: Any) -> bool:
         if id(value) in FUNCTIONS:
             if id(value) in DRAWS:
                 self._draws.add(DRAWS[id(value)])
+            # the second argument of a ufunc may be what it writes to
+            self._only_reads &= id(value) not in CHANGING_FUNCTIONS and not isinstance(
+                value, np.ufunc
+            )
             self._is_quick &= id(value) in QUICK_FUNCTIONS and (
                 value is not range or self._is_stream
             )

@@ -6,6 +6,7 @@ contexts. Runs nothing.
 
 import dis
 import functools
+import itertools
 import types
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -22,6 +23,11 @@ _OF_GENERATORS = ("YIELD", "RETURN_GENERATOR", "GEN_START")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _LOADS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 _STORES = ("STORE_SUBSCR", "STORE_SLICE")
+_CHANGES = (*_STORES, "CALL_FUNCTION_EX")  # whose arguments may be any
+_IN_PLACE = {"out", "copy", "inplace"}
+"""Arguments that name what is changed, or have it changed."""
+_NEW = ("LOAD_CONST", "LOAD_SMALL_INT", "BINARY_OP")
+"""Instructions whose results belong to the code alone, or cannot be changed."""
 _COSTLY = (*_STORES, "STORE_DEREF", "MAKE_FUNCTION", "CALL_FUNCTION_EX")
 _COSTLY_OPERATORS = ("**", "@")
 
@@ -38,7 +44,8 @@ class Names(NamedTuple):
         is_straight: True if no instruction jumps back.
         is_generator: True if it yields.
         is_quick: True if it has neither code within it, nor, loops apart, an instruction whose cost has no limit.
-        only_reads: True if it stores no entries, and makes no functions, which a sample may hold.
+        only_reads: True if it stores no entries, changes nothing in place, and makes no functions, which a sample
+            may hold.
     """
 
     of_module: tuple[tuple[str, ...], ...]
@@ -61,8 +68,11 @@ def names_of(code: types.CodeType) -> Names | None:
     of_module = dict.fromkeys(chain for _, chain in read if chain)
     of_values, stored = _attributes(read, _LOADS), _attributes(read, ("STORE_ATTR",))
     inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
-    only_reads = not any(name.startswith(_STORES) for name in names)
-    only_reads = only_reads and all(each.co_name in _COMPREHENSIONS for each in inner)
+    only_reads = (
+        not any(name.startswith(_CHANGES) for name in names)
+        and all(each.co_name in _COMPREHENSIONS for each in inner)
+        and not _changes_in_place(code, [instruction for instruction, _ in read])
+    )
     for each in map(names_of, inner):
         if each is None:
             return None
@@ -104,6 +114,34 @@ def _attributes(
     read: list[tuple[dis.Instruction, tuple[str, ...]]], operations: tuple[str, ...]
 ) -> set[str]:
     return {each.argval for each, _ in read if each.opname.startswith(operations)}
+
+
+def _changes_in_place(code: types.CodeType, instructions: list[dis.Instruction]) -> bool:
+    """Returns true if an operator such as `+=`, or an argument, may change what was there before."""
+    if any(type(each) is tuple and not _IN_PLACE.isdisjoint(each) for each in code.co_consts):
+        return True
+    count = code.co_argcount + code.co_kwonlyargcount
+    given = set(code.co_varnames[:count])
+    steps = list(itertools.pairwise(instructions))
+    for before, each in steps:
+        stored = _stored(each)
+        given.update(stored if not before.opname.startswith(_NEW) else stored[1:])
+    return any(
+        before.opname == "BINARY_OP"
+        and before.argrepr.endswith("=")
+        and not (_stored(each) and given.isdisjoint(_stored(each)))
+        for before, each in steps
+    )
+
+
+def _stored(instruction: dis.Instruction) -> tuple[str, ...]:
+    """Returns the local variables that an instruction sets, the first of them to the last value."""
+    name = instruction.opname
+    if not name.startswith("STORE_FAST"):
+        return ()
+    if type(instruction.argval) is not tuple:
+        return (instruction.argval,)
+    return instruction.argval if name == "STORE_FAST_STORE_FAST" else instruction.argval[:1]
 
 
 def _is_costly(instruction: dis.Instruction) -> bool:

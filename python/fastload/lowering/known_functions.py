@@ -16,6 +16,7 @@ from fastload.collate import default, stacking
 __all__ = [
     "ATTRIBUTES",
     "CHANGES",
+    "CHANGING_FUNCTIONS",
     "DRAWING_ATTRIBUTES",
     "DRAWS",
     "FUNCTIONS",
@@ -80,6 +81,8 @@ _DRAWS = {
 }
 DRAWS = {function: generator for generator, each in _DRAWS.items() for function in each}
 """Functions that draw, by identity, and the generator of the process that they draw from."""
+CHANGING_FUNCTIONS = _found({np.random: "shuffle", random: "shuffle"})
+"""Functions that change what they are given, by identity."""
 FUNCTIONS = {
     **QUICK_FUNCTIONS,
     **_found(_OTHERS),

@@ -162,15 +162,17 @@ def choose(loader: Any) -> Choice:
         why = f"{obstacle.why}, and this interpreter has no global lock"
         return Choice("threads", why, **rest)
     may_choose = lane == "auto" and is_auto(loader)
-    code = read_code(loader.dataset) if _may_read(loader, named, seam=seam) else Code(None)
-    if may_choose and code.is_cheap and _collates_quickly(loader):
+    may_read = may_choose and named != "process" and not seam
+    may_read = may_read and loader.worker_init_fn is None  # the consumer would not call it
+    code = read_code(loader.dataset) if may_read else Code(None)
+    if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
     if may_choose and (known := _no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
         return Choice("consumer", why, **rest, fallback=is_news, here=here)
-    if may_choose and code.only_reads and (quick := _too_quick(loader)):
+    if code.only_reads and (quick := _too_quick(loader)):
         why = f"{obstacle.why}, and {quick}"
         return Choice("consumer", why, **rest, here=quick, may_fork=True)
     if (hindrance := _no_processes(loader)) is None:
@@ -198,13 +200,6 @@ def _known_length(loader: Any) -> int | None:
     """Returns the number of batches; None with a sampler of the user's, whose length may cost or raise anything."""
     is_known = recognise(loader._index_sampler, batched=loader._auto_collation) is not None
     return length_of(loader) if is_known else None
-
-
-def _may_read(loader: Any, named: str, *, seam: bool) -> bool:
-    """Returns true if the dataset's code may tell that workers do not pay."""
-    return (
-        named != "process" and not seam and loader.worker_init_fn is None
-    )  # which they would call
 
 
 def _collates_quickly(loader: Any) -> bool:

@@ -15,7 +15,6 @@ _QUICK_S = 150e-6
 """Seconds. A batch whose samples take less to make costs more to hand over."""
 _SHORT_S = 75e-3
 """Seconds. An epoch whose samples take less is over before workers have started."""
-
 _LONG_S = 5e-3
 """Seconds. After a first sample that takes longer, nothing more is tried."""
 

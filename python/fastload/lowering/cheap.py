@@ -59,16 +59,18 @@ _OF_LIBRARY = ("torch.utils.data.dataset", "typing", "abc")
 _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
 _MADE = ("__init__", "__new__", "__post_init__")
 _UNASKED = (
-    *("__repr__", "__str__", "__eq__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__"),
+    *_PICKLING,
     *(
-        "__setstate__",
         "__getnewargs__",
         "__replace__",
+        "__copy__",
+        "__deepcopy__",
+        "__repr__",
+        "__str__",
         "__del__",
-        "__init_subclass__",
-        "__class_getitem__",
     ),
-    *("__lt__", "__le__", "__gt__", "__ge__", "__copy__", "__deepcopy__", "__dir__", "__sizeof__"),
+    *("__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__dir__", "__sizeof__"),
+    *("__init_subclass__", "__class_getitem__"),
 )
 """Methods that nothing in a sample calls, or that compare."""
 
@@ -184,8 +186,9 @@ class _Reader:
         self._names.update(dict.fromkeys(names.of_values))
         self._stored |= names.stored
         self._only_reads &= names.only_reads and (makes or not names.stored)
-        self._is_quick &= _is_quick(names, function.__code__.co_name, is_stream=is_stream)
-        self._is_quick &= makes or not names.stored
+        self._is_quick &= (makes or not names.stored) and _is_quick(
+            names, function.__code__.co_name, is_stream=is_stream
+        )
         held = function.__defaults__ or function.__kwdefaults__ or function.__closure__
         if held and not all(map(self._is_known, _held(function))):
             return False

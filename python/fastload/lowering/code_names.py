@@ -61,7 +61,7 @@ class Names(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def names_of(code: types.CodeType) -> Names | None:
     """Returns the names in code, and in the code within it; None if an instruction is refused."""
-    read = [(instruction, chain) for instruction, chain in _instructions(code)]
+    read = list(_instructions(code))
     names = [instruction.opname for instruction, _ in read]
     if any(part in name for name in names for part in _REFUSED):
         return None

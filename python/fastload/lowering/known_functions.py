@@ -1,4 +1,7 @@
-"""Functions of libraries, and attributes of their values, that draw no random numbers."""
+"""Functions of libraries, and attributes of their values: what they draw from, cost and change.
+
+Owns the lists; what is not in them is unknown.
+"""
 
 import builtins
 import json
@@ -91,57 +94,13 @@ FUNCTIONS = {
 }
 """All of them."""
 
-QUICK_ATTRIBUTES = frozenset(
-    [
-        "T",
-        "astype",
-        "bfloat16",
-        "bool",
-        "byte",
-        "clone",
-        "contiguous",
-        "copy",
-        "detach",
-        "dim",
-        "double",
-        "dtype",
-        "flatten",
-        "float",
-        "half",
-        "int",
-        "item",
-        "long",
-        "ndim",
-        "numel",
-        "numpy",
-        "permute",
-        "reshape",
-        "shape",
-        "short",
-        "size",
-        "squeeze",
-        "swapaxes",
-        "tolist",
-        "transpose",
-        "unsqueeze",
-        "view",
-        "count",
-        "endswith",
-        "get",
-        "index",
-        "items",
-        "join",
-        "keys",
-        "lower",
-        "rstrip",
-        "lstrip",
-        "split",
-        "startswith",
-        "strip",
-        "upper",
-        "values",
-    ]
+_QUICK_ATTRIBUTES = (
+    "T astype bfloat16 bool byte clone contiguous copy detach dim double dtype flatten float half int "
+    "item long ndim numel numpy permute reshape shape short size squeeze swapaxes tolist transpose "
+    "unsqueeze view count endswith get index items join keys lower rstrip lstrip split startswith strip "
+    "upper values"
 )
+QUICK_ATTRIBUTES = frozenset(_QUICK_ATTRIBUTES.split())
 """Attributes of arrays, tensors, text and containers that are quick, whichever of them has it."""
 _OF_TENSORS = (
     "abs add argmax argmin clamp cumsum div eq expand expand_as flip ge gt index_select le lt masked_fill max mean "
@@ -156,47 +115,16 @@ ATTRIBUTES = QUICK_ATTRIBUTES.union(
     ),
 )
 """All of them."""
-CHANGES = frozenset(
-    [
-        "add",
-        "append",
-        "byteswap",
-        "clear",
-        "difference_update",
-        "discard",
-        "extend",
-        "fill",
-        "insert",
-        "intersection_update",
-        "itemset",
-        "partition",
-        "pop",
-        "popitem",
-        "put",
-        "remove",
-        "resize",
-        "reverse",
-        "setdefault",
-        "setfield",
-        "setflags",
-        "sort",
-        "symmetric_difference_update",
-        "update",
-    ]
+_CHANGES = (
+    "add append byteswap clear difference_update discard extend fill insert intersection_update itemset "
+    "partition pop popitem put remove resize reverse setdefault setfield setflags sort "
+    "symmetric_difference_update update"
 )
+CHANGES = frozenset(_CHANGES.split())
 """Those that may change what they are taken from."""
-DRAWING_ATTRIBUTES = frozenset(
-    [
-        "bernoulli",
-        "bernoulli_",
-        "cauchy_",
-        "exponential_",
-        "geometric_",
-        "log_normal_",
-        "multinomial",
-        "normal_",
-        "random_",
-        "uniform_",
-    ]
+_DRAWING_ATTRIBUTES = (
+    "bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ "
+    "uniform_"
 )
+DRAWING_ATTRIBUTES = frozenset(_DRAWING_ATTRIBUTES.split())
 """Those of tensors that draw from torch's generator."""

@@ -9,6 +9,7 @@ import torch
 import torchvision.datasets
 from torch.utils.data import (
     BatchSampler,
+    Dataset,
     SequentialSampler,
     StackDataset,
     Subset,
@@ -16,7 +17,7 @@ from torch.utils.data import (
 )
 from torchvision import transforms as v1
 
-from fastload import Loader, explain
+from fastload import Loader, explain, lanes
 from tests.lowering.torchvision_files import cifar10, write_folder
 
 
@@ -202,3 +203,25 @@ def test_what_cannot_be_explained_is_one_line(tmp_path, monkeypatch, capsys, nam
     assert err.startswith("python -m fastload.explain: ")
     assert words in err
     assert err.count("\n") == 1
+
+
+class Rows(Dataset):
+    def __init__(self):
+        self.rows = [torch.full((3,), float(index)) for index in range(20)]
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+def test_a_native_form_that_decides_nothing_is_made_only_to_be_explained():
+    """It takes longer than an epoch of rows that Python collates."""
+    loader = Loader(Rows(), batch_size=4, collate_fn=lambda rows: rows)
+    rows = [row for batch in loader for row in batch]
+    assert torch.stack(rows).equal(torch.stack(loader.dataset.rows))
+    assert lanes.choose(loader).lowered is None
+    assert loader._memo is None
+    assert "\ndataset: 20 rows of float32, shape (3,)" in loader.explain()
+    assert lanes.choose(Loader(loader.dataset, batch_size=4)).lane == "native"

@@ -6,6 +6,7 @@ import io
 import math
 import queue
 import random
+import re
 import threading
 
 import numpy as np
@@ -349,10 +350,19 @@ class Sorted(Held):
         return sorted(self.values, key=lambda value: -value)
 
 
+class Matched(Held):
+    pattern = re.compile(r"(\d+)")
+
+    def __getitem__(self, index):
+        found = self.pattern.match(self.values[index])
+        return int(found.group(1)) if found else re.sub("a", "b", self.values[index])
+
+
 @pytest.mark.parametrize(
     ("dataset", "reads"),
     [
         *((Loop(), True), (Comprehension(values=LABELS), True), (Sorted(values=LABELS), False)),
+        (Matched(values=["1", "a"]), True),
         *((Filled(values=[None, [1]]), False), (Appended(values=[]), False)),
         *(
             (Tokens(values={"a": 1}), False),

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from fastload.processes.shared_state import reason_not_to_fork
+from fastload.processes.shared_state import why_one_process
 
 
 class Held:
@@ -92,7 +92,7 @@ def test_what_is_open_is_found_wherever_it_is(held, tmp_path):
     }
     for name, (value, words) in held.items():
         for path, make in places.items():
-            found = reason_not_to_fork(dataset=make(value))
+            found = why_one_process(is_forked=True, dataset=make(value))
             assert found is not None, (name, path)
             assert words in found
             assert found.startswith(path.replace("[1]", "[0]"))
@@ -117,16 +117,16 @@ def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):
     harmless = [
         *(closed, zipped, tar, over, database, io.BytesIO(b"a"), io.StringIO("a")),
         *(threading.Lock(), threading.RLock(), threading.Condition(), threading.Event()),
-        *(ThreadPoolExecutor(1), torch.nn.Linear(2, 2), torch.Generator(), torch.rand(2)),
+        *(ThreadPoolExecutor(1), torch.nn.Linear(2, 2), torch.default_generator, torch.rand(2)),
         *(logging.getLogger("fastload"), sys.stdout, sys, print, range(3), tmp_path),
     ]
-    assert reason_not_to_fork(dataset=Held(harmless)) is None
+    assert why_one_process(is_forked=True, dataset=Held(harmless)) is None
 
 
 def test_circles_and_long_lists_end():
     ring = Held(None)
     ring.value = [ring, list(range(100_000)), dict.fromkeys(range(5000), ring)]
-    assert reason_not_to_fork(dataset=ring) is None
+    assert why_one_process(is_forked=True, dataset=ring) is None
 
 
 def test_files_of_hdf5_are_found(tmp_path):
@@ -134,17 +134,17 @@ def test_files_of_hdf5_are_found(tmp_path):
     with h5py.File(tmp_path / "file", "w") as file:
         values = file.create_dataset("values", data=[1, 2])
         for each in (file, values, file["/"]):
-            assert "an HDF5 file" in reason_not_to_fork(dataset=Held(each))
-    assert reason_not_to_fork(dataset=Held([file, values])) is None
+            assert "an HDF5 file" in why_one_process(is_forked=True, dataset=Held(each))
+    assert why_one_process(is_forked=True, dataset=Held([file, values])) is None
 
 
 def test_databases_of_lmdb_are_found(tmp_path):
     lmdb = pytest.importorskip("lmdb")
     with lmdb.open(str(tmp_path / "lmdb")) as environment, environment.begin() as transaction:
         for each in (environment, transaction, transaction.cursor()):
-            assert "a database" in reason_not_to_fork(dataset=Held(each))
+            assert "a database" in why_one_process(is_forked=True, dataset=Held(each))
 
 
 @pytest.mark.gpu
 def test_tensors_of_devices_are_found():
-    assert "cuda:0" in reason_not_to_fork(dataset=Held(torch.zeros(1, device="cuda")))
+    assert "cuda:0" in why_one_process(is_forked=True, dataset=Held(torch.zeros(1, device="cuda")))

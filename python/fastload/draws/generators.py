@@ -19,7 +19,7 @@ import torch
 
 from fastload import _lib
 
-__all__ = ["Generators", "is_packed"]
+__all__ = ["Generators", "is_packed", "seed_numpy"]
 
 _WORDS = 624
 _SPARE = 16
@@ -124,7 +124,7 @@ class Generators:
         if "torch" in self._seeded:
             self._torch.manual_seed(torchs)
         if "numpy" in self._seeded:
-            _seed_numpy(self._numpy, numpys)
+            seed_numpy(self._numpy, numpys)
         if "python" in self._seeded:
             # what its own `seed` does, which asks longer what it was given
             _random.Random.seed(self._python, pythons)
@@ -139,7 +139,7 @@ def is_packed(packed: bytes) -> bool:
     return len(packed) == _ENDS[-1] and in_words
 
 
-def _seed_numpy(generator: np.random.RandomState, seed: int) -> None:
+def seed_numpy(generator: np.random.RandomState, seed: Any) -> None:
     """Seeds a legacy generator of numpy, also one over other bits, which numpy does not seed again."""
     try:
         generator.seed(seed)

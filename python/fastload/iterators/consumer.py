@@ -19,6 +19,7 @@ from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.bad_samples import tolerate
 from fastload.draws import keyed
+from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
 from fastload.faults import INTERRUPTS
 from fastload.lowering.cheap import is_cheap, read_code, read_collation
@@ -153,16 +154,18 @@ class Maker:
 class _Streams:
     """The generators of torch's first worker, for an iterable dataset that is iterated here.
 
+    The process's own are saved, and restored, by `keyed.borrowed` around it.
+
     Args:
         base_seed: The iterator's.
     """
 
     def __init__(self, base_seed: int) -> None:
-        self._torch = torch.Generator().manual_seed(base_seed).get_state()
-        numpys = np.random.RandomState(np.random.MT19937())
-        numpys.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
-        self._numpy = numpys.get_state(legacy=False)
-        self._python = random.Random(base_seed).getstate()
+        with keyed.borrowed():
+            torch.default_generator.manual_seed(base_seed)
+            seed_numpy(np.random.mtrand._rand, _generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
+            random.seed(base_seed)
+            self._saved = keyed.current().save()
 
     def pack(self) -> bytes | None:
         """Returns their states, for another process."""
@@ -175,14 +178,11 @@ class _Streams:
             keyed.current().unpack(packed)
 
     def __enter__(self) -> None:
-        torch.set_rng_state(self._torch)
-        np.random.set_state(self._numpy)
-        random.setstate(self._python)
+        self._generators = keyed.current()
+        self._generators.restore(self._saved)
 
     def __exit__(self, *_: object) -> None:
-        self._torch = torch.get_rng_state()
-        self._numpy = np.random.get_state(legacy=False)
-        self._python = random.getstate()
+        self._saved = self._generators.save()
 
 
 class ConsumerIter(Resumable):

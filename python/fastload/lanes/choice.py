@@ -28,7 +28,8 @@ from fastload.lowering.cheap import Code, is_cheap, read_code, read_collation
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
-from fastload.processes.shared_state import reason_not_to_fork
+from fastload.processes.own_state import changed_by_iterating
+from fastload.processes.shared_state import why_one_process
 from fastload.registry import name
 from fastload.resume.stateful import is_stateful
 from fastload.sizes import length_of
@@ -107,8 +108,12 @@ class Choice(NamedTuple):
         return self.lowered.program if self.plan is None else self.plan.program
 
 
-def choose(loader: Any) -> Choice:
+def choose(loader: Any, *, for_words: bool = False) -> Choice:
     """Returns the lane of a loader.
+
+    Args:
+        loader: The loader.
+        for_words: True if the native form is wanted for an explanation, also where it decides nothing.
 
     Raises:
         ValueError: `loader.lane` is not the name of a lane, or one that the loader cannot take.
@@ -123,7 +128,9 @@ def choose(loader: Any) -> Choice:
             "them over"
         )
         return Choice("consumer", why, draws=False, here=why)
-    lowered, refusal = _lowered(loader)
+    lowered, refusal = (
+        (None, None) if _decides_nothing(loader) and not for_words else _lowered(loader)
+    )
     batched = loader._auto_collation or _listed(loader, lowered)
     obstacles = [refusal] if refusal else []
     made, unplanned = _planned(loader, lowered)
@@ -196,6 +203,13 @@ def _is_short(loader: Any) -> bool:
     return no_init and _collates_quickly(loader) and is_cheap(loader.dataset)
 
 
+def _decides_nothing(loader: Any) -> bool:
+    """Returns true if the lane does not depend on the native form: Python collates what costs little to make."""
+    may_choose = loader.lane == "auto" and is_auto(loader)
+    is_pythons = may_choose and not _collates_quickly(loader) and has_own_code(loader.dataset)
+    return is_pythons and read_code(loader.dataset).only_reads
+
+
 def _known_length(loader: Any) -> int | None:
     """Returns the number of batches; None with a sampler of the user's, whose length may cost or raise anything."""
     is_known = recognise(loader._index_sampler, batched=loader._auto_collation) is not None
@@ -223,16 +237,21 @@ def _no_workers(loader: Any) -> tuple[str, bool] | None:
     """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
     if not isinstance(loader.dataset, IterableDataset) and is_stateful(loader.dataset):
         return "the dataset has its own state, which must stay in one process", False
+    if changed := changed_by_iterating(loader.dataset):
+        return (
+            f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
+            False,
+        )
     if loader._record.why_here is not None:
         return loader._record.why_here, False
     if (hindrance := _no_processes(loader)) is not None:
         return hindrance, True
-    if _start_method(loader) != "fork":
-        line = unguarded_line()
+    is_forked = _start_method(loader) == "fork"
+    if not is_forked and (line := unguarded_line()) is not None:
         again = f"a new process would run {line} again, which `if __name__ == '__main__':` prevents"
-        return None if line is None else (again, True)
+        return again, True
     things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
-    held = reason_not_to_fork(dataset=loader.dataset, **things)
+    held = why_one_process(is_forked=is_forked, dataset=loader.dataset, **things)
     return None if held is None else (held, True)
 
 

@@ -42,7 +42,7 @@ def explain(loader: Any) -> str:
     Raises:
         ValueError: `loader.lane` asks for a lane that the loader cannot take.
     """
-    choice = choose(loader)
+    choice = choose(loader, for_words=True)
     return "\n".join(f"{topic}: {words}" for topic, words in _lines(loader, choice))
 
 

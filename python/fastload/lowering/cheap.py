@@ -7,6 +7,7 @@ but the one that yields, it is cheap. Refuses everything unknown: then a worker 
 """
 
 import builtins
+import re
 import types
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -51,7 +52,7 @@ _MOST_OBJECTS = 500
 _MOST_FUNCTIONS = 100
 
 _NUMBERS = {int, float, complex, bool, str, bytes, type(None), range, slice, torch.dtype}
-_FIXED = {*_NUMBERS, type(NotImplemented), type(...)}
+_FIXED = {*_NUMBERS, type(NotImplemented), type(...), re.Pattern}
 _OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 _COLLATIONS = (PadCollate, PackCollate)
 _ROOTS = (object, tuple, BaseException)

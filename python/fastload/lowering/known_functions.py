@@ -8,6 +8,7 @@ import json
 import math
 import os.path
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ _OTHERS = {
     torch.nn.functional: "one_hot pad",
     torch.nn.utils.rnn: "pad_sequence",
     json: "dumps loads",
+    re: "escape findall fullmatch match search split sub",
     os.path: "basename dirname join splitext",
     np: "abs arange argmax argmin argsort clip concatenate copy cumsum diff empty exp expand_dims eye flip full "
     "full_like hstack isnan linspace log max maximum mean min minimum nan_to_num ones ones_like pad repeat "
@@ -111,7 +113,19 @@ ATTRIBUTES = QUICK_ATTRIBUTES.union(
     _OF_TENSORS.split(),
     *(
         (name for name in dir(kind) if not name.startswith("_"))
-        for kind in (str, bytes, list, tuple, dict, set, int, float, np.ndarray)
+        for kind in (
+            str,
+            bytes,
+            list,
+            tuple,
+            dict,
+            set,
+            int,
+            float,
+            np.ndarray,
+            re.Match,
+            re.Pattern,
+        )
     ),
 )
 """All of them."""

@@ -5,12 +5,12 @@ is already far longer than usual. Native code that holds the interpreter cannot 
 """
 
 import sys
-import sysconfig
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 
+from fastload.machine.libraries import INSTALLED, is_library
 from fastload.monitoring.steps import Recorder
 
 __all__ = ["StallSampler", "function_of", "tracker_of"]
@@ -18,13 +18,6 @@ __all__ = ["StallSampler", "function_of", "tracker_of"]
 _SAMPLES = 3
 _MEDIANS = 5.0  # a step this many times longer than the median is looked at
 _KEPT = 512  # steps whose function is kept
-_LIBRARIES = (
-    sysconfig.get_path("stdlib"),
-    sysconfig.get_path("platstdlib"),
-    str(Path(__file__).parent.parent),  # ours
-    "<frozen",
-)
-_INSTALLED = ("site-packages", "dist-packages")
 _TRACKERS = (
     "tensorboard",
     "tensorboardX",
@@ -118,7 +111,7 @@ def function_of(frame: FrameType) -> str:
     innermost: FrameType = frame
     at: FrameType | None = frame
     while at is not None:
-        if not _is_library(at.f_code.co_filename):
+        if not is_library(at.f_code.co_filename):
             innermost = at
             break
         at = at.f_back
@@ -129,15 +122,11 @@ def function_of(frame: FrameType) -> str:
 def tracker_of(frame: FrameType) -> str:
     """Returns the library that logs metrics which the function of `function_of` has called; empty if it called none."""
     at: FrameType | None = frame
-    while at is not None and _is_library(at.f_code.co_filename):
+    while at is not None and is_library(at.f_code.co_filename):
         folders = Path(at.f_code.co_filename).parts
-        begin = max((folders.index(each) for each in _INSTALLED if each in folders), default=0)
+        begin = max((folders.index(each) for each in INSTALLED if each in folders), default=0)
         for folder in folders[begin:]:
             if folder in _TRACKERS:
                 return folder
         at = at.f_back
     return ""
-
-
-def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARIES) or any(name in file for name in _INSTALLED)

@@ -1,8 +1,9 @@
-"""The parts of a dataset that a forked worker would share, or find dead: files, connections, iterators, locks.
+"""The parts of a dataset that a worker would share, have a copy of, or find dead: files, iterators, locks.
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
-bytes. A generator or a connection goes on in both from the same point; a thread, and a lock that it would
-release, are not there at all. Looks into attributes and short containers; calls nothing of the user's.
+bytes. A generator, of random numbers or of values, goes on in each from the same point; a thread, and a lock that it
+would release, are not there at all. Looks into attributes, short containers, and the globals that the user's functions
+name; calls nothing of the user's.
 """
 
 import functools
@@ -15,9 +16,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 
-__all__ = ["reason_not_to_fork"]
+from fastload.machine.libraries import is_library
+from fastload.processes.own_state import functions_of, is_own_generator, names_asked, names_in
+
+__all__ = ["why_one_process"]
 
 _MANY = 10_000
 _LONG = 1_000
@@ -26,7 +31,7 @@ _LONG = 1_000
 _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_LEFT = {int, float, complex, bool, str, bytes, type(None), type, range, slice}
+_LEFT = {int, float, complex, bool, str, bytes, type(None), type, range, slice, np.ndarray}
 _HANDLES = {
     "av": "a video",
     "decord": "a video",
@@ -78,10 +83,11 @@ _CLASSES = frozenset(
 """Classes of those that are open as long as they live, unless they say that they were closed."""
 
 
-def reason_not_to_fork(**things: Any) -> str | None:
-    """Returns the path and the kind of an object that a forked process must not share; None if there is none.
+def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
+    """Returns the path and the kind of an object that other processes must not have; None if there is none.
 
     Args:
+        is_forked: True if they would be forked.
         **things: What workers would be given, by name.
     """
     met = set[int]()
@@ -93,9 +99,15 @@ def reason_not_to_fork(**things: Any) -> str | None:
         met.add(id(thing))
         if _is_everybodys(thing):
             continue
-        if (what := _hazard(thing)) is not None:
+        if is_own_generator(thing):
+            return f"{path} is a random generator, of which each worker would have a copy"
+        if is_forked and (what := _hazard(thing)) is not None:
             return f"{path} is {what}"
         waiting.extend(_parts(thing, path))
+        kind = type(thing)
+        if id(kind) not in met and not issubclass(kind, type):
+            met.add(id(kind))
+            waiting.extend(_parts_of_class(kind))
     return None
 
 
@@ -197,6 +209,7 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
                 yield cell.cell_contents, f"{path}'s {name}"
             except ValueError:  # it is not filled yet
                 continue
+        yield from _globals(thing, path)
     elif kind in (list, tuple, set, frozenset):
         yield from ((each, f"{path}[{n}]") for n, each in zip(range(_LONG), thing, strict=False))
     elif kind is dict:
@@ -209,7 +222,14 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
     elif not issubclass(kind, types.ModuleType | type):
         attributes = _attributes(thing)
         if attributes:
-            yield from ((value, f"{path}.{name}") for name, value in attributes.items())
+            asked: set[str] | None = None
+            for name, value in attributes.items():
+                if is_own_generator(value):
+                    if asked is None:
+                        asked = names_asked(kind)
+                    if name not in asked:  # it was drawn from before, to make the dataset
+                        continue
+                yield value, f"{path}.{name}"
         for each in kind.__mro__:
             slots = vars(each).get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:
@@ -219,3 +239,25 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
                         yield member.__get__(thing), f"{path}.{name}"
                     except AttributeError:
                         continue
+
+
+def _parts_of_class(kind: type) -> Iterator[tuple[Any, str]]:
+    """Yields the functions of a class of the user's, and random generators among its attributes that they name."""
+    functions = functions_of(kind)
+    yield from ((each, each.__qualname__) for each in functions)
+    for each in kind.__mro__ if functions else ():
+        for name, value in vars(each).items():
+            if is_own_generator(value) and name in names_asked(kind):
+                yield value, f"{each.__qualname__}.{name}"
+
+
+def _globals(function: types.FunctionType, path: str) -> Iterator[tuple[Any, str]]:
+    """Yields the random generators and the functions that a function of the user's names in its module."""
+    if is_library(function.__code__.co_filename):
+        return
+    for name in names_in(function):
+        value = function.__globals__.get(name)
+        if type(value) is types.FunctionType:
+            yield value, name
+        elif is_own_generator(value):
+            yield value, f"{name}, which {path} names,"

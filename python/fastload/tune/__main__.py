@@ -1,5 +1,6 @@
 """Runs the command: `python -m fastload.tune`."""
 
+import faulthandler
 import sys
 
 if __name__ == "__main__":
@@ -12,4 +13,5 @@ if __name__ == "__main__":
             "python -m fastload.tune needs the package rich: pip install 'fastload[tune]'\n"
         )
         sys.exit(2)
+    faulthandler.enable()  # samples are made in this process, too: of one that crashes it, the line is printed
     sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""State of its own that a dataset changes while it makes samples, as its compiled code says.
+
+A worker would change a copy: an iterable dataset would begin each epoch with the count of the first one, and workers
+would draw the same numbers from their copies of one generator. Runs nothing of the user's. Code of libraries is left
+out: it knows of workers.
+"""
+
+import dis
+import functools
+import random
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset
+
+from fastload.lowering.reading.attributes import all_stored
+from fastload.machine.libraries import is_library
+
+__all__ = ["changed_by_iterating", "functions_of", "is_own_generator", "names_asked", "names_in"]
+
+_ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
+_NOT_FOR_SAMPLES = (
+    *("__init__", "__new__", "__post_init__", "__len__", "__repr__"),
+    *("__getstate__", "__setstate__", "__reduce__", "state_dict", "load_state_dict"),
+)
+_GENERATORS = (
+    *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
+    *(random.Random, torch.Generator),
+)
+_CACHED = type(functools.lru_cache(len))
+_OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
+
+
+def is_own_generator(thing: Any) -> bool:
+    """Returns true if an object is a random generator with a state, and none of the process's own."""
+    kind = type(thing)  # which, unlike `isinstance`, runs nothing of the object's
+    if not issubclass(kind, _GENERATORS) or issubclass(kind, random.SystemRandom):
+        return False
+    return not any(thing is each for each in _OF_PROCESS)
+
+
+def changed_by_iterating(dataset: Any) -> list[str]:
+    """Returns the names of attributes that iterating an iterable dataset changes; empty for other datasets.
+
+    What is `None` first is left out: a file that is opened on first use is no state. Of iterable datasets within it
+    those are counted, too.
+    """
+    if not issubclass(type(dataset), IterableDataset):
+        return []
+    own = all_stored(dataset)
+    codes = (code for each in functions_of(type(dataset)) for code in _codes(each.__code__))
+    stored = {
+        each.argval
+        for code in codes
+        for each in dis.get_instructions(code)
+        if each.opname in ("STORE_ATTR", "DELETE_ATTR")
+    }
+    inner = (name for name, value in own.items() if changed_by_iterating(value))
+    return sorted({name for name in stored if own.get(name) is not None} | set(inner))
+
+
+def functions_of(kind: type) -> list[types.FunctionType]:
+    """Returns the functions in a class of the user's that making samples may call."""
+    methods: dict[str, list[types.FunctionType]] = {}
+    for each in kind.__mro__:
+        for name, value in vars(each).items():
+            found = [one for one in _functions(value) if not is_library(one.__code__.co_filename)]
+            nearer = methods.get(name, ())
+            if found and all("super" in names_in(one) for one in nearer):
+                methods[name] = [*nearer, *found]
+    waiting = [name for name in _ENTRIES if name in methods]
+    waiting = waiting or [name for name in methods if name not in _NOT_FOR_SAMPLES]
+    reached = dict.fromkeys(waiting)
+    while waiting:
+        for function in methods[waiting.pop()]:
+            called = [name for name in names_in(function) if name in methods]
+            waiting.extend(name for name in called if name not in reached)
+            reached.update(dict.fromkeys(called))
+    return [function for name in reached for function in methods[name]]
+
+
+def names_asked(kind: type) -> set[str]:
+    """Returns the names of globals and attributes in those functions."""
+    return {name for each in functions_of(kind) for name in names_in(each)}
+
+
+def names_in(function: types.FunctionType) -> Iterator[str]:
+    """Yields the names of globals and attributes in a function's code, and in the code within it."""
+    for code in _codes(function.__code__):
+        yield from code.co_names
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for each in code.co_consts:
+        if type(each) is types.CodeType:
+            yield from _codes(each)
+
+
+def _functions(value: Any) -> Iterator[types.FunctionType]:
+    """Yields the functions behind an attribute of a class, also behind decorators."""
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    elif isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, functools.cached_property):
+        value = value.func
+    while type(value) in (types.FunctionType, _CACHED):
+        if type(value) is types.FunctionType:
+            yield value
+        value = vars(value).get("__wrapped__")

@@ -1,0 +1,236 @@
+"""Datasets with state of their own under AUTO: random generators, and iterable datasets that change themselves.
+
+Torch's default, in the training process, is the oracle: batches are equal, over three epochs.
+"""
+
+import functools
+import logging
+import os
+import random
+import types
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+
+from fastload import Loader, lanes
+from fastload.processes.own_state import changed_by_iterating
+
+MODULES = random.Random(5)
+
+
+class Own(Dataset):
+    """Samples are not read, and not known to be cheap."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        self.draw = None
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        os.getpid()
+        return self.value(index)
+
+    def value(self, index):
+        return index + 100 * int(self.rng.integers(1000))
+
+
+class OfTorch(Own):
+    def __init__(self):
+        self.held = {"generators": [torch.Generator().manual_seed(3)]}
+
+    def value(self, index):
+        return index + torch.randint(1000, (1,), generator=self.held["generators"][0])
+
+
+class OfModule(Own):
+    def value(self, index):
+        return index + helper()
+
+
+def helper():
+    return MODULES.randrange(1000)
+
+
+class Jitter:
+    def __init__(self):
+        self.source = np.random.RandomState(4)
+
+    def __call__(self, value):
+        return value + self.source.randint(1000)
+
+
+class Transformed(Own):
+    def __init__(self):
+        self.transform = Jitter()
+
+    def value(self, index):
+        return self.transform(index)
+
+
+class Closed(Own):
+    def __init__(self):
+        rng = random.Random(7)
+        self.draw = lambda: rng.random()
+
+    def value(self, index):
+        return index + self.draw()
+
+
+class OfClass(Own):
+    shared = random.Random(8)
+
+    @functools.lru_cache  # noqa: B019
+    def value(self, index):
+        return index + self.shared.random()
+
+
+class Decorated(Own):
+    @property
+    def drawn(self):
+        return float(self.rng.random())
+
+    def value(self, index):
+        return index + self.drawn
+
+
+class Epochs(IterableDataset):
+    def __init__(self):
+        self.epoch = 0
+
+    def __iter__(self):
+        self.epoch += 1
+        order = list(range(12))
+        random.Random(self.epoch).shuffle(order)
+        for index in order:
+            os.getpid()
+            yield index
+
+
+class Shuffled(IterableDataset):
+    def __init__(self):
+        self.rng, self.order = random.Random(1), list(range(12))
+
+    def __iter__(self):
+        self.rng.shuffle(self.order)
+        for index in self.order:
+            os.getpid()
+            yield index
+
+
+class Itself(IterableDataset):
+    def __init__(self):
+        self.at = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        os.getpid()
+        self.at += 1
+        if self.at % 7 == 0:
+            raise StopIteration
+        return self.at
+
+
+class Outer(IterableDataset):
+    def __init__(self):
+        self.inner = Epochs()
+
+    def __iter__(self):
+        for value in self.inner:
+            os.getpid()
+            yield value + 1
+
+
+def batches(loader):
+    return [[batch.tolist() for batch in loader] for _ in range(3)]
+
+
+DATASETS = {
+    "own": (Own, "dataset.rng is a random generator"),
+    "in a Subset": (
+        lambda: Subset(Own(), range(3, 11)),
+        "dataset.dataset.rng is a random generator",
+    ),
+    "torch's, in a list": (OfTorch, "dataset.held['generators'][0] is a random generator"),
+    "a transform's": (Transformed, "dataset.transform.source is a random generator"),
+    "in a closure": (Closed, "dataset.draw's rng is a random generator"),
+    "behind a property": (Decorated, "dataset.rng is a random generator"),
+    "the class's": (OfClass, "OfClass.shared is a random generator"),
+    "the module's": (OfModule, "MODULES, which helper names, is a random generator"),
+    "a count of epochs": (Epochs, "iterating the dataset changes epoch"),
+    "an order": (Shuffled, "dataset.rng is a random generator"),
+    "an iterator": (Itself, "iterating the dataset changes at"),
+    "inside of another": (Outer, "iterating the dataset changes inner"),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), DATASETS.values(), ids=DATASETS)
+def test_batches_are_those_of_torchs_default(make, why, caplog):
+    MODULES.seed(5)
+    OfClass.shared.seed(8)
+    expected = batches(DataLoader(make(), 4))
+    MODULES.seed(5)
+    OfClass.shared.seed(8)
+    loader = Loader(make(), 4)
+    with caplog.at_level(logging.WARNING, "fastload"):
+        assert batches(loader) == expected
+    assert why in lanes.choose(loader).why
+    assert sum("loading in this process" in each.message for each in caplog.records) <= 1
+
+
+@pytest.mark.parametrize("make", [Own, Epochs])
+def test_a_chosen_number_has_torchs_workers(make):
+    options = {"num_workers": 2, "batch_size": 4}
+    loader = Loader(make(), **options)
+    assert batches(loader) == batches(DataLoader(make(), **options))
+    assert lanes.choose(loader).lane == "process"
+
+
+class Split(Own):
+    """Draws only outside of samples."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        self.order = self.rng.permutation(12)
+
+    def draw_again(self):
+        self.order = self.rng.permutation(12)
+
+    def value(self, index):
+        return self.order[index]
+
+
+class Opened(IterableDataset):
+    def __init__(self):
+        self.file, self.epoch = None, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        self.file = os.getpid()
+        return iter(range(self.epoch, 12))
+
+
+class Installed(IterableDataset):
+    """Its code is that of a library."""
+
+    def __init__(self):
+        self.epoch = 0
+
+    names = vars(types.SimpleNamespace())
+    source = "def __iter__(self):\n    self.epoch += 1\n    return iter(range(12))\n"
+    exec(compile(source, "/usr/lib/site-packages/library.py", "exec"), names)
+    __iter__ = names["__iter__"]
+
+
+@pytest.mark.parametrize("make", [Split, Opened, Installed])
+def test_others_have_workers(make):
+    dataset = make()
+    assert not changed_by_iterating(dataset)
+    assert lanes.choose(Loader(dataset, 4)).lane == "process"

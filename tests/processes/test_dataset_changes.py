@@ -1,9 +1,13 @@
 """Datasets whose samples change them in worker processes: said once, with the names of what changes."""
 
 import logging
+import os
 
+import numpy as np
+import PIL.Image
 import pytest
-from torch.utils.data import Dataset
+import torch
+from torch.utils.data import Dataset, Subset
 
 from fastload import AUTO, Loader
 
@@ -91,3 +95,80 @@ def test_changed_attributes_are_named_once(caplog, change, attributes, names, nu
 @pytest.mark.parametrize(("change", "attributes"), SILENT.values(), ids=SILENT)
 def test_nothing_is_said_of_what_is_begun_in_a_worker_or_stays(caplog, change, attributes):
     assert lines(caplog, Changing(change, **attributes), num_workers=2) == []
+
+
+class Cached(Dataset):
+    """Keeps what it made."""
+
+    def __init__(self, cache, make):
+        self.cache, self.make, self.made = cache, make, []
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        os.getpid()
+        if index not in self.cache if isinstance(self.cache, dict) else self.cache[index] is None:
+            self.made.append(index)
+            self.cache[index] = self.make(index)
+        kept = self.cache[index]
+        return kept.clone() if torch.is_tensor(kept) else torch.tensor(np.array(kept))
+
+
+def picture(index):
+    return PIL.Image.new("L", (8, 8), index)
+
+
+def array(index):
+    return np.full(40, index) + np.random.rand(40)
+
+
+CACHES = {
+    "a dict": (dict, array),
+    "a list": (lambda: [None] * 40, array),
+    "a long list": (lambda: [None] * 5_000, lambda index: torch.full((60,), index)),
+    "a long dict": (lambda: dict.fromkeys(range(100, 3_000)), array),
+    "pictures": (dict, picture),
+}
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["", "in a Subset"])
+@pytest.mark.parametrize(("cache", "make"), CACHES.values(), ids=CACHES)
+def test_a_cache_is_kept_for_the_next_epoch(cache, make, within, caplog):
+    """As with torch's default: each sample is made once, in whatever epoch it comes first."""
+    dataset = Cached(cache(), make)
+    loader = Loader(Subset(dataset, range(39, 3, -1)) if within else dataset, 4)
+    with caplog.at_level(logging.INFO, "fastload"):
+        epochs = [torch.cat(list(loader)) for _ in range(3)]
+    assert all(epoch.equal(epochs[0]) for epoch in epochs)
+    assert sorted(dataset.made) == sorted(range(4, 40) if within else range(40))
+    [said] = [each.getMessage() for each in caplog.records if "cache" in each.getMessage()]
+    assert said.endswith(
+        "samples put data into the dataset's 'cache', which only this process keeps"
+    )
+
+
+def test_a_cache_of_small_things_is_left_to_workers(caplog):
+    """What takes long may be made again for each sample."""
+    dataset = Changing(lambda data, index: data.cache.update({index: np.zeros(2)}), cache={})
+    with caplog.at_level(logging.INFO, "fastload"):
+        assert len(list(Loader(dataset, 6, collate_fn=Wide()))) == 2
+    said = [each.getMessage() for each in caplog.records]
+    assert sum("each worker process changes a copy" in each for each in said) == 1
+    assert not any("which only this process keeps" in each for each in said)
+
+
+class Wide:
+    def __call__(self, samples):
+        os.getpid()
+        return torch.zeros(len(samples), 1000)
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_workers": 2}, {"worker_init_fn": str}, {"lane": "process"}]
+)
+def test_workers_that_are_asked_for_keep_caches_of_their_own(options):
+    dataset = Cached({}, array)
+    loader = Loader(dataset, 4, **options)
+    assert [len(torch.cat(list(loader))) for _ in range(2)] == [40, 40]
+    assert not dataset.made

@@ -136,6 +136,13 @@ class Itself(IterableDataset):
         return self.at
 
 
+class OfItsClass(Epochs):
+    epoch = 0
+
+    def __init__(self):
+        self.itself = self
+
+
 class Outer(IterableDataset):
     def __init__(self):
         self.inner = Epochs()
@@ -163,6 +170,7 @@ DATASETS = {
     "the class's": (OfClass, "OfClass.shared is a random generator"),
     "the module's": (OfModule, "MODULES, which helper names, is a random generator"),
     "a count of epochs": (Epochs, "iterating the dataset changes epoch"),
+    "a count in its class": (OfItsClass, "iterating the dataset changes epoch"),
     "an order": (Shuffled, "dataset.rng is a random generator"),
     "an iterator": (Itself, "iterating the dataset changes at"),
     "inside of another": (Outer, "iterating the dataset changes inner"),

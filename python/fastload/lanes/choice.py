@@ -4,10 +4,7 @@ Chooses and gives the reason; runs nothing. The choice depends on the loader, th
 of its samples. No sample depends on it.
 """
 
-import multiprocessing
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,17 +18,14 @@ from fastload.collate.default import default_collate
 from fastload.collate.pad_collate import PadCollate
 from fastload.draws.sampler import picks_batches, recognise
 from fastload.iterators.worker_init import only_seeds
-from fastload.lanes.main_guard import unguarded_line
+from fastload.lanes.no_workers import why_no_processes, why_no_workers
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
 from fastload.lowering.cheap import Code, is_cheap, read_code, read_collation
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
-from fastload.processes.own_state import changed_by_iterating
-from fastload.processes.shared_state import why_one_process
 from fastload.registry import name
-from fastload.resume.stateful import is_stateful
 from fastload.sizes import length_of
 
 Lane = Literal["native", "process", "threads", "consumer", "inline"]
@@ -175,14 +169,14 @@ def choose(loader: Any, *, for_words: bool = False) -> Choice:
     if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
-    if may_choose and (known := _no_workers(loader)) is not None:
+    if may_choose and (known := why_no_workers(loader)) is not None:
         here, is_news = known
         why = f"{obstacle.why}, and {here}"
         return Choice("consumer", why, **rest, fallback=is_news, here=here)
     if code.only_reads and (quick := _too_quick(loader)):
         why = f"{obstacle.why}, and {quick}"
         return Choice("consumer", why, **rest, here=quick, may_fork=True)
-    if (hindrance := _no_processes(loader)) is None:
+    if (hindrance := why_no_processes(loader)) is None:
         return Choice("process", obstacle.why, **rest, may_take_over=may_choose)
     if lane == "process":
         msg = f"lane='process' is not possible: {hindrance}"
@@ -231,28 +225,6 @@ def _too_quick(loader: Any) -> str | None:
     ):
         return None
     return why_too_quick(loader.dataset, collate_fn, loader.batch_size or 1, _known_length(loader))
-
-
-def _no_workers(loader: Any) -> tuple[str, bool] | None:
-    """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
-    if not isinstance(loader.dataset, IterableDataset) and is_stateful(loader.dataset):
-        return "the dataset has its own state, which must stay in one process", False
-    if changed := changed_by_iterating(loader.dataset):
-        return (
-            f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
-            False,
-        )
-    if loader._record.why_here is not None:
-        return loader._record.why_here, False
-    if (hindrance := _no_processes(loader)) is not None:
-        return hindrance, True
-    is_forked = _start_method(loader) == "fork"
-    if not is_forked and (line := unguarded_line()) is not None:
-        again = f"a new process would run {line} again, which `if __name__ == '__main__':` prevents"
-        return again, True
-    things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
-    held = why_one_process(is_forked=is_forked, dataset=loader.dataset, **things)
-    return None if held is None else (held, True)
 
 
 def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:
@@ -399,38 +371,4 @@ def _recollated(lowered: Lowered) -> str | None:
     for kind in sorted(kinds, key=name):
         if any(issubclass(kind, changed) for changed in own + gone):
             return name(kind)
-    return None
-
-
-def _start_method(loader: Any) -> str:
-    """Returns the start method of a loader's worker processes."""
-    context = loader.multiprocessing_context or multiprocessing
-    method = context.get_start_method(allow_none=True)
-    return str(method or multiprocessing.get_all_start_methods()[0])
-
-
-def _no_processes(loader: Any) -> str | None:
-    """Returns why worker processes cannot be started here, or None if they can."""
-    if multiprocessing.current_process().daemon:
-        return "this process is daemonic and may not have children"
-    if _start_method(loader) == "fork":
-        return None
-    main = sys.modules["__main__"]
-    file = getattr(main, "__file__", None)
-    if getattr(main, "__spec__", None) is not None or (file and Path(file).exists()):
-        return None
-    if file:
-        return f"a new process imports the main module, but {file} is not a file"
-    return _not_importable(loader)
-
-
-def _not_importable(loader: Any) -> str | None:
-    """Returns why a new process cannot import a part of the loader, or None if it can."""
-    for part in (loader.dataset, loader.collate_fn, loader.worker_init_fn):
-        for each in (part, *getattr(part, "__dict__", {}).values()):
-            if getattr(each, "__module__", None) == "__main__":
-                return (
-                    f"{name(each if isinstance(each, type) else type(each))} is defined in an "
-                    "interactive session, which a new process cannot import"
-                )
     return None

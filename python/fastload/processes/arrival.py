@@ -41,6 +41,7 @@ class Arrival:
         cost: Its cost to the worker.
         made_s: The monotonic clock when it was made.
         changed: Which attributes of the dataset have changed while the worker made its first batch.
+        filled: One that it put about as many bytes into as the batch has, as into a cache of samples; else empty.
         moved: The changed state of the worker, to be kept.
     """
 
@@ -52,9 +53,11 @@ class Arrival:
         self._copying: _lib.Copying | None = None
         self._message: Any = loads(payload, parts)
         self._data: Any = None
-        self.seq, cost, self.made_s, self.changed, self.moved = self._message.load()
+        self.seq, cost, self.made_s, changes, self.moved = self._message.load()
+        self.changed, (name, filled_bytes) = changes
         self.cost = Cost(*cost)
         self.size = sum(part.nbytes for part in parts) + len(payload)
+        self.filled = name if 0 < self.size <= 2 * filled_bytes else ""
         if allocate is not None and parts:
             self._copy(parts, allocate)
 

@@ -80,9 +80,9 @@ class Connection:
             self._is_last = True
         if not isinstance(task, tuple):
             return task
-        if not self._has_begun and (info := get_worker_info()) is not None:
-            self._has_begun, self._attributes = True, Attributes(info.dataset)
         seq, indices, key = task
+        if not self._has_begun and (info := get_worker_info()) is not None:
+            self._has_begun, self._attributes = True, Attributes(info.dataset, indices)
         if self._state is not None:
             self._state.begin()
         self._in_hand, self._followed = indices, None
@@ -102,12 +102,17 @@ class Connection:
             data.note = self._note()  # type: ignore[attr-defined]
             if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_here = found[0]  # type: ignore[attr-defined]
-        changed, self._attributes = self._attributes and self._attributes.changed(), None
+        changes = "", ("", 0)
+        if self._attributes is not None:
+            changes, self._attributes = (
+                (self._attributes.changed(), self._attributes.filled()),
+                None,
+            )
         moved = None
         if self._state is not None:  # what is no batch says that the worker begins an epoch
             moved = self._state.moved(seq) if isinstance(seq, int) else self._state.next_epoch()
         cost = self._watch.lap()
-        head = seq, tuple(cost), self._watch.lapped_s, changed or "", moved
+        head = seq, tuple(cost), self._watch.lapped_s, changes, moved
         pickler = WholePickler if self._may_take_over else None
         try:
             small = dumps_small(head, data)

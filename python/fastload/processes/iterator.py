@@ -68,6 +68,9 @@ class ProcessIter(Paced):
     ) -> None:
         began_s = time.perf_counter()
         self._may_take_over = may_take_over
+        self._fills: str | None = (
+            None  # why batches of workers are made again, for the cache of this process
+        )
         self._lazy_images = bool(loader.lazy_images)
         self._evidence: Evidence | None = None
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:
@@ -269,13 +272,17 @@ class ProcessIter(Paced):
             if self._evidence is not None and isinstance(arrival.seq, int):
                 self._evidence.made(arrival.cost)
             self._pace.weighed(arrival.size)
-            if arrival.changed:
+            if arrival.changed and not self._fills and not self._fills_cache(arrival):
                 self._tell_of_changes(arrival.changed)
             tasks.in_hand.pop(arrival.seq, None)
             if not self._admission.came(arrival.seq, arrival.size):
                 arrival.size = 0
         self._events.append((place, arrival))
         return True
+
+    def _fills_cache(self, arrival: Arrival) -> bool:
+        """Returns true if samples fill a cache, for which the consumer makes them: a worker's ends with the epoch."""
+        return bool(arrival.filled) and self._evidence is not None and self._keys is not None
 
     def _tell_of_changes(self, names: str) -> None:
         """Logs, once for a loader, that samples change attributes of the dataset."""
@@ -309,10 +316,13 @@ class ProcessIter(Paced):
         self._keep(arrival.worker, arrival.moved)
         asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
         why = getattr(data, "why_here", None) if isinstance(data, ExceptionWrapper) else None
+        if self._fills_cache(arrival):
+            self._fills = f"samples put data into the dataset's {arrival.filled!r}, which only this process keeps"
+        why = self._fills or why
         if why is not None and self._may_take_over:
             if asked is None:
                 return self._repeated_here(why)
-            self._leave_workers(why, logging.WARNING)
+            self._leave_workers(why, logging.INFO if self._fills else logging.WARNING)
             super()._process_data(None, *rest)
             assert self._maker is not None
             return self._maker.make(*asked)

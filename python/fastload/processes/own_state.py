@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from fastload.lowering.reading.attributes import all_stored
+from fastload.lowering.reading.attributes import all_stored, of_class
 from fastload.machine.libraries import is_library
 
 __all__ = ["changed_by_iterating", "functions_of", "is_own_generator", "names_asked", "names_in"]
@@ -48,18 +48,25 @@ def changed_by_iterating(dataset: Any) -> list[str]:
     What is `None` first is left out: a file that is opened on first use is no state. Of iterable datasets within it
     those are counted, too.
     """
-    if not issubclass(type(dataset), IterableDataset):
+    return _changed(dataset, set())
+
+
+def _changed(dataset: Any, met: set[int]) -> list[str]:
+    if id(dataset) in met or not issubclass(type(dataset), IterableDataset):
         return []
-    own = all_stored(dataset)
-    codes = (code for each in functions_of(type(dataset)) for code in _codes(each.__code__))
-    stored = {
-        each.argval
-        for code in codes
-        for each in dis.get_instructions(code)
-        if each.opname in ("STORE_ATTR", "DELETE_ATTR")
-    }
-    inner = (name for name, value in own.items() if changed_by_iterating(value))
-    return sorted({name for name in stored if own.get(name) is not None} | set(inner))
+    met.add(id(dataset))
+    own, kind = all_stored(dataset), type(dataset)
+    codes = (code for each in functions_of(kind) for code in _codes(each.__code__))
+    stored = frozenset[str]().union(*map(_stored, codes))
+    begun = {name for name in stored if own.get(name, of_class(kind, name)) is not None}
+    return sorted(begun.union(name for name, value in own.items() if _changed(value, met)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _stored(code: types.CodeType) -> frozenset[str]:
+    """Returns the attributes that code sets or deletes."""
+    changes = ("STORE_ATTR", "DELETE_ATTR")
+    return frozenset(each.argval for each in dis.get_instructions(code) if each.opname in changes)
 
 
 def functions_of(kind: type) -> list[types.FunctionType]:

@@ -1,0 +1,72 @@
+"""The reasons not to start worker processes: what cannot be given to them, or would not be the same there."""
+
+import multiprocessing
+import sys
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import IterableDataset
+
+from fastload.lanes.main_guard import unguarded_line
+from fastload.processes.own_state import changed_by_iterating
+from fastload.processes.shared_state import why_one_process
+from fastload.registry import name
+from fastload.resume.stateful import is_stateful
+
+__all__ = ["why_no_processes", "why_no_workers"]
+
+
+def why_no_workers(loader: Any) -> tuple[str, bool] | None:
+    """Returns why AUTO starts no worker processes, and whether that is worth a warning; None if it does."""
+    if not isinstance(loader.dataset, IterableDataset) and is_stateful(loader.dataset):
+        return "the dataset has its own state, which must stay in one process", False
+    if changed := changed_by_iterating(loader.dataset):
+        return (
+            f"iterating the dataset changes {', '.join(changed)}, of which a worker would have a copy",
+            False,
+        )
+    if loader._record.why_here is not None:
+        return loader._record.why_here, False
+    if (hindrance := why_no_processes(loader)) is not None:
+        return hindrance, True
+    is_forked = _start_method(loader) == "fork"
+    if not is_forked and (line := unguarded_line()) is not None:
+        again = f"a new process would run {line} again, which `if __name__ == '__main__':` prevents"
+        return again, True
+    things = {"collate_fn": loader.collate_fn, "worker_init_fn": loader.worker_init_fn}
+    held = why_one_process(is_forked=is_forked, dataset=loader.dataset, **things)
+    return None if held is None else (held, True)
+
+
+def why_no_processes(loader: Any) -> str | None:
+    """Returns why worker processes cannot be started here, or None if they can."""
+    if multiprocessing.current_process().daemon:
+        return "this process is daemonic and may not have children"
+    if _start_method(loader) == "fork":
+        return None
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if getattr(main, "__spec__", None) is not None or (file and Path(file).exists()):
+        return None
+    if file:
+        return f"a new process imports the main module, but {file} is not a file"
+    return _not_importable(loader)
+
+
+def _start_method(loader: Any) -> str:
+    """Returns the start method of a loader's worker processes."""
+    context = loader.multiprocessing_context or multiprocessing
+    method = context.get_start_method(allow_none=True)
+    return str(method or multiprocessing.get_all_start_methods()[0])
+
+
+def _not_importable(loader: Any) -> str | None:
+    """Returns why a new process cannot import a part of the loader, or None if it can."""
+    for part in (loader.dataset, loader.collate_fn, loader.worker_init_fn):
+        for each in (part, *getattr(part, "__dict__", {}).values()):
+            if getattr(each, "__module__", None) == "__main__":
+                return (
+                    f"{name(each if isinstance(each, type) else type(each))} is defined in an "
+                    "interactive session, which a new process cannot import"
+                )
+    return None

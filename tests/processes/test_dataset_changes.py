@@ -7,7 +7,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Dataset, IterableDataset, Subset
 
 from fastload import AUTO, Loader
 
@@ -146,6 +146,29 @@ def test_a_cache_is_kept_for_the_next_epoch(cache, make, within, caplog):
     assert said.endswith(
         "samples put data into the dataset's 'cache', which only this process keeps"
     )
+
+
+class CachedStream(IterableDataset):
+    def __init__(self):
+        self.cache, self.made = [], []
+
+    def __iter__(self):
+        if not self.cache:
+            for index in range(12):
+                os.getpid()
+                self.made.append(index)
+                self.cache.append(torch.full((100,), index))
+                yield self.cache[-1]
+        else:
+            yield from self.cache
+
+
+def test_a_stream_keeps_its_cache():
+    dataset = CachedStream()
+    loader = Loader(dataset, 4)
+    epochs = [torch.cat(list(loader))[:, 0].tolist() for _ in range(3)]
+    assert epochs == [list(range(12))] * 3
+    assert dataset.made == list(range(12))
 
 
 def test_a_cache_of_small_things_is_left_to_workers(caplog):

@@ -32,7 +32,7 @@ __all__ = ["ARM", "DISARM", "MARK", "MAX_S"]
 MARK = 0x0FA0_17ED
 """First argument of the `getpriority` by which this process arms and disarms its faults."""
 ARM, ASK, DISARM = 1, 2, 3
-MAX_S = 40
+MAX_S = 120
 """Seconds that a step may take before all threads are printed and the process ends."""
 
 _BATCH = 4

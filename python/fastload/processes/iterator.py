@@ -282,7 +282,8 @@ class ProcessIter(Paced):
 
     def _fills_cache(self, arrival: Arrival) -> bool:
         """Returns true if samples fill a cache, for which the consumer makes them: a worker's ends with the epoch."""
-        return bool(arrival.filled) and self._evidence is not None and self._keys is not None
+        may_begin_again = self._keys is not None or self._num_yielded == 0
+        return bool(arrival.filled) and self._evidence is not None and may_begin_again
 
     def _tell_of_changes(self, names: str) -> None:
         """Logs, once for a loader, that samples change attributes of the dataset."""
@@ -320,9 +321,10 @@ class ProcessIter(Paced):
             self._fills = f"samples put data into the dataset's {arrival.filled!r}, which only this process keeps"
         why = self._fills or why
         if why is not None and self._may_take_over:
+            level = logging.INFO if self._fills else logging.WARNING
             if asked is None:
-                return self._repeated_here(why)
-            self._leave_workers(why, logging.INFO if self._fills else logging.WARNING)
+                return self._repeated_here(why, level)
+            self._leave_workers(why, level)
             super()._process_data(None, *rest)
             assert self._maker is not None
             return self._maker.make(*asked)
@@ -337,9 +339,9 @@ class ProcessIter(Paced):
             raise
         return pin_memory.pin_memory(data) if self._pins else data  # type: ignore[no-untyped-call]
 
-    def _repeated_here(self, why: str) -> Any:
-        """Iterates an iterable dataset here, as its one worker did, and returns the batch that it failed to send."""
-        self._note_here(why, logging.WARNING)
+    def _repeated_here(self, why: str, level: int) -> Any:
+        """Iterates an iterable dataset here, as its one worker did, and returns the batch that was to come."""
+        self._note_here(why, level)
         self._evidence = None
         self._end_workers()
         self._shutdown_workers()

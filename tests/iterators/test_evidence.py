@@ -6,11 +6,17 @@ from fastload.iterators.cost import Cost
 from fastload.iterators.evidence import Evidence
 
 
+def in_worker(made_s, queued_s=0.0):
+    """Returns the cost in a worker of a batch that takes so long where nothing runs beside it."""
+    beside_s = 1.5 * made_s
+    return Cost(beside_s + queued_s, beside_s, queued_s)
+
+
 def windows(evidence, number, *, made_s, waited_s, queued_s=0.0):
     """Counts so many windows; returns what was said after each batch."""
     said = []
     for _ in range(16 * number):
-        evidence.made(Cost(made_s + queued_s, made_s, queued_s))
+        evidence.made(in_worker(made_s, queued_s))
         said.append(evidence.taken(waited_s))
     return said
 
@@ -53,7 +59,7 @@ def test_a_short_epoch_counts_the_start_of_its_workers():
         evidence = Evidence(4)
         evidence.started(start_s)
         for _ in range(2):
-            evidence.made(Cost(made_s, made_s, 0.0))
+            evidence.made(in_worker(made_s))
             evidence.taken(waited_s)
         return evidence.ended()
 

@@ -11,6 +11,8 @@ _WINDOW = 16
 """Batches of a window; two windows in a row must agree."""
 _MARGIN = 1.25
 """The consumer takes over only if its wait is more than this many times the cost of making the batches."""
+_BESIDE = 1.5
+"""How many times longer a batch takes in a worker, beside others: they share caches, and CPUs may share a core."""
 _MOST_S = 0.002
 """Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
 
@@ -37,8 +39,8 @@ class Evidence:
         self._spent_s += seconds
 
     def made(self, cost: Cost) -> None:
-        """Adds the cost of a batch that a worker made, less the time in which no CPU was free."""
-        seconds = max(0.0, cost.wall_s - cost.queued_s)
+        """Adds the cost that a worker's batch would have here, where nothing else runs beside it."""
+        seconds = max(0.0, cost.wall_s - cost.queued_s) / _BESIDE
         self._made += 1
         self._made_s += seconds
         self._window_made += 1

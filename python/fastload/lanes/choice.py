@@ -224,7 +224,8 @@ def _too_quick(loader: Any) -> str | None:
         loader._auto_collation and read_collation(collate_fn).only_reads
     ):
         return None
-    return why_too_quick(loader.dataset, collate_fn, loader.batch_size or 1, _known_length(loader))
+    batches, workers = _known_length(loader), int(loader.num_workers)
+    return why_too_quick(loader.dataset, collate_fn, loader.batch_size or 1, batches, workers)
 
 
 def _lowered(loader: Any) -> tuple[Lowered | None, NotNative | None]:

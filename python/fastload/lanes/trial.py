@@ -11,16 +11,20 @@ from fastload.sizes import length_of
 
 __all__ = ["why_too_quick"]
 
-_QUICK_S = 150e-6
-"""Seconds. A batch whose samples take less to make costs more to hand over."""
-_SHORT_S = 75e-3
-"""Seconds. An epoch whose samples take less is over before workers have started."""
+_START_S = 0.1
+"""Seconds that starting workers takes."""
+_TAKING_S = 100e-6
+"""Seconds that the consumer needs for a batch of a worker."""
+_HANDING_S = 120e-6
+"""Seconds of CPU time, of all processes, for handing a small batch over."""
+_BESIDE = 1.5
+"""How many times longer a batch takes beside others: processes share caches, and CPUs may share a core."""
 _LONG_S = 5e-3
 """Seconds. After a first sample that takes longer, nothing more is tried."""
 
 
 def why_too_quick(
-    dataset: Any, collate_fn: Any, batch_size: int, batches: int | None
+    dataset: Any, collate_fn: Any, batch_size: int, batches: int | None, workers: int
 ) -> str | None:
     """Returns why workers cannot pay for a map-style dataset whose code only reads memory; None if they may.
 
@@ -29,13 +33,17 @@ def why_too_quick(
         collate_fn: A function of the user's whose code only reads memory, too; None for a quick one.
         batch_size: The number of samples of a batch; 1 if only its sampler knows.
         batches: The number of batches of an epoch, if it is known.
+        workers: How many there would be.
     """
-    limit_s = max(_QUICK_S, _SHORT_S / batches if batches else 0.0) / batch_size
     with keyed.borrowed():
         mean_s = _mean_time(dataset, collate_fn)
-    if mean_s is None or mean_s > limit_s:
+    if mean_s is None:
         return None
-    return "its code only reads memory, and some samples took less than handing them over"
+    batch_s = mean_s * batch_size
+    saved_s = batch_s - max(_TAKING_S, (_BESIDE * batch_s + _HANDING_S) / workers)
+    if saved_s > 0 and (batches is None or batches * saved_s > _START_S):
+        return None
+    return "its code only reads memory, and some samples showed that workers would save no time"
 
 
 def _mean_time(dataset: Any, collate_fn: Any) -> float | None:

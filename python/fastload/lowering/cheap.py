@@ -38,7 +38,7 @@ from fastload.lowering.known_functions import (
 )
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
-__all__ = ["Code", "is_cheap", "read_code", "read_collation"]
+__all__ = ["Code", "drawn_from", "is_cheap", "read_code", "read_collation"]
 
 _ROW_BYTES = 1 << 17
 """Bytes. The cost of larger samples is measured: one pass over them takes tens of microseconds."""
@@ -101,6 +101,12 @@ def read_collation(collate_fn: Any) -> Code:
     if type(collate_fn) in _COLLATIONS:
         return Code(frozenset())
     return _Reader().read_function(collate_fn)
+
+
+def drawn_from(dataset: Any, collate_fn: Any) -> frozenset[str] | None:
+    """Returns the generators that samples and their collation may draw from; None if that is not known."""
+    of_samples, of_batch = read_code(dataset).draws, read_collation(collate_fn).draws
+    return None if of_samples is None or of_batch is None else of_samples | of_batch
 
 
 def is_cheap(dataset: Any) -> bool:

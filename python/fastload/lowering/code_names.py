@@ -23,7 +23,6 @@ _OF_GENERATORS = ("YIELD", "RETURN_GENERATOR", "GEN_START")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _LOADS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 _STORES = ("STORE_SUBSCR", "STORE_SLICE")
-_CHANGES = (*_STORES, "CALL_FUNCTION_EX")  # whose arguments may be any
 _IN_PLACE = {"out", "copy", "inplace"}
 """Arguments that name what is changed, or have it changed."""
 _NEW = ("LOAD_CONST", "LOAD_SMALL_INT", "BINARY_OP")
@@ -69,7 +68,7 @@ def names_of(code: types.CodeType) -> Names | None:
     of_values, stored = _attributes(read, _LOADS), _attributes(read, ("STORE_ATTR",))
     inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
     only_reads = (
-        not any(name.startswith(_CHANGES) for name in names)
+        not any(_may_change(instruction) for instruction, _ in read)
         and all(each.co_name in _COMPREHENSIONS for each in inner)
         and not _changes_in_place(code, [instruction for instruction, _ in read])
     )
@@ -114,6 +113,13 @@ def _attributes(
     read: list[tuple[dis.Instruction, tuple[str, ...]]], operations: tuple[str, ...]
 ) -> set[str]:
     return {each.argval for each, _ in read if each.opname.startswith(operations)}
+
+
+def _may_change(instruction: dis.Instruction) -> bool:
+    """Returns true if an instruction stores an entry, or calls with arguments of any names."""
+    if instruction.opname == "CALL_FUNCTION_EX":
+        return instruction.arg is None or bool(instruction.arg & 1)  # with `**`
+    return instruction.opname.startswith(_STORES)
 
 
 def _changes_in_place(code: types.CodeType, instructions: list[dis.Instruction]) -> bool:

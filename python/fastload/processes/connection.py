@@ -18,6 +18,7 @@ from fastload import _lib
 from fastload.draws import keyed
 from fastload.faults import ONLY_HERE
 from fastload.iterators.cost import Watch
+from fastload.lowering.cheap import drawn_from
 from fastload.processes import unpicklable
 from fastload.processes.changes import Attributes
 from fastload.processes.failures import samples
@@ -61,6 +62,8 @@ class Connection:
         self._watch = Watch()
         self._has_begun = False
         self._attributes: Attributes | None = None
+        self._collate_fn = loop.get("collate_fn")
+        self._drawn_from: frozenset[str] | None = None
 
     def get(self, timeout: float) -> Any:
         """Waits for a task, as a queue does.
@@ -83,11 +86,13 @@ class Connection:
         seq, indices, key = task
         if not self._has_begun and (info := get_worker_info()) is not None:
             self._has_begun, self._attributes = True, Attributes(info.dataset, indices)
+            if key is not None:
+                self._drawn_from = drawn_from(info.dataset, self._collate_fn)
         if self._state is not None:
             self._state.begin()
         self._in_hand, self._followed = indices, None
         if self._auto_collation and not _takes_lists():
-            indices = keyed.follow(indices, key)
+            indices = keyed.follow(indices, key, self._drawn_from)
             self._followed = indices if isinstance(indices, _lib.Followed) else None
         elif key is not None and self._auto_collation:
             keyed.begin_batch(key)

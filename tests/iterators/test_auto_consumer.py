@@ -510,7 +510,7 @@ class LoopedShort(Looped):
         return 20_000
 
     def __getitem__(self, index):
-        return sum(step * index for step in range(300))
+        return sum(step * index for step in range(10_000))
 
 
 def test_an_epoch_that_is_over_at_once_starts_no_worker():

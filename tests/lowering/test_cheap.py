@@ -350,6 +350,13 @@ class Sorted(Held):
         return sorted(self.values, key=lambda value: -value)
 
 
+class Paired(Held):
+    def __getitem__(self, index):
+        values = self.values
+        left, right = zip(*values)  # noqa: B905
+        return left[index], right[index]
+
+
 class Matched(Held):
     pattern = re.compile(r"(\d+)")
 
@@ -362,6 +369,7 @@ class Matched(Held):
     ("dataset", "reads"),
     [
         *((Loop(), True), (Comprehension(values=LABELS), True), (Sorted(values=LABELS), False)),
+        (Paired(values=[[1, 2], [3, 4]]), True),
         (Matched(values=["1", "a"]), True),
         *((Filled(values=[None, [1]]), False), (Appended(values=[]), False)),
         *(

@@ -67,10 +67,11 @@ def names_of(code: types.CodeType) -> Names | None:
     of_module = dict.fromkeys(chain for _, chain in read if chain)
     of_values, stored = _attributes(read, _LOADS), _attributes(read, ("STORE_ATTR",))
     inner = [constant for constant in code.co_consts if type(constant) is types.CodeType]
+    plain = [instruction for instruction, _ in read]
     only_reads = (
-        not any(_may_change(instruction) for instruction, _ in read)
+        not any(_may_change(plain, place) for place in range(len(plain)))
         and all(each.co_name in _COMPREHENSIONS for each in inner)
-        and not _changes_in_place(code, [instruction for instruction, _ in read])
+        and not _changes_in_place(code, plain)
     )
     for each in map(names_of, inner):
         if each is None:
@@ -115,11 +116,13 @@ def _attributes(
     return {each.argval for each, _ in read if each.opname.startswith(operations)}
 
 
-def _may_change(instruction: dis.Instruction) -> bool:
-    """Returns true if an instruction stores an entry, or calls with arguments of any names."""
-    if instruction.opname == "CALL_FUNCTION_EX":
-        return instruction.arg is None or bool(instruction.arg & 1)  # with `**`
-    return instruction.opname.startswith(_STORES)
+def _may_change(instructions: list[dis.Instruction], place: int) -> bool:
+    """Returns true if an instruction stores an entry, or spreads arguments, of which one may name what is changed."""
+    name = instructions[place].opname
+    if name == "CALL_FUNCTION_EX" and instructions[place].arg == 0 and place > 1:  # without `**`
+        called = instructions[place - 2]
+        return not called.opname.startswith("LOAD_GLOBAL") or called.argval != "zip"
+    return name.startswith((*_STORES, "CALL_FUNCTION_EX"))
 
 
 def _changes_in_place(code: types.CodeType, instructions: list[dis.Instruction]) -> bool:

@@ -7,7 +7,6 @@ import functools
 import logging
 import os
 import random
-import types
 
 import numpy as np
 import pytest
@@ -225,16 +224,18 @@ class Opened(IterableDataset):
         return iter(range(self.epoch, 12))
 
 
+LIBRARY = {}
+SOURCE = "def __iter__(self):\n    self.epoch += 1\n    return iter(range(12))\n"
+exec(compile(SOURCE, "/usr/lib/site-packages/library.py", "exec"), LIBRARY)
+
+
 class Installed(IterableDataset):
     """Its code is that of a library."""
 
     def __init__(self):
         self.epoch = 0
 
-    names = vars(types.SimpleNamespace())
-    source = "def __iter__(self):\n    self.epoch += 1\n    return iter(range(12))\n"
-    exec(compile(source, "/usr/lib/site-packages/library.py", "exec"), names)
-    __iter__ = names["__iter__"]
+    __iter__ = LIBRARY["__iter__"]
 
 
 @pytest.mark.parametrize("make", [Split, Opened, Installed])

@@ -4,8 +4,8 @@ Under AUTO the loader chooses the number of workers, so samples must not depend 
 sample (base_seed, epoch, index, draw), where draw is its position in the epoch if the sampler may repeat an
 index, and else 0; of a batch (base_seed, epoch, its number). The seeds of a worker's three generators are
 drawn with them from the generator of the native lane (Philox4x32-10). Does not cover generators that the
-dataset holds itself: such a dataset stays in one process. Invariant: what a sample draws from the generators of torch, numpy
-and random is the same in every worker, in both lanes, and whatever was made before.
+dataset holds itself: such a dataset stays in one process. Invariant: what a sample draws from the generators of
+torch, numpy and random is the same in every worker, in both lanes, and whatever was made before.
 """
 
 import functools

@@ -22,7 +22,7 @@ from fastload.draws import keyed
 from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
 from fastload.faults import INTERRUPTS
-from fastload.lowering.cheap import is_cheap, read_code, read_collation
+from fastload.lowering.cheap import drawn_from, is_cheap
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator
@@ -74,13 +74,9 @@ class Maker:
         self.pending = None
         if self._may_draw and self._is_map:
             _, dataset, _, collate_fn, _ = self._arguments
-            of_samples, of_batch = read_code(dataset).draws, read_collation(collate_fn).draws
+            of_samples, self._drawn_from = drawn_from(dataset, collate_fn)
             self._keys_samples = of_samples is None or bool(of_samples)
-            self._draws = self._keys_samples or of_batch is None or bool(of_batch)
-            if of_samples is not None and of_batch is not None:
-                self._drawn_from = of_samples | of_batch
-            else:
-                self._drawn_from = None
+            self._draws = self._drawn_from is None or bool(self._drawn_from)
         if self.streams is None:
             self.fetcher = self._new_fetcher()
             return

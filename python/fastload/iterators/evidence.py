@@ -5,13 +5,13 @@ Owns the sums of one iterator. Its verdict decides who makes samples; samples do
 
 from fastload.iterators.cost import Cost
 
-__all__ = ["Evidence"]
+__all__ = ["BESIDE", "Evidence"]
 
 _WINDOW = 16
 """Batches of a window; two windows in a row must agree."""
 _MARGIN = 1.25
 """The consumer takes over only if its wait is more than this many times the cost of making the batches."""
-_BESIDE = 1.5
+BESIDE = 1.5
 """How many times longer a batch takes in a worker, beside others: they share caches, and CPUs may share a core."""
 _MOST_S = 0.002
 """Seconds. A batch that takes longer never costs less than handing it over, whatever a window says."""
@@ -40,7 +40,7 @@ class Evidence:
 
     def made(self, cost: Cost) -> None:
         """Adds the cost that a worker's batch would have here, where nothing else runs beside it."""
-        seconds = max(0.0, cost.wall_s - cost.queued_s) / _BESIDE
+        seconds = max(0.0, cost.wall_s - cost.queued_s) / BESIDE
         self._made += 1
         self._made_s += seconds
         self._window_made += 1

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from fastload.draws import keyed
+from fastload.iterators.evidence import BESIDE
 from fastload.sizes import length_of
 
 __all__ = ["why_too_quick"]
@@ -17,8 +18,6 @@ _TAKING_S = 100e-6
 """Seconds that the consumer needs for a batch of a worker."""
 _HANDING_S = 120e-6
 """Seconds of CPU time, of all processes, for handing a small batch over."""
-_BESIDE = 1.5
-"""How many times longer a batch takes beside others: processes share caches, and CPUs may share a core."""
 _LONG_S = 5e-3
 """Seconds. After a first sample that takes longer, nothing more is tried."""
 
@@ -40,7 +39,7 @@ def why_too_quick(
     if mean_s is None:
         return None
     batch_s = mean_s * batch_size
-    saved_s = batch_s - max(_TAKING_S, (_BESIDE * batch_s + _HANDING_S) / workers)
+    saved_s = batch_s - max(_TAKING_S, (BESIDE * batch_s + _HANDING_S) / workers)
     if saved_s > 0 and (batches is None or batches * saved_s > _START_S):
         return None
     return "its code only reads memory, and some samples showed that workers would save no time"

@@ -87,7 +87,7 @@ class Connection:
         if not self._has_begun and (info := get_worker_info()) is not None:
             self._has_begun, self._attributes = True, Attributes(info.dataset, indices)
             if key is not None:
-                self._drawn_from = drawn_from(info.dataset, self._collate_fn)
+                _, self._drawn_from = drawn_from(info.dataset, self._collate_fn)
         if self._state is not None:
             self._state.begin()
         self._in_hand, self._followed = indices, None

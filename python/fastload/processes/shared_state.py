@@ -222,14 +222,10 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
     elif not issubclass(kind, types.ModuleType | type):
         attributes = _attributes(thing)
         if attributes:
-            asked: set[str] | None = None
             for name, value in attributes.items():
-                if is_own_generator(value):
-                    if asked is None:
-                        asked = names_asked(kind)
-                    if name not in asked:  # it was drawn from before, to make the dataset
-                        continue
-                yield value, f"{path}.{name}"
+                # others were drawn from before, to make the dataset
+                if not is_own_generator(value) or name in names_asked(kind):
+                    yield value, f"{path}.{name}"
         for each in kind.__mro__:
             slots = vars(each).get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:

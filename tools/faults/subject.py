@@ -235,6 +235,8 @@ def main() -> None:
     subject = Subject(LANES[name], Path(folder))
     print(json.dumps({"ready": True}), flush=True)
     seccomp.install()  # from here on calls wait for the listener
+    # While they wait, torch's handler of SIGCHLD would fail even `mmap` with EINTR, which no system does otherwise.
+    signal.siginterrupt(signal.SIGCHLD, False)
     for line in sys.stdin:
         faulthandler.dump_traceback_later(MAX_S, exit=True)
         result = subject.run(json.loads(line))

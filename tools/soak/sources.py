@@ -7,6 +7,7 @@ import io
 import json
 import random
 import tarfile
+import wave
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -320,8 +321,11 @@ def _wav(folder: Path, rng: np.random.Generator) -> dict[str, Source]:
         soundfile.write(path, rng.uniform(-1, 1, (600, 2)), 8000)
 
     def sample(index: int) -> Any:
-        read, _ = soundfile.read(paths[index], 300, 100, dtype="float32")
-        return torch.from_numpy(np.ascontiguousarray(read.T))
+        # soundfile opens files under a lock, which a child that is forked at that moment inherits held
+        with wave.open(str(paths[index])) as file:
+            file.setpos(100)
+            read = np.frombuffer(file.readframes(300), np.int16).reshape(-1, 2)
+        return torch.from_numpy(np.ascontiguousarray(read.T, np.float32) / 32768)
 
     return {
         "wav": Source(

@@ -64,24 +64,29 @@ class Held(NamedTuple):
     children: int
     leased_bytes: int
     shm_files: int
+    names: tuple[str, ...]
+    """Of the threads, the pool's too."""
 
 
 def held() -> Held:
     """Returns what this process holds now."""
+    names = tuple(threads())
     return Held(
         _entries("/proc/self/fd"),
-        _entries("/proc/self/task") - _lib.pool_threads(),
+        len(names) - _lib.pool_threads(),
         len(_SHARED.findall(Path("/proc/self/maps").read_text())),
         len(children()),
         _lib.memory_stats()["leased_bytes"],
         sum(
             int(name[1]) in _processes for name in map(_OF_TORCH.match, _names("/dev/shm")) if name
         ),
+        names,
     )
 
 
 def settle(before: Held) -> Held:
     """Waits until no more is held than `before`, at most `SETTLE_S`; returns what is held then."""
+    gc.collect()  # torch's iterators, which may wait five seconds for each of their workers: before the time runs
     deadline = time.monotonic() + SETTLE_S
     while True:
         gc.collect()
@@ -95,9 +100,9 @@ def settle(before: Held) -> Held:
 
 def more(now: Held, before: Held) -> list[str]:
     """Returns in words of what there is more than before."""
-    pairs = zip(Held._fields, now, before, strict=True)
+    pairs = zip(Held._fields[:-1], now, before, strict=False)
     left = [f"{name.replace('_', ' ')}: {n} in place of {b}" for name, n, b in pairs if n > b]
-    return [*left, f"threads are {', '.join(threads())}"] if now.threads > before.threads else left
+    return [*left, f"threads are {', '.join(now.names)}"] if now.threads > before.threads else left
 
 
 def threads() -> list[str]:

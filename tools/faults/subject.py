@@ -235,7 +235,7 @@ def main() -> None:
     subject = Subject(LANES[name], Path(folder))
     print(json.dumps({"ready": True}), flush=True)
     seccomp.install()  # from here on calls wait for the listener
-    # While they wait, torch's handler of SIGCHLD would fail even `mmap` with EINTR, which no system does otherwise.
+    # While they wait, SIGCHLD, for which torch has a handler, would interrupt even `mmap`; no kernel does that.
     signal.siginterrupt(signal.SIGCHLD, False)
     for line in sys.stdin:
         faulthandler.dump_traceback_later(MAX_S, exit=True)

@@ -64,45 +64,43 @@ class Held(NamedTuple):
     children: int
     leased_bytes: int
     shm_files: int
-    names: tuple[str, ...]
-    """Of the threads, the pool's too."""
 
 
 def held() -> Held:
     """Returns what this process holds now."""
-    names = tuple(threads())
     return Held(
         _entries("/proc/self/fd"),
-        len(names) - _lib.pool_threads(),
+        _entries("/proc/self/task") - _lib.pool_threads(),
         len(_SHARED.findall(Path("/proc/self/maps").read_text())),
         len(children()),
         _lib.memory_stats()["leased_bytes"],
         sum(
             int(name[1]) in _processes for name in map(_OF_TORCH.match, _names("/dev/shm")) if name
         ),
-        names,
     )
 
 
 def settle(before: Held) -> Held:
     """Waits until no more is held than `before`, at most `SETTLE_S`; returns what is held then."""
-    gc.collect()  # torch's iterators, which may wait five seconds for each of their workers: before the time runs
+    _let_go()  # also of torch's iterators, which may wait five seconds for each of their workers
     deadline = time.monotonic() + SETTLE_S
-    while True:
-        gc.collect()
-        _lib.park()
-        _lib.trim_memory()
-        now = held()
-        if not more(now, before) or time.monotonic() > deadline:
-            return now
+    while more(now := held(), before) and time.monotonic() <= deadline:
         time.sleep(0.05)
+        _let_go()
+    return now
+
+
+def _let_go() -> None:
+    gc.collect()
+    _lib.park()
+    _lib.trim_memory()
 
 
 def more(now: Held, before: Held) -> list[str]:
     """Returns in words of what there is more than before."""
-    pairs = zip(Held._fields[:-1], now, before, strict=False)
+    pairs = zip(Held._fields, now, before, strict=True)
     left = [f"{name.replace('_', ' ')}: {n} in place of {b}" for name, n, b in pairs if n > b]
-    return [*left, f"threads are {', '.join(now.names)}"] if now.threads > before.threads else left
+    return [*left, f"threads are {', '.join(threads())}"] if now.threads > before.threads else left
 
 
 def threads() -> list[str]:

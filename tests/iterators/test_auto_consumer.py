@@ -398,7 +398,7 @@ class LoopedIn(Looped):
 
 class LoopedLong(Looped):
     def __getitem__(self, index):
-        return sum(step * index for step in range(100_000))
+        return sum(step * index for step in range(1_000_000))
 
 
 def with_noise(samples):

@@ -123,8 +123,9 @@ class Run:
             self._loader, self._iterator = weakref.ref(loader), weakref.ref(iterator)
             self._loading.begin(loader)
         self._epoch_steps = length_of(loader) or 0
-        sizes = sizes_of(loader, iterator)
-        self.recorder.begin(start_s, *sizes, in_order=bool(loader.in_order))
+        sizes, taken = sizes_of(loader, iterator), iterator._num_yielded
+        in_order = bool(loader.in_order)
+        self.recorder.begin(start_s, *sizes, first_batch=taken, in_order=in_order)
         watched(iterator, self.recorder)
         if isinstance(iterator, Recordable):
             iterator._record_spans(self._stages, self.recorder.epoch)

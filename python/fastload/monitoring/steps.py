@@ -1,29 +1,32 @@
 """`Recorder`: when each step of a training waited for its batch, and when it worked on it.
 
-The training thread writes two clock readings per step into arrays that are allocated beforehand; the monitor's
-thread reads them. An iterator is recorded through a subclass of its own class, so an iterator without a monitor
-has no code for it. A step ends when the next batch is asked for; the work after an epoch's last batch ends with
+The training thread puts the clocks of each step that ends into a list that is as long from the start; the monitor's
+thread reads it. What an epoch's steps share is noted once: after 20 ms of other work each step finds the processor's
+caches cold, and pays for each object that it touches (packing bytes into an array costs it 13 µs, a tuple 2).
+An iterator is recorded through a subclass of its own class, so an iterator without a monitor has no code for it. A step ends when the next batch is asked for; the work after an epoch's last batch ends with
 the call that raises `StopIteration`. A step whose loop is left early is dropped: its end is not known.
 """
 
 import functools
+import math
 import threading
 import time
-from array import array
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload.sizes import rows_of
 
 __all__ = ["Probe", "Recorded", "Recorder", "watched"]
 
 _SIZE = 1 << 14  # steps that are kept; a power of two
+_LAST = _SIZE - 1
 _MARGIN = 1 << 10  # of them, those that the training thread may overwrite while others are read
 _PROBED = 17  # of so many steps, the accelerator is asked in one; a prime, so that it falls in with no period
+
+_now = time.monotonic
 
 
 class Probe(Protocol):
@@ -58,6 +61,24 @@ class Recorded(NamedTuple):
     batch: NDArray[np.int64]
 
 
+class _Epoch(NamedTuple):
+    """An epoch: what is the same for all of its steps.
+
+    Attributes:
+        first: Number of its first step.
+        number: Its own number.
+        batch: Number of its first batch; -1 if unknown.
+        batch_size: Samples of a batch that is full; 0 if unknown, -1 if each batch was looked at.
+        samples: Samples of the epoch.
+    """
+
+    first: int
+    number: int
+    batch: int
+    batch_size: int
+    samples: int
+
+
 class Recorder:
     """Records the steps of the iterators of one loader, one iterator at a time.
 
@@ -68,8 +89,8 @@ class Recorder:
     Attributes:
         count: Steps that have ended.
         epoch: Number of the epoch, from 0; -1 before the first one.
-        in_step: True while the training works on a batch.
         is_running: True within an epoch.
+        asked_s: When the last batch was asked for; not a number if it has not come and will not.
         returned_s: When the last batch was returned.
         thread: Identifier of the thread that takes the batches; None before the first one of an epoch.
         native_thread: Its number in the system; 0 before the first batch of all.
@@ -78,14 +99,34 @@ class Recorder:
         starved_s: Part of them during which it had no work left.
     """
 
+    __slots__ = (
+        "_at_end",
+        "_epochs",
+        "_is_marked",
+        "_looks",
+        "_looks_at_rows",
+        "_probe",
+        "_rows",
+        "_steps",
+        "asked_s",
+        "count",
+        "epoch",
+        "is_running",
+        "native_thread",
+        "probed_s",
+        "returned_s",
+        "start_s",
+        "starved_s",
+        "thread",
+    )
+
     def __init__(
         self, probe: Probe | None = None, at_end: Callable[[], object] = lambda: None
     ) -> None:
         self.count = 0
         self.epoch = -1
-        self.in_step = False
         self.is_running = False
-        self.is_waiting = False
+        self.asked_s = math.nan
         self.returned_s = 0.0
         self.thread: int | None = None
         self.native_thread = 0
@@ -95,95 +136,127 @@ class Recorder:
         self._probe = probe
         self._at_end = at_end
         self._is_marked = False
-        self.asked_s = 0.0
-        self._first = 0
-        self._batch_size: int | None = None
-        self._left = 0
-        self._in_order = True
-        self._asked, self._returned, self._end = (array("d", bytes(8 * _SIZE)) for _ in range(3))
-        self._rows, self._epoch, self._batch = (array("q", bytes(8 * _SIZE)) for _ in range(3))
+        self._looks = True
+        self._looks_at_rows = True
+        self._rows = 0
+        self._epochs: list[_Epoch] = []
+        # as large now as it will be: a training's memory does not grow by it
+        self._steps = [(0.0, 0.0, float(number), 0) for number in range(_SIZE)]
+
+    @property
+    def in_step(self) -> bool:
+        """True while the training works on a batch."""
+        return self.returned_s >= self.asked_s
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a batch is waited for."""
+        return self.asked_s > self.returned_s
 
     def begin(
-        self, start_s: float, batch_size: int | None, samples: int, *, in_order: bool = True
+        self,
+        start_s: float,
+        batch_size: int | None,
+        samples: int,
+        *,
+        first_batch: int = 0,
+        in_order: bool = True,
     ) -> None:
         """Begins an epoch.
 
         Args:
             start_s: Seconds that starting its iterator took.
             batch_size: Samples of a batch that is full; 0 if unknown, None to look at each batch.
-            samples: Samples of the epoch.
+            samples: Samples of the epoch, from its first batch on.
+            first_batch: Number of its first batch, which is not 0 if the epoch is resumed.
             in_order: True if batches come in the order of their numbers; otherwise numbers are not recorded.
         """
-        self._in_order = in_order
-        self.in_step, self.is_running, self.thread = False, True, None
+        self.asked_s, self.is_running, self.thread = math.nan, True, None
         self.epoch += 1
-        self._first = self.count
         self.start_s += start_s
-        self._batch_size, self._left = batch_size, samples
+        self._looks, self._looks_at_rows = True, batch_size is None
+        if self._epochs and self._epochs[-1].first == self.count:
+            self._epochs.pop()
+        first, size = first_batch if in_order else -1, -1 if batch_size is None else batch_size
+        self._epochs.append(_Epoch(self.count, self.epoch, first, size, samples))
+        del self._epochs[:-_SIZE]
 
     def asked(self) -> None:
         """Notes that a batch is asked for."""
-        now = time.monotonic()
-        if self.in_step:
-            self._end[self.count & (_SIZE - 1)] = now
-            self.in_step = False
-            self.count += 1
-        self.asked_s, self.is_waiting = now, True
+        now = _now()
+        returned_s = self.returned_s
+        if returned_s >= self.asked_s:
+            count = self.count
+            self._steps[count & _LAST] = self.asked_s, returned_s, now, self._rows
+            self.count = count + 1
+        self.asked_s = now
         if self._probe is not None and self.count % _PROBED == 0:
             self._mark(self._probe)
 
-    def returned(self, batch: Any, number: int = -1) -> None:
-        """Notes that a batch is returned, with its number in the epoch; -1 if unknown."""
-        now = time.monotonic()
-        at = self.count & (_SIZE - 1)
-        self._asked[at] = self.asked_s
-        self._returned[at] = self.returned_s = now
-        rows = self._batch_size
-        if rows is None:
-            rows = rows_of(batch)
-        elif rows > self._left:
-            rows = max(0, self._left)  # a sampler may give more than its length
-        self._left -= rows
-        self._rows[at] = rows
-        self._epoch[at] = self.epoch
-        self._batch[at] = number if self._in_order else -1
-        if self.thread is None:
-            self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
-        if self._is_marked and self._probe is not None:
-            self._ask(self._probe, now - self.asked_s)
-        self.in_step = True
+    def returned(self, batch: Any) -> None:
+        """Notes that a batch is returned."""
+        self.returned_s = _now()
+        if self._looks:
+            self._look(batch)
 
-    def finished(self) -> None:
-        """Notes that the epoch has no more batches."""
-        self.is_running = False
-        self._at_end()
+    def failed(self, error: BaseException) -> None:
+        """Notes that no batch is returned; at the end of the epoch that is no error."""
+        self.asked_s = math.nan
+        if isinstance(error, StopIteration):
+            self.is_running = False
+            self._at_end()
 
     def read(self, since: int) -> Recorded:
         """Returns the steps from number `since` on; the oldest are missing if there are more than are kept."""
         count = self.count
+        steps, epochs = self._steps[:], self._epochs[:]
         first = max(since, count - _SIZE + _MARGIN)
-        at = np.arange(first, count) & (_SIZE - 1)
-        clocks = (np.frombuffer(each)[at] for each in (self._asked, self._returned, self._end))
-        numbers = (
-            np.frombuffer(each, np.int64)[at] for each in (self._rows, self._epoch, self._batch)
+        kept = [steps[number & _LAST] for number in range(first, count)]
+        asked_s, returned_s, end_s, seen = np.array(kept, np.float64).reshape(-1, 4).T
+        starts = [epoch.first for epoch in epochs]
+        number = np.arange(first, count)
+        at = np.searchsorted(starts, number, "right") - 1
+        begun, epoch, batch, size, samples = np.array(epochs, np.int64).reshape(-1, 5)[at].T
+        position = number - begun
+        rows = np.clip(
+            samples - position * size, 0, size
+        )  # a sampler may give more than its length
+        return Recorded(
+            first,
+            asked_s,
+            returned_s,
+            end_s,
+            rows=np.where(size < 0, seen.astype(np.int64), rows),
+            epoch=epoch,
+            batch=np.where(batch < 0, -1, batch + position),
         )
-        return Recorded(first, *clocks, *numbers)
 
     @property
     def position(self) -> int:
         """The number of batches of this epoch that steps have been done with."""
-        return self.count - self._first
+        return self.count - self._epochs[-1].first if self._epochs else 0
 
     def own_median_s(self, steps: int = 256) -> float:
         """Returns the median of the training's own time in the latest steps; 0 before the first one."""
         latest = self.read(max(0, self.count - steps))
         return float(np.median(latest.end_s - latest.returned_s)) if len(latest.end_s) else 0.0
 
+    def _look(self, batch: Any) -> None:
+        """Notes what is not the same in each step."""
+        if self.thread is None:
+            self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
+        if self._looks_at_rows:
+            self._rows = rows_of(batch)
+        if self._is_marked and self._probe is not None:
+            self._ask(self._probe, self.returned_s - self.asked_s)
+        self._looks = self._looks_at_rows
+
     def _mark(self, probe: Probe) -> None:
         try:
             self._is_marked = probe.mark()
         except Exception:  # the device is lost: the training's next operation says so
             self._probe, self._is_marked = None, False
+        self._looks |= self._is_marked
 
     def _ask(self, probe: Probe, wait_s: float) -> None:
         self._is_marked = False
@@ -197,25 +270,6 @@ class Recorder:
             self.starved_s += wait_s
 
 
-class _Watched(_BaseDataLoaderIter):
-    """Writes the steps of an iterator to a recorder."""
-
-    _recorder: Recorder
-
-    def __next__(self) -> Any:
-        recorder = self._recorder
-        recorder.asked()
-        try:
-            batch = super().__next__()
-        except StopIteration:
-            recorder.finished()
-            raise
-        finally:
-            recorder.is_waiting = False
-        recorder.returned(batch, self._num_yielded - 1)
-        return batch
-
-
 def watched(iterator: Any, recorder: Recorder | None) -> None:
     """Has an iterator record its steps from now on, or no longer.
 
@@ -224,15 +278,25 @@ def watched(iterator: Any, recorder: Recorder | None) -> None:
         recorder: The recorder; None to record nothing.
     """
     kind: Any = type(iterator)
-    if recorder is None:
-        if issubclass(kind, _Watched):
-            iterator.__class__ = kind.__bases__[1]
-        return
+    plain = getattr(kind, "_unwatched", kind)
     iterator._recorder = recorder
-    if not issubclass(kind, _Watched):
-        iterator.__class__ = _watched_kind(kind)
+    iterator.__class__ = plain if recorder is None else _watched_kind(plain)
 
 
 @functools.cache
-def _watched_kind(kind: Any) -> type[_Watched]:
-    return type(f"Watched{kind.__name__}", (_Watched, kind), {})
+def _watched_kind(kind: Any) -> Any:
+    """Returns a class of iterators that write their steps to a recorder."""
+    take = kind.__next__  # looking it up by `super()` costs a cold cache 6 µs
+
+    def __next__(self: Any) -> Any:  # noqa: N807
+        recorder: Recorder = self._recorder
+        recorder.asked()
+        try:
+            batch = take(self)
+        except BaseException as error:
+            recorder.failed(error)
+            raise
+        recorder.returned(batch)
+        return batch
+
+    return type(f"Watched{kind.__name__}", (kind,), {"__next__": __next__, "_unwatched": kind})

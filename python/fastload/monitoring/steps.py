@@ -1,10 +1,11 @@
 """`Recorder`: when each step of a training waited for its batch, and when it worked on it.
 
-The training thread puts the clocks of each step that ends into a list that is as long from the start; the monitor's
-thread reads it. What an epoch's steps share is noted once: after 20 ms of other work each step finds the processor's
-caches cold, and pays for each object that it touches (packing bytes into an array costs it 13 µs, a tuple 2).
-An iterator is recorded through a subclass of its own class, so an iterator without a monitor has no code for it. A step ends when the next batch is asked for; the work after an epoch's last batch ends with
-the call that raises `StopIteration`. A step whose loop is left early is dropped: its end is not known.
+The training thread puts the clocks of each step that ends into a list of fixed length; the monitor's thread reads
+it. What an epoch's steps share is noted once: after 20 ms of other work a step finds the processor's caches cold, and
+pays for each object that it touches (packing its clocks into an array costs it 13 µs, a tuple of them 2).
+An iterator is recorded through a subclass of its own class, so an iterator without a monitor has no code for it. A
+step ends when the next batch is asked for; the work after an epoch's last batch ends with the call that raises
+`StopIteration`. A step whose loop is left early is dropped: its end is not known.
 """
 
 import functools
@@ -175,10 +176,12 @@ class Recorder:
         self.epoch += 1
         self.start_s += start_s
         self._looks, self._looks_at_rows = True, batch_size is None
-        if self._epochs and self._epochs[-1].first == self.count:
-            self._epochs.pop()
         first, size = first_batch if in_order else -1, -1 if batch_size is None else batch_size
-        self._epochs.append(_Epoch(self.count, self.epoch, first, size, samples))
+        epoch = _Epoch(self.count, self.epoch, first, size, samples)
+        if self._epochs and self._epochs[-1].first == self.count:
+            self._epochs[-1] = epoch  # the one before had no steps
+        else:
+            self._epochs.append(epoch)
         del self._epochs[:-_SIZE]
 
     def asked(self) -> None:
@@ -209,18 +212,16 @@ class Recorder:
     def read(self, since: int) -> Recorded:
         """Returns the steps from number `since` on; the oldest are missing if there are more than are kept."""
         count = self.count
-        steps, epochs = self._steps[:], self._epochs[:]
         first = max(since, count - _SIZE + _MARGIN)
-        kept = [steps[number & _LAST] for number in range(first, count)]
+        kept = [self._steps[number & _LAST] for number in range(first, count)]
         asked_s, returned_s, end_s, seen = np.array(kept, np.float64).reshape(-1, 4).T
-        starts = [epoch.first for epoch in epochs]
+        epochs = np.array(self._epochs[:], np.int64).reshape(-1, len(_Epoch._fields))
         number = np.arange(first, count)
-        at = np.searchsorted(starts, number, "right") - 1
-        begun, epoch, batch, size, samples = np.array(epochs, np.int64).reshape(-1, 5)[at].T
+        at = np.searchsorted(epochs[:, 0], number, "right") - 1
+        begun, epoch, batch, size, samples = epochs[at].T
         position = number - begun
-        rows = np.clip(
-            samples - position * size, 0, size
-        )  # a sampler may give more than its length
+        # a sampler may give more than its length
+        rows = np.clip(samples - position * size, 0, size)
         return Recorded(
             first,
             asked_s,

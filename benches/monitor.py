@@ -1,8 +1,8 @@
 """Monitor: what a monitor costs the training, with every sink on, and what a loader pays that has none.
 
-Rounds of 500 steps of 20 ms with and without a monitor take turns, each pair in the other order than the one before. The
-monitor makes a window every 5 s, twice as often as by default, and writes it to TensorBoard, W&B (offline), mlflow
-(files), Prometheus (scraped as often by another process), OpenTelemetry (exported as often), JSON lines and a function.
+Rounds of 1,000 steps of 20 ms with and without a monitor take turns, each pair in the other order than the one before. The
+monitor makes a window every 10 s, as by default, and writes it to TensorBoard, W&B (offline), mlflow (files),
+Prometheus (scraped as often by another process), OpenTelemetry (exported as often), JSON lines and a function.
 Two kinds of steps: one wait, where the CPU time of the training thread and of all threads is measured; and one in which the
 training thread runs a small operation once in a millisecond, as one does that feeds an accelerator, where the clock
 is read: it gets longer while other threads hold the interpreter. The CPU time of all threads bounds what a
@@ -40,8 +40,8 @@ from fastload.columns import Rows
 from fastload.monitoring.steps import Recorder, watched
 from fastload.tune.step import StandIn
 
-STEP_S, STEPS, BATCH_SIZE = 0.02, 500, 32
-EVERY_S = 5.0
+STEP_S, STEPS, BATCH_SIZE = 0.02, 1000, 32
+EVERY_S = 10.0
 CALLS, BATCHES, EPOCHS = 100_000, 2_000, 40
 PAIRS = 20
 WAITING, WORKING = "one wait", "an operation each millisecond"

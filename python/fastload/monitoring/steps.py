@@ -280,7 +280,8 @@ def watched(iterator: Any, recorder: Recorder | None) -> None:
     """
     kind: Any = type(iterator)
     plain = getattr(kind, "_unwatched", kind)
-    iterator._recorder = recorder
+    if recorder is not None:  # the last one stays: another thread may just be asking for a batch
+        iterator._recorder = recorder
     iterator.__class__ = plain if recorder is None else _watched_kind(plain)
 
 

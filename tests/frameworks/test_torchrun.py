@@ -69,8 +69,10 @@ for epoch in range(first, 3):
                 state = {"loader": loader.state_dict(), "generator": torch.get_rng_state()}
                 torch.save(state | {"epoch": epoch}, checkpoint)
             dist.barrier()
+            dist.destroy_process_group()
             raise SystemExit
 dist.barrier()
+dist.destroy_process_group()
 """
 
 
@@ -145,6 +147,7 @@ for kind in ("columns", "python"):
         "weights": [each.model.layer.weight.tolist() for each in (unbroken, again)],
     }
 (folder / f"found-{unbroken.args.process_index}").write_text(json.dumps(found))
+torch.distributed.destroy_process_group()  # Gloo's threads may abort an interpreter that ends before them
 """
 
 

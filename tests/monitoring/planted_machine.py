@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import tempfile
 import time
@@ -17,12 +18,14 @@ from .planted import finds, planted, program
 from .planted_levels import Later
 from .real_runs import STEP_S, Trained, Training, kernel_files, rest
 
+_BYTES = bytes(1 << 17)
+
 
 def compute(*_: Any) -> None:
-    """Trains as a healthy step does that uses the CPU."""
+    """Trains as a healthy step does that uses the CPU: native code that gives the interpreter up."""
     end = time.thread_time() + STEP_S
     while time.thread_time() < end:
-        pass
+        hashlib.sha256(_BYTES)
 
 
 @planted(

@@ -18,11 +18,9 @@ import fastload
 from fastload import columns
 from fastload.columns import Rows
 from fastload.machine.ranks import rank
-from fastload.monitoring.accelerator import Cuda
 from fastload.monitoring.host import Host, Stops, _counts
 from fastload.monitoring.loading import STAGES, Loading, settings_of
 from fastload.monitoring.process import Footprint
-from fastload.monitoring.steps import Recorder
 from tests.shared.processes import LINUX, OUR_PROCESSES
 
 from .lanes import BATCH, BATCHES, LANES, ROWS, Kept
@@ -241,108 +239,6 @@ def test_a_thread_that_competes_is_seen_to_queue():
             each.kill()
             each.communicate()
     assert 0.3 < queued_s < 10
-
-
-class Device:
-    """An accelerator that works through what is queued, at its own speed."""
-
-    def __init__(self, works_s):
-        self.works_s = works_s
-        self.marks = 0
-        self.done_s = 0.0
-
-    def mark(self):
-        self.marks += 1
-        self.done_s = time.monotonic() + self.works_s
-        return True
-
-    def is_idle(self):
-        return time.monotonic() >= self.done_s
-
-    def read(self):
-        return {"cuda_allocated_bytes": 5.0}
-
-
-@pytest.mark.parametrize(("works_s", "is_starved"), [(0.0, True), (60.0, False)])
-def test_waits_starve_an_accelerator_without_work(works_s, is_starved):
-    kept, device = Kept(), Device(works_s)
-    loader = fastload.Loader(Rows(torch.arange(100)), num_workers=1)
-    loader.monitor = fastload.Monitor(kept, accelerator=device)
-    list(loader)
-    loader.monitor.close()
-    scalars = kept.windows[-1].scalars
-    assert device.marks == 100 // 17 + 1
-    assert scalars["starved_share"] == pytest.approx(scalars["wait_share"] if is_starved else 0)
-    assert scalars["cuda_allocated_bytes"] == 5
-
-
-class Lost(Device):
-    """A device that fails."""
-
-    def mark(self):
-        super().mark()
-        raise RuntimeError
-
-
-def test_a_lost_device_ends_no_training():
-    lost, kept = Lost(0.0), Kept()
-    loader = fastload.Loader(Rows(torch.arange(100)))
-    loader.monitor = fastload.Monitor(kept, accelerator=lost)
-    assert len(list(loader)) == 100
-    loader.monitor.close()
-    assert lost.marks == 1
-    assert "starved_share" not in kept.names()
-
-
-class Capturing(Device):
-    """A device that cannot be marked now."""
-
-    def mark(self):
-        super().mark()
-        return False
-
-
-def test_a_step_that_cannot_be_marked_is_not_counted():
-    recorder = Recorder(Capturing(0.0))
-    recorder.begin(0.0, 1, 10)
-    recorder.asked()
-    recorder.returned(None)
-    assert recorder.probed_s == 0
-
-
-def test_cuda_is_not_initialised_by_the_monitor():
-    cuda = Cuda()
-    if torch.cuda.is_initialized():
-        pytest.skip("another test uses CUDA")
-    assert cuda.mark() is False
-    assert cuda.is_idle() is False
-    assert cuda.read() == {}
-    assert not torch.cuda.is_initialized()
-
-
-@pytest.mark.gpu
-def test_cuda_tells_whether_work_is_queued():
-    cuda = Cuda()
-    matrix = torch.ones(4096, 4096, device="cuda")
-    for _ in range(200):
-        matrix = matrix @ matrix
-    assert cuda.mark()
-    assert not cuda.is_idle()
-    torch.cuda.synchronize()
-    assert cuda.is_idle()
-    figures = cuda.read()
-    assert figures["cuda_allocated_bytes"] >= matrix.nbytes
-    assert figures["cuda_limit_bytes"] > figures["cuda_reserved_bytes"]
-
-
-@pytest.mark.gpu
-def test_a_graph_that_is_captured_is_left_alone():
-    cuda, graph = Cuda(), torch.cuda.CUDAGraph()
-    ones = torch.ones(8, device="cuda")
-    with torch.cuda.graph(graph):
-        assert cuda.mark() is False
-        ones += 1
-    graph.replay()
 
 
 def test_ranks_come_from_the_launcher():

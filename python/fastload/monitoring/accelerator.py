@@ -1,4 +1,4 @@
-"""Accelerators: whether they run out of work while the training waits, their memory, and what slows them.
+"""Accelerators: for how long they have no work while the training waits, their memory, and what slows them.
 
 `Accelerator` is what the monitor uses; `Cuda` is the one there is. It initialises nothing: until the training uses
 CUDA, it knows nothing.
@@ -35,37 +35,54 @@ _REASONS = {
 class Accelerator(Protocol):
     """A device with a queue of work. No method may wait for it."""
 
-    def mark(self) -> bool:
-        """Marks the end of the work that is queued now; returns False if that is not possible."""
+    def begin_wait(self) -> bool:
+        """Marks the end of the work that is queued when a batch is asked for; returns False if that is not possible."""
 
-    def is_idle(self) -> bool:
-        """Returns True if all work up to the mark is done."""
+    def end_wait(self) -> None:
+        """Marks the end of what is queued when that batch is there, before the training queues more."""
+
+    def idle_s(self) -> float:
+        """Returns for how many seconds the device had no work between the two; 0 while it has not come to the second."""
 
     def read(self) -> Mapping[str, float]:
         """Returns memory in bytes, counters, and 1 or 0 for each reason that may slow the device."""
 
 
 class Cuda:
-    """The current CUDA device of the training thread."""
+    """The CUDA device and stream that the training thread uses when it asks for a batch."""
 
     def __init__(self) -> None:
-        self._event: torch.cuda.Event | None = None
+        self._marks: tuple[torch.cuda.Event, torch.cuda.Event] | None = None
         self._device: int | None = None
         self._nvml: _Nvml | None = None
 
-    def mark(self) -> bool:
+    def begin_wait(self) -> bool:
         """Records an event, except while a graph is captured, where it would become part of the graph."""
         if not torch.cuda.is_initialized() or torch.cuda.is_current_stream_capturing():  # type: ignore[no-untyped-call]
             return False
-        if self._event is None:
-            self._device = torch.cuda.current_device()
-            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        self._event.record()
+        device = torch.cuda.current_device()
+        if device != self._device:  # an event belongs to one device
+            self._device, self._nvml = device, None
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+            self._marks = begin, end
+        assert self._marks is not None
+        self._marks[0].record()
         return True
 
-    def is_idle(self) -> bool:
-        """Returns True if the event has passed."""
-        return self._event is not None and bool(self._event.query())  # type: ignore[no-untyped-call]
+    def end_wait(self) -> None:
+        """Records the other event."""
+        if self._marks is not None:
+            self._marks[1].record()
+
+    def idle_s(self) -> float:
+        """Returns the time between the events, by the device's clock.
+
+        The device passes the first when its queue is empty, and the second when it is recorded or, if the queue
+        was not empty then, right after the first.
+        """
+        if self._marks is None or not self._marks[1].query():  # type: ignore[no-untyped-call]
+            return 0.0
+        return self._marks[0].elapsed_time(self._marks[1]) / 1e3  # type: ignore[no-any-return]
 
     def read(self) -> Mapping[str, float]:
         """Returns the memory of the allocators and the reasons of NVML, where nvidia-ml-py is installed."""

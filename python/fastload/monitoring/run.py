@@ -225,8 +225,9 @@ class Run:
             window_s = due_s + self._every_s
             while not self._ending.wait(max(0.0, due_s - time.monotonic())):
                 now_s = time.monotonic()
-                self._stops.note(now_s - max(due_s, asleep_s), self.recorder.native_thread)
+                # first, as long as this thread holds the interpreter: native code may just have given it up
                 look_s = self._stalls.poll(now_s) if self.regions.depth == 0 else window_s
+                self._stops.note(now_s - max(due_s, asleep_s), self.recorder.native_thread)
                 if now_s >= window_s:
                     self._look()
                     window_s += self._every_s * (1 + (now_s - window_s) // self._every_s)

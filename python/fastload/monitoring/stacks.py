@@ -1,7 +1,8 @@
 """`StallSampler`: names the function in which the training thread stays long after it got a batch.
 
-Reads the stack of the training thread from another thread, at most three times per step, and only in a step that
-is already far longer than usual. Native code that holds the interpreter cannot be seen: no other thread runs.
+Reads the stack of the training thread from another thread, at most three times per step, and only in a step that is
+already far longer than usual. While native code holds the interpreter no other thread runs: the stack is read when it
+gives the interpreter up.
 """
 
 import sys

@@ -31,13 +31,16 @@ _now = time.monotonic
 
 
 class Probe(Protocol):
-    """Asks an accelerator if it still has work."""
+    """Asks an accelerator for how long it had no work while a batch was waited for."""
 
-    def mark(self) -> bool:
-        """Marks the end of the work that is queued now; returns False if that is not possible."""
+    def begin_wait(self) -> bool:
+        """Marks the end of the work that is queued when a batch is asked for; returns False if that is not possible."""
 
-    def is_idle(self) -> bool:
-        """Returns True if all work up to the mark is done."""
+    def end_wait(self) -> None:
+        """Marks the end of what is queued when that batch is there."""
+
+    def idle_s(self) -> float:
+        """Returns for how many seconds the device had no work between the two; 0 if it still has some of it to do."""
 
 
 class Recorded(NamedTuple):
@@ -96,8 +99,8 @@ class Recorder:
         thread: Identifier of the thread that takes the batches; None before the first one of an epoch.
         native_thread: Its number in the system; 0 before the first batch of all.
         start_s: Seconds that starting iterators took, in all.
-        probed_s: Waits for which the accelerator was asked, in all.
-        starved_s: Part of them during which it had no work left.
+        probed_s: Seconds of the waits for which the accelerator was asked, in all.
+        starved_s: Seconds of them in which it had no work.
     """
 
     __slots__ = (
@@ -107,6 +110,7 @@ class Recorder:
         "_looks",
         "_looks_at_rows",
         "_probe",
+        "_probed_wait_s",
         "_rows",
         "_steps",
         "asked_s",
@@ -137,6 +141,7 @@ class Recorder:
         self._probe = probe
         self._at_end = at_end
         self._is_marked = False
+        self._probed_wait_s = 0.0
         self._looks = True
         self._looks_at_rows = True
         self._rows = 0
@@ -175,6 +180,7 @@ class Recorder:
         self.asked_s, self.is_running, self.thread = math.nan, True, None
         self.epoch += 1
         self.start_s += start_s
+        self._is_marked = False
         self._looks, self._looks_at_rows = True, batch_size is None
         first, size = first_batch if in_order else -1, -1 if batch_size is None else batch_size
         epoch = _Epoch(self.count, self.epoch, first, size, samples)
@@ -193,8 +199,9 @@ class Recorder:
             self._steps[count & _LAST] = self.asked_s, returned_s, now, self._rows
             self.count = count + 1
         self.asked_s = now
-        if self._probe is not None and self.count % _PROBED == 0:
-            self._mark(self._probe)
+        probe = self._probe
+        if probe is not None and (self._probed_wait_s or self.count % _PROBED == 0):
+            self._ask(probe)
 
     def returned(self, batch: Any) -> None:
         """Notes that a batch is returned."""
@@ -249,26 +256,25 @@ class Recorder:
         if self._looks_at_rows:
             self._rows = rows_of(batch)
         if self._is_marked and self._probe is not None:
-            self._ask(self._probe, self.returned_s - self.asked_s)
+            try:
+                self._probe.end_wait()
+                self._probed_wait_s = self.returned_s - self.asked_s
+            except Exception:  # the device is lost: the training's next operation says so
+                self._probe = None
+        self._is_marked = False
         self._looks = self._looks_at_rows
 
-    def _mark(self, probe: Probe) -> None:
+    def _ask(self, probe: Probe) -> None:
+        """Asks the accelerator for the wait before the step that ended; in one of `_PROBED` steps, begins the next."""
         try:
-            self._is_marked = probe.mark()
-        except Exception:  # the device is lost: the training's next operation says so
+            if self._probed_wait_s:
+                self.starved_s += min(probe.idle_s(), self._probed_wait_s)
+                self.probed_s += self._probed_wait_s
+                self._probed_wait_s = 0.0
+            self._is_marked = self.count % _PROBED == 0 and probe.begin_wait()
+        except Exception:
             self._probe, self._is_marked = None, False
         self._looks |= self._is_marked
-
-    def _ask(self, probe: Probe, wait_s: float) -> None:
-        self._is_marked = False
-        try:
-            is_idle = probe.is_idle()
-        except Exception:
-            self._probe = None
-            return
-        self.probed_s += wait_s
-        if is_idle:
-            self.starved_s += wait_s
 
 
 def watched(iterator: Any, recorder: Recorder | None) -> None:

@@ -175,7 +175,7 @@ def test_a_training_starves_its_device_only_while_that_has_no_work(work, share):
     """A wait costs nothing as long as earlier steps keep the device busy."""
     cycles = int(work * WAIT_S * 100_000_000 / worked_s(100_000_000))
     kept = monitored(
-        fastload.Loader(Slow(250), num_workers=0, pin_memory=True),
+        fastload.Loader(Slow(450), num_workers=0, pin_memory=True),
         None,
         lambda batch: torch.cuda._sleep(cycles) if cycles else batch.to("cuda", non_blocking=True),
     )
@@ -196,11 +196,12 @@ def test_a_training_starves_its_device_only_while_that_has_no_work(work, share):
 def test_the_figures_of_cuda():
     cuda = Cuda()
     matrix = torch.ones(4096, 4096, device="cuda")
+    pinned = torch.ones(1 << 20).pin_memory()
     assert cuda.begin_wait()
     figures = cuda.read()
     assert figures["cuda_allocated_bytes"] >= matrix.nbytes
     assert figures["cuda_limit_bytes"] > figures["cuda_reserved_bytes"] > 0
-    assert figures["pinned_bytes"] >= figures["pinned_used_bytes"] >= 0
+    assert figures["pinned_bytes"] >= pinned.nbytes
     reasons = {"gpu_power_capped", "gpu_hardware_slowdown", "gpu_thermal_slowdown"}
     assert reasons <= figures.keys() or importlib.util.find_spec("pynvml") is None
 

@@ -19,10 +19,8 @@ _MEMORY = {
     "inactive_split_bytes.all.current": "cuda_inactive_bytes",
     "num_alloc_retries": "cuda_alloc_retries",
 }
-_PINNED = {
-    "allocated_bytes.current": "pinned_bytes",
-    "active_bytes.current": "pinned_used_bytes",
-}
+_PINNED = {"allocated_bytes.current": "pinned_bytes"}
+"""What of it is in use is not told: up to torch 2.11 that figure only grows (pytorch/pytorch#179380, #182404)."""
 
 # Bits of `nvmlDeviceGetCurrentClocksEventReasons`; nvml.h.
 _REASONS = {

@@ -80,6 +80,19 @@ def test_an_accelerator_starves_while_it_has_no_work(idle_s, share):
         assert each["cuda_allocated_bytes"] == 5
 
 
+def test_a_device_that_is_behind_is_asked_until_the_next_mark():
+    device, asked = Device(None), 17 * [None] + [math.inf]
+    device.idle_s = lambda: asked.pop(0)
+    recorder = Recorder(device)
+    recorder.begin(0.0, 1, 40)
+    for step in range(36):
+        recorder.asked()
+        recorder.returned(None)
+        assert (recorder.probed_s > 0) is (step >= 17)  # and counted as busy
+        assert (recorder.starved_s > 0) is (step >= 18)
+    assert not asked or device.begun == 3
+
+
 def test_a_wait_in_which_an_epoch_ends_is_not_counted():
     device = Device(math.inf)
     recorder = Recorder(device)
@@ -136,7 +149,7 @@ def test_cuda_is_not_initialised_by_the_monitor():
     if torch.cuda.is_initialized():
         pytest.skip("another test uses CUDA")
     assert cuda.begin_wait() is False
-    assert cuda.idle_s() == 0
+    assert cuda.idle_s() is None
     assert cuda.read() == {}
     assert not torch.cuda.is_initialized()
 
@@ -161,8 +174,8 @@ def test_cuda_tells_for_how_long_it_had_no_work(work, idle):
     assert cuda.begin_wait()
     time.sleep(WAIT_S)
     cuda.end_wait()
-    time.sleep(WAIT_S / 4)
-    assert cuda.idle_s() == pytest.approx(idle * WAIT_S, abs=0.2 * WAIT_S)
+    if work > 1:
+        assert cuda.idle_s() is None
     torch.cuda.synchronize()
     assert cuda.idle_s() == pytest.approx(idle * WAIT_S, abs=0.2 * WAIT_S)
 

@@ -39,8 +39,8 @@ class Accelerator(Protocol):
     def end_wait(self) -> None:
         """Marks the end of what is queued when that batch is there, before the training queues more."""
 
-    def idle_s(self) -> float:
-        """Returns for how many seconds the device had no work between the two; 0 while it has not come to the second."""
+    def idle_s(self) -> float | None:
+        """Returns for how many seconds the device had no work between the two; None while it has not come to the second."""
 
     def read(self) -> Mapping[str, float]:
         """Returns memory in bytes, counters, and 1 or 0 for each reason that may slow the device."""
@@ -72,14 +72,14 @@ class Cuda:
         if self._marks is not None:
             self._marks[1].record()
 
-    def idle_s(self) -> float:
+    def idle_s(self) -> float | None:
         """Returns the time between the events, by the device's clock.
 
         The device passes the first when its queue is empty, and the second when it is recorded or, if the queue
         was not empty then, right after the first.
         """
         if self._marks is None or not self._marks[1].query():  # type: ignore[no-untyped-call]
-            return 0.0
+            return None
         return self._marks[0].elapsed_time(self._marks[1]) / 1e3  # type: ignore[no-any-return]
 
     def read(self) -> Mapping[str, float]:

@@ -39,8 +39,8 @@ class Probe(Protocol):
     def end_wait(self) -> None:
         """Marks the end of what is queued when that batch is there."""
 
-    def idle_s(self) -> float:
-        """Returns for how many seconds the device had no work between the two; 0 if it still has some of it to do."""
+    def idle_s(self) -> float | None:
+        """Returns for how many seconds the device had no work between the two; None while it has not come to the second."""
 
 
 class Recorded(NamedTuple):
@@ -265,13 +265,15 @@ class Recorder:
         self._looks = self._looks_at_rows
 
     def _ask(self, probe: Probe) -> None:
-        """Asks the accelerator for the wait before the step that ended; in one of `_PROBED` steps, begins the next."""
+        """Asks the accelerator for the last wait that was marked; in one of `_PROBED` steps, marks the next."""
+        is_due = self.count % _PROBED == 0
         try:
-            if self._probed_wait_s:
-                self.starved_s += min(probe.idle_s(), self._probed_wait_s)
+            idle_s = probe.idle_s() if self._probed_wait_s else None
+            if idle_s is not None or is_due:  # a device that is so many steps behind was not idle
+                self.starved_s += min(idle_s or 0.0, self._probed_wait_s)
                 self.probed_s += self._probed_wait_s
                 self._probed_wait_s = 0.0
-            self._is_marked = self.count % _PROBED == 0 and probe.begin_wait()
+            self._is_marked = is_due and probe.begin_wait()
         except Exception:
             self._probe, self._is_marked = None, False
         self._looks |= self._is_marked

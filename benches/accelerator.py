@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torchvision
-from _contest import SPEED, Bench, best, interleave, median
+from _contest import SPEED, Bench, Figures, best, interleave, median
 from torch import nn
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 from torchvision import transforms
@@ -31,6 +31,7 @@ from demo.photographs import photographs
 
 IMAGES, SHAPE, BATCH = 4096, (3, 224, 224), 256
 FILES, DRAWN = 480, 5120
+OURS = "fastload, at defaults"
 RATE, CPU, BELOW = "GB/s", "CPU ms/sample", "below, %"
 LIMIT = "limit"
 DEVICE = torch.device("cuda")
@@ -44,7 +45,7 @@ def contestants(make: Callable[..., Iterable[Any]]) -> dict[str, Iterable[Any]]:
         f"torch, num_workers={count}": make(DataLoader, num_workers=count, persistent_workers=True)
         for count in workers
     }
-    return torchs | {"fastload, at defaults": make(fastload.Loader)}
+    return torchs | {OURS: make(fastload.Loader)}
 
 
 def copied(loader: Iterable[Any]) -> dict[str, float]:
@@ -69,16 +70,7 @@ def copies(bench: Bench) -> None:
     batch = torch.zeros((BATCH, *SHAPE), dtype=torch.uint8).pin_memory()
     loaders[LIMIT] = [(batch,)] * (IMAGES // BATCH)
     figures = _raced(loaders, copied, bench.rounds)
-    rivals = [who for who in loaders if who.startswith("torch")]
-    title = "Copies to the device"
-    bench.show(title, figures, digits=2, ratio_of=RATE, rivals=rivals, more_is_better=True)
-    ours = median(figures, "fastload, at defaults", RATE)
-    bench.claim(
-        f"{title}: by torch's best",
-        ours / best(figures, RATE, rivals, more_is_better=True),
-        1,
-        at_least=True,
-    )
+    _judged(bench, "Copies to the device", figures, RATE)
 
 
 class Training:
@@ -130,16 +122,7 @@ def trained(bench: Bench, name: str) -> None:
     limit = median(figures, LIMIT, SPEED)
     for who in loaders:
         figures[who][BELOW] = [max(0.0, 100 - 100 * rate / limit) for rate in figures[who][SPEED]]
-    rivals = [who for who in loaders if who.startswith("torch")]
-    title = f"Training {name}"
-    bench.show(title, figures, digits=2, ratio_of=SPEED, rivals=rivals, more_is_better=True)
-    ours = median(figures, "fastload, at defaults", SPEED)
-    bench.claim(
-        f"{title}: samples/s by torch's best",
-        ours / best(figures, SPEED, rivals, more_is_better=True),
-        1,
-        at_least=True,
-    )
+    _judged(bench, f"Training {name}", figures, SPEED)
 
 
 def main() -> None:
@@ -167,12 +150,19 @@ def _raced(
     loaders: dict[str, Iterable[Any]],
     epoch: Callable[[Iterable[Any]], dict[str, float]],
     rounds: int,
-) -> dict[str, dict[str, list[float]]]:
+) -> Figures:
     for loader in loaders.values():
         epoch(loader)
     return interleave(
         {who: functools.partial(epoch, loader) for who, loader in loaders.items()}, rounds
     )
+
+
+def _judged(bench: Bench, title: str, figures: Figures, measure: str) -> None:
+    rivals = [who for who in figures if who.startswith("torch")]
+    bench.show(title, figures, digits=2, ratio_of=measure, rivals=rivals, more_is_better=True)
+    ratio = median(figures, OURS, measure) / best(figures, measure, rivals, more_is_better=True)
+    bench.claim(f"{title}: {measure} by torch's best", ratio, 1, at_least=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import torch
 
+from fastload.monitoring.steps import Probe
+
 __all__ = ["Accelerator", "Cuda"]
 
 _MEMORY = {
@@ -30,17 +32,8 @@ _REASONS = {
 }
 
 
-class Accelerator(Protocol):
+class Accelerator(Probe, Protocol):
     """A device with a queue of work. No method may wait for it."""
-
-    def begin_wait(self) -> bool:
-        """Marks the end of the work that is queued when a batch is asked for; returns False if that is not possible."""
-
-    def end_wait(self) -> None:
-        """Marks the end of what is queued when that batch is there, before the training queues more."""
-
-    def idle_s(self) -> float | None:
-        """Returns for how many seconds the device had no work between the two; None while it has not come to the second."""
 
     def read(self) -> Mapping[str, float]:
         """Returns memory in bytes, counters, and 1 or 0 for each reason that may slow the device."""
@@ -59,11 +52,10 @@ class Cuda:
         if not torch.cuda.is_initialized() or torch.cuda.is_current_stream_capturing():  # type: ignore[no-untyped-call]
             return False
         device = torch.cuda.current_device()
-        if device != self._device:  # an event belongs to one device
+        if self._marks is None or device != self._device:  # an event belongs to one device
             self._device, self._nvml = device, None
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
             self._marks = begin, end
-        assert self._marks is not None
         self._marks[0].record()
         return True
 

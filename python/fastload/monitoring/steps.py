@@ -37,7 +37,7 @@ class Probe(Protocol):
         """Marks the end of the work that is queued when a batch is asked for; returns False if that is not possible."""
 
     def end_wait(self) -> None:
-        """Marks the end of what is queued when that batch is there."""
+        """Marks the end of what is queued when that batch is there, before the training queues more."""
 
     def idle_s(self) -> float | None:
         """Returns for how many seconds the device had no work between the two; None while it has not come to the second."""

@@ -94,7 +94,15 @@ def test_least():
     assert found.per_batch == pytest.approx(10.0)
     counts = 40 + np.floor(0.002 * BATCHES * np.arange(100))
     minutes = np.arange(100.0)
-    assert growth(BATCHES * minutes, 60 * minutes, 0 * minutes, counts, 1e-4).is_found
+    assert growth(BATCHES * minutes, 60 * minutes, 0 * minutes, counts, 1e-4, 0.0).is_found
+
+
+@pytest.mark.parametrize(("grown_bytes", "answer"), [(0.9 * 2**20, False), (1.1 * 2**20, True)])
+def test_least_of_the_whole_run(grown_bytes, answer):
+    """Of 40 minutes with 100 batches each, the first tenth is left out."""
+    minutes = np.arange(40.0)
+    values = 2e9 + grown_bytes * minutes / 35
+    assert growth(100 * minutes, 60 * minutes, 0 * minutes, values).is_found == answer
 
 
 def test_when_it_ends():

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 LEAST_BYTES = 16.0
 """Bytes per batch. Less takes a hundred million batches to fill 1.6 GB."""
+LEAST_WHOLE_BYTES = 2.0**20
+"""Bytes over the whole run. Pages that are first written and logs that fill up are less, and end by themselves."""
 _Z = 4.5
 """Standard deviations: each figure is looked at every ten minutes, as long as the run lasts."""
 _LEAST_MINUTES = 24
@@ -59,7 +61,12 @@ class Growth:
 
 
 def growth(
-    step: Floats, time_s: Floats, epoch: Floats, values: Floats, least: float = LEAST_BYTES
+    step: Floats,
+    time_s: Floats,
+    epoch: Floats,
+    values: Floats,
+    least: float = LEAST_BYTES,
+    least_whole: float = LEAST_WHOLE_BYTES,
 ) -> Growth | None:
     """Measures the growth of a figure per batch from its minimum in each minute.
 
@@ -74,6 +81,7 @@ def growth(
         epoch: Epoch of each minute.
         values: The least value in the minute: bytes, or a count. NaN where it is unknown.
         least: Growth per batch that is worth telling.
+        least_whole: Growth over all minutes that is worth telling.
 
     Returns:
         None before three epochs or half an hour, and for fewer than 24 minutes.
@@ -91,7 +99,8 @@ def growth(
     usual = float(np.median(sizes)) if len(epochs) > 1 else 0.0
     groups = epoch if usual >= _LONG_EPOCH else np.zeros(n)
     whole = _slope(step, values, groups)
-    is_found = whole.low > least and whole.least > 0.0
+    grown = whole.value * (step[-1] - step[0])
+    is_found = whole.low > least and whole.least > 0.0 and grown >= least_whole
     if is_found:
         parts = np.array_split(np.arange(n), _PARTS)
         slopes = [_slope(step[part], values[part], groups[part]) for part in parts]

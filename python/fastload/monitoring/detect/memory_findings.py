@@ -2,7 +2,7 @@
 
 import math
 
-from fastload.monitoring.detect.growth import LEAST_BYTES, Growth, growth
+from fastload.monitoring.detect.growth import LEAST_BYTES, LEAST_WHOLE_BYTES, Growth, growth
 from fastload.monitoring.detect.history import FIGURES, Context, History
 from fastload.monitoring.record import Finding
 
@@ -65,10 +65,10 @@ def memory_findings(history: History, context: Context) -> list[Finding]:
     newer = slice(len(step) // 2, None)
     found = []
     for name in FIGURES:
-        least = LEAST_BYTES if name.endswith("_bytes") else _LEAST_COUNT
-        one = growth(step, time_s, epoch, values[name], least)
+        least = (LEAST_BYTES, LEAST_WHOLE_BYTES) if name.endswith("_bytes") else (_LEAST_COUNT, 0.0)
+        one = growth(step, time_s, epoch, values[name], *least)
         if one is None or not one.is_found:
-            one = growth(step[newer], time_s[newer], epoch[newer], values[name][newer], least)
+            one = growth(step[newer], time_s[newer], epoch[newer], values[name][newer], *least)
         if one is not None and one.is_found:
             found.append(_finding(history, context, name, one))
     return found

@@ -17,6 +17,7 @@ pub mod error;
 pub mod fork;
 pub mod format;
 pub mod image;
+pub mod interrupts;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod link;
 pub mod memory;

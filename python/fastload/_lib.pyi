@@ -45,6 +45,9 @@ from fastload._foreign import Request as Request
 from fastload._foreign import Requests as Requests
 from fastload._generators import Followed as Followed
 from fastload._generators import Generators as Generators
+from fastload._interrupts import WholeSteps as WholeSteps
+from fastload._interrupts import check_interrupts as check_interrupts
+from fastload._interrupts import interruptibly as interruptibly
 from fastload._links import Links as Links
 from fastload._links import Part as Part
 from fastload._links import WorkerLink as WorkerLink
@@ -113,12 +116,15 @@ __all__ = [
     "Tuner",
     "Unframed",
     "Watch",
+    "WholeSteps",
     "Window",
     "WorkerLink",
     "__version__",
+    "check_interrupts",
     "debug_assertions",
     "flatten",
     "floats",
+    "interruptibly",
     "ints",
     "make_file",
     "memory_stats",

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::dlpack;
+use super::interrupts::check_interrupts;
 use crate::link::{self, Event, Received};
 use crate::memory::{self, ArenaSlot, Dtype, Owner, lease};
 use crate::sync::{Mutex, lock};
@@ -67,7 +68,7 @@ impl Links {
             let left = end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()));
             match py.detach(|| self.0.receive(left.min(SLICE)))? {
                 None if left.is_zero() => return Ok(None),
-                None => py.check_signals()?,
+                None => check_interrupts(py)?,
                 Some(Event::Gone(number)) => return Ok(Some((number, None))),
                 Some(Event::Message(number, message)) => {
                     let payload = PyBytes::new(py, message.payload.bytes()).unbind();

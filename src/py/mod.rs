@@ -18,6 +18,7 @@ mod foreign;
 mod form;
 mod generators;
 mod index;
+mod interrupts;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod link;
 mod list_arrays;
@@ -92,6 +93,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(lists::same_items, module)?)?;
     generators::add_to(module)?;
+    interrupts::add_to(module)?;
     #[cfg(any(target_os = "linux", target_os = "macos"))]
     link::add_to(module)?;
     module.add_function(wrap_pyfunction!(process::pool_threads, module)?)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pyo3::exceptions::PyStopIteration;
+use pyo3::exceptions::{PyException, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -24,6 +24,7 @@ use crate::Error;
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::fork::Uninherited;
+use crate::interrupts::interruptibly;
 use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
 use crate::program::{self, BadSample, Finished, Options, Planned, Run, Task, Tolerance};
@@ -65,6 +66,8 @@ pub(super) struct Stream {
     batch_bytes: AtomicU64,
     /// Collates a batch in Python whose fields do not fit together, from its indices.
     again: Option<Py<PyAny>>,
+    /// The indices of a batch that an interrupt stopped while it was made in Python.
+    interrupted: Mutex<Option<Vec<i64>>>,
     /// The size above which batches are checked, and what checks them.
     check: Option<(usize, Py<PyAny>)>,
     /// Tasks to pull ahead of the batches taken.
@@ -158,6 +161,7 @@ impl Stream {
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             again,
+            interrupted: Mutex::default(),
             check,
             ahead: AtomicUsize::new(depth),
             last_window: moment,
@@ -218,6 +222,10 @@ impl Stream {
         let core = self.core()?;
         if core.is_orphaned() {
             return Err(quietly(py, Error::Closed));
+        }
+        let interrupted = lock(&self.interrupted).take();
+        if let (Some(indices), Some(again)) = (interrupted, &self.again) {
+            return self.made_again(py, indices, again);
         }
         if let Some(requests) = &self.requests {
             requests.serve(py)?;
@@ -411,7 +419,7 @@ impl Stream {
         error: Error,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let (Error::Declined { indices, .. }, Some(again)) = (&error, &self.again) {
-            return again.bind(py).call1((indices.clone(),));
+            return self.made_again(py, indices.clone(), again);
         }
         let made = lock(&self.python_batches).remove(&seq);
         match made {
@@ -419,6 +427,23 @@ impl Stream {
             Some(Err(raised)) => Err(PyErr::from_value(raised.into_bound(py).into_any())),
             None => Err(self.program.get().advised(py, error)),
         }
+    }
+
+    /// Makes a batch in Python from its indices; one that an interrupt stops is made at the next call of `take`.
+    fn made_again<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Vec<i64>,
+        again: &Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = interruptibly(|| again.bind(py).call1((indices.clone(),)));
+        if made
+            .as_ref()
+            .is_err_and(|error| !error.is_instance_of::<PyException>(py))
+        {
+            *lock(&self.interrupted) = Some(indices);
+        }
+        made
     }
 
     /// Notes what became of the batch taken last; None for one that is not native.

@@ -6,6 +6,7 @@ use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
 use super::foreign::RequestQueue;
+use super::interrupts::check_interrupts;
 use crate::Error;
 use crate::fork::Uninherited;
 use crate::program::{Finished, Run};
@@ -51,7 +52,7 @@ pub(super) fn batch(
             Taken::Ready(ready) => return Ok(Some(ready)),
             Taken::Exhausted => return Ok(None),
             Taken::Waiting => {
-                py.check_signals()?;
+                check_interrupts(py)?;
                 core.check().map_err(|error| quietly(py, error))?;
             }
         }

@@ -1,15 +1,19 @@
-"""`worker_init_fn` where no Python runs in workers; and the warning of too many of them."""
+"""`worker_init_fn`: its errors, where no Python runs in workers, and the warning of too many of them."""
 
 import functools
 import logging
+import multiprocessing
+import os
+import time
 import warnings
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import fastload
+from tests.shared.compare import MANY_WORKERS
 
 ROWS = TensorDataset(torch.arange(4))
 ONE = {"num_workers": 1}
@@ -81,3 +85,66 @@ def test_auto_does_not_warn_of_its_own_number():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list(fastload.Loader(ROWS))
+
+
+class Numbers(Dataset[int]):
+    def __init__(self, length: int = 20) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def fails(worker: int) -> None:
+    time.sleep(0.1 * worker)
+    if worker != 1:
+        msg = f"worker {worker} cannot begin"
+        raise ValueError(msg)
+
+
+def left() -> int:
+    return len(multiprocessing.active_children())
+
+
+@MANY_WORKERS
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_error_of_forked_workers_comes_from_iter(persistent):
+    before = left()
+    loader = fastload.Loader(
+        Numbers(), 2, num_workers=3, worker_init_fn=fails, persistent_workers=persistent
+    )
+    for _ in range(2):
+        with pytest.raises(ValueError, match="worker 0 cannot begin"):
+            iter(loader)
+        assert left() == before
+    loader.worker_init_fn = lambda worker: time.sleep(0.1 * worker)
+    assert [batch.tolist() for batch in loader] == [[n, n + 1] for n in range(0, 20, 2)]
+
+
+@MANY_WORKERS
+def test_workers_without_a_batch_are_not_waited_for():
+    loader = fastload.Loader(Numbers(2), 2, num_workers=3, worker_init_fn=_sleeps_but_the_first)
+    since = time.monotonic()
+    batches = iter(loader)
+    next(batches)
+    assert time.monotonic() - since < 2
+
+
+def _sleeps_but_the_first(worker: int) -> None:
+    time.sleep(3 * (worker > 0))
+
+
+def test_an_error_of_spawned_workers_comes_from_next():
+    options: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": "spawn"}
+    batches = iter(fastload.Loader(Numbers(), 2, worker_init_fn=fails, **options))
+    with pytest.raises(ValueError, match="worker 0 cannot begin"):
+        next(batches)
+
+
+def test_a_worker_that_ends_in_its_init_function_is_named():
+    batches = iter(fastload.Loader(Numbers(), 2, num_workers=2, worker_init_fn=os._exit))
+    with pytest.raises(RuntimeError, match="worker"):
+        next(batches)

@@ -182,6 +182,17 @@ class Subject:
             return failing(command["allocation"], result, lasting=command["lasting"])
         return _armed(result)
 
+    def _one_of(self, batches: Any) -> Iterator[Any]:
+        """Yields the next batch, while Ctrl-C may come; by a loop, for a call of `next` may drop the batch that it got."""
+        try:
+            self.is_interruptible = True
+            for batch in batches:
+                self.is_interruptible = False
+                yield batch
+                return
+        finally:
+            self.is_interruptible = False
+
     def _epoch(self, loader: Any, result: dict[str, Any], happen: Any = None) -> None:
         """Loads one epoch; notes errors, wrong batches, and batches that were lost without a word."""
         errors, problems = result["errors"], result["problems"]
@@ -192,22 +203,17 @@ class Subject:
             return
         with contextlib.ExitStack() as stack:
             position, failed = 0, 0
-            while position <= len(self.oracle) and failed <= 3 * len(self.oracle):
+            while position <= len(self.oracle) and len(errors) <= 3 * len(self.oracle):
                 if position == 1 and happen is not None:
                     stack.enter_context(happen())
                     happen = None
                 try:
-                    try:
-                        self.is_interruptible = True
-                        batch = next(iterator)
-                    finally:
-                        self.is_interruptible = False
+                    batch = next(self._one_of(iterator))
                 except StopIteration:
                     if position < len(self.oracle) and not failed:
                         problems.append(f"ended after {position} batches without an error")
                     return
                 except KeyboardInterrupt as error:
-                    failed += 1
                     errors.append(_words(error))  # the batch is still to come
                     continue
                 except Exception as error:

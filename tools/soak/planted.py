@@ -94,13 +94,13 @@ def _child_left() -> None:
 def _bytes_per_batch() -> None:
     from fastload.iterators.native import NativeIter
 
-    following = NativeIter.__next__
+    following = NativeIter._step
 
     def leaking(self: Any) -> Any:
         _kept.append(bytes(67))  # 100 bytes with its header
         return following(self)
 
-    NativeIter.__next__ = leaking  # type: ignore[method-assign]
+    NativeIter._step = leaking  # type: ignore[method-assign]
 
 
 def _bytes_per_batch_in_workers() -> None:

@@ -17,6 +17,7 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _DatasetKind
 
+from fastload import _lib
 from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.generators import seed_numpy
@@ -128,7 +129,8 @@ class Maker:
         Raises:
             StopIteration: The iterable dataset is at its end.
         """
-        batch = self._made(indices, key) if self._draws else self.fetcher.fetch(indices)
+        arguments = (self._made, indices, key) if self._draws else (self.fetcher.fetch, indices)
+        batch = _lib.interruptibly(*arguments)
         self.batches += 1
         return pin_memory.pin_memory(batch, self._device) if self._pins else batch  # type: ignore[no-untyped-call]
 

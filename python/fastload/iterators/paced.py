@@ -225,14 +225,13 @@ class Paced(Elastic):
         self._pace.asked(count_of(indices, batched=self._auto_collation))
         return indices
 
-    def __next__(self) -> Any:
-        """Returns the next batch."""
+    def _step(self) -> Any:
         if self._tuner is None:
-            return super().__next__()
+            return super()._step()
         finished = sum(len(task) == 2 for task in self._task_info.values())
         self._pace.called(finished + self._ready())
         try:
-            batch = super().__next__()
+            batch = super()._step()
         except StopIteration:
             self._tuner.pause(self)
             raise

@@ -42,6 +42,7 @@ class Context:
         may_take_over: True if the consumer makes the batches that workers cannot hand over as they are.
         lazy_images: True if pictures wait in the workers.
         keeping: The states of their generators to keep; None where samples are keyed.
+        tells_init: True if each worker tells when it has run `worker_init_fn`.
 
     Attributes:
         links: The links to the processes.
@@ -58,6 +59,7 @@ class Context:
         may_take_over: bool = False,
         lazy_images: bool = False,
         keeping: Keeping | None = None,
+        tells_init: bool = False,
     ) -> None:
         self.links = _lib.Links()
         self.tasks: list[Tasks] = []
@@ -68,6 +70,7 @@ class Context:
         self._may_take_over = may_take_over
         self._lazy_images = lazy_images
         self._keeping = keeping
+        self._tells_init = tells_init
         self._first: tuple[Any, dict[str, Any]] | None = None
         self._results: Results | None = None
         self._end: End | None = None
@@ -89,6 +92,7 @@ class Context:
             may_take_over=self._may_take_over,
             lazy_images=self._lazy_images,
             keeping=self._keeping,
+            tells_init=self._tells_init,
         )
         self.tasks[place : place + 1] = [Tasks(self.links, place, self._admission)]
         return self.tasks[place]
@@ -219,22 +223,29 @@ class End:
         may_take_over: True if the consumer makes the batches that cannot be handed over as they are.
         lazy_images: True if pictures wait in the worker.
         keeping: The states of its generators to keep.
+        tells_init: True if it tells when it has run `worker_init_fn`.
     """
 
     def __init__(
-        self, descriptor: int, *, may_take_over: bool, lazy_images: bool, keeping: Keeping | None
+        self,
+        descriptor: int,
+        *,
+        may_take_over: bool,
+        lazy_images: bool,
+        keeping: Keeping | None,
+        tells_init: bool,
     ) -> None:
         self.descriptor = descriptor
+        self.tells_init = tells_init
         self.may_take_over = may_take_over
         self.lazy_images = lazy_images
         self.keeping = keeping
 
     def __getstate__(self) -> Any:
-        return DupFd(self.descriptor), self.may_take_over, self.lazy_images, self.keeping
+        return vars(self) | {"descriptor": DupFd(self.descriptor)}
 
-    def __setstate__(self, state: Any) -> None:
-        descriptor, self.may_take_over, self.lazy_images, self.keeping = state
-        self.descriptor = descriptor.detach()
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, descriptor=state["descriptor"].detach())
         os.set_inheritable(self.descriptor, False)
 
 

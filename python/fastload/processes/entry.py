@@ -5,6 +5,7 @@ into shared memory is made in slots, and the process ends when its parent is gon
 """
 
 import contextlib
+import functools
 import inspect
 import weakref
 from collections.abc import Callable
@@ -71,6 +72,9 @@ def run(
     if end.lazy_images:
         waits_in()
     named = inspect.signature(target).bind(*args).arguments
+    if end.tells_init:
+        tell = functools.partial(_initialise, link, named["init_fn"])
+        args = tuple(tell if arg is named["init_fn"] else arg for arg in args)
     if end.may_take_over:
         worker.ExceptionWrapper = Raised  # type: ignore[attr-defined]
         # what torch's loop catches: in the training process any exception is the batch's error, as CancelledError is
@@ -79,6 +83,12 @@ def run(
     connection = Connection(link, named, may_take_over=end.may_take_over, keeping=end.keeping)
     with contextlib.suppress(KeyboardInterrupt):  # the parent's to tell
         target(*(connection if arg is end else arg for arg in args))
+
+
+def _initialise(link: _lib.WorkerLink, init_fn: Callable[[int], object], worker: int) -> None:
+    """Calls `worker_init_fn`, and tells that by an empty message; its error comes in place of the first batch."""
+    init_fn(worker)
+    link.send(b"", [])
 
 
 def _given(image: Any, arg: Any) -> Any:

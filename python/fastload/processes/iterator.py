@@ -81,6 +81,7 @@ class ProcessIter(Paced):
         self._is_started = False
         self._is_late = self._is_lost = False
         self._getpid = os.getpid  # modules may be gone when this is deleted
+        self._interruptibly = _lib.interruptibly
         self._pid = self._getpid()
         budget = loader._budget_bytes
         is_asked = loader.memory_budget is not None
@@ -88,6 +89,9 @@ class ProcessIter(Paced):
         first = budget if is_asked else budget // max(1, int(loader.num_workers))
         self._admission = Admission(budget, first)
         real = loader.multiprocessing_context or torch.multiprocessing
+        # forked workers have run it in no time; others begin while the program goes on
+        tells_init = loader.worker_init_fn is not None and real.get_start_method() == "fork"
+        self._uninitialised: set[int] = set()
         self._context = Context(
             real,
             self._admission,
@@ -95,6 +99,7 @@ class ProcessIter(Paced):
             may_take_over=may_take_over,
             lazy_images=self._lazy_images,
             keeping=self._keeping(loader),
+            tells_init=tells_init,
         )
         self._links = self._context.links
         self._failures = Failures()
@@ -108,8 +113,22 @@ class ProcessIter(Paced):
         for place, process in enumerate(self._workers):
             self._context.watch(place, process)
         self._is_started = True
+        if tells_init:
+            self._await_init()
         if self._evidence is not None:
             self._evidence.started(time.perf_counter() - began_s)
+
+    def _await_init(self) -> None:
+        """Waits until the workers that were asked for batches have run `worker_init_fn`; raises its error."""
+        asked = enumerate(self._context.tasks)
+        self._uninitialised = {place for place, tasks in asked if tasks.in_hand}
+        while not self._uninitialised <= {place for place, _ in self._events}:
+            if not self._hear(self._context.look_s):
+                self._look()
+        for place, arrival in list(self._events):
+            if place in self._uninitialised and arrival is not None:
+                self._abandon()
+                arrival.open().reraise()
 
     @property
     def _pin_memory(self) -> bool:
@@ -127,14 +146,13 @@ class ProcessIter(Paced):
             self._worker_pids_set = False
         super()._reset(loader, first_iter)
 
-    def __next__(self) -> Any:
-        """Returns the next batch."""
+    def _step(self) -> Any:
         evidence = self._evidence
         if evidence is None:
-            return super().__next__()
+            return super()._step()
         began_s = time.perf_counter()
         try:
-            batch = super().__next__()
+            batch = super()._step()
         except StopIteration:
             if not self._persistent_workers and (why := evidence.ended()) is not None:
                 self._evidence = None
@@ -234,9 +252,10 @@ class ProcessIter(Paced):
         """Waits for a result."""
         end = time.monotonic() + self._timeout if self._timeout > 0 else math.inf
         while True:
-            while not self._events and not self._hear(
-                min(self._context.look_s, max(0, end - time.monotonic()))
-            ):
+            while not self._events:
+                left_s = max(0, end - time.monotonic())
+                if self._hear(min(self._context.look_s, left_s)):
+                    continue
                 self._look()
                 if time.monotonic() >= end:
                     self._is_late = True
@@ -257,12 +276,15 @@ class ProcessIter(Paced):
                 self._fail(place)
 
     def _hear(self, time_s: float) -> bool:
-        """Waits for what happens next; returns true if there was something in time."""
+        """Waits for what happens next; returns true if there was something in time, if only an empty message."""
         limit_s = time_s if time_s < math.inf else None
         event = self._heard(lambda: self._links.receive(limit_s))
         if event is None:
             return False
         place, message = event
+        if message is not None and not message[0]:
+            self._uninitialised.discard(place)
+            return True
         arrival = None
         if message is not None:
             tasks = self._context.tasks[place]
@@ -424,7 +446,7 @@ class ProcessIter(Paced):
         if self._is_late and not self._shutdown:
             self._end_workers()  # a worker that hangs does not read its queue
         try:
-            super()._shutdown_workers()
+            self._interruptibly(super()._shutdown_workers)  # it waits; no batch is in hand
         finally:
             if self._shutdown:
                 self._end_workers()  # an interrupt leaves some at work, terminated but not waited for

@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 from torch._C._autograd import _profiler_enabled
+from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _DatasetKind,
     _SingleProcessDataLoaderIter,
 )
 
+from fastload import _lib
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.repeats import repeats_of
@@ -39,8 +41,8 @@ _SOURCES = {
 }
 
 
-class Resumable(_BaseDataLoaderIter):
-    """One of torch's iterators, with a cursor.
+class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
+    """One of torch's iterators, with a cursor, whose steps Ctrl-C does not divide.
 
     Before torch's `__init__`, `_restored` says where its first epoch begins. Torch sets two attributes that are
     properties here: the iterator of the sampler, where an epoch begins, and the seed, once it is drawn.
@@ -199,11 +201,11 @@ class Resumable(_BaseDataLoaderIter):
         self._seed = self._cursor.base_seed = drawn
         self._seeded()
 
-    def __next__(self) -> Any:
+    def _step(self) -> Any:
         """Returns the next batch, as torch does; skips torch's code for profilers, which costs 3 µs, while none runs."""
         is_counted = self._IterableDataset_len_called is not None
         if is_counted or self._pulls is None or _profiler_enabled():
-            return super().__next__()
+            return _BaseDataLoaderIter.__next__(self)
         batch: Any = self._next_data()
         self._num_yielded += 1
         return batch
@@ -221,6 +223,8 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
 
     _draws_from = "caller"
     _makes_again = False
+    _pending: tuple[Any] | None = None
+    """The indices of a batch that was not made to its end."""
 
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
@@ -243,8 +247,8 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
             while self._to_drop > 0:
                 self._to_drop -= 1
                 with keyed.borrowed():  # the caller has put the generators where the run had them
-                    super()._next_data()  # type: ignore[no-untyped-call]
-            batch: Any = super()._next_data()  # type: ignore[no-untyped-call]
+                    self._made()
+            batch = self._made()
         except StopIteration:
             self._cursor.is_finished = True
             raise
@@ -254,4 +258,20 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
             self._cursor.taken += 1  # an error takes the place of its batch
             raise
         self._cursor.taken += 1
+        return batch
+
+    def _made(self) -> Any:
+        """Makes the next batch; one that an interrupt stops is made again."""
+        if self._pending is None:
+            self._pending = (self._next_index(),)  # type: ignore[no-untyped-call]
+        try:
+            batch = _lib.interruptibly(self._dataset_fetcher.fetch, *self._pending)
+            if self._pin_memory:
+                batch = pin_memory.pin_memory(batch, self._pin_memory_device)  # type: ignore[no-untyped-call]
+        except INTERRUPTS:
+            raise
+        except BaseException:
+            self._pending = None
+            raise
+        self._pending = None
         return batch

@@ -16,6 +16,7 @@ from torch.utils.data import IterDataPipe, MapDataPipe
 from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _ResumeIteration
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
+from fastload import _lib
 from fastload.iterators.elastic import is_elastic
 from fastload.iterators.native import stand_in
 from fastload.iterators.notice import GlobalState, Logged
@@ -80,7 +81,7 @@ class ThreadIter(Paced):
         if isinstance(self._dataset, IterDataPipe | MapDataPipe):
             self._worker_init_fn = _Sharding(loader.worker_init_fn, self._world_size, self._rank)
         self._workers_done_event = threading.Event()
-        self._shutdown = False
+        self._shutdown, self._interruptibly = False, _lib.interruptibly
         self._data_queue = SimpleQueue()
         self._log = log or Logged()
         self._meter = Meter(self._log)
@@ -219,7 +220,7 @@ class ThreadIter(Paced):
             try:
                 return self._data_queue.get(timeout=left)  # type: ignore[no-any-return]
             except queue.Empty:
-                continue
+                _lib.check_interrupts()
 
     def _process_data(self, data: Any, *worker: Any) -> Any:
         if isinstance(data, Result):
@@ -241,7 +242,7 @@ class ThreadIter(Paced):
         crew = self.__dict__.get("_crew")
         if crew is not None:
             self._shutdown = True
-            crew.close()
+            self._interruptibly(crew.close)  # it waits; no batch is in hand
 
 
 class _Sharding:

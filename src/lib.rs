@@ -3,7 +3,7 @@
 //!
 //! Arrows point one way: `py` → `program`/`parquet` → `format`/`column` → `collate`/`image` → `decode` → `memory`.
 //! `link`, the way between a process and its workers, knows `memory` alone. `plan`, `order` and `tune` know
-//! only numbers; `pool` and `stream` know neither batches nor Python; `py` is
+//! only numbers, `order` also the threads of the `pool`; `pool` and `stream` know neither batches nor Python; `py` is
 //! the only module that names PyO3.
 
 pub mod archive;
@@ -37,6 +37,7 @@ pub mod sync;
 pub mod tune;
 mod wanted;
 mod whole_file;
+mod wide;
 
 #[cfg(feature = "python")]
 mod py;

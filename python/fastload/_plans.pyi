@@ -14,6 +14,7 @@ class Permutation:
         length: Number of indices, from 0 on.
         seed: The seed of the generator.
         skip: Indices that are left out, the first ones.
+        ranks: Of so many indices one is used, which says how many are needed for the first batches.
 
     Attributes:
         MOST: The longest there is.
@@ -23,7 +24,7 @@ class Permutation:
     """
 
     MOST: int
-    def __new__(cls, length: int, seed: int, skip: int = 0) -> Permutation: ...
+    def __new__(cls, length: int, seed: int, skip: int = 0, ranks: int = 1) -> Permutation: ...
     def draw(self, count: int) -> torch.Tensor:
         """Returns the next `count` indices, or as many as are left, as int64 `(count,)`."""
 

@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use super::wide::{is_fused, to_byte, wide};
+use super::to_byte::to_byte;
 use super::{Frame, ImageMismatch, Pixels};
 use crate::memory::fallible::reserve;
+use crate::wide::{is_fused, wide};
 use crate::{Error, Result};
 
 /// Values of a row that are summed at once.

@@ -7,7 +7,7 @@
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
 
 use super::grid::Grid;
-use super::wide::double_to_byte;
+use super::to_byte::double_to_byte;
 use super::{Frame, Pixels};
 
 /// Maps `source` to `target`, interpolating two by two pixels of `C` channels on `L` lanes (`L` at least

@@ -31,11 +31,11 @@ mod resample;
 mod rotation;
 mod shape;
 mod sinc;
+mod to_byte;
 pub mod torch;
 mod turn;
 mod vector;
 mod weights;
-mod wide;
 
 pub use crate::draws::{Draws, Key};
 pub use action::{Action, Kernel, SourceBox};

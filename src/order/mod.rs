@@ -4,13 +4,20 @@
 //! is drawn. Invariant: the batches of a [`Slicer`] are exactly those of torch's `BatchSampler` over the same
 //! indices.
 
+mod coming;
+mod mersenne;
 mod permutation;
 mod position;
+mod remaining;
+mod swaps;
+mod table;
+mod trace;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use coming::Rest;
 pub use permutation::Permutation;
 pub use position::Position;
 

@@ -1,29 +1,39 @@
-//! A random permutation, drawn piece by piece.
+//! A random permutation, drawn piece by piece: torch's.
 //!
-//! Owns the algorithm of `torch.randperm` on the CPU: the forward shuffle of Fisher and Yates (Knuth, "The
-//! Art of Computer Programming", volume 2, algorithm P) with MT19937 (Matsumoto and Nishimura, 1998), each
-//! draw reduced by a division. An index is final as soon as its position is drawn.
+//! Owns the choice of how to begin behind a number of indices. A few swaps are replayed. Where they are many, the
+//! next indices are traced back through them, and a thread replays the swaps meanwhile.
 
-use std::mem;
+use std::sync::Arc;
+use std::vec::IntoIter;
 
-use rand_mt::Mt;
+use super::coming::{Coming, Rest};
+use super::remaining::Remaining;
+use super::swaps::Swaps;
+use super::trace::trace;
 
-/// Number of draws before their indices are swapped.
-const AT_ONCE: usize = 64;
+/// Swaps that are replayed at once, in some 10 ms.
+const REPLAYED: u32 = 1 << 21;
 
-/// Number of positions of a region, 1 MiB of them, which a processor's second cache holds.
-const REGION: u32 = 1 << 18;
+/// Indices that are traced for each rank: what a loader asks for ahead of its first batch.
+const TRACED: u32 = 1 << 15;
 
-/// Number of moves of a chunk, 32 KiB of them.
-const CHUNK: usize = 4096;
+/// Indices that are traced, at most: more take as long as the replay.
+const MOST_TRACED: u32 = 1 << 18;
 
-/// The drawn part of a permutation, and the rest.
+/// The part of a permutation that is not drawn yet.
 #[derive(Debug)]
 pub struct Permutation {
-    random: Mt,
-    /// The last positions: the first `drawn` of them are final, the others in no order.
-    places: Vec<u32>,
-    drawn: usize,
+    /// The next indices.
+    traced: IntoIter<u32>,
+    behind: Behind,
+}
+
+/// The indices behind those that are traced.
+#[derive(Debug)]
+enum Behind {
+    Nothing,
+    Coming(Coming),
+    Here(Remaining),
 }
 
 impl Permutation {
@@ -31,140 +41,76 @@ impl Permutation {
     pub const MOST: u32 = u32::MAX / 20 - 1;
 
     /// Makes the first permutation of `0..len` that a generator seeded with `seed` draws, without its first
-    /// `skip` indices; MT19937 uses the lower half of the seed. None above [`Permutation::MOST`].
-    pub fn new(len: usize, seed: u64, skip: usize) -> Option<Permutation> {
+    /// `skip` indices. One of `ranks` indices is used. None above [`Permutation::MOST`].
+    pub fn new(len: usize, seed: u64, skip: usize, ranks: u32) -> Option<Permutation> {
         let len = u32::try_from(len).ok().filter(|&len| len <= Self::MOST)?;
-        let skip = skip.min(len as usize) as u32;
-        let mut random = Mt::new(seed as u32);
-        let whole = skip - skip % REGION;
-        let mut permutation = Permutation {
-            places: left_after(len, whole, REGION, &mut random),
-            random,
-            drawn: 0,
-        };
-        permutation.draw(&mut vec![[0; 8]; (skip - whole) as usize]);
-        Some(permutation)
+        let (skip, swaps) = (skip.min(len as usize) as u32, Swaps::new(len, seed));
+        if skip >= REPLAYED {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let count = TRACED.saturating_mul(ranks).min(MOST_TRACED);
+            return Some(Self::traced(skip, count, swaps, threads));
+        }
+        Some(Permutation {
+            traced: Vec::new().into_iter(),
+            behind: Behind::Here(Remaining::after(skip, swaps, || true)?),
+        })
+    }
+
+    /// Traces `count` indices behind the first `skip`, by threads.
+    fn traced(skip: u32, count: u32, swaps: Swaps, threads: usize) -> Permutation {
+        let end = swaps.len().min(skip + count);
+        Permutation {
+            traced: trace(swaps.clone(), skip..end, threads).into_iter(),
+            behind: if end < swaps.len() {
+                Behind::Coming(Coming::begin(end, swaps))
+            } else {
+                Behind::Nothing
+            },
+        }
     }
 
     /// Returns the number of indices that are not drawn yet.
     pub fn left(&self) -> usize {
-        self.places.len() - self.drawn
+        let behind = match &self.behind {
+            Behind::Nothing => 0,
+            Behind::Coming(coming) => coming.left(),
+            Behind::Here(remaining) => remaining.left(),
+        };
+        self.traced.len() + behind
+    }
+
+    /// Returns what [`Permutation::draw`] would wait for, where it could not draw `count` indices now.
+    pub fn awaited(&self, count: usize) -> Option<Arc<Rest>> {
+        match &self.behind {
+            Behind::Coming(coming) if count > self.traced.len() => Some(Arc::clone(coming.rest())),
+            _ => None,
+        }
     }
 
     /// Draws the next indices, as many as `out` holds or as are left.
     pub fn draw(&mut self, out: &mut [[u8; 8]]) {
         let count = out.len().min(self.left());
-        // All draws come before the swaps, so that neither waits for the other.
-        let mut further = [0; AT_ONCE];
-        for out in out[..count].chunks_mut(AT_ONCE) {
-            let left = (self.places.len() - self.drawn) as u32;
-            for (further, left) in further[..out.len()].iter_mut().zip((1..=left).rev()) {
-                // The last one needs no draw.
-                *further = if left > 1 {
-                    self.random.next_u32() % left
-                } else {
-                    0
-                };
-            }
-            for (place, &further) in out.iter_mut().zip(&further) {
-                self.places.swap(self.drawn, self.drawn + further as usize);
-                *place = i64::from(self.places[self.drawn]).to_ne_bytes();
-                self.drawn += 1;
-            }
+        let (first, out) = out[..count].split_at_mut(count.min(self.traced.len()));
+        for (out, index) in first.iter_mut().zip(&mut self.traced) {
+            *out = i64::from(index).to_ne_bytes();
+        }
+        if out.is_empty() {
+            return;
+        }
+        if let Behind::Coming(coming) = &self.behind {
+            self.behind = Behind::Here(coming.take());
+        }
+        if let Behind::Here(remaining) = &mut self.behind {
+            remaining.draw(out);
         }
     }
 }
 
-/// Draws the first `skip` indices of a permutation of `0..len`, whole regions, and returns the positions after
-/// them. Nobody asks for the drawn ones, so a swap is one move, of the index that leaves the drawn position.
-/// Moves to other regions wait until theirs is reached: every access is sequential or within a region.
-fn left_after(len: u32, skip: u32, region: u32, random: &mut Mt) -> Vec<u32> {
-    let mut moves = Moves::new(len.div_ceil(region) as usize);
-    let mut places = Vec::with_capacity(region as usize);
-    for start in (0..skip).step_by(region as usize) {
-        places.clear();
-        places.extend(start..start + region);
-        let number = start / region;
-        moves.apply(number as usize, &mut places);
-        for at in 0..region {
-            let drawn = start + at;
-            let to = drawn + random.next_u32() % (len - drawn);
-            let index = places[at as usize];
-            if to / region == number {
-                places[(to % region) as usize] = index;
-            } else {
-                moves.push(
-                    (to / region) as usize,
-                    Move {
-                        to: to % region,
-                        index,
-                    },
-                );
-            }
-        }
-    }
-    let mut left: Vec<u32> = (skip..len).collect();
-    for (number, places) in (skip / region..).zip(left.chunks_mut(region as usize)) {
-        moves.apply(number as usize, places);
-    }
-    left
-}
-
-/// An index and the position in its region that it goes to.
-struct Move {
-    to: u32,
-    index: u32,
-}
-
-/// The moves that wait for each region, in chunks, the oldest first.
-struct Moves {
-    waiting: Vec<Vec<Vec<Move>>>,
-    /// The last chunk of each region.
-    open: Vec<Vec<Move>>,
-    /// Chunks of regions that were reached.
-    free: Vec<Vec<Move>>,
-}
-
-impl Moves {
-    fn new(regions: usize) -> Moves {
-        Moves {
-            waiting: (0..regions).map(|_| Vec::new()).collect(),
-            open: (0..regions).map(|_| Vec::new()).collect(),
-            free: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, region: usize, one: Move) {
-        let open = &mut self.open[region];
-        if open.len() == open.capacity() {
-            let next = self.free.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK));
-            self.waiting[region].push(mem::replace(open, next));
-        }
-        open.push(one);
-    }
-
-    fn apply(&mut self, region: usize, places: &mut [u32]) {
-        let waiting = mem::take(&mut self.waiting[region]);
-        for mut chunk in waiting
-            .into_iter()
-            .chain([mem::take(&mut self.open[region])])
-        {
-            for one in chunk.drain(..) {
-                places[one.to as usize] = one.index;
-            }
-            if chunk.capacity() > 0 {
-                self.free.push(chunk);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(miri)))]
 mod tests {
     use proptest::prelude::*;
-    use rand_mt::Mt;
 
-    use super::{Permutation, left_after};
+    use super::{Permutation, Swaps};
 
     fn drawn(permutation: &mut Permutation, count: usize) -> Vec<i64> {
         let mut out = vec![[0; 8]; count.min(permutation.left())];
@@ -174,8 +120,8 @@ mod tests {
 
     #[test]
     fn what_torch_draws_in_another_way_is_refused() {
-        assert!(Permutation::new(Permutation::MOST as usize + 1, 0, 0).is_none());
-        assert!(Permutation::new(usize::MAX, 0, 0).is_none());
+        assert!(Permutation::new(Permutation::MOST as usize + 1, 0, 0, 1).is_none());
+        assert!(Permutation::new(usize::MAX, 0, 0, 1).is_none());
     }
 
     proptest! {
@@ -183,38 +129,27 @@ mod tests {
         fn pieces_are_those_of_the_whole(
             len in 0_usize..2000,
             seed: u64,
+            skip in 0_usize..2500,
+            traced in 0_u32..900,
             pieces in prop::collection::vec(0_usize..900, 0..5),
         ) {
-            let whole = drawn(&mut Permutation::new(len, seed, 0).unwrap(), len);
+            let whole = drawn(&mut Permutation::new(len, seed, 0, 1).unwrap(), len);
             let mut sorted = whole.clone();
             sorted.sort_unstable();
             prop_assert!(sorted.iter().copied().eq((0..).take(len)));
-            let mut permutation = Permutation::new(len, seed, 0).unwrap();
-            let mut joined = Vec::new();
-            for piece in pieces.into_iter().chain([len]) {
-                joined.extend(drawn(&mut permutation, piece));
+            let skipped = skip.min(len);
+            let swaps = Swaps::new(len as u32, seed);
+            for mut permutation in [
+                Permutation::new(len, seed, skip, 1).unwrap(),
+                Permutation::traced(skipped as u32, traced, swaps, 2),
+            ] {
+                let mut joined = Vec::new();
+                for &piece in pieces.iter().chain([&len]) {
+                    joined.extend(drawn(&mut permutation, piece));
+                }
+                prop_assert_eq!(permutation.left(), 0);
+                prop_assert_eq!(&joined, &whole[skipped..]);
             }
-            prop_assert_eq!(permutation.left(), 0);
-            prop_assert_eq!(joined, whole);
-        }
-
-        #[test]
-        fn what_is_skipped_is_drawn(
-            len in 1_usize..2000,
-            seed: u64,
-            bits in 0_u32..8,
-            quarters in 0_u32..=4,
-        ) {
-            let region = 1 << bits;
-            let skip = len as u32 * quarters / 4 / region * region;
-            let mut random = Mt::new(seed as u32);
-            let places = left_after(len as u32, skip, region, &mut random);
-            let mut rest = Permutation { random, places, drawn: 0 };
-            let mut whole = Permutation::new(len, seed, 0).unwrap();
-            drawn(&mut whole, skip as usize);
-            prop_assert_eq!(drawn(&mut rest, len), drawn(&mut whole, len));
-            let rest = Permutation::new(len, seed, skip as usize).unwrap();
-            prop_assert_eq!(rest.left(), len - skip as usize);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Permutations, as Python draws them.
 
+use std::time::Duration;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -8,6 +10,9 @@ use crate::memory::{Dtype, lease};
 use crate::order;
 use crate::sync::{Mutex, lock};
 
+/// Longest time between two checks for signals.
+const SLICE: Duration = Duration::from_millis(50);
+
 /// See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Permutation(Mutex<order::Permutation>);
@@ -15,9 +20,15 @@ pub(super) struct Permutation(Mutex<order::Permutation>);
 #[pymethods]
 impl Permutation {
     #[new]
-    #[pyo3(signature = (length, seed, skip = 0))]
-    fn new(py: Python<'_>, length: usize, seed: u64, skip: usize) -> PyResult<Permutation> {
-        let made = py.detach(|| order::Permutation::new(length, seed, skip));
+    #[pyo3(signature = (length, seed, skip=0, ranks=1))]
+    fn new(
+        py: Python<'_>,
+        length: usize,
+        seed: u64,
+        skip: usize,
+        ranks: u32,
+    ) -> PyResult<Permutation> {
+        let made = py.detach(|| order::Permutation::new(length, seed, skip, ranks));
         let made = made.ok_or_else(|| {
             let most = order::Permutation::MOST;
             PyValueError::new_err(format!("no permutation of {length}; at most of {most}"))
@@ -29,6 +40,13 @@ impl Permutation {
     const MOST: u32 = order::Permutation::MOST;
 
     fn draw(&self, py: Python<'_>, count: usize) -> PyResult<Py<PyAny>> {
+        // Waits without this lock, which a thread holds only while it is attached.
+        let awaited = lock(&self.0).awaited(count);
+        if let Some(rest) = awaited {
+            while !py.detach(|| rest.wait(SLICE)) {
+                py.check_signals()?;
+            }
+        }
         let mut permutation = lock(&self.0);
         let count = count.min(permutation.left());
         let mut memory = lease(8 * count)?;

@@ -6,6 +6,7 @@ from torch.utils.data import RandomSampler
 
 from fastload import _lib
 from fastload.draws import permutation, sampler
+from tests.shared.storm import in_child
 
 SIZES = [1, 2, 3, 623, 624, 625, 4095, 4096, 4097, 20_000, 100_003]
 SEEDS = [0, 1, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1]
@@ -26,6 +27,54 @@ def test_pieces_are_those_of_torch(n: int, seed: int):
 def test_what_is_skipped_is_left_out(n: int, skip: int):
     pieces = list(permutation.pieces(n, 11, skip))
     assert torch.cat([*pieces, torch.tensor([], dtype=torch.int64)]).equal(drawn(n, 11)[skip:])
+
+
+EDGES = [0, 1, 2, 623, 624, 625, 1247, 1248]
+
+
+@pytest.mark.parametrize("n", [*range(1, 8), 623, 624, 625, 1248, 4095, 4096, 4097, 65_535, 65_537])
+def test_any_number_is_left_out(n: int):
+    whole = drawn(n, 5)
+    for skip in {*EDGES, *(n - edge for edge in EDGES)} & {*range(n + 1)}:
+        assert _lib.Permutation(n, 5, skip).draw(n).equal(whole[skip:])
+    assert len(_lib.Permutation(n, 5, n + 1).draw(n)) == 0
+
+
+TRACED_FROM = 2**21
+"""Indices that must be left out before the next ones are traced, some of them before the others."""
+TRACED = 2**15
+BLOCK_END = -(-TRACED_FROM // 624) * 624
+
+
+@pytest.mark.parametrize("seed", [2, 2**32 - 1])
+@pytest.mark.parametrize("n", [2**21, 2**21 + 1, 2_500_000, 2**22 - 1, 2**22 + 625, 5_000_000])
+def test_what_is_traced_is_torchs(n: int, seed: int):
+    whole = drawn(n, seed)
+    ends = {n - edge for edge in (0, 1, 2, 623, 624, 625, TRACED - 1, TRACED, TRACED + 1)}
+    for skip in {TRACED_FROM - 1, TRACED_FROM, BLOCK_END - 1, BLOCK_END, BLOCK_END + 1, *ends}:
+        if TRACED_FROM - 1 <= skip <= n:
+            left = _lib.Permutation(n, seed, skip)
+            first = left.draw(TRACED - 1)  # the rest of them comes together with others
+            assert torch.cat([first, left.draw(n), left.draw(1)]).equal(whole[skip:])
+
+
+def test_a_permutation_that_is_dropped_leaves_nobody_waiting():
+    for _ in range(20):
+        _lib.Permutation(20_000_000, 1, 19_000_000)
+    last = _lib.Permutation(3_000_000, 1, 2_900_000)
+    assert last.draw(100_000).equal(drawn(3_000_000, 1)[2_900_000:])
+
+
+def test_a_forked_child_draws_what_its_parent_had_begun():
+    n, skip = 4_000_000, 3_900_000
+    expected = drawn(n, 9)[skip:].tolist()
+    left = _lib.Permutation(n, 9, skip)
+
+    def check(_: int) -> None:
+        assert left.draw(n).tolist() == expected
+
+    assert in_child(check, 0) == ""
+    check(0)
 
 
 @pytest.mark.parametrize("count", [1, 7, 624, 5000])

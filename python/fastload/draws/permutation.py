@@ -22,7 +22,7 @@ def whole(n: int, generator: torch.Generator) -> torch.Tensor:
     return torch.randperm(n, generator=generator)
 
 
-def pieces(n: int, seed: int, skip: int = 0) -> Iterator[torch.Tensor]:
+def pieces(n: int, seed: int, skip: int = 0, ranks: int = 1) -> Iterator[torch.Tensor]:
     """Yields what `torch.randperm` draws from a generator of this seed, each piece when it is asked for.
 
     Batches of the first piece are made while the others are still to be drawn.
@@ -31,11 +31,12 @@ def pieces(n: int, seed: int, skip: int = 0) -> Iterator[torch.Tensor]:
         n: The length of the permutation.
         seed: The seed of the generator.
         skip: Indices that are left out, the first ones.
+        ranks: Of so many indices one is used.
     """
     if n > _lib.Permutation.MOST or not _is_torchs():
         yield whole(n, torch.Generator().manual_seed(seed))[skip:]
         return
-    permutation = _lib.Permutation(n, seed, skip)
+    permutation = _lib.Permutation(n, seed, skip, ranks)
     for _ in range(skip, n, PIECE):
         yield permutation.draw(PIECE)
 

@@ -267,7 +267,7 @@ def _distributed(sampler: DistributedSampler[Any], start: Start) -> Iterator[Chu
     epoch = sampler.epoch if start.epoch is None else start.epoch
     seed = (sampler.seed + epoch) % 2**64
     place = start.skip
-    for drawn in permutation.pieces(n, seed, place):
+    for drawn in permutation.pieces(n, seed, place, ranks):
         yield drawn[(own.start - place) % ranks : max(0, own.stop - place) : ranks].contiguous()
         place += len(drawn)
     if again := own[max(0, -(-(n - own.start) // ranks)) :]:  # positions behind the end

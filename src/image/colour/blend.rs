@@ -2,8 +2,9 @@
 
 use super::curve::Curve;
 use super::grey;
-use crate::image::wide::{double_to_byte, to_byte, wide};
+use crate::image::to_byte::{double_to_byte, to_byte};
 use crate::image::{Frame, Pixels};
+use crate::wide::wide;
 use crate::{Error, Result};
 
 /// The weight of the image; the rest is its degenerate version. In single precision, as Pillow.

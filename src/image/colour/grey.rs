@@ -1,7 +1,7 @@
 //! Grey values of colours: Pillow's `convert("L")`.
 
-use crate::image::wide::wide;
 use crate::image::{Frame, Pixels, Shape};
+use crate::wide::wide;
 use crate::{Error, Result};
 
 /// Maximum number of pixels whose grey values can be summed in 32 bits.

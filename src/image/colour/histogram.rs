@@ -2,7 +2,7 @@
 
 use super::curve::{Curve, apply_each};
 use crate::Result;
-use crate::image::wide::double_to_byte;
+use crate::image::to_byte::double_to_byte;
 use crate::image::{Frame, Pixels};
 
 /// The histogram of one channel.

@@ -1,7 +1,8 @@
 //! Rotation around the colour wheel: torchvision's `adjust_hue` on Pillow's HSV images.
 
-use crate::image::wide::{double_to_byte, wide};
+use crate::image::to_byte::double_to_byte;
 use crate::image::{Frame, Pixels};
+use crate::wide::wide;
 use crate::{Error, Result};
 
 /// Pixels that are converted at once.

@@ -2,8 +2,8 @@
 
 use super::blend::Blend;
 use crate::Result;
-use crate::image::wide::wide;
 use crate::image::{Frame, Pixels};
+use crate::wide::wide;
 
 /// Blends with the image after `PIL.ImageFilter.SMOOTH`, which leaves the outermost pixels unchanged.
 pub(in crate::image) fn sharpness(

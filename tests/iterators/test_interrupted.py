@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -157,6 +158,21 @@ def test_ctrl_c_while_next_waits_comes_at_once(options):
         next(batches)
     assert time.monotonic() - since < 1.2
     timer.join()
+
+
+class Exiting(Ready):
+    """One of its samples ends the program."""
+
+    def __getitem__(self, index: int) -> Any:
+        return sys.exit("no more") if index == 2 else super().__getitem__(index)
+
+
+def test_a_batch_that_ends_the_program_is_not_made_again():
+    batches = iter(fastload.Loader(Exiting(), 2, num_workers=0))
+    assert indices(next(batches)) == [0, 1]
+    with pytest.raises(SystemExit, match="no more"):
+        next(batches)
+    assert indices(next(batches)) == [4, 5]
 
 
 class Blocking:

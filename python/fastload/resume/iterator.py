@@ -268,7 +268,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
             batch = _lib.interruptibly(self._dataset_fetcher.fetch, *self._pending)
             if self._pin_memory:
                 batch = pin_memory.pin_memory(batch, self._pin_memory_device)  # type: ignore[no-untyped-call]
-        except INTERRUPTS:
+        except KeyboardInterrupt:
             raise
         except BaseException:
             self._pending = None

@@ -97,7 +97,7 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        time.sleep(0.02)  # for one that is sent again
+        time.sleep(0.5)  # for one that is sent again, however late that thread runs
         signal.signal(signal.SIGINT, self._before)
 
     def next_of(self, batches: Iterator[Any]) -> Any:
@@ -121,7 +121,7 @@ class Interrupts:
 @pytest.mark.parametrize("lane", LANES)
 def test_a_storm_loses_no_batch(lane):
     came = 0
-    for _ in range(3):
+    for _ in range(2):
         torch.manual_seed(5)
         want = sorted(map(indices, LANES[lane]()))
         torch.manual_seed(5)

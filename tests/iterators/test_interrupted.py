@@ -135,31 +135,6 @@ def test_a_storm_loses_no_batch(lane):
     assert came > 0
 
 
-class Late(Ready):
-    """From the third on, samples take long."""
-
-    def __getitem__(self, index: int) -> Any:
-        time.sleep(1.5 * (index >= 2))
-        return super().__getitem__(index)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"num_workers": 2}, {"num_workers": 0}, {}, {"num_workers": 2, "lane": "threads"}],
-    ids=["processes", "in process", "AUTO", "threads"],
-)
-def test_ctrl_c_while_next_waits_comes_at_once(options):
-    batches = iter(fastload.Loader(Late(), 1, **options))
-    next(batches), next(batches)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    since = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        next(batches)
-    assert time.monotonic() - since < 1.2
-    timer.join()
-
-
 class Exiting(Ready):
     """One of its samples ends the program."""
 
@@ -173,52 +148,6 @@ def test_a_batch_that_ends_the_program_is_not_made_again():
     with pytest.raises(SystemExit, match="no more"):
         next(batches)
     assert indices(next(batches)) == [4, 5]
-
-
-class Blocking:
-    """A batch sampler that blocks, once."""
-
-    def __init__(self) -> None:
-        self.is_due = True
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for number in range(12):
-            if number == 9 and self.is_due:
-                self.is_due = False
-                time.sleep(60)
-            yield [number]
-
-
-def test_a_second_ctrl_c_ends_a_sampler_that_blocks():
-    loader = fastload.Loader(Ready(), batch_sampler=Blocking(), num_workers=2)
-    batches, main = iter(loader), threading.get_ident()
-    timers = [threading.Timer(s, signal.pthread_kill, (main, signal.SIGINT)) for s in (0.3, 1.6)]
-    for timer in timers:
-        timer.start()
-    since = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        list(batches)
-    assert 1 < time.monotonic() - since < 10
-    with pytest.raises(RuntimeError, match="iterate the loader again"):
-        next(batches)
-    for timer in timers:
-        timer.join()
-    assert [indices(batch) for batch in loader] == [[number] for number in range(12)]
-
-
-def test_ctrl_c_in_another_threads_next_is_the_main_threads():
-    loader: Any = fastload.Loader(Slow(), 4, num_workers=2)
-    got: list[int] = []
-    thread = threading.Thread(target=lambda: [got.extend(indices(batch)) for batch in loader])
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    thread.start()
-    timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        time.sleep(10)
-    timer.join()
-    thread.join()
-    assert got == list(range(64))
 
 
 class Forking:

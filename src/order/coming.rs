@@ -37,7 +37,7 @@ enum State {
     Waiting,
     Running,
     Ready(Remaining),
-    /// Nobody makes it: it was taken, is not wanted, or making it failed.
+    /// It has been taken, is no longer wanted, or could not be made.
     Over,
 }
 

@@ -1,8 +1,8 @@
 //! The indices of a permutation that are not drawn yet.
 //!
 //! Owns the positions that are left, and makes the swaps. An index is final as soon as its position is drawn.
-//! Where a permutation begins after indices that nobody asks for, their swaps are moves of one index, made
-//! region by region: every access is sequential or within a region.
+//! The swap of an index that is left out only moves one other index. Such moves are made region by region, so that
+//! every access is sequential or within a region.
 
 use std::mem;
 
@@ -175,12 +175,12 @@ impl Moves {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::{Remaining, Swaps};
 
-    fn drawn(remaining: &mut Remaining, count: usize) -> Vec<i64> {
+    pub(in crate::order) fn drawn(remaining: &mut Remaining, count: usize) -> Vec<i64> {
         let mut out = vec![[0; 8]; count];
         remaining.draw(&mut out);
         out.into_iter().map(i64::from_ne_bytes).collect()

@@ -236,15 +236,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{BLOCK, CHUNK, Swaps, trace};
-    use crate::order::remaining::Remaining;
+    use crate::order::remaining::{Remaining, tests::drawn};
 
     const SIZE: u32 = CHUNK * BLOCK as u32;
 
     fn replayed(swaps: Swaps) -> Vec<i64> {
-        let mut out = vec![[0; 8]; swaps.len() as usize];
-        let remaining = Remaining::after(0, swaps, || true);
-        remaining.expect("wanted").draw(&mut out);
-        out.into_iter().map(i64::from_ne_bytes).collect()
+        let mut remaining = Remaining::after(0, swaps, || true).expect("wanted");
+        let count = remaining.left();
+        drawn(&mut remaining, count)
     }
 
     #[test]

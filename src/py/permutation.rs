@@ -1,17 +1,13 @@
 //! Permutations, as Python draws them.
 
-use std::time::Duration;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::dlpack;
+use super::wait::SLICE;
 use crate::memory::{Dtype, lease};
 use crate::order;
 use crate::sync::{Mutex, lock};
-
-/// Longest time between two checks for signals.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// See the stub.
 #[pyclass(frozen, module = "fastload._lib")]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyException, PyStopIteration};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -66,7 +66,7 @@ pub(super) struct Stream {
     batch_bytes: AtomicU64,
     /// Collates a batch in Python whose fields do not fit together, from its indices.
     again: Option<Py<PyAny>>,
-    /// The indices of a batch that an interrupt stopped while it was made in Python.
+    /// The indices of a batch that Ctrl-C stopped while it was made in Python.
     interrupted: Mutex<Option<Vec<i64>>>,
     /// The size above which batches are checked, and what checks them.
     check: Option<(usize, Py<PyAny>)>,
@@ -429,7 +429,7 @@ impl Stream {
         }
     }
 
-    /// Makes a batch in Python from its indices; one that an interrupt stops is made at the next call of `take`.
+    /// Makes a batch in Python from its indices; one that Ctrl-C stops is made at the next call of `take`.
     fn made_again<'py>(
         &self,
         py: Python<'py>,
@@ -437,10 +437,8 @@ impl Stream {
         again: &Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let made = interruptibly(|| again.bind(py).call1((indices.clone(),)));
-        if made
-            .as_ref()
-            .is_err_and(|error| !error.is_instance_of::<PyException>(py))
-        {
+        let is_interrupt = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
+        if made.as_ref().is_err_and(is_interrupt) {
             *lock(&self.interrupted) = Some(indices);
         }
         made

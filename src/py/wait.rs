@@ -13,7 +13,7 @@ use crate::program::{Finished, Run};
 use crate::stream::{self, Taken};
 
 /// Longest time between two checks.
-const SLICE: Duration = Duration::from_millis(50);
+pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 /// First interval at which to check for files that a thread must be started for; it doubles.
 const LOOK: Duration = Duration::from_millis(1);

@@ -1,5 +1,7 @@
 """Ctrl-C while a loader is asked for batches: none is lost, and none comes twice."""
 
+import contextlib
+import gc
 import os
 import signal
 import sys
@@ -11,8 +13,10 @@ from typing import Any
 import pytest
 import torch
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from transformers import default_data_collator
 
 import fastload
+from fastload.iterators.native import NativeIter
 from tests.shared.storm import in_child
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
@@ -135,6 +139,47 @@ def test_a_storm_loses_no_batch(lane):
     assert came > 0
 
 
+@contextlib.contextmanager
+def ctrl_c(*after_s: float) -> Iterator[None]:
+    """Ctrl-C so many seconds from now; none comes after this has ended."""
+    main = threading.get_ident()
+    timers = [threading.Timer(s, signal.pthread_kill, (main, signal.SIGINT)) for s in after_s]
+    for timer in timers:
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            with contextlib.suppress(KeyboardInterrupt):
+                timer.join()
+        with contextlib.suppress(KeyboardInterrupt):
+            time.sleep(0.5)  # for one that is sent again
+
+
+class Late(Ready):
+    """From the third on, samples take long."""
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(1.5 * (index >= 2))
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"num_workers": 2}, {"num_workers": 0}, {}, {"num_workers": 2, "lane": "threads"}],
+    ids=["processes", "in process", "AUTO", "threads"],
+)
+def test_ctrl_c_while_next_waits_comes_at_once(options):
+    gc.collect()  # iterators of earlier tests, whose workers would be waited for meanwhile
+    batches = iter(fastload.Loader(Late(), 1, **options))
+    next(batches), next(batches)
+    with ctrl_c(0.3):
+        since = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            next(batches)
+        assert time.monotonic() - since < 1.2
+
+
 class Exiting(Ready):
     """One of its samples ends the program."""
 
@@ -148,6 +193,79 @@ def test_a_batch_that_ends_the_program_is_not_made_again():
     with pytest.raises(SystemExit, match="no more"):
         next(batches)
     assert indices(next(batches)) == [4, 5]
+
+
+class Uneven(Ready):
+    """Rows, one of another length: native code leaves their batch to Python's `collate_fn`."""
+
+    def __init__(self) -> None:
+        self.rows = [torch.full((3 + (index == 2),), index) for index in range(64)]
+
+    def __getitem__(self, index: int) -> Any:
+        return {"row": self.rows[index]}
+
+
+@pytest.mark.parametrize(("error", "made"), [(SystemExit, 1), (KeyboardInterrupt, 2)])
+def test_a_native_batch_that_python_collates_is_made_again_after_ctrl_c_alone(
+    error, made, monkeypatch
+):
+    make, calls = NativeIter._fetch, []
+
+    def interrupted(self: NativeIter) -> Callable[[Any], Any]:
+        def fetch(task: Any) -> Any:
+            calls.append(task)
+            if len(calls) == 1:
+                raise error
+            return make(self)([0, 1])
+
+        return fetch
+
+    monkeypatch.setattr(NativeIter, "_fetch", interrupted)
+    batches = iter(fastload.Loader(Uneven(), 2, collate_fn=default_data_collator))
+    assert next(batches)["row"].shape == (2, 3)
+    with pytest.raises(error):
+        next(batches)
+    left = [batch["row"][0, 0].item() for batch in batches]
+    assert left == [0] * (made - 1) + list(range(4, 64, 2))
+    assert calls == [[2, 3]] * made
+
+
+class Blocking:
+    """A batch sampler that blocks, once."""
+
+    def __init__(self) -> None:
+        self.is_due = True
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number in range(12):
+            if number == 9 and self.is_due:
+                self.is_due = False
+                time.sleep(60)
+            yield [number]
+
+
+def test_a_second_ctrl_c_ends_a_sampler_that_blocks():
+    loader = fastload.Loader(Ready(), batch_sampler=Blocking(), num_workers=2)
+    batches = iter(loader)
+    with ctrl_c(0.3, 1.6):
+        since = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            list(batches)
+        assert 1 < time.monotonic() - since < 10
+    with pytest.raises(RuntimeError, match="iterate the loader again"):
+        next(batches)
+    assert [indices(batch) for batch in loader] == [[number] for number in range(12)]
+
+
+def test_ctrl_c_in_another_threads_next_is_the_main_threads():
+    loader: Any = fastload.Loader(Slow(), 4, num_workers=2)
+    got: list[int] = []
+    thread = threading.Thread(target=lambda: [got.extend(indices(batch)) for batch in loader])
+    thread.start()
+    with ctrl_c(0.02), pytest.raises(KeyboardInterrupt):
+        time.sleep(10)
+    thread.join()
+    assert got == list(range(64))
 
 
 class Forking:

@@ -81,7 +81,6 @@ class ProcessIter(Paced):
         self._is_started = False
         self._is_late = self._is_lost = False
         self._getpid = os.getpid  # modules may be gone when this is deleted
-        self._interruptibly = _lib.interruptibly
         self._pid = self._getpid()
         budget = loader._budget_bytes
         is_asked = loader.memory_budget is not None

@@ -224,7 +224,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
     _draws_from = "caller"
     _makes_again = False
     _pending: tuple[Any] | None = None
-    """The indices of a batch that was not made to its end."""
+    """The indices of a batch that Ctrl-C stopped."""
 
     def __init__(self, loader: Any) -> None:
         self._continue(loader)
@@ -261,17 +261,13 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
         return batch
 
     def _made(self) -> Any:
-        """Makes the next batch; one that an interrupt stops is made again."""
-        if self._pending is None:
-            self._pending = (self._next_index(),)  # type: ignore[no-untyped-call]
+        """Makes the next batch; one that Ctrl-C stops is made at the next call."""
+        pending, self._pending = self._pending or (self._next_index(),), None  # type: ignore[no-untyped-call]
         try:
-            batch = _lib.interruptibly(self._dataset_fetcher.fetch, *self._pending)
-            if self._pin_memory:
-                batch = pin_memory.pin_memory(batch, self._pin_memory_device)  # type: ignore[no-untyped-call]
+            batch = _lib.interruptibly(self._dataset_fetcher.fetch, *pending)
         except KeyboardInterrupt:
+            self._pending = pending
             raise
-        except BaseException:
-            self._pending = None
-            raise
-        self._pending = None
+        if self._pin_memory:
+            batch = pin_memory.pin_memory(batch, self._pin_memory_device)  # type: ignore[no-untyped-call]
         return batch

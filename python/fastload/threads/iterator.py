@@ -81,7 +81,7 @@ class ThreadIter(Paced):
         if isinstance(self._dataset, IterDataPipe | MapDataPipe):
             self._worker_init_fn = _Sharding(loader.worker_init_fn, self._world_size, self._rank)
         self._workers_done_event = threading.Event()
-        self._shutdown, self._interruptibly = False, _lib.interruptibly
+        self._shutdown = False
         self._data_queue = SimpleQueue()
         self._log = log or Logged()
         self._meter = Meter(self._log)

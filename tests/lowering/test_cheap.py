@@ -373,7 +373,7 @@ class Matched(Held):
         (Matched(values=["1", "a"]), True),
         *((Filled(values=[None, [1]]), False), (Appended(values=[]), False)),
         *(
-            (Tokens(values={"a": 1}), False),
+            (Tokens(values={"a": 1}), True),
             (Itself(values=LABELS), True),
             (Subset(Loop(), [1]), True),
         ),

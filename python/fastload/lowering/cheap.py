@@ -7,6 +7,7 @@ but the one that yields, it is cheap. Refuses everything unknown: then a worker 
 """
 
 import builtins
+import functools
 import re
 import types
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ from fastload.lowering.known_functions import (
     DRAWING_ATTRIBUTES,
     DRAWS,
     FUNCTIONS,
+    MAKERS,
+    NUMBER_MAKERS,
     QUICK_ATTRIBUTES,
     QUICK_FUNCTIONS,
 )
@@ -53,6 +56,7 @@ _MOST_FUNCTIONS = 100
 
 _NUMBERS = {int, float, complex, bool, str, bytes, type(None), range, slice, torch.dtype}
 _FIXED = {*_NUMBERS, type(NotImplemented), type(...), re.Pattern}
+_Cached: Any = type(functools.cache(int))
 _OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 _COLLATIONS = (PadCollate, PackCollate)
 _ROOTS = (object, tuple, BaseException)
@@ -200,6 +204,10 @@ class _Reader:
         self._names.update(dict.fromkeys(names.of_values))
         self._stored |= names.stored
         self._only_reads &= names.only_reads and (makes or not names.stored)
+        self._only_reads &= all(
+            id(_global(function, chain)) in (NUMBER_MAKERS if is_of_numbers else MAKERS)
+            for chain, is_of_numbers in names.makers
+        )
         self._is_quick &= (makes or not names.stored) and _is_quick(
             names, function.__code__.co_name, is_stream=is_stream
         )
@@ -262,6 +270,8 @@ class _Reader:
             return self._is_known(value.__func__) and self._is_known(value.__self__)
         if kind in (staticmethod, classmethod):
             return self._is_known(value.__func__)
+        if kind is _Cached:  # what it keeps, it would make again
+            return self._is_known(value.__wrapped__)
         if kind is property:
             return self._is_known(value.fget)
         if isinstance(value, type):
@@ -350,6 +360,14 @@ class _Reader:
 
 _NOTHING = object()
 """An unknown value."""
+
+
+def _global(function: types.FunctionType, chain: tuple[str, ...]) -> Any:
+    """Returns what a function takes from a global, through modules; `_NOTHING` if it is none of a module."""
+    value: Any = function.__globals__.get(chain[0], vars(builtins).get(chain[0], _NOTHING))
+    for name in chain[1:]:
+        value = vars(value).get(name, _NOTHING) if type(value) is types.ModuleType else _NOTHING
+    return value
 
 
 def _is_quick(names: Names, name: str, *, is_stream: bool) -> bool:

@@ -24,6 +24,8 @@ __all__ = [
     "DRAWING_ATTRIBUTES",
     "DRAWS",
     "FUNCTIONS",
+    "MAKERS",
+    "NUMBER_MAKERS",
     "QUICK_ATTRIBUTES",
     "QUICK_FUNCTIONS",
 ]
@@ -88,6 +90,25 @@ DRAWS = {function: generator for generator, each in _DRAWS.items() for function 
 """Functions that draw, by identity, and the generator of the process that they draw from."""
 CHANGING_FUNCTIONS = _found({np.random: "shuffle", random: "shuffle"})
 """Functions that change what they are given, by identity."""
+NUMBER_MAKERS = _found(
+    {
+        torch: "arange cat concat empty eye full full_like ones ones_like stack tensor zeros zeros_like",
+        torch.nn.functional: "one_hot",
+        np: "arange empty eye linspace ones zeros",
+    }
+)
+"""Functions whose results are new arrays of numbers, by identity; numpy's, if not asked for objects."""
+MAKERS = {
+    **NUMBER_MAKERS,
+    **_found(
+        {
+            builtins: "bool dict float int len list set sorted str",
+            json: "loads",
+            np: "array concatenate copy full full_like hstack ones_like repeat stack tile vstack zeros_like",
+        }
+    ),
+}
+"""Functions whose results are new, or cannot be changed, by identity; what those hold may not be new."""
 FUNCTIONS = {
     **QUICK_FUNCTIONS,
     **_found(_OTHERS),

@@ -36,6 +36,7 @@ from _contest import Bench, Figures, interleave
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import fastload
+from fastload import _lib
 from fastload.columns import Rows
 from fastload.monitoring.steps import Recorder, watched
 from fastload.tune.step import StandIn
@@ -112,14 +113,14 @@ def round_of_steps(step: Step, to: list[Any] | None) -> dict[str, float]:
     }
 
 
-class Same(_BaseDataLoaderIter):
+class Same(_lib.WholeSteps, _BaseDataLoaderIter):
     """Returns the same object `CALLS` times: the least that a `next` can cost."""
 
     def __init__(self) -> None:
         self.left = CALLS
         self._num_yielded = 0
 
-    def __next__(self) -> Any:
+    def _step(self) -> Any:
         if not self.left:
             raise StopIteration
         self.left -= 1

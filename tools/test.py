@@ -3,7 +3,7 @@
 Owns what a suite is: its commands, its environment, how their output is counted. The files of a Python
 suite are shared among a few processes that run at the same time, as one process leaves CPUs idle. A suite
 that fails does not keep the next from running; one of which a process ran no test, or ended without counting
-its tests, has failed. The last line is `N passed, N failed`.
+its tests, has failed. What failed is said again at the end. The last line is `N passed, N failed`.
 """
 
 import argparse
@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 PYTEST_RESULT = re.compile(r"^(?:=+ )?(?:\d+ \w+,? ?)+ in [\d.]+s.*$|^=+ .*\bin [\d.]+s.*=+$")
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)")
+FAILURE = re.compile(
+    r"(?:FAILED|ERROR|Fatal Python error:) |test .* \.\.\. FAILED$|!+ .* !+$|\S+:\d+: KeyboardInterrupt$"
+)
 ALONE = ["tests/monitoring/test_troubles.py"]  # runs that are judged by the clock
 MOST_SHARES = 4  # each loads torch, and its tests start threads and processes of their own
 PYTEST_COLUMNS = {
@@ -73,6 +76,7 @@ class Outcome:
     counts: Counter[str]
     seconds: float
     note: str
+    failures: list[str]
 
 
 def suites(features: str) -> dict[str, Suite]:
@@ -146,11 +150,13 @@ def run(suite: Suite) -> Outcome:
     start = time.monotonic()
     runs = [_Run(command, suite.environment) for command in suite.commands]
     counts: Counter[str] = Counter()
-    notes = []
+    notes: list[str] = []
+    failures: list[str] = []
     for number, each in enumerate(runs, 1):
         of = f", {number} of {len(runs)}" if len(runs) > 1 else ""
         print(f"\n== {suite.title}{of}: {' '.join(each.command[:8])}", flush=True)
         lines = each.shown()
+        failures += filter(FAILURE.match, lines)
         counted = suite.count(lines)
         if each.code != 0 and counted["failed"] == 0:
             counted["failed"] = 1
@@ -159,7 +165,7 @@ def run(suite: Suite) -> Outcome:
             counted["failed"] = 1
             notes.append("ran no test")
         counts += counted
-    return Outcome(suite, counts, time.monotonic() - start, "; ".join(notes))
+    return Outcome(suite, counts, time.monotonic() - start, "; ".join(notes), failures)
 
 
 class _Run:
@@ -215,6 +221,8 @@ def report(outcomes: list[Outcome]) -> int:
             f"{outcome.suite.title:{width}}  {counts['passed']:7}  {counts['failed']:6}"
             f"  {counts['skipped']:7}  {outcome.seconds:5.0f}s  {outcome.note}".rstrip()
         )
+    for failure in (line for outcome in outcomes for line in outcome.failures):
+        print(failure)
     total = sum((outcome.counts for outcome in outcomes), Counter())
     print(f"{total['passed']} passed, {total['failed']} failed", flush=True)
     return 1 if total["failed"] else 0

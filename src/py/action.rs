@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::image::erasure::{Erasure, Value};
-use crate::image::{Action, Affine, Kernel, Pad, PassOrder, Plan, Region, SourceBox, Turn};
+use crate::image::{Action, Affine, Kernel, Pad, Plan, Region, SourceBox, Turn};
 
 type Fill = (u8, u8, u8);
 
@@ -113,8 +113,7 @@ fn sides(region: Region) -> (usize, usize, usize, usize) {
 
 fn of_kernel(kernel: Kernel) -> (&'static str, &'static str) {
     match kernel {
-        Kernel::Pillow(filter, PassOrder::AcrossFirst) => ("pillow", filter.name()),
-        Kernel::Pillow(filter, PassOrder::Pillow13) => ("pillow13", filter.name()),
+        Kernel::Pillow(filter, order) => (order.name(), filter.name()),
         Kernel::Torch(interpolation) => interpolation.names(),
     }
 }

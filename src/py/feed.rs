@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use pyo3::exceptions::{PyBaseException, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyRange};
 
+use super::made::{Made, visit_made};
 use super::{index, tensor};
 use crate::order::{Indices, Position, Slicer};
 use crate::program::Planned;
@@ -29,18 +30,6 @@ pub(super) enum Source {
         below: Option<i64>,
         fetch: Py<PyAny>,
     },
-}
-
-/// A batch made in Python, or its exception: objects that the garbage collector can visit, as an exception's
-/// frames lead to the iterator.
-pub(super) type Made = Result<Py<PyAny>, Py<PyBaseException>>;
-
-/// Visits a batch made in Python, for the garbage collector.
-pub(super) fn visit_made(visit: &PyVisit<'_>, made: &Made) -> Result<(), PyTraverseError> {
-    match made {
-        Ok(batch) => visit.call(batch),
-        Err(error) => visit.call(error),
-    }
 }
 
 /// A task that waits to be admitted.

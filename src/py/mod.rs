@@ -23,6 +23,8 @@ mod interrupts;
 mod link;
 mod list_arrays;
 mod lists;
+mod made;
+mod outcome;
 mod pack;
 mod pad;
 mod permutation;

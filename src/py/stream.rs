@@ -1,18 +1,19 @@
 //! The batches of one iterator, as Python takes them.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
+use pyo3::exceptions::PyStopIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::budget::Budget;
-use super::feed::{Feed, Made, Pulled, Source, visit_made};
+use super::feed::{Feed, Pulled, Source};
 use super::foreign::RequestQueue;
 use super::form::Unit;
+use super::made::MadeBatches;
+use super::outcome::{LastOutcome, Outcome};
 use super::program::Program;
 use super::snapshot::Snapshot;
 use super::spans::Spans;
@@ -24,22 +25,15 @@ use crate::Error;
 use crate::collate::{Dense, Field};
 use crate::decode::Switches;
 use crate::fork::Uninherited;
-use crate::interrupts::interruptibly;
 use crate::memory::Destination;
 use crate::order::{Indices, Position, Slicer};
-use crate::program::{self, BadSample, Finished, Options, Planned, Run, Task, Tolerance};
+use crate::program::{self, Finished, Options, Planned, Run, Task, Tolerance};
 use crate::spans::Recording;
 use crate::stats::Stats;
 use crate::stream::{self, Limits, Taken};
 use crate::sync::{Mutex, lock};
 
 type Core = stream::Stream<Run>;
-
-/// A bad sample: position, index, path, reason, exception.
-type Bad = (usize, i64, Py<PyAny>, &'static str, Py<PyAny>);
-/// Planned samples of the batches before that were not asked about, those of a batch, its retries, and its bad
-/// samples.
-type Outcome = (usize, usize, u64, Vec<Bad>);
 
 /// See the stub.
 #[pyclass(frozen, weakref, module = "fastload._lib")]
@@ -53,21 +47,11 @@ pub(super) struct Stream {
     feed: Feed,
     /// The batches that were handed over.
     position: Mutex<Position>,
-    /// Batches made in Python for tasks that cannot be begun natively, or their errors, by seq; they replace
-    /// the native batch.
-    python_batches: Mutex<HashMap<u64, Made>>,
+    made: MadeBatches,
     state: Mutex<Option<Box<[u8]>>>,
-    /// The number of samples of batches before the one taken last that were not asked about; of that batch the
-    /// number of samples, the number of retries, and the bad samples.
-    outcome: Mutex<(usize, usize, u64, Vec<BadSample>)>,
-    /// True if the batch taken last is native, and no sample of it was bad or tried again.
-    is_clean: AtomicBool,
+    outcome: LastOutcome,
     budget: Budget,
     batch_bytes: AtomicU64,
-    /// Collates a batch in Python whose fields do not fit together, from its indices.
-    again: Option<Py<PyAny>>,
-    /// The indices of a batch that Ctrl-C stopped while it was made in Python.
-    interrupted: Mutex<Option<Vec<i64>>>,
     /// The size above which batches are checked, and what checks them.
     check: Option<(usize, Py<PyAny>)>,
     /// Tasks to pull ahead of the batches taken.
@@ -154,14 +138,11 @@ impl Stream {
             requests,
             feed: Feed::starting_at(first_place, position.clone()),
             position: Mutex::new(position),
-            python_batches: Mutex::default(),
+            made: MadeBatches::new(again),
             state: Mutex::new(None),
-            outcome: Mutex::default(),
-            is_clean: AtomicBool::new(false),
+            outcome: LastOutcome::default(),
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
-            again,
-            interrupted: Mutex::default(),
             check,
             ahead: AtomicUsize::new(depth),
             last_window: moment,
@@ -223,9 +204,8 @@ impl Stream {
         if core.is_orphaned() {
             return Err(quietly(py, Error::Closed));
         }
-        let interrupted = lock(&self.interrupted).take();
-        if let (Some(indices), Some(again)) = (interrupted, &self.again) {
-            return self.made_again(py, indices, again);
+        if let Some(made) = self.made.interrupted(py) {
+            return made;
         }
         if let Some(requests) = &self.requests {
             requests.serve(py)?;
@@ -252,11 +232,12 @@ impl Stream {
         } = match ready.output {
             Ok(finished) => finished,
             Err(error) => {
-                self.note(None);
-                return self.made_in_python(py, ready.seq, error);
+                self.outcome.note(None);
+                let made = self.made.in_place_of(py, ready.seq, &error);
+                return made.unwrap_or_else(|| Err(self.program.get().advised(py, error)));
             }
         };
-        self.note(Some((samples, retried, bad)));
+        self.outcome.note(Some((samples, retried, bad)));
         if fields.is_empty() {
             return Ok(py.None().into_bound(py));
         }
@@ -316,13 +297,11 @@ impl Stream {
     }
 
     fn is_clean(&self) -> bool {
-        self.is_clean.load(Ordering::Relaxed)
+        self.outcome.is_clean()
     }
 
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
-        let (earlier, samples, retried, bad) = std::mem::take(&mut *lock(&self.outcome));
-        let bad = bad.into_iter().map(|sample| bad_sample(py, sample));
-        Ok((earlier, samples, retried, bad.collect::<PyResult<_>>()?))
+        self.outcome.take(py)
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -355,13 +334,8 @@ impl Stream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.program)?;
         visit.call(&self.allocate)?;
-        visit.call(&self.again)?;
         visit.call(self.check.as_ref().map(|(_, check)| check))?;
-        if let Ok(made) = self.python_batches.try_lock() {
-            for made in made.values() {
-                visit_made(&visit, made)?;
-            }
-        }
+        self.made.traverse(&visit)?;
         self.feed.traverse(&visit)
     }
 
@@ -370,8 +344,7 @@ impl Stream {
             core.cancel();
             self.requests.iter().for_each(RequestQueue::close);
             self.feed.clear();
-            let made = std::mem::take(&mut *lock(&self.python_batches));
-            drop(made); // outside of the lock, as it may run Python
+            self.made.clear();
             self.watch.clear();
         }
     }
@@ -408,52 +381,6 @@ impl Stream {
             self.admit(py)?;
         }
         Ok(())
-    }
-
-    /// Returns the batch that Python makes, or has made, in place of a native one; or raises the batch's
-    /// error.
-    fn made_in_python<'py>(
-        &self,
-        py: Python<'py>,
-        seq: u64,
-        error: Error,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if let (Error::Declined { indices, .. }, Some(again)) = (&error, &self.again) {
-            return self.made_again(py, indices.clone(), again);
-        }
-        let made = lock(&self.python_batches).remove(&seq);
-        match made {
-            Some(Ok(made)) => Ok(made.into_bound(py)),
-            Some(Err(raised)) => Err(PyErr::from_value(raised.into_bound(py).into_any())),
-            None => Err(self.program.get().advised(py, error)),
-        }
-    }
-
-    /// Makes a batch in Python from its indices; one that Ctrl-C stops is made at the next call of `take`.
-    fn made_again<'py>(
-        &self,
-        py: Python<'py>,
-        indices: Vec<i64>,
-        again: &Py<PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let made = interruptibly(|| again.bind(py).call1((indices.clone(),)));
-        let is_interrupt = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
-        if made.as_ref().is_err_and(is_interrupt) {
-            *lock(&self.interrupted) = Some(indices);
-        }
-        made
-    }
-
-    /// Notes what became of the batch taken last; None for one that is not native.
-    fn note(&self, native: Option<(usize, u64, Vec<BadSample>)>) {
-        let is_clean = matches!(&native, Some((_, 0, bad)) if bad.is_empty());
-        self.is_clean.store(is_clean, Ordering::Relaxed);
-        let (samples, retried, bad) = native.unwrap_or_default();
-        let mut outcome = lock(&self.outcome);
-        let earlier = outcome.0 + outcome.1;
-        let old = std::mem::replace(&mut *outcome, (earlier, samples, retried, bad));
-        drop(outcome);
-        drop(old); // outside of the lock: it may hold exceptions
     }
 
     /// Submits pulled tasks while there is room.
@@ -498,12 +425,12 @@ impl Stream {
                 destinations,
                 attempts: None,
             };
-            let mut python_batches = lock(&self.python_batches);
-            if let Some(seq) = skip_to {
-                core.skip_to(seq);
-            }
-            let seq = core.submit(task, bytes, state);
-            python_batches.extend(python_batch.map(|made| (seq, made)));
+            self.made.keep(python_batch, || {
+                if let Some(seq) = skip_to {
+                    core.skip_to(seq);
+                }
+                core.submit(task, bytes, state)
+            });
         };
         self.feed
             .admit(|pulled| core.has_room(planned(pulled)), submit);
@@ -541,20 +468,6 @@ impl Stream {
         py.detach(|| destination.bytes_mut().copy_from_slice(lease));
         Ok(tensor.unbind())
     }
-}
-
-/// Converts a bad sample, with its error as an exception.
-fn bad_sample(py: Python<'_>, sample: BadSample) -> PyResult<Bad> {
-    let path = sample.path.into_os_string().into_pyobject(py)?;
-    let error = PyErr::from(sample.error).into_value(py).into_any();
-    let (position, index) = (sample.position, sample.index);
-    Ok((
-        position,
-        index,
-        path.into_any().unbind(),
-        sample.reason.name(),
-        error,
-    ))
 }
 
 impl Drop for Stream {

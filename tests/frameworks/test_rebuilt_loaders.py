@@ -1,6 +1,8 @@
 """Loaders that Lightning and ignite build anew keep their class, extras, ranks and what nobody chose."""
 
 import inspect
+import json
+import subprocess
 import sys
 import textwrap
 import warnings
@@ -156,42 +158,48 @@ def test_a_loader_is_made_of_the_one_that_ignite_makes():
     assert seen[0] == seen[1] != [batch.tolist() for batch in LENGTHS.split(4)]
 
 
+RUNS = [(where, stage) for where in ("hook", "argument") for stage in ("fit", "predict")]
 PROGRAM = """
 import sys, json, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, {root!r})
 from tests.frameworks.test_rebuilt_loaders import *
 
-where, stage, folder = sys.argv[1:]
-run = trainer(devices=2, strategy="ddp", use_distributed_sampler=True)
-model = (TrainingHooked if stage == "fit" else Hooked)(lambda: by_tokens(shuffle=True))
-if where == "hook":
-    getattr(run, stage)(model)
-else:
-    model = Model()
-    model.validation_step = None if stage == "fit" else model._step
-    getattr(run, stage)(model, by_tokens(shuffle=True))
-with open(f"{{folder}}/{{run.global_rank}}.json", "w") as file:
-    json.dump(model.seen, file)
+seen = []
+for where, stage in RUNS:
+    run = trainer(devices=2, strategy="ddp", use_distributed_sampler=True)
+    model = (TrainingHooked if stage == "fit" else Hooked)(lambda: by_tokens(shuffle=True))
+    if where == "hook":
+        getattr(run, stage)(model)
+    else:
+        model = Model()
+        model.validation_step = None if stage == "fit" else model._step
+        getattr(run, stage)(model, by_tokens(shuffle=True))
+    seen.append(model.seen)
+with open(f"{{sys.argv[1]}}/{{run.global_rank}}.json", "w") as file:
+    json.dump(seen, file)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("stage", ["fit", "predict"])
-@pytest.mark.parametrize("where", ["hook", "argument"])
-def test_lightnings_processes_share_the_batches(tmp_path, where, stage):
-    import json
-    import subprocess
-
-    program = tmp_path / "program.py"
+@pytest.fixture(scope="module")
+def lightnings_processes(tmp_path_factory):
+    """Returns the samples of each batch, for each rank of two and each of the runs: to start two processes takes long."""
+    folder = tmp_path_factory.mktemp("ranks")
+    program = folder / "program.py"
     program.write_text(textwrap.dedent(PROGRAM).format(root=str(ROOT)))
-    command = [sys.executable, str(program), where, stage, str(tmp_path)]
+    command = [sys.executable, str(program), str(folder)]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    ranks = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("number", range(len(RUNS)), ids=map("-".join, RUNS))
+def test_lightnings_processes_share_the_batches(lightnings_processes, number):
+    ranks = [seen[number] for seen in lightnings_processes]
     assert len(ranks[0]) == len(ranks[1])
     batches = [
         TokenBatchSampler(LENGTHS, 64, num_replicas=2, rank=rank, shuffle=True) for rank in range(2)

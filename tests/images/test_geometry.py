@@ -219,6 +219,25 @@ def test_the_shape_of_samples_is_known_beforehand(op, shape):
     assert program.sample(1).shape == shape
 
 
+@pytest.mark.parametrize("name", ["bilinear", "bicubic"])
+@pytest.mark.parametrize(
+    ("kernel", "shape", "down_first"),
+    [
+        ("pillow", (909, 9, 3), False),
+        ("pillow12.2", (900, 9, 3), False),
+        ("pillow12.2", (909, 9, 3), True),
+        ("pillow13", (900, 9, 3), True),
+    ],
+)
+def test_tall_images_are_resized_in_the_order_of_the_version(kernel, shape, down_first, name):
+    pixels = noise(shape)
+    filter_ = PIL.Image.Resampling[name.upper()]
+    between = (9, 31) if down_first else (7, shape[0])
+    expected = PIL.Image.fromarray(pixels).resize(between, filter_).resize((7, 31), filter_)
+    made = native(pixels, ("resize", (31, 7), None, (kernel, name)))
+    assert torch.equal(made, torch.from_numpy(np.array(expected)))
+
+
 def test_shapes_depend_on_files_where_the_result_is_expanded(tmp_path):
     path = tmp_path / "image.png"
     ops = [("resize", (10, 20), None, ("pillow", "bilinear"))]

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +18,18 @@ from transformers import default_data_collator
 
 import fastload
 from fastload.iterators.native import NativeIter
+from tests.shared.interrupt import interrupt
 from tests.shared.storm import in_child
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def late() -> Iterator[None]:
+    """A Ctrl-C that is sent again may come after its test: it does nothing then."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Slow(Dataset[Any]):
@@ -101,7 +111,6 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        time.sleep(0.5)  # for one that is sent again, however late that thread runs
         signal.signal(signal.SIGINT, self._before)
 
     def next_of(self, batches: Iterator[Any]) -> Any:
@@ -139,45 +148,65 @@ def test_a_storm_loses_no_batch(lane):
     assert came > 0
 
 
-@contextlib.contextmanager
-def ctrl_c(*after_s: float) -> Iterator[None]:
-    """Ctrl-C so many seconds from now; none comes after this has ended."""
-    main = threading.get_ident()
-    timers = [threading.Timer(s, signal.pthread_kill, (main, signal.SIGINT)) for s in after_s]
-    for timer in timers:
-        timer.start()
-    try:
-        yield
-    finally:
-        for timer in timers:
-            with contextlib.suppress(KeyboardInterrupt):
-                timer.join()
-        with contextlib.suppress(KeyboardInterrupt):
-            time.sleep(0.5)  # for one that is sent again
+@pytest.fixture
+def own_handler() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt by Python's own handler."""
+    time.sleep(0.5)  # for one of an earlier test that is sent again
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Late(Ready):
-    """From the third on, samples take long."""
+    """From the third on, samples wait until a file is there."""
+
+    def __init__(self, until: Path) -> None:
+        self.until = until
 
     def __getitem__(self, index: int) -> Any:
-        time.sleep(1.5 * (index >= 2))
+        while index >= 2 and not self.until.exists():
+            time.sleep(0.01)
         return super().__getitem__(index)
 
 
+@contextlib.contextmanager
+def other_signals() -> Iterator[None]:
+    """A profiler's: they come at any moment of a wait, also in the last of its timeout."""
+    main, stop = threading.get_ident(), threading.Event()
+
+    def send() -> None:
+        while not stop.wait(0.0011):
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.usefixtures("own_handler")
+@pytest.mark.parametrize(
+    "beside", [contextlib.nullcontext, other_signals], ids=["alone", "beside others"]
+)
 @pytest.mark.parametrize(
     "options",
     [{"num_workers": 2}, {"num_workers": 0}, {}, {"num_workers": 2, "lane": "threads"}],
     ids=["processes", "in process", "AUTO", "threads"],
 )
-def test_ctrl_c_while_next_waits_comes_at_once(options):
+def test_ctrl_c_while_next_waits_comes_at_once(options, beside, tmp_path, monkeypatch):
+    monkeypatch.setattr(fastload.threads.iterator, "_SLICE_S", 0.001)
     gc.collect()  # iterators of earlier tests, whose workers would be waited for meanwhile
-    batches = iter(fastload.Loader(Late(), 1, **options))
-    next(batches), next(batches)
-    with ctrl_c(0.3):
-        since = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            next(batches)
-        assert time.monotonic() - since < 1.2
+    batches = iter(fastload.Loader(Late(tmp_path / "go"), 1, **options))
+    assert [indices(next(batches)) for _ in range(2)] == [[0], [1]]
+    with beside():
+        interrupt(lambda: next(batches), 0.3)
+    (tmp_path / "go").touch()
+    assert [index for batch in batches for index in indices(batch)] == list(range(2, 64))
 
 
 class Exiting(Ready):
@@ -244,26 +273,25 @@ class Blocking:
             yield [number]
 
 
+@pytest.mark.usefixtures("own_handler")
 def test_a_second_ctrl_c_ends_a_sampler_that_blocks():
     loader = fastload.Loader(Ready(), batch_sampler=Blocking(), num_workers=2)
     batches = iter(loader)
-    with ctrl_c(0.3, 1.6):
-        since = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            list(batches)
-        assert 1 < time.monotonic() - since < 10
+    assert 1 < interrupt(lambda: list(batches), 0.3, 1.6) < 10
     with pytest.raises(RuntimeError, match="iterate the loader again"):
         next(batches)
     assert [indices(batch) for batch in loader] == [[number] for number in range(12)]
 
 
+@pytest.mark.usefixtures("own_handler")
 def test_ctrl_c_in_another_threads_next_is_the_main_threads():
     loader: Any = fastload.Loader(Slow(), 4, num_workers=2)
     got: list[int] = []
     thread = threading.Thread(target=lambda: [got.extend(indices(batch)) for batch in loader])
     thread.start()
-    with ctrl_c(0.02), pytest.raises(KeyboardInterrupt):
-        time.sleep(10)
+    while not got:
+        time.sleep(0.001)
+    interrupt(lambda: time.sleep(10), 0)
     thread.join()
     assert got == list(range(64))
 
@@ -289,6 +317,7 @@ class Forking:
         return 2
 
 
+@pytest.mark.usefixtures("own_handler")
 def test_a_child_forked_within_next_is_interrupted():
     sampler = Forking()
     for _ in fastload.Loader(ROWS, 1, sampler=sampler):

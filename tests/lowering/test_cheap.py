@@ -1,8 +1,13 @@
 """Code that is read to be cheap, and code that is not."""
 
+import bisect
 import collections
+import copy
 import dataclasses
+import enum
+import functools
 import io
+import itertools
 import math
 import queue
 import random
@@ -296,9 +301,178 @@ def test_everything_else_is_left_to_be_measured(dataset):
     assert not is_cheap(dataset)
 
 
-def test_files_that_are_mapped_are_not_memory(tmp_path):
+def test_files_that_are_mapped_are_read_and_nothing_is_drawn(tmp_path):
     mapped = np.memmap(tmp_path / "rows", np.float32, "w+", shape=(10, 4))
     assert not is_cheap(Transformed(values=mapped))
+    assert draws_nothing(Transformed(values=mapped))
+
+
+class Split(enum.Enum):
+    TRAIN = "train"
+    TEST = "test"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Drawing(enum.Enum):
+    A = 1
+
+    def __eq__(self, other):
+        return random.random() < 0.5
+
+    __hash__ = enum.Enum.__hash__
+
+
+class Enumerated(Held):
+    split = Split.TRAIN
+
+    def __getitem__(self, index):
+        return index * self.level if self.split is Split.TEST else (self.split.value, Level.LOW)
+
+    level = Level.LOW
+
+
+class Compared(Held):
+    def __getitem__(self, index):
+        return self.values == Drawing.A
+
+
+class Named(Held):
+    """Asks an enumeration for what is no member of it."""
+
+    def __getitem__(self, index):
+        return Split.TRAIN.drawn(index)
+
+
+class Located(Held):
+    def __getitem__(self, index):
+        return bisect.bisect_right(self.values, index), bisect.bisect(self.values, index)
+
+
+class Rows(IterableDataset):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __iter__(self):
+        yield from self.rows
+
+
+class Between(Rows):
+    """Has two loops."""
+
+    def __iter__(self):
+        for _ in range(2):
+            yield from self.rows
+
+
+CONTAINERS = [
+    collections.deque(LABELS),
+    collections.OrderedDict(enumerate(LABELS)),
+    collections.Counter(LABELS),
+]
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        *(Enumerated(), Located(values=LABELS), Rows(ROWS), Rows(LABELS)),
+        *(Transformed(values=values) for values in CONTAINERS),
+    ],
+    ids=lambda dataset: type(dataset).__name__,
+)
+def test_enumerations_and_containers_are_memory(dataset):
+    assert is_cheap(dataset)
+    assert read_code(dataset).only_reads
+
+
+class Locked(Held):
+    lock = threading.Lock()
+
+    def __getitem__(self, index):
+        with self.lock, torch.no_grad():
+            return self.values[index]
+
+
+class Partial(Held):
+    scaled = functools.partial(torch.full, (2,))
+
+    def __getitem__(self, index):
+        return self.scaled(self.values[index])
+
+
+class PartialInPlace(Held):
+    clipped = functools.partial(np.clip, a_min=0, a_max=1, out=ROWS[0])
+
+    def __getitem__(self, index):
+        return self.clipped(self.values[index])
+
+
+class Copied(Held):
+    def __getitem__(self, index):
+        mine = copy.deepcopy(self.values[index])
+        mine[0] = index
+        return mine
+
+
+class CopiedFlat(Held):
+    def __getitem__(self, index):
+        mine = copy.copy(self.values)
+        mine[0] = index
+        return mine
+
+
+class Counting(Held):
+    def __init__(self, **attributes):
+        super().__init__(**attributes)
+        self.counts = collections.defaultdict(int)
+
+    def __getitem__(self, index):
+        return self.counts[index]
+
+
+class Zeroed(Held):
+    def __getitem__(self, index):
+        return self.values.zero_()
+
+
+class Chained(Held):
+    def __getitem__(self, index):
+        return list(itertools.chain.from_iterable([self.values, itertools.islice(self.values, 2)]))
+
+
+class KeepsItself:
+    def __deepcopy__(self, memo):
+        return random.random()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "reads"),
+    [
+        *((Locked(values=ROWS), True), (Partial(values=LABELS), True), (Copied(values=ROWS), True)),
+        *((Chained(values=LABELS), True), (Between(LABELS), True)),
+        *((PartialInPlace(values=ROWS), False), (CopiedFlat(values=LABELS), False)),
+        *((Counting(), False), (Zeroed(values=torch.zeros(3)), False)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_locks_copies_and_partial_functions_draw_nothing(dataset, reads):
+    assert draws_nothing(dataset)
+    assert read_code(dataset).only_reads == reads
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        *(Compared(values=Drawing.A), Compared(values=1), Named(), Copied(values=[KeepsItself()])),
+        Transformed(values=LABELS, transform=functools.partial(random.uniform, 0)),
+        Rows(iter(LABELS)),
+    ],
+    ids=lambda dataset: type(dataset).__name__,
+)
+def test_what_they_hide_is_found(dataset):
+    assert not draws_nothing(dataset)
 
 
 def test_what_is_set_later_counts():

@@ -245,6 +245,15 @@ def draws_into_its_own(self, index):
     return row
 
 
+@functools.cache
+def drawn_once(_number):
+    return torch.rand(())
+
+
+def keeps_what_is_drawn(self, index):
+    return drawn_once(index)
+
+
 def takes_one_out_of_its_list(self, index):
     text = list(self.texts)[index]
     text.append("a")
@@ -320,7 +329,7 @@ OTHERS = [
     *(takes_one_out_of_its_list, takes_one_out_of_its_dict, takes_an_object_out_of_an_array),
     *(takes_an_item_of_an_array, changes_an_object_in_an_array, has_its_own_only_if),
     *(has_its_own_only_if_nothing_else, changes_an_entry_of_one_of_two, appends_to_one_of_two),
-    *(augments_an_entry_of_one_of_two, has_an_old_constructor),
+    *(augments_an_entry_of_one_of_two, has_an_old_constructor, keeps_what_is_drawn),
 ]
 
 

@@ -209,6 +209,8 @@ SMALLER = {
     "reduce a box": lambda i: i.reduce((4, 5), (1, 2, 40, 41)),
     "reduce by one": lambda i: i.reduce(1, (1, 2, 6, 7)),
     "reduce to a pixel": lambda i: i.reduce((1000, 60)),
+    "reduce by one, all": lambda i: i.reduce(1),
+    "reduce by one, beyond": lambda i: i.reduce(1, (0, 0, i.width + 1, 9)),
     "reduce by nothing": lambda i: i.reduce(0),
     "reduce beyond": lambda i: i.reduce(2, (0, 0, i.width + 1, 9)),
     "thumbnail, large": shrunk((1000, 1000)),

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from fastload import Loader
 from tests.shared.held import descriptors
+from tests.shared.interrupt import interrupt
 from tests.shared.processes import OUR_PROCESSES, mapped_files
 
 pytestmark = [*OUR_PROCESSES, pytest.mark.slow]
@@ -155,11 +156,7 @@ def test_an_interrupt_while_workers_end_leaves_none():
     kept = descriptors() - begun[1]  # by an iterator that is still there
     batches = iter(Loader(range(4), 2, num_workers=2, worker_init_fn=linger))
     assert [next(batches).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        next(batches)
-    timer.join()
+    interrupt(batches.__next__, 0.3)
     assert descriptors() == begun[1] + 2 * kept
     with pytest.raises(StopIteration):
         next(batches)

@@ -16,6 +16,7 @@ from torch.random import default_generator
 from torch.utils.data import Dataset, get_worker_info
 
 from fastload.draws import keyed
+from tests.shared import storm
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.threads import Drawn, threads
 from tests.shared.waiting import wait_until
@@ -223,6 +224,16 @@ def test_a_forked_child_has_none_of_it():
     assert "the process that this one was forked from" in message
     assert changed == []
     assert (draws, batches) == (3, 23)
+    assert len(list(iterator)) == 22
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_forked_child_waits_for_no_lock_that_a_worker_held():
+    iterator = iter(threads(Drawn()))
+    next(iterator)
+    with iterator._data_queue.mutex:  # as by a worker that hands over a batch
+        said = storm.in_child(lambda _: next(iterator), 0)
+    assert "the process that this one was forked from" in said
     assert len(list(iterator)) == 22
 
 

@@ -4,7 +4,9 @@ import contextlib
 import os
 import resource
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +14,11 @@ from typing import Any, NamedTuple
 import psutil
 
 __all__ = ["DISTURBANCES", "SWEEP", "Disturbance", "limited"]
+
+_FIRST_S, _LATER = 5e-5, 1.35
+"""The first interrupts come within a step of microseconds, the last ones within one of milliseconds."""
+_LATE_S = 0.2
+"""By then an interrupt that a step has held back is there: a thread sends it a millisecond later, if it has a CPU."""
 
 
 class Disturbance(NamedTuple):
@@ -84,18 +91,23 @@ def _interrupt(_: Path) -> Iterator[None]:
     main, stop = threading.main_thread().ident, threading.Event()
 
     def storm() -> None:
-        for _ in range(20):
-            if stop.wait(0.002):
+        for number in range(20):
+            if stop.wait(_FIRST_S * _LATER**number):
                 return
             signal.pthread_kill(main, signal.SIGINT)  # type: ignore[arg-type]
 
     sender = threading.Thread(target=storm)
-    sender.start()
+    usual_s = sys.getswitchinterval()
     try:
+        # else an epoch may be over before the other thread has run
+        sys.setswitchinterval(_FIRST_S / 5)
+        sender.start()
         yield
     finally:
+        sys.setswitchinterval(usual_s)
         stop.set()
         sender.join()
+        time.sleep(_LATE_S)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ the sampler itself would make, from the same generators, when the same index is 
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -102,11 +102,11 @@ class Order(NamedTuple):
         return not isinstance(self.sampler, RandomSampler) or self.sampler.generator is None
 
     @property
-    def is_in_pieces(self) -> bool:
-        """True if the first indices are there long before the last are drawn."""
-        is_whole = type(self.sampler) is RandomSampler and _is_permutation(self.sampler)
-        is_drawn = is_whole or isinstance(self.sampler, DistributedSampler)
-        return is_drawn and self.below > permutation.PIECE
+    def is_quicker(self) -> bool:
+        """True if `tasks` has the first indices sooner than the sampler, which lists all or yields one after another."""
+        if isinstance(self.sampler, DistributedSampler):
+            return self.below > permutation.PIECE
+        return type(self.sampler) is RandomSampler and _is_permutation(self.sampler)
 
     def chunks(self, start: Start = _WHOLE) -> Iterator[Chunk]:
         """Yields the order as int64 arrays and ranges; draws when advanced, never before."""
@@ -116,13 +116,19 @@ class Order(NamedTuple):
 
     def tasks(self, start: Start) -> Iterator[Any]:
         """Yields the sampler's items for a loader: lists of Python integers, or the integers where it does not batch."""
-        indices = chain.from_iterable(map(_listed, self.chunks(start)))
-        if self.batch_size is None:
-            yield from indices
-            return
-        while batch := list(islice(indices, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield batch
+        size = self.batch_size
+        left: list[int] = []
+        for indices in chain.from_iterable(map(_listed, self.chunks(start))):
+            if size is None:
+                yield from indices
+                continue
+            left += indices
+            whole = len(left) - len(left) % size
+            for at in range(0, whole, size):
+                yield left[at : at + size]
+            del left[:whole]
+        if left and not self.drop_last:
+            yield left
 
 
 def recognise(index_sampler: Any, *, batched: bool) -> Order | None:
@@ -180,13 +186,14 @@ def _known(sampler: Any, kinds: Any) -> bool:
     return kind in kinds and _TORCH_ITER.get(kind) is kind.__iter__
 
 
-def _listed(chunk: Any) -> Iterator[int]:
-    """Yields the indices of a chunk as Python's."""
-    if not isinstance(chunk, torch.Tensor):
-        yield from chunk
+def _listed(chunk: Chunk) -> Iterator[list[int]]:
+    """Yields the indices of a chunk as lists of Python's."""
+    if isinstance(chunk, torch.Tensor):
+        for part in torch.split(chunk, _LISTED) if chunk.numel() > _LISTED else (chunk,):
+            yield part.tolist()
         return
-    for part in torch.split(chunk, _LISTED):
-        yield from part.tolist()
+    for at in range(0, len(chunk), _LISTED):
+        yield list(chunk[at : at + _LISTED])
 
 
 def _after(skip: int, chunks: Iterator[Any]) -> Iterator[Any]:

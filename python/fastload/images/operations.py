@@ -12,8 +12,8 @@ __all__ = ["Action", "Op", "Output"]
 Op = tuple[Any, ...]
 """An operation. Of fixed parameters:
 
-* `("resize", size | (height, width), longest | None, kernel)`: a kernel is `("pillow" | "pillow13",
-  filter)` or `("torch" | "torch_aliased", filter)`: the pixels of Pillow's images, or of torch's uint8
+* `("resize", size | (height, width), longest | None, kernel)`: a kernel is `("pillow" | "pillow12.2" |
+  "pillow13", filter)` or `("torch" | "torch_aliased", filter)`: the pixels of Pillow's images, or of torch's uint8
   tensors with and without antialiasing;
 * `("resize_part", (height, width), kernel, (left, top, right, bottom))`: a kernel of Pillow's, and sides
   that may lie within pixels; `("reduce", (rows, columns))`: one pixel for each block of so many;

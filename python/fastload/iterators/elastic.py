@@ -51,9 +51,8 @@ class Elastic(Resumable, _MultiProcessingDataLoaderIter):
     """How many batches ahead indices are taken; None where that makes no difference."""
     _loader: Any  # a weak reference
     _index_queues: list[Any]
-    _interruptibly = staticmethod(
-        _lib.interruptibly
-    )  # modules may be gone when an iterator is deleted
+    # modules may be gone when an iterator is deleted
+    _interruptibly = staticmethod(_lib.interruptibly)
 
     def set_workers(self, number: int) -> None:
         """Sets the number of workers, each `prefetch_factor` batches ahead.

@@ -21,7 +21,7 @@ from fastload.iterators.native import NativeIter, stand_in
 from fastload.iterators.notice import Logged
 from fastload.iterators.worker_init import described, only_seeds
 from fastload.lanes.choice import Choice, choose
-from fastload.lowering.cheap import is_cheap
+from fastload.lowering.kept_reading import KeptReading
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto
 from fastload.processes import UnpicklableError, iterate
@@ -39,11 +39,13 @@ class Settled(NamedTuple):
     Attributes:
         choice: The lane.
         of: The loader's attributes that decided on it, and on its iterator.
+        code: The code of its dataset, which must stay cheap.
         shared: The state that its iterators share; None until one was made.
     """
 
     choice: Choice
     of: tuple[Any, ...]
+    code: KeptReading
     shared: dict[str, Any] | None = None
 
 
@@ -61,11 +63,11 @@ def current_choice(loader: Any) -> Choice:
         return Choice("inline", "num_workers=0")
     of = (number, loader._left_early > 0, *_DECISIVE(loader))
     settled = loader._settled
-    if settled is not None and all(map(operator.is_, of, settled.of)) and is_cheap(loader.dataset):
+    if settled is not None and all(map(operator.is_, of, settled.of)) and settled.code.is_cheap():
         return settled.choice  # type: ignore[no-any-return]
     choice = choose(loader)
     is_settled = choice.lane == "consumer" and not choice.draws
-    loader._settled = Settled(choice, of) if is_settled else None
+    loader._settled = Settled(choice, of, KeptReading(loader.dataset)) if is_settled else None
     return choice
 
 

@@ -7,8 +7,11 @@ but the one that yields, it is cheap. Refuses everything unknown: then a worker 
 """
 
 import builtins
+import collections
+import enum
 import functools
 import re
+import threading
 import types
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -26,11 +29,13 @@ from torch.utils.data import (
 
 from fastload.collate.pack_collate import PackCollate
 from fastload.collate.pad_collate import PadCollate
+from fastload.lowering.code_effects import IN_PLACE, Chain, Maker
 from fastload.lowering.code_names import Names, names_of
 from fastload.lowering.known_functions import (
     ATTRIBUTES,
     CHANGES,
     CHANGING_FUNCTIONS,
+    COPYING,
     DRAWING_ATTRIBUTES,
     DRAWS,
     FUNCTIONS,
@@ -41,7 +46,10 @@ from fastload.lowering.known_functions import (
 )
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
-__all__ = ["Code", "drawn_from", "is_cheap", "read_code", "read_collation"]
+__all__ = [
+    *("Code", "drawn_from", "global_of", "is_cheap", "read_code", "read_collation"),
+    "read_shallowly",
+]
 
 _ROW_BYTES = 1 << 17
 """Bytes. The cost of larger samples is measured: one pass over them takes tens of microseconds."""
@@ -55,10 +63,17 @@ _MOST_OBJECTS = 500
 _MOST_FUNCTIONS = 100
 
 _NUMBERS = {int, float, complex, bool, str, bytes, type(None), range, slice, torch.dtype}
-_FIXED = {*_NUMBERS, type(NotImplemented), type(...), re.Pattern}
+_FIXED = {
+    *(*_NUMBERS, type(NotImplemented), type(...), re.Pattern),
+    *(type(threading.Lock()), type(threading.RLock())),
+}
 _Cached: Any = type(functools.cache(int))
 _OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
+_HOLDERS = (list, tuple, range, dict, Subset, ConcatDataset, TensorDataset)
+_DICTS = (dict, collections.OrderedDict, collections.Counter, collections.defaultdict)
+_CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_DICTS)
 _COLLATIONS = (PadCollate, PackCollate)
+_METHODS = (types.FunctionType, staticmethod, classmethod, property)
 _ROOTS = (object, tuple, BaseException)
 _OF_LIBRARY = ("torch.utils.data.dataset", "typing", "abc")
 _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
@@ -100,6 +115,17 @@ def read_code(dataset: Any) -> Code:
     return _Reader().read_dataset(dataset)
 
 
+def read_shallowly(dataset: Any) -> tuple[Code, list[types.FunctionType] | None]:
+    """Reads what makes a sample of a dataset.
+
+    Returns also the functions that were read; None if they may meet other objects than the dataset, or what lies within
+    its attributes.
+    """
+    reader = _Reader()
+    code = reader.read_dataset(dataset)
+    return code, reader.functions if reader.is_shallow else None
+
+
 def read_collation(collate_fn: Any) -> Code:
     """Reads a `collate_fn`."""
     if type(collate_fn) in _COLLATIONS:
@@ -139,6 +165,12 @@ class _Reader:
         """True if an iterable dataset is read, whose ranges are iterated a sample at a time."""
         self._only_reads = True
         """False if the code may change what it is given."""
+        self._keeps = False
+        """True if a function keeps its results."""
+        self._copies = False
+        """True if objects are copied, by methods that their classes may have for that."""
+        self.is_shallow = True
+        """False if what was met lies within other objects, or is held by functions."""
         self._read: dict[int, types.FunctionType] = {}
         self._owners: dict[int, Any] = {}
         """The objects and classes that may be met, by identity."""
@@ -146,6 +178,11 @@ class _Reader:
         """For each of the classes, whether the code may make instances."""
         self._names: dict[str, None] = {}
         self._stored: set[str] = set()
+
+    @property
+    def functions(self) -> list[types.FunctionType]:
+        """The functions that were read."""
+        return list(self._read.values())
 
     def read_dataset(self, dataset: Any) -> Code:
         """Returns what the code of a dataset shows."""
@@ -159,10 +196,13 @@ class _Reader:
 
     def _code(self) -> Code:
         draws = frozenset(self._draws)
-        return Code(draws, self._only_reads, self._is_quick and not draws)
+        # results that are kept would be made again, but not the draws in them
+        only_reads = self._only_reads and not (self._keeps and draws)
+        return Code(draws, only_reads, self._is_quick and not draws)
 
     def _dataset(self, dataset: Any) -> bool:
         kind = type(dataset)
+        self.is_shallow &= kind not in _HOLDERS
         if kind in (list, tuple, range, dict):
             return self._is_memory(dataset)
         if kind is Subset and "__getitem__" in vars(Subset):
@@ -204,31 +244,26 @@ class _Reader:
         self._names.update(dict.fromkeys(names.of_values))
         self._stored |= names.stored
         self._only_reads &= names.only_reads and (makes or not names.stored)
-        self._only_reads &= all(
-            id(_global(function, chain)) in (NUMBER_MAKERS if is_of_numbers else MAKERS)
-            for chain, is_of_numbers in names.makers
-        )
+        self._only_reads &= all(_makes_new(function, maker) for maker in names.makers)
         self._is_quick &= (makes or not names.stored) and _is_quick(
             names, function.__code__.co_name, is_stream=is_stream
         )
         held = function.__defaults__ or function.__kwdefaults__ or function.__closure__
+        self.is_shallow &= not held
         if held and not all(map(self._is_known, _held(function))):
             return False
         return all(self._chain(function, chain) for chain in names.of_module)
 
-    def _chain(self, function: types.FunctionType, chain: tuple[str, ...]) -> bool:
+    def _chain(self, function: types.FunctionType, chain: Chain) -> bool:
         """Looks up a global and the attributes that are taken from it at once, through modules."""
-        value: Any = function.__globals__
-        for place, name in enumerate(chain):
-            if place and type(value) is not types.ModuleType:
-                self._names.update(dict.fromkeys(chain[place:]))
-                break
-            names = vars(value) if place else value
-            value = names.get(name, _NOTHING if place else vars(builtins).get(name, _NOTHING))
+        value, rest = global_of(function, chain)
+        self._names.update(dict.fromkeys(rest))
         return self._is_known(value)
 
     def _attributes_are_known(self) -> bool:
         """Looks up all attributes at all objects, until nothing new is met."""
+        if not self._names and not self._copies:
+            return True
         done = 0, 0
         found: set[str] = set()
         while done != (size := (len(self._names), len(self._owners))):
@@ -242,6 +277,8 @@ class _Reader:
                             return False
             done = size
         others = [name for name in self._names if name not in found and name not in self._stored]
+        if self._copies and any(map(_copies_itself, self._owners.values())):
+            return False
         if not DRAWING_ATTRIBUTES.isdisjoint(self._names):
             self._draws.add("torch")
         self._is_quick = self._is_quick and QUICK_ATTRIBUTES.issuperset(others)
@@ -257,6 +294,7 @@ class _Reader:
             self._only_reads &= id(value) not in CHANGING_FUNCTIONS and not isinstance(
                 value, np.ufunc
             )
+            self._copies |= id(value) in COPYING
             self._is_quick &= id(value) in QUICK_FUNCTIONS and (
                 value is not range or self._is_stream
             )
@@ -270,13 +308,34 @@ class _Reader:
             return self._is_known(value.__func__) and self._is_known(value.__self__)
         if kind in (staticmethod, classmethod):
             return self._is_known(value.__func__)
-        if kind is _Cached:  # what it keeps, it would make again
+        if kind is _Cached:
+            self._keeps = True
             return self._is_known(value.__wrapped__)
         if kind is property:
             return self._is_known(value.fget)
+        if kind is functools.partial:
+            return self._is_partial(value)
+        if isinstance(value, enum.EnumMeta):
+            self._owners[id(value)] = value
+            return self._is_enumeration(value)
         if isinstance(value, type):
             return self._is_class(value)
         return self._is_memory(value)
+
+    def _is_enumeration(self, kind: Any) -> bool:
+        """Returns true if an enumeration has no methods of its own, and its values are data in memory."""
+        self.is_shallow = False
+        own = (each for each in kind.__mro__ if each.__module__ not in ("enum", "builtins"))
+        stored = (each for one in own for each in vars(one).values())
+        methods = (each for each in stored if isinstance(each, _METHODS))
+        return all(getattr(each, "__module__", "") == "enum" for each in methods) and all(
+            self._is_memory(each._value_) for each in kind
+        )
+
+    def _is_partial(self, value: functools.partial[Any]) -> bool:
+        self.is_shallow = False
+        self._only_reads &= IN_PLACE.isdisjoint(value.keywords)
+        return all(map(self._is_known, (value.func, *value.args, *value.keywords.values())))
 
     def _is_class(self, kind: type) -> bool:
         """Returns true if instances of a class may be made."""
@@ -288,6 +347,7 @@ class _Reader:
 
     def _meets(self, kind: type, *, makes: bool) -> bool:
         """Reads the methods of a class that are called without their names."""
+        self.is_shallow = False
         if self._makes.get(kind, -1) >= makes:
             return True
         if type(kind).__module__ not in ("builtins", "abc"):
@@ -328,13 +388,21 @@ class _Reader:
         if kind is torch.Tensor:
             is_dense = value.is_cpu and value.layout is torch.strided and not value.is_nested
             return is_dense and not value.requires_grad and _is_small(value, value.nbytes)
-        if kind is np.ndarray and not value.dtype.hasobject:
+        if kind in (np.ndarray, np.memmap) and not value.dtype.hasobject:
+            self._is_quick &= kind is np.ndarray  # else a file is read
             return _is_small(value, value.nbytes)
+        self.is_shallow = False
         if kind in (Subset, ConcatDataset, TensorDataset):
             return self._dataset(value)
         is_array = kind is np.ndarray and value.dtype == object
-        if not is_array and kind not in (list, tuple, dict, set, frozenset):
+        if isinstance(value, enum.Enum):
+            return self._is_enumeration(kind)
+        if not is_array and kind not in _CONTAINERS:
             return self._is_object(value)
+        if kind is collections.defaultdict:
+            self._only_reads = False  # to look up an entry may make it
+            if not self._is_known(value.default_factory):
+                return False
         size = value.size if is_array else len(value)
         if depth == _DEPTH or (depth and size > _ROW_ENTRIES):
             return False
@@ -343,7 +411,7 @@ class _Reader:
             entries = value.flat if is_array else value
             return self._entries(entries if step == 1 else entries[::step], depth)
         self._is_quick &= size <= _ALL
-        return self._entries(islice(value.values() if kind is dict else value, _ALL), depth)
+        return self._entries(islice(value.values() if kind in _DICTS else value, _ALL), depth)
 
     def _entries(self, entries: Iterable[Any], depth: int) -> bool:
         """Returns true if entries are data in memory; of many that have one type, a few are examined."""
@@ -362,12 +430,23 @@ _NOTHING = object()
 """An unknown value."""
 
 
-def _global(function: types.FunctionType, chain: tuple[str, ...]) -> Any:
-    """Returns what a function takes from a global, through modules; `_NOTHING` if it is none of a module."""
+def global_of(function: types.FunctionType, chain: Chain) -> tuple[Any, Chain]:
+    """Looks up a global, and the attributes that are taken from it at once as long as it is a module.
+
+    Returns what is found, and the attributes that are taken from that.
+    """
     value: Any = function.__globals__.get(chain[0], vars(builtins).get(chain[0], _NOTHING))
-    for name in chain[1:]:
-        value = vars(value).get(name, _NOTHING) if type(value) is types.ModuleType else _NOTHING
-    return value
+    for place, name in enumerate(chain[1:], 1):
+        if type(value) is not types.ModuleType:
+            return value, chain[place:]
+        value = vars(value).get(name, _NOTHING)
+    return value, ()
+
+
+def _makes_new(function: types.FunctionType, maker: Maker) -> bool:
+    """Returns true if a global is known to make something new each time that it is called."""
+    made, rest = global_of(function, maker.chain)
+    return not rest and id(made) in (NUMBER_MAKERS if maker.is_of_numbers else MAKERS)
 
 
 def _is_quick(names: Names, name: str, *, is_stream: bool) -> bool:
@@ -380,6 +459,13 @@ def _is_quick(names: Names, name: str, *, is_stream: bool) -> bool:
         if is_stream
         else names.is_straight and not names.loops and not names.is_generator
     )
+
+
+def _copies_itself(owner: Any) -> bool:
+    """Returns true if the class of an object has a method of its own for copies."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    stored = [of_class(kind, name) for name in ("__copy__", "__deepcopy__", *_PICKLING)]
+    return any(isinstance(each, types.FunctionType) for each in stored)
 
 
 def _held(function: types.FunctionType) -> Iterator[Any]:
@@ -399,6 +485,10 @@ def _looked_up(owner: Any, name: str) -> Iterator[Any]:
     """Yields what an attribute of an object, or of a class, may be."""
     is_class = isinstance(owner, type)
     kind = owner if is_class else type(owner)
+    if isinstance(kind, enum.EnumMeta):  # which has no methods of its own
+        if name in kind.__members__:
+            yield kind[name]
+        return
     for each in kind.__mro__:  # all of them: `super()` may ask the later ones
         if name in each.__dict__:
             stored = each.__dict__[name]

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from fastload.lowering.known_functions import CHANGES
 
-__all__ = ["Chain", "Effects", "Maker", "effects_of", "single"]
+__all__ = ["IN_PLACE", "Chain", "Effects", "Maker", "effects_of", "single"]
 
 _STORES = ("STORE_SUBSCR", "STORE_SLICE")
-_IN_PLACE = {"out", "copy", "inplace"}
+IN_PLACE = {"out", "copy", "inplace"}
 """Arguments that name what is changed, or have it changed."""
 _UNCHANGING = ("LOAD_CONST", "LOAD_SMALL_INT")
 _KINDS = ("", "new", "container", "array")
@@ -143,8 +143,8 @@ class _Reader:
         if chain is None or not end.opname.startswith(_PARTS):
             return "", None
         heights = itertools.accumulate(map(_effect, self._instructions[begin : last + 1]))
-        single = [place for place, height in enumerate(heights, begin) if height == 1]
-        parts = [place for place in single if place >= begin + len(chain)]
+        alone = [place for place, height in enumerate(heights, begin) if height == 1]
+        parts = [place for place in alone if place >= begin + len(chain)]
         if not all(self._instructions[place].opname.startswith(_PARTS) for place in parts):
             return "", None  # one of several values
         if not parts or not self._instructions[parts[0]].opname.startswith("CALL"):
@@ -286,4 +286,4 @@ def _stored(instruction: dis.Instruction) -> str | None:
 
 def _has_changing_arguments(code: types.CodeType) -> bool:
     """Returns true if calls have arguments that name what is changed, or have it changed."""
-    return any(type(each) is tuple and not _IN_PLACE.isdisjoint(each) for each in code.co_consts)
+    return any(type(each) is tuple and not IN_PLACE.isdisjoint(each) for each in code.co_consts)

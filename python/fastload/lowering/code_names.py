@@ -1,7 +1,6 @@
 """The names that compiled code looks up, and whether it is of a kind whose reach they tell.
 
-Owns the reading of instructions. Refuses code that stores outside of its own variables, imports, or enters
-contexts. Runs nothing.
+Owns the reading of instructions. Refuses code that stores outside of its own variables, or imports. Runs nothing.
 """
 
 import dis
@@ -15,15 +14,23 @@ from fastload.lowering.code_effects import Chain, Maker, effects_of, single
 __all__ = ["Names", "names_of"]
 
 _REFUSED = (
-    *("SEND", "AWAIT", "ASYNC", "WITH", "IMPORT", "SETUP", "BUILD_CLASS", "PRINT_EXPR"),
-    *("STORE_GLOBAL", "STORE_NAME", "LOAD_NAME", "MATCH_CLASS", "YIELD_FROM"),
+    *("AWAIT", "ASYNC", "IMPORT", "SETUP", "BUILD_CLASS", "PRINT_EXPR"),
+    *("STORE_GLOBAL", "STORE_NAME", "LOAD_NAME", "MATCH_CLASS"),
     *("DELETE_ATTR", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_SUBSCR", "DELETE_DEREF"),
 )
 """Parts of the names of instructions that the code has not."""
 _OF_GENERATORS = ("YIELD", "RETURN_GENERATOR", "GEN_START")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _LOADS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
-_COSTLY = ("STORE_SUBSCR", "STORE_SLICE", "STORE_DEREF", "MAKE_FUNCTION", "CALL_FUNCTION_EX")
+_LOOPS = ("FOR_ITER", "GET_YIELD_FROM_ITER")
+_COSTLY = (
+    "BEFORE_WITH",
+    "STORE_SUBSCR",
+    "STORE_SLICE",
+    "STORE_DEREF",
+    "MAKE_FUNCTION",
+    "CALL_FUNCTION_EX",
+)
 _COSTLY_OPERATORS = ("**", "@")
 
 
@@ -35,7 +42,7 @@ class Names(NamedTuple):
             from it at once.
         of_values: Attributes of anything else.
         stored: Attributes that it sets.
-        loops: Number of `for` loops.
+        loops: Number of `for` loops, and of `yield from`.
         is_straight: True if no instruction jumps back.
         is_generator: True if it yields.
         is_quick: True if it has neither code within it, nor, loops apart, an instruction whose cost has no limit.
@@ -90,7 +97,7 @@ def names_of(code: types.CodeType) -> Names | None:
         tuple(of_module),
         frozenset(of_values),
         frozenset(stored),
-        loops=sum(name.startswith("FOR_ITER") for name in names),
+        loops=sum(name.startswith(_LOOPS) for name in names),
         is_straight=not any("JUMP_BACKWARD" in name for name in names),
         is_generator=any(part in name for name in names for part in _OF_GENERATORS),
         is_quick=not inner and not any(map(_is_costly, read)),

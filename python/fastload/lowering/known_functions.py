@@ -3,7 +3,11 @@
 Owns the lists; what is not in them is unknown.
 """
 
+import bisect
 import builtins
+import collections
+import copy
+import itertools
 import json
 import math
 import os.path
@@ -21,6 +25,7 @@ __all__ = [
     "ATTRIBUTES",
     "CHANGES",
     "CHANGING_FUNCTIONS",
+    "COPYING",
     "DRAWING_ATTRIBUTES",
     "DRAWS",
     "FUNCTIONS",
@@ -33,15 +38,20 @@ __all__ = [
 _QUICK = {
     builtins: "abs bool bytes dict divmod enumerate float frozenset int isinstance issubclass iter len list max "
     "min ord chr range reversed round set slice str sum tuple zip",
+    bisect: "bisect bisect_left bisect_right",
     torch: "as_tensor from_numpy tensor",
     np: "array asarray ascontiguousarray",
 }
 _OTHERS = {
     builtins: "all any ascii bin complex filter hash hex map next pow repr sorted",
     torch: "BoolTensor FloatTensor IntTensor LongTensor arange cat clamp concat empty eye full full_like max mean "
-    "min ones ones_like stack sum unsqueeze where zeros zeros_like",
+    "min no_grad ones ones_like stack sum unsqueeze where zeros zeros_like",
     torch.nn.functional: "one_hot pad",
     torch.nn.utils.rnn: "pad_sequence",
+    collections: "OrderedDict deque",
+    copy: "copy deepcopy",
+    itertools: "accumulate chain combinations compress islice pairwise permutations product repeat starmap "
+    "takewhile zip_longest",
     json: "dumps loads",
     re: "escape findall fullmatch match search split sub",
     os.path: "basename dirname join splitext",
@@ -90,6 +100,8 @@ DRAWS = {function: generator for generator, each in _DRAWS.items() for function 
 """Functions that draw, by identity, and the generator of the process that they draw from."""
 CHANGING_FUNCTIONS = _found({np.random: "shuffle", random: "shuffle"})
 """Functions that change what they are given, by identity."""
+COPYING = _found({copy: "copy deepcopy"})
+"""Functions that classes may have methods for, by identity."""
 NUMBER_MAKERS = _found(
     {
         torch: "arange cat concat empty eye full full_like ones ones_like stack tensor zeros zeros_like",
@@ -103,6 +115,7 @@ MAKERS = {
     **_found(
         {
             builtins: "bool dict float int len list set sorted str",
+            copy: "deepcopy",
             json: "loads",
             np: "array concatenate copy full full_like hstack ones_like repeat stack tile vstack zeros_like",
         }
@@ -121,17 +134,21 @@ _QUICK_ATTRIBUTES = (
     "T astype bfloat16 bool byte clone contiguous copy detach dim double dtype flatten float half int "
     "item long ndim numel numpy permute reshape shape short size squeeze swapaxes tolist transpose "
     "unsqueeze view count endswith get index items join keys lower rstrip lstrip split startswith strip "
-    "upper values"
+    "upper values name value"
 )
 QUICK_ATTRIBUTES = frozenset(_QUICK_ATTRIBUTES.split())
-"""Attributes of arrays, tensors, text and containers that are quick, whichever of them has it."""
+"""Attributes of arrays, tensors, text, containers and enumerations that are quick, whichever of them has it."""
 _OF_TENSORS = (
     "abs add argmax argmin clamp cumsum div eq expand expand_as flip ge gt index_select le lt masked_fill max mean "
     "min mul narrow ne new_tensor new_zeros norm prod roll softmax sort std sub sum t to type unbind unfold "
     "view_as where"
 )
+_IN_PLACE = "abs_ add_ clamp_ copy_ div_ fill_ index_add_ index_copy_ index_fill_ masked_fill_ mul_ neg_ scatter_ sub_ zero_"
+_OF_OTHERS = "acquire locked release from_iterable"  # of locks and itertools.chain
 ATTRIBUTES = QUICK_ATTRIBUTES.union(
     _OF_TENSORS.split(),
+    _IN_PLACE.split(),
+    _OF_OTHERS.split(),
     *(
         (name for name in dir(kind) if not name.startswith("_"))
         for kind in (
@@ -155,7 +172,7 @@ _CHANGES = (
     "partition pop popitem put remove resize reverse setdefault setfield setflags sort "
     "symmetric_difference_update update"
 )
-CHANGES = frozenset(_CHANGES.split())
+CHANGES = frozenset([*_CHANGES.split(), *_IN_PLACE.split()])
 """Those that may change what they are taken from."""
 _DRAWING_ATTRIBUTES = (
     "bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ "

@@ -6,6 +6,7 @@ files that native code refuses: a GIF, a truncated file.
 
 import functools
 import io
+import re
 import sys
 from importlib import metadata, util
 from typing import Any, TypedDict
@@ -98,9 +99,10 @@ def kernel(interpolation: str) -> tuple[str, str]:
 
 @functools.cache
 def _resize() -> str:
-    """Returns the name of Pillow's resize: since 13.0, tall images are resized vertically first."""
+    """Returns the name of Pillow's resize: 12.2 and 13.0 resize tall images vertically first, by rules of their own."""
     try:
         version = metadata.version("pillow")
     except metadata.PackageNotFoundError:
         return "pillow13"
-    return "pillow13" if int(version.partition(".")[0]) >= 13 else "pillow"
+    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    return "pillow13" if numbers >= [13] else "pillow12.2" if numbers >= [12, 2] else "pillow"

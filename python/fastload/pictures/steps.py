@@ -88,7 +88,8 @@ def reduce(size: tuple[int, int], factor: Any, box: Any) -> Step | None:
         return None
     ops, (width, height) = cropped
     across, down = factors
-    return [*ops, ("reduce", (down, across))], (-(-width // across), -(-height // down))
+    reduced = [] if factors == (1, 1) else [("reduce", (down, across))]
+    return [*ops, *reduced], (-(-width // across), -(-height // down))
 
 
 def transpose(size: tuple[int, int], method: Any) -> Step | None:

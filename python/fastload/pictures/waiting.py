@@ -121,8 +121,6 @@ class Waiting(Image.Image):
     def reduce(self, factor: Any, box: Any = None) -> Image.Image:
         """Returns the image, or a part of it, with one pixel for each block of `factor` columns and rows."""
         factors = factor if isinstance(factor, tuple) else (factor, factor)
-        if factors == (1, 1):
-            return self.crop(box)
         return _after(self, steps.reduce(self._size, factors, box)) or settled(self).reduce(
             factor, box
         )

@@ -3,6 +3,7 @@
 Owns which generator a sampler draws from. Invariant: to look at it moves no generator.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Se
 from torch.utils.data.dataloader import _InfiniteConstantSampler
 
 from fastload.batching import PlannedBatchSampler
-from fastload.batching.layers import attribute, innermost, layers
+from fastload.batching.layers import attribute, layers
 from fastload.draws.sampler import draw_seed, resumable
 from fastload.resume.restored import Restored
 
@@ -40,19 +41,17 @@ class Draws:
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
         self.order = resumable(index_sampler, batched=batched)
-        self.sampler = innermost(index_sampler) if self.order is None else self.order.sampler
-        self.follows = next(
-            (each for each in layers(index_sampler) if epoch_of(each) is not None), self.sampler
-        )
-        self.generator = own_generator(index_sampler)
+        within = list(layers(index_sampler))
+        self.sampler = within[-1] if self.order is None else self.order.sampler
+        self.follows = next((each for each in within if epoch_of(each) is not None), self.sampler)
+        self.generator = own_generator(within)
         self.epoch = epoch_of(self.follows)
         self.is_noted = self.is_eager = False
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
         if self.order is None:
             self._may_draw = not all(
-                type(each) is BatchSampler or isinstance(each, _FIXED)
-                for each in layers(index_sampler)
+                type(each) is BatchSampler or isinstance(each, _FIXED) for each in within
             )
         else:
             self._may_draw = type(self.sampler) not in (DistributedSampler, SequentialSampler)
@@ -114,9 +113,9 @@ class Draws:
         return self._state
 
 
-def own_generator(index_sampler: Any) -> torch.Generator | None:
-    """Returns the generator of a sampler, or of the outermost one within it that has its own."""
-    for sampler in layers(index_sampler):
+def own_generator(samplers: Iterable[Any]) -> torch.Generator | None:
+    """Returns the generator of the first of some samplers that has its own."""
+    for sampler in samplers:
         generator = attribute(sampler, "generator")
         if generator is not None and isinstance(generator, torch.Generator):  # whose check is slow
             return generator

@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import (
 from fastload import _lib
 from fastload.batching import PlannedBatchSampler
 from fastload.batching.device_mesh import base_seed_of
+from fastload.batching.layers import layers
 from fastload.batching.repeats import repeats_of
 from fastload.draws import keyed
 from fastload.draws.sampler import picks_batches, resumable
@@ -74,7 +75,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
             self._compare(restored, loader)
             self._to_drop = restored.to_drop
             generator = loader.generator or torch.default_generator
-            own = own_generator(loader._index_sampler)
+            own = own_generator(layers(loader._index_sampler))
             if restored.is_coming and restored.generator is not None and own is not None:
                 own.set_state(restored.generator)  # from which `base_seed` may be drawn, too
             kept = None if loader.generator is None else restored.loader_generator
@@ -99,7 +100,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
             return None
         if self._is_iterable or resumable(sampler, batched=loader._auto_collation) is not None:
             return None
-        return (own_generator(sampler) or torch.default_generator).get_state()
+        return (own_generator(layers(sampler)) or torch.default_generator).get_state()
 
     def shared(self) -> dict[str, Any]:
         """Returns the attributes that torch's `__init__` has set and no epoch changes, for `_share`."""

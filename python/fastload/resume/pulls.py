@@ -91,8 +91,8 @@ class Pulls:
             if draws.order is None:
                 self._open(None)
                 self._keep_state()
-            elif self._repeats is not None or draws.order.is_in_pieces:
-                self._iterator = draws.order.tasks(Start())  # torch's samplers list all indices
+            elif self._repeats is not None or draws.order.is_quicker:
+                self._iterator = draws.order.tasks(Start())
             try:
                 task = next(self._iterator)
             finally:

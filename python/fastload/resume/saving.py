@@ -12,6 +12,7 @@ import torch
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching.device_mesh import base_seed_of
+from fastload.batching.layers import layers
 from fastload.draws.sampler import draw_seed
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, epoch_of, own_generator, seed_from
@@ -60,7 +61,7 @@ def _loader_generator(loader: Any) -> str | None:
     generator = loader.generator
     if generator is None or generator is torch.default_generator:
         return None
-    if generator is own_generator(loader._index_sampler):
+    if generator is own_generator(layers(loader._index_sampler)):
         return None
     return text_of(generator.get_state())
 

@@ -8,7 +8,6 @@ import queue
 import threading
 import time
 import weakref
-from queue import SimpleQueue
 from typing import Any
 
 import torch
@@ -82,7 +81,8 @@ class ThreadIter(Paced):
             self._worker_init_fn = _Sharding(loader.worker_init_fn, self._world_size, self._rank)
         self._workers_done_event = threading.Event()
         self._shutdown = False
-        self._data_queue = SimpleQueue()
+        # Not a SimpleQueue: until Python 3.12 a signal in the last moment of its timeout makes it wait for ever.
+        self._data_queue = queue.Queue()
         self._log = log or Logged()
         self._meter = Meter(self._log)
         self._clocks = time.perf_counter(), time.process_time()
@@ -166,16 +166,17 @@ class ThreadIter(Paced):
         self._log(f"{what}, which {int(number)} worker threads share")
         return int(number)
 
-    def _next_data(self) -> Any:
+    def _step(self) -> Any:
         """Returns the next batch.
 
         Raises:
-            RuntimeError: Nothing within `timeout`, or the threads are in another process.
+            RuntimeError: Nothing within `timeout`, or the threads are in another process: then nothing of theirs is
+                touched, as a lock that one of them held is held for ever.
         """
         if not self._crew.is_here():
             msg = "the worker threads of this iterator are in the process that this one was forked from"
             raise RuntimeError(msg)
-        return super()._next_data()
+        return super()._step()
 
     def _get_data(self) -> Any:
         """Returns what a worker has finished, as (task, batch)."""

@@ -10,7 +10,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from queue import Queue, SimpleQueue
 from typing import Any, NamedTuple
 
 import torch
@@ -86,7 +86,7 @@ class Duties(NamedTuple):
     pinned: bool
     device: int | None
     grad_mode: GradMode
-    results: "SimpleQueue[Result]"
+    results: "Queue[Result]"
     stopping: threading.Event
     keeping: Keeping | None
     policy: OnError | None

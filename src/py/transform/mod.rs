@@ -191,17 +191,15 @@ fn parse_interpolation(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Interpol
     Interpolation::from_name(name).ok_or_else(|| unknown(op))
 }
 
-/// Reads `("pillow" | "pillow13", filter)` or `("torch" | "torch_aliased", interpolation)`.
+/// Reads `("pillow" | "pillow12.2" | "pillow13", filter)` or `("torch" | "torch_aliased", interpolation)`.
 fn parse_kernel(kernel: &Bound<'_, PyAny>) -> PyResult<Kernel> {
     let (library, filter): (String, String) = kernel.extract()?;
     let pillow = |order| Filter::from_name(&filter).map(|filter| Kernel::Pillow(filter, order));
     let torch = |antialias| torch::Interpolation::from_name(&filter, antialias).map(Kernel::Torch);
     let kernel_of = match library.as_str() {
-        "pillow" => pillow(PassOrder::AcrossFirst),
-        "pillow13" => pillow(PassOrder::Pillow13),
         "torch" => torch(true),
         "torch_aliased" => torch(false),
-        _ => None,
+        name => PassOrder::from_name(name).and_then(pillow),
     };
     kernel_of.ok_or_else(|| unknown(kernel))
 }

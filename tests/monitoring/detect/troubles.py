@@ -108,6 +108,12 @@ def _slightly_late(seed: int) -> Recorded:
     return known(with_pauses(healthy(seed), every(8), 0.08, of="wait_s"), workers=8)
 
 
+def _several_at_once(seed: int) -> Recorded:
+    """Each 4th batch is waited for while the next four are asked for."""
+    run = healthy(seed, 20_000, step_s=0.006)
+    return known(with_pauses(run, every(4, 20_000), 0.00035, of="wait_s"), workers=4)
+
+
 def _throttled(seed: int) -> Recorded:
     run = jumping(healthy(seed), 3600, 0.3)
     return with_scalars(run, lambda _time_s, step: {"throttled_share": 0.3 * (step > 3600)})
@@ -379,6 +385,7 @@ HEALTHY: dict[str, Callable[[int], Recorded]] = {
     "batches that grow": _larger_batches,
     "buckets of eight batches": _buckets,
     "steps of 50 ms": fast,
+    "steps of 6 ms, four batches asked for at once": _several_at_once,
     "steps of 8 s": lambda seed: healthy(seed, 1000, step_s=8.0),
     "59 steps of 8.5 s": _story,
     "short epochs": lambda seed: healthy(seed, epoch_steps=400),

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 _LEAST_COST = 0.003
 """Share of the time below which a period is not reported."""
 _LEAST_DENSE_COST = 0.01
+_LEAST_LATE_S = 1e-3
+"""The loader writes to a worker once for several batches, which takes a few tenths of a millisecond at one of them."""
 _LEAST_SHARE = 0.02
 """Share of the time from which irregular stalls and regions are reported."""
 _LEAST_BORDER_SHARE = 0.05
@@ -284,7 +286,8 @@ def _late_batches(steps: dict[str, Floats], period: Period, context: Context) ->
     waited_s = float(steps["wait_s"][is_hit].mean() - steps["wait_s"][usable & ~is_hit].mean())
     cost_s = period.excess_s / period.steps
     mean_s = float(step_s.mean())
-    if cost_s < _LEAST_DENSE_COST * mean_s or waited_s < period.excess_s / 2:
+    is_small = period.excess_s < _LEAST_LATE_S or cost_s < _LEAST_DENSE_COST * mean_s
+    if is_small or waited_s < period.excess_s / 2:
         return []
     first = int(is_hit.argmax())
     return [

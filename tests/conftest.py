@@ -1,10 +1,10 @@
 """Settings of the whole suite: hypothesis, and the sizes of `make test-tiny`.
 
 `FASTLOAD_TEST_THREADS`, `FASTLOAD_TEST_DEPTH` and `FASTLOAD_TEST_CHUNK` force every native stream
-to that many threads, batches in flight and samples per claim, whatever the loader asks for. A test
-that is about those sizes is marked `own_sizes` and runs with its own, as do programs that tests start.
-Tests to which sizes mean nothing, because they made no stream in the ordinary run before and their
-module names no size, are left out.
+to that many threads, batches in flight and samples per claim, whatever the loader asks for. Programs
+that tests start run with their own. Left out are tests to which forced sizes mean nothing: those marked
+`own_sizes`, which are about sizes, and those that made no stream in the ordinary run before and whose
+module takes no size from `shared/compare.py`.
 """
 
 import gc
@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from fastload import _lib
+from tests.shared import compare
 from tests.shared.processes import is_of_memfd
 
 hypothesis.settings.register_profile(
@@ -49,17 +50,13 @@ def forced_sizes() -> dict[str, int]:
 _STREAMLESS = "fastload/streamless"
 """Where pytest's cache keeps the tests that made no stream when they last ran at ordinary sizes."""
 
-_SIZES = {"SIZES", "THREADS", "DEPTH"}
-"""What a module takes from `shared/compare.py` if it asks for sizes itself."""
-
 _made_streams: set[str] = set()
 
 
 @pytest.fixture(autouse=True)
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Applies the forced sizes to every stream that is made through `_lib.Stream`."""
-    forced = {} if request.node.get_closest_marker("own_sizes") else forced_sizes()
-    stream, test = _lib.Stream, request.node.nodeid
+    forced, stream, test = forced_sizes(), _lib.Stream, request.node.nodeid
 
     def sized(*arguments: Any, **keywords: Any) -> _lib.Stream:
         _made_streams.add(test)
@@ -74,16 +71,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-    cache = getattr(config, "cache", None)  # gone with -p no:cacheprovider
-    if not forced_sizes() or cache is None:
+    if not forced_sizes():
         return
-    streamless = set(cache.get(_STREAMLESS, ()))
+    cache = getattr(config, "cache", None)  # gone with -p no:cacheprovider
+    streamless = set(() if cache is None else cache.get(_STREAMLESS, ()))
     left_out, kept = [], []
     for item in items:
-        names_sizes = not _SIZES.isdisjoint(vars(getattr(item, "module", None) or object))
-        (left_out if item.nodeid in streamless and not names_sizes else kept).append(item)
+        is_streamless = item.nodeid in streamless and not _takes_sizes(
+            getattr(item, "module", None)
+        )
+        means_nothing = is_streamless or item.get_closest_marker("own_sizes")
+        (left_out if means_nothing else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def _takes_sizes(module: Any) -> bool:
+    """Returns true if a module takes from `shared/compare.py` the sizes that it asks for."""
+    return any(
+        getattr(module, name, None) is getattr(compare, name)
+        for name in ("SIZES", "THREADS", "DEPTH")
+    )
 
 
 def pytest_collection_finish() -> None:

@@ -1,9 +1,10 @@
 """Runs suites of tests one after the other, and says how many tests each ran.
 
-Owns what a suite is: its commands, its environment, how their output is counted. The files of a Python
-suite are shared among a few processes that run at the same time, as one process leaves CPUs idle. A suite
-that fails does not keep the next from running; one of which a process ran no test, or ended without counting
-its tests, has failed. What failed is said again at the end. The last line is `N passed, N failed`.
+Owns what a suite is: its commands, its environment, how their output is counted. Each folder of Python tests
+has a process of its own, a few at a time: one that ran them all grew by all that they import, and each worker
+that a test forks copied its pages. A suite that fails does not keep the next from running; one of which a
+process ran no test, or ended without counting its tests, has failed. What failed is said again at the end. The
+last line is `N passed, N failed`.
 """
 
 import argparse
@@ -11,10 +12,10 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,12 +23,13 @@ from queue import SimpleQueue
 ROOT = Path(__file__).resolve().parent.parent
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 PYTEST_RESULT = re.compile(r"^(?:=+ )?(?:\d+ \w+,? ?)+ in [\d.]+s.*$|^=+ .*\bin [\d.]+s.*=+$")
-PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)")
+PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected)")
 FAILURE = re.compile(
     r"(?:FAILED|ERROR|Fatal Python error:) |test .* \.\.\. FAILED$|!+ .* !+$|\S+:\d+: KeyboardInterrupt$"
 )
-ALONE = ["tests/monitoring/test_troubles.py"]  # runs that are judged by the clock
-MOST_SHARES = 4  # each loads torch, and its tests start threads and processes of their own
+ALONE = "tests/monitoring/test_troubles.py"  # runs that are judged by the clock
+MOST_AT_ONCE = 4  # each loads torch, and its tests start threads and processes of their own
+NO_TESTS = 5  # pytest's exit code where it collected none, or all were left out
 PYTEST_COLUMNS = {
     "passed": "passed",
     "xfailed": "passed",
@@ -36,6 +38,7 @@ PYTEST_COLUMNS = {
     "error": "failed",
     "errors": "failed",
     "skipped": "skipped",
+    "deselected": "left out",
 }
 
 
@@ -60,7 +63,7 @@ def count_pytest(lines: Iterable[str]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Suite:
-    """Runs of a test runner, at the same time."""
+    """Runs of a test runner, a few at a time."""
 
     title: str
     commands: list[list[str]]
@@ -83,7 +86,7 @@ def suites(features: str) -> dict[str, Suite]:
     """Returns every suite by name; `features` are further features for cargo."""
     cargo = ["cargo", "test", "--locked", "--no-default-features", "--features", features]
     pytest = [sys.executable, "-m", "pytest"]
-    python = _shares(pytest)
+    python = _by_folder(pytest)
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     loom = {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} --cfg loom".strip(),
@@ -100,7 +103,7 @@ def suites(features: str) -> dict[str, Suite]:
             loom,
         ),
         "python": Suite("Python", python, count_pytest),
-        "alone": Suite("Python, nothing beside it", [[*pytest, *ALONE]], count_pytest),
+        "alone": Suite("Python, nothing beside it", [[*pytest, ALONE]], count_pytest),
         "python-fast": Suite("Python, the fast ones", [[*pytest, "-m", "not slow"]], count_pytest),
         "processes": Suite(
             "Python, worker processes", [[*pytest, *_process_tests()]], count_pytest
@@ -133,72 +136,90 @@ def _process_tests() -> list[str]:
     return sorted(str(file) for name in names for file in ROOT.glob(f"tests/{name}.py"))
 
 
-def _shares(pytest: list[str]) -> list[list[str]]:
-    """Returns the commands that run the Python tests but `ALONE`: each has some of the files, and its own cache."""
-    files = [str(file.relative_to(ROOT)) for file in sorted(ROOT.glob("tests/**/test_*.py"))]
-    files = [file for file in files if file not in ALONE]
-    count = min(len(os.sched_getaffinity(0)), MOST_SHARES)
-    cache = "cache_dir=.pytest_cache/share-{}-of-{}"
+def _by_folder(pytest: list[str]) -> list[list[str]]:
+    """Returns the commands that run the Python tests but `ALONE`, one for each folder; those with most tests first."""
+    tests = ROOT / "tests"
+    code: Counter[str] = Counter()
+    for file in tests.glob("*/**/test_*.py"):
+        code[file.relative_to(tests).parts[0]] += file.stat().st_size
     return [
-        [*pytest, "-o", cache.format(share + 1, count), *files[share::count]]
-        for share in range(count)
+        [*pytest, "--ignore", ALONE, "-o", f"cache_dir=.pytest_cache/{folder}", f"tests/{folder}"]
+        for folder, _ in code.most_common()
     ]
 
 
 def run(suite: Suite) -> Outcome:
-    """Runs `suite`, shows the output of its first command as it comes and that of the others after it."""
+    """Runs the commands of `suite`; shows their output one after the other, that of the first as it comes."""
     start = time.monotonic()
-    runs = [_Run(command, suite.environment) for command in suite.commands]
     counts: Counter[str] = Counter()
     notes: list[str] = []
     failures: list[str] = []
-    for number, each in enumerate(runs, 1):
-        of = f", {number} of {len(runs)}" if len(runs) > 1 else ""
-        print(f"\n== {suite.title}{of}: {' '.join(each.command[:8])}", flush=True)
-        lines = each.shown()
-        failures += filter(FAILURE.match, lines)
-        counted = suite.count(lines)
-        if each.code != 0 and counted["failed"] == 0:
-            counted["failed"] = 1
-            notes.append(f"ended with exit code {each.code}")
-        elif counted["passed"] + counted["failed"] == 0:
-            counted["failed"] = 1
-            notes.append("ran no test")
-        counts += counted
+    at_once = min(len(os.sched_getaffinity(0)), MOST_AT_ONCE)
+    with ThreadPoolExecutor(at_once) as threads:
+        runs = [_Run(command, suite.environment, threads) for command in suite.commands]
+        for number, each in enumerate(runs, 1):
+            of = f", {number} of {len(runs)}" if len(runs) > 1 else ""
+            print(f"\n== {suite.title}{of}: {' '.join(each.command)}", flush=True)
+            lines = each.shown()
+            failures += filter(FAILURE.match, lines)
+            counted = suite.count(lines)
+            is_left_out = each.code == NO_TESTS and counted["left out"] > 0
+            if each.code != 0 and counted["failed"] == 0 and not is_left_out:
+                counted["failed"] = 1
+                notes.append(f"ended with exit code {each.code}")
+            elif counted["passed"] + counted["failed"] == 0 and not is_left_out:
+                counted["failed"] = 1
+                notes.append("ran no test")
+            counts += counted
     return Outcome(suite, counts, time.monotonic() - start, "; ".join(notes), failures)
 
 
 class _Run:
-    """A command that is running; its output is kept until it is shown.
+    """A command that a thread runs; its output is kept until it is shown.
+
+    Args:
+        command: The command.
+        environment: What it finds in its environment beside what is in ours.
+        threads: Where it waits for its turn.
 
     Attributes:
         command: The command.
         code: Its exit code, once it was shown.
     """
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, command: list[str], environment: dict[str, str], threads: ThreadPoolExecutor
+    ) -> None:
         tools = str(Path(sys.executable).parent)  # cmake, for libjpeg-turbo
-        path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
         self.command = command
         self.code = 0
-        self._process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=os.environ | path | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
+        self._environment = {
+            **os.environ,
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONDONTWRITEBYTECODE": "",  # or each program of a test compiles torch anew
+            **environment,
+        }
         self._lines: SimpleQueue[str | None] = SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._ended = threads.submit(self._run)
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
+    def _run(self) -> int:
+        try:
+            with subprocess.Popen(
+                self.command,
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    self._lines.put(line)
+            return process.returncode
+        finally:
+            self._lines.put(None)
 
     def shown(self) -> list[str]:
         """Shows the output until the command has ended; returns its lines."""
@@ -207,7 +228,7 @@ class _Run:
             sys.stdout.write(line)
             sys.stdout.flush()
             lines.append(line.rstrip("\n"))
-        self.code = self._process.wait()
+        self.code = self._ended.result()
         return lines
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import Subset
 
 from fastload.lowering.cheap import read_code
 from fastload.lowering.known_functions import MAKERS
@@ -68,6 +69,18 @@ def changes_a_number(self, index):
     return number
 
 
+def changes_its_index(self, index):
+    index += 1
+    return self.rows[index]
+
+
+def mixes_into_its_index(self, index):
+    mixed = index
+    for number in self.rows[0]:
+        mixed ^= int(number)
+    return mixed
+
+
 def mixes_numbers(self, index):
     mixed = 0
     for number in self.rows[index]:
@@ -109,6 +122,7 @@ def asks_a_cache(self, index):
 OWN = [
     *(encodes, marks_a_row, adds_to_entries, masks, changes_a_number, mixes_numbers),
     *(changes_a_comprehension, fills_a_dict, makes_it_twice, asks_a_cache),
+    *(changes_its_index, mixes_into_its_index),
 ]
 
 
@@ -314,6 +328,28 @@ def augments_an_entry_of_one_of_two(self, index):
     return mine
 
 
+def has_a_tensor_for_its_index(self, index):
+    index = self.tensors[index % 2]
+    mine = index
+    mine += 1
+    return mine
+
+
+def has_a_tensor_for_its_index_later(self, index):
+    mine = index
+    mine += 1
+    for index in self.tensors:
+        mine = index
+    return mine
+
+
+def indexes_itself(self, index):
+    if index is not self.tensors:
+        self[self.tensors]
+    index += [1]
+    return 0
+
+
 def has_an_old_constructor(self, index):
     row = torch.FloatTensor(self.tensors[0])
     row[0] = 1
@@ -330,12 +366,32 @@ OTHERS = [
     *(takes_an_item_of_an_array, changes_an_object_in_an_array, has_its_own_only_if),
     *(has_its_own_only_if_nothing_else, changes_an_entry_of_one_of_two, appends_to_one_of_two),
     *(augments_an_entry_of_one_of_two, has_an_old_constructor, keeps_what_is_drawn),
+    *(has_a_tensor_for_its_index, has_a_tensor_for_its_index_later, indexes_itself),
 ]
 
 
 @pytest.mark.parametrize("sample", OTHERS, ids=lambda sample: sample.__name__)
 def test_what_may_change_something_else_does_not(sample):
     assert not read_code(held(sample)).only_reads
+
+
+class IndexedByAMethod(Held):
+    def two(self):
+        return self[self.tensors]
+
+    def __getitem__(self, index):
+        if index is not self.tensors:
+            self.two()
+        index += [1]
+        return 0
+
+
+@pytest.mark.parametrize(
+    "dataset", [Subset(held(changes_its_index), torch.arange(3)), IndexedByAMethod()], ids=type
+)
+def test_an_index_of_others_may_be_no_number(dataset):
+    assert read_code(held(changes_its_index)).only_reads
+    assert not read_code(dataset).only_reads
 
 
 GIVEN = {

@@ -13,11 +13,10 @@ import torch
 from fastload.batching.sample_mask import is_wanted
 from fastload.draws import sampler
 from fastload.iterators.ahead import ahead
-from fastload.iterators.elastic import is_elastic
 from fastload.iterators.worker_init import described
 from fastload.lanes.choice import Choice, choose
 from fastload.lowering import Leaf
-from fastload.machine.auto import is_auto
+from fastload.machine.auto import is_auto, is_elastic
 from fastload.registry import name
 from fastload.threads.copies import copied
 

@@ -165,6 +165,8 @@ class _Reader:
         """True if an iterable dataset is read, whose ranges are iterated a sample at a time."""
         self._only_reads = True
         """False if the code may change what it is given."""
+        self._only_reads_by_index = False
+        """True if `__getitem__` may change its argument unless that is a number; then no other function may call it."""
         self._keeps = False
         """True if a function keeps its results."""
         self._copies = False
@@ -186,7 +188,7 @@ class _Reader:
 
     def read_dataset(self, dataset: Any) -> Code:
         """Returns what the code of a dataset shows."""
-        is_known = self._dataset(dataset) and self._attributes_are_known()
+        is_known = self._dataset(dataset, is_indexed=True) and self._attributes_are_known()
         return self._code() if is_known else Code(None)
 
     def read_function(self, function: Any) -> Code:
@@ -198,9 +200,11 @@ class _Reader:
         draws = frozenset(self._draws)
         # results that are kept would be made again, but not the draws in them
         only_reads = self._only_reads and not (self._keeps and draws)
+        only_reads &= not self._only_reads_by_index or len(self._read) == 1
         return Code(draws, only_reads, self._is_quick and not draws)
 
-    def _dataset(self, dataset: Any) -> bool:
+    def _dataset(self, dataset: Any, *, is_indexed: bool = False) -> bool:
+        """Reads a dataset; `is_indexed` if its indices are those that the loader has, not another dataset's."""
         kind = type(dataset)
         self.is_shallow &= kind not in _HOLDERS
         if kind in (list, tuple, range, dict):
@@ -221,12 +225,17 @@ class _Reader:
             return False
         self._owners[id(dataset)] = dataset
         call = of_class(kind, "__call__")
-        return self._function(method, is_stream=is_stream) and (
+        return self._function(method, is_stream=is_stream, is_indexed=is_indexed) and (
             call is None or self._is_known(call)
         )
 
     def _function(
-        self, function: types.FunctionType, *, makes: bool = False, is_stream: bool = False
+        self,
+        function: types.FunctionType,
+        *,
+        makes: bool = False,
+        is_stream: bool = False,
+        is_indexed: bool = False,
     ) -> bool:
         """Reads a function.
 
@@ -234,6 +243,7 @@ class _Reader:
             function: The function.
             makes: True if it stores attributes in a new object, as `__init__` does.
             is_stream: True if it may be a generator with a loop.
+            is_indexed: True if it is the dataset's method, which is tried with numbers.
         """
         if id(function) in self._read:
             return True
@@ -243,7 +253,9 @@ class _Reader:
             return False
         self._names.update(dict.fromkeys(names.of_values))
         self._stored |= names.stored
-        self._only_reads &= names.only_reads and (makes or not names.stored)
+        self._only_reads_by_index |= is_indexed and not names.only_reads
+        only_reads = names.only_reads_by_index if is_indexed else names.only_reads
+        self._only_reads &= only_reads and (makes or not names.stored)
         self._only_reads &= all(_makes_new(function, maker) for maker in names.makers)
         self._is_quick &= (makes or not names.stored) and _is_quick(
             names, function.__code__.co_name, is_stream=is_stream

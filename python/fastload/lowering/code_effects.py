@@ -48,11 +48,13 @@ class Effects(NamedTuple):
 
     Attributes:
         only_own: True if it changes nothing but what is its own, if all of `makers` make something new.
+        only_own_by_index: The same if it is a method that is called with a number as its second argument, by others.
         makers: The globals whose results it changes.
         own_methods: Places of instructions that take a method that changes an own variable from it.
     """
 
     only_own: bool
+    only_own_by_index: bool
     makers: frozenset[Maker]
     own_methods: frozenset[int]
 
@@ -70,8 +72,12 @@ def effects_of(
     reader = _Reader(code, instructions, chains)
     places = range(len(instructions))
     only_own = not _has_changing_arguments(code) and all(map(reader.is_own_change, places))
+    by_index = only_own
+    if not only_own and not _has_changing_arguments(code) and _is_of_attributes(code, instructions):
+        reader = _Reader(code, instructions, chains, number=code.co_varnames[1])
+        by_index = all(map(reader.is_own_change, places))
     methods = frozenset(filter(reader.is_own_method, places))
-    return Effects(only_own, frozenset(reader.relied_on), methods)
+    return Effects(only_own, by_index, frozenset(reader.relied_on), methods)
 
 
 class _Reader:
@@ -80,6 +86,7 @@ class _Reader:
         code: types.CodeType,
         instructions: Sequence[dis.Instruction],
         chains: Mapping[int, Chain],
+        number: str | None = None,
     ) -> None:
         self._holds_objects = not {"object", "O"}.isdisjoint(
             [*(each for each in code.co_consts if type(each) is str), *code.co_names]
@@ -94,9 +101,19 @@ class _Reader:
         ]
         given = code.co_argcount + code.co_kwonlyargcount + sum(spread)
         self._kinds.update(dict.fromkeys(code.co_varnames[:given], ""))
+        self._number = None
+        if number is not None and not self._is_stored_plainly(number):
+            self._number, self._kinds[number] = number, "new"
         for place, each in enumerate(instructions):
             if (name := _stored(each)) is not None:
                 self._note(name, place)
+
+    def _is_stored_plainly(self, name: str) -> bool:
+        """Returns true if a variable is set other than by `+=` or the like on itself."""
+        return any(
+            _stored(each) == name and not self._is_augmented(place)
+            for place, each in enumerate(self._instructions)
+        )
 
     def _note(self, name: str, place: int) -> None:
         """Notes what an instruction stores in a variable."""
@@ -125,7 +142,7 @@ class _Reader:
         if begin is None:
             return "", None
         first, end = self._instructions[begin], self._instructions[last]
-        if begin == last and end.opname in _UNCHANGING:
+        if begin == last and (end.opname in _UNCHANGING or self._is_number(end)):
             return "new", None
         if end.opname.startswith(_DISPLAYS) or (
             first.opname.startswith(_DISPLAYS) and end.opname.startswith(("LIST_", "SET_", "DICT_"))
@@ -150,6 +167,10 @@ class _Reader:
         if not parts or not self._instructions[parts[0]].opname.startswith("CALL"):
             return "", None  # the global itself
         return "array", Maker(chain, is_of_numbers=len(parts) > 1)
+
+    def _is_number(self, instruction: dis.Instruction) -> bool:
+        """Returns true if an instruction loads the argument that is a number."""
+        return self._number is not None and _loaded(instruction) == self._number
 
     def _is_inlined(self, last: int) -> bool:
         """Returns true if an instruction is the last of a comprehension that is no function of its own (3.12)."""
@@ -282,6 +303,18 @@ def _loaded(instruction: dis.Instruction) -> str | None:
 def _stored(instruction: dis.Instruction) -> str | None:
     """Returns the local variable that an instruction sets."""
     return instruction.argval if instruction.opname == "STORE_FAST" else None
+
+
+def _is_of_attributes(code: types.CodeType, instructions: Sequence[dis.Instruction]) -> bool:
+    """Returns true if a method of two arguments takes attributes of its object, and does nothing else with that."""
+    if code.co_argcount != 2 or code.co_cellvars:
+        return False
+    after = itertools.pairwise(instructions)
+    return all(
+        following.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
+        for each, following in after
+        if _loaded(each) == code.co_varnames[0]
+    )
 
 
 def _has_changing_arguments(code: types.CodeType) -> bool:

@@ -48,6 +48,7 @@ class Names(NamedTuple):
         is_quick: True if it has neither code within it, nor, loops apart, an instruction whose cost has no limit.
         only_reads: True if it changes nothing but what it has made by `makers`, and makes no functions, which a
             sample may hold.
+        only_reads_by_index: The same if it is a method that is called with a number as its second argument, by others.
         makers: The functions that must make something new, or numbers that are new.
     """
 
@@ -59,6 +60,7 @@ class Names(NamedTuple):
     is_generator: bool
     is_quick: bool
     only_reads: bool
+    only_reads_by_index: bool
     makers: frozenset[Maker]
 
 
@@ -102,6 +104,7 @@ def names_of(code: types.CodeType) -> Names | None:
         is_generator=any(part in name for name in names for part in _OF_GENERATORS),
         is_quick=not inner and not any(map(_is_costly, read)),
         only_reads=only_reads,
+        only_reads_by_index=only_reads or (not inner and effects.only_own_by_index),
         makers=makers,
     )
 

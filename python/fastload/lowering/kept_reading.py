@@ -5,7 +5,6 @@ of the dataset and the globals that the code names are the same objects; what li
 objects is read each time.
 """
 
-import operator
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +13,8 @@ from fastload.lowering.cheap import global_of, read_shallowly
 from fastload.lowering.code_names import names_of
 
 __all__ = ["KeptReading"]
+
+_MISSING = object()
 
 
 class KeptReading:
@@ -59,16 +60,21 @@ class _Sources:
         ]
 
     def are_same(self) -> bool:
-        """Returns true if nothing has changed."""
-        return (
-            type(self._dataset).__mro__ is self._classes
-            and all(each.is_same() for each in self._stored)
-            and all(
-                function.__code__ is code and not (function.__defaults__ or function.__kwdefaults__)
-                for function, code in self._codes
-            )
-            and all(global_of(each, chain)[0] is value for each, chain, value in self._globals)
-        )
+        """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
+        if type(self._dataset).__mro__ is not self._classes:
+            return False
+        for stored in self._stored:
+            if not stored.is_same():
+                return False
+        for function, code in self._codes:
+            if function.__code__ is not code:
+                return False
+            if function.__defaults__ or function.__kwdefaults__:
+                return False
+        for function, chain, value in self._globals:
+            if global_of(function, chain)[0] is not value:
+                return False
+        return True
 
 
 class _Stored:
@@ -80,12 +86,17 @@ class _Stored:
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
-        self._names, self._values = [*vars(owner)], [*vars(owner).values()]
+        self._items = tuple(vars(owner).items())
 
     def is_same(self) -> bool:
         """Returns true if it has the same attributes still."""
         now = vars(self._owner)
-        return [*now] == self._names and all(map(operator.is_, now.values(), self._values))
+        if len(now) != len(self._items):
+            return False
+        for name, value in self._items:  # noqa: SIM110
+            if now.get(name, _MISSING) is not value:
+                return False
+        return True
 
 
 def _has_slots(dataset: Any) -> bool:

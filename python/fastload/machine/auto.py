@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from torch.utils.data import IterableDataset
+from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.machine.cpu import cpu_budget
 from fastload.machine.ranks import ranks_on_host
@@ -50,3 +51,9 @@ def resolve(num_workers: int, dataset: Any, found: int | None = None) -> int:
 def is_auto(loader: Any) -> bool:
     """Returns true if a loader's number of workers follows the machine, without reading the machine."""
     return isinstance(vars(loader)["num_workers"], Auto)
+
+
+def is_elastic(loader: Any) -> bool:
+    """Returns true if any of a loader's workers may make any batch."""
+    is_map = loader._dataset_kind == _DatasetKind.Map
+    return is_map and is_auto(loader)

@@ -24,12 +24,12 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 
 from fastload import _lib
 from fastload.iterators.consumer import Maker
-from fastload.iterators.elastic import is_elastic
 from fastload.iterators.evidence import Evidence
 from fastload.iterators.learned import stays_here
 from fastload.iterators.native import stand_in
 from fastload.iterators.notice import Logged
 from fastload.iterators.paced import Paced
+from fastload.machine.auto import is_elastic
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context

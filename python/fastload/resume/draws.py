@@ -41,8 +41,8 @@ class Draws:
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
         self.order = resumable(index_sampler, batched=batched)
-        within = list(layers(index_sampler))
-        self.sampler = within[-1] if self.order is None else self.order.sampler
+        within = list(layers(index_sampler)) if self.order is None else [self.order.sampler]
+        self.sampler = within[-1]
         self.follows = next((each for each in within if epoch_of(each) is not None), self.sampler)
         self.generator = own_generator(within)
         self.epoch = epoch_of(self.follows)

@@ -16,13 +16,12 @@ from torch.utils.data._utils.worker import _IterableDatasetStopIteration, _Resum
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _sharding_worker_init_fn
 
 from fastload import _lib
-from fastload.iterators.elastic import is_elastic
 from fastload.iterators.native import stand_in
 from fastload.iterators.notice import GlobalState, Logged
 from fastload.iterators.paced import Paced, batch_bytes
 from fastload.lowering.memo import Memo
 from fastload.lowering.seam import Seam
-from fastload.machine.auto import Auto
+from fastload.machine.auto import Auto, is_elastic
 from fastload.machine.interpreter import holds_interpreter
 from fastload.registry import name
 from fastload.resume.worker_state import Keeping

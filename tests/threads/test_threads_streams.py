@@ -1,5 +1,7 @@
 """Each worker thread has generators of its own, whichever way they are drawn from."""
 
+import functools
+import multiprocessing
 import random
 import threading
 from random import choice, gauss, getrandbits, shuffle
@@ -119,9 +121,21 @@ def test_functions_that_take_a_generator(draw, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize("draw", BENEATH.values(), ids=BENEATH)
-def test_functions_whose_operators_draw(draw, caplog):
-    assert_as_processes(Calls(draw), epochs=1, batch_size=2)
+def beneath(name: str) -> Any:
+    return BENEATH[name]()
+
+
+@pytest.fixture
+def context() -> str:
+    """How torch's workers start: from a clean process. Forked from one with threads that ran MKL, they can hang."""
+    multiprocessing.set_forkserver_preload([__name__])
+    return "forkserver"
+
+
+@pytest.mark.parametrize("name", BENEATH)
+def test_functions_whose_operators_draw(name, context, caplog):
+    draw = functools.partial(beneath, name)
+    assert_as_processes(Calls(draw), epochs=1, batch_size=2, context=context)
     assert not caplog.records
 
 

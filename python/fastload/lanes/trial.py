@@ -20,6 +20,8 @@ _HANDING_S = 120e-6
 """Seconds of CPU time, of all processes, for handing a small batch over."""
 _LONG_S = 5e-3
 """Seconds. After a first sample that takes longer, nothing more is tried."""
+_TRYING_S = 2e-3
+"""Seconds after which no further round is begun: quick samples are easily delayed, by other processes and cold caches."""
 
 
 def why_too_quick(
@@ -46,7 +48,7 @@ def why_too_quick(
 
 
 def _mean_time(dataset: Any, collate_fn: Any) -> float | None:
-    """Returns the seconds that a sample takes; None if one raises, or takes far too long."""
+    """Returns the seconds that a sample takes, in the quickest round; None if one raises, or takes far too long."""
     length = length_of(dataset)
     if not length:
         return None
@@ -56,11 +58,13 @@ def _mean_time(dataset: Any, collate_fn: Any) -> float | None:
         dataset[0]
         if time.perf_counter() - start > _LONG_S:
             return None
-        for _ in range(2):  # what is done for the first time takes longer
+        rounds: list[float] = []
+        while len(rounds) < 2 or sum(rounds) < _TRYING_S:  # the first one takes longer
             start = time.perf_counter()
             samples = [dataset[index] for index in indices]
             if collate_fn is not None:
                 collate_fn(samples)
+            rounds.append(time.perf_counter() - start)
     except Exception:  # whatever a user's class raises: it may have other indices
         return None
-    return (time.perf_counter() - start) / len(indices)
+    return min(rounds) / len(indices)

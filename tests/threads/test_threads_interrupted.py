@@ -16,7 +16,7 @@ import torch
 from torch.random import initial_seed, manual_seed
 
 from fastload.pictures.swap import Swap
-from fastload.threads import numpy_streams, random_streams, routes
+from fastload.threads import crew, numpy_streams, random_streams, routes
 from tests.shared.compare import MANY_WORKERS
 from tests.shared.threads import Drawn, threads
 
@@ -86,6 +86,21 @@ def test_ctrl_c_while_routes_are_installed_takes_them_out_again(at):
     assert before == (random.random, np.random.rand, type(random._inst), manual_seed.__code__)
     list(threads(Drawn(), num_workers=1))
     assert before == (random.random, np.random.rand, type(random._inst), manual_seed.__code__)
+
+
+def test_ctrl_c_while_workers_are_told_to_end_leaves_none():
+    for at in itertools.count(1):
+        iterator = iter(threads(Drawn(), num_workers=2, batch_size=4))
+        ours = [worker.thread for worker in iterator._crew.workers]
+        came = interrupted(iterator._crew.close, crew.__file__, at)
+        del iterator
+        gc.collect()
+        for thread in ours:
+            thread.join(5)
+        assert not any(thread.is_alive() for thread in ours), f"Ctrl-C at place {at}"
+        if not came:
+            break
+    assert at > 5
 
 
 def plain() -> str:

@@ -133,12 +133,20 @@ class Crew:
         """
         if self._over or not self.is_here():
             return
+        try:
+            self._dismiss()
+        except BaseException:  # Ctrl-C, maybe within a finalizer, which nobody calls again
+            self._dismiss()
+            raise
         self._over = True
+        if worker_info.current() is None:  # not a worker thread that drops an iterator
+            self._join()
+
+    def _dismiss(self) -> None:
+        """Tells the threads to end; to tell one twice does no harm."""
         self._stopping.set()
         for worker in self.workers:
             worker.tasks.put(None)
-        if worker_info.current() is None:  # not a worker thread that drops an iterator
-            self._join()
 
     def _join(self) -> None:
         deadline = time.monotonic() + _PATIENCE_S

@@ -164,12 +164,13 @@ def run(suite: Suite) -> Outcome:
             failures += filter(FAILURE.match, lines)
             counted = suite.count(lines)
             is_left_out = each.code == NO_TESTS and counted["left out"] > 0
-            if each.code != 0 and counted["failed"] == 0 and not is_left_out:
-                counted["failed"] = 1
-                notes.append(f"ended with exit code {each.code}")
-            elif counted["passed"] + counted["failed"] == 0 and not is_left_out:
-                counted["failed"] = 1
-                notes.append("ran no test")
+            if counted["failed"] == 0 and not is_left_out:
+                if each.code != 0:
+                    counted["failed"] = 1
+                    notes.append(f"ended with exit code {each.code}")
+                elif counted["passed"] == 0:
+                    counted["failed"] = 1
+                    notes.append("ran no test")
             counts += counted
     return Outcome(suite, counts, time.monotonic() - start, "; ".join(notes), failures)
 

@@ -71,9 +71,9 @@ def effects_of(
     """
     reader = _Reader(code, instructions, chains)
     places = range(len(instructions))
-    only_own = not _has_changing_arguments(code) and all(map(reader.is_own_change, places))
-    by_index = only_own
-    if not only_own and not _has_changing_arguments(code) and _is_of_attributes(code, instructions):
+    names_changed = _has_changing_arguments(code)
+    only_own = by_index = not names_changed and all(map(reader.is_own_change, places))
+    if not only_own and not names_changed and _is_of_attributes(code, instructions):
         reader = _Reader(code, instructions, chains, number=code.co_varnames[1])
         by_index = all(map(reader.is_own_change, places))
     methods = frozenset(filter(reader.is_own_method, places))

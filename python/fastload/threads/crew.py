@@ -135,7 +135,7 @@ class Crew:
             return
         try:
             self._dismiss()
-        except BaseException:  # Ctrl-C, maybe within a finalizer, which nobody calls again
+        except BaseException:  # Ctrl-C; a finalizer is not called again
             self._dismiss()
             raise
         self._over = True

@@ -38,7 +38,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
-from fastload.monitoring.steps import Recorder, watched
+from fastload.monitoring.steps import Recorder
 from fastload.tune.step import StandIn
 
 STEP_S, STEPS, BATCH_SIZE = 0.02, 1000, 32
@@ -144,9 +144,9 @@ def same(kind: str) -> dict[str, float]:
     if kind != BARE:
         recorder = Recorder()
         recorder.begin(0.0, 1, CALLS)
-        watched(iterator, recorder)
+        iterator._record_steps(recorder)
     if kind == CLOSED:
-        watched(iterator, None)
+        iterator._record_steps(None)
     return {"ns": taken(iterator, CALLS)}
 
 

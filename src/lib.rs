@@ -32,6 +32,7 @@ pub mod quantiles;
 pub mod scan;
 pub mod spans;
 pub mod stats;
+pub mod steps;
 pub mod stream;
 pub mod sync;
 pub mod tune;

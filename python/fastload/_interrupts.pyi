@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from fastload._steps import StepClocks
+
 _T = TypeVar("_T")
 
 class WholeSteps:
@@ -16,6 +18,8 @@ class WholeSteps:
 
     def __new__(cls, *arguments: Any, **options: Any) -> Any: ...
     def __next__(self) -> Any: ...
+    def _record_steps(self, clocks: StepClocks | None) -> None:
+        """Notes in `clocks` from now on when batches are asked for and returned; None to note nothing."""
 
 def interruptibly(function: Callable[..., _T], *arguments: Any) -> _T:
     """Calls a function that SIGINT may interrupt anywhere, also within a step."""

@@ -66,6 +66,7 @@ from fastload._process import park as park
 from fastload._process import pool_threads as pool_threads
 from fastload._process import shutdown as shutdown
 from fastload._process import trim_memory as trim_memory
+from fastload._steps import StepClocks as StepClocks
 from fastload._tuning import Tuner as Tuner
 from fastload._tuning import Watch as Watch
 from fastload._tuning import Window as Window
@@ -108,6 +109,7 @@ __all__ = [
     "Rule",
     "Select",
     "Spans",
+    "StepClocks",
     "Storage",
     "Stream",
     "Tar",

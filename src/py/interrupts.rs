@@ -4,9 +4,13 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::interrupts;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, lock};
+
+use super::steps::StepClocks;
 
 /// Adds the class and the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -19,6 +23,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, subclass, module = "fastload._lib")]
 pub(super) struct WholeSteps {
     is_torn: AtomicBool,
+    clocks: Mutex<Option<Py<StepClocks>>>,
 }
 
 #[pymethods]
@@ -29,6 +34,7 @@ impl WholeSteps {
         interrupts::watch();
         WholeSteps {
             is_torn: AtomicBool::new(false),
+            clocks: Mutex::new(None),
         }
     }
 
@@ -39,14 +45,55 @@ impl WholeSteps {
                 "Ctrl-C, pressed twice, has ended this iterator in the middle of a batch: iterate the loader again",
             ));
         }
+        let clocks = lock(&slf.get().clocks)
+            .as_ref()
+            .map(|clocks| clocks.clone_ref(py));
         let hold = interrupts::hold();
         py.check_signals()?; // what came before
-        let made = slf.call_method0(intern!(py, "_step"));
+        let made = match clocks {
+            None => slf.call_method0(intern!(py, "_step")),
+            Some(clocks) => recorded(slf, clocks.bind(py)),
+        };
         drop(hold);
         if interrupts::is_torn() && made.is_err() {
             slf.get().is_torn.store(true, Ordering::Relaxed);
         }
         made
+    }
+
+    #[pyo3(name = "_record_steps")]
+    fn record_steps(&self, clocks: Option<Py<StepClocks>>) {
+        let before = std::mem::replace(&mut *lock(&self.clocks), clocks);
+        drop(before); // which may run Python, without the lock
+    }
+
+    /// Visits the clocks, for the garbage collector: they may refer to what holds the iterator.
+    #[allow(clippy::needless_pass_by_value)] // PyO3's signature
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.clocks.try_lock() {
+            Ok(clocks) => visit.call(clocks.as_ref()),
+            Err(_) => Ok(()), // a thread that was stopped holds it: what it refers to counts as used
+        }
+    }
+
+    fn __clear__(&self) {
+        self.record_steps(None);
+    }
+}
+
+/// Takes a step; notes when it begins and ends.
+fn recorded<'py>(
+    iterator: &Bound<'py, WholeSteps>,
+    clocks: &Bound<'py, StepClocks>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = iterator.py();
+    StepClocks::asked(clocks)?;
+    match iterator.call_method0(intern!(py, "_step")) {
+        Ok(batch) => StepClocks::returned(clocks, &batch).map(|()| batch),
+        Err(error) => {
+            clocks.call_method1(intern!(py, "failed"), (error.value(py),))?;
+            Err(error)
+        }
     }
 }
 

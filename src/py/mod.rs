@@ -36,6 +36,7 @@ mod rule;
 mod shapes;
 mod snapshot;
 mod spans;
+mod steps;
 mod stream;
 mod template;
 mod tensor;
@@ -73,6 +74,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<unframed::Unframed>()?;
     module.add_class::<program::Program>()?;
     module.add_class::<spans::Spans>()?;
+    module.add_class::<steps::StepClocks>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<foreign::Requests>()?;
     module.add_class::<foreign::Request>()?;

@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -12,8 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 import fastload
 from fastload.batching import TokenBatchSampler
 from fastload.columns import Rows
-from fastload.iterators.native import NativeIter
-from fastload.monitoring.steps import Recorder, watched
+from fastload.monitoring.steps import Recorder
 from fastload.sizes import rows_of
 from tests.shared.compare import assert_same
 from tests.shared.processes import OUR_PROCESSES
@@ -64,22 +64,47 @@ def test_every_lane_is_recorded(lane, kept):
     gc.collect()
 
 
-def test_an_iterator_without_a_monitor_is_the_plain_one():
-    loader = loader_of("native")
-    assert type(iter(loader)) is NativeIter
-    with fastload.monitor(loader):
-        assert type(iter(loader)) is not NativeIter
-        assert isinstance(iter(loader), NativeIter)
-    assert type(iter(loader)) is NativeIter
-
-
 def test_the_end_of_a_monitor_frees_its_iterator():
     loader = loader_of("native")
-    with fastload.monitor(loader):
-        batches = iter(loader)
+    recorder = Recorder()
+    batches = iter(loader)
+    batches._record_steps(recorder)
+    for _ in range(3):
         next(batches)
-    assert type(batches) is NativeIter
-    assert len(list(batches)) == BATCHES - 1
+    batches._record_steps(None)
+    assert len(list(batches)) == BATCHES - 3
+    assert recorder.count == 2  # the third step was not over
+
+
+def test_an_iterator_holds_its_recorder_in_no_cycle_that_stays():
+    batches = iter(loader_of("native"))
+    recorder = Recorder()
+    recorder.batches = batches
+    batches._record_steps(recorder)
+    next(batches)
+    is_gone = weakref.ref(batches)
+    del batches, recorder
+    gc.collect()
+    assert is_gone() is None
+
+
+def test_what_a_recorder_raises_is_raised_and_the_next_step_is_whole():
+    class Failing(Recorder):
+        def _look(self, batch):
+            super()._look(batch)
+            if self.count == 1:
+                self._looks = True
+                raise ZeroDivisionError
+            self._looks = True
+
+    batches = iter(loader_of("native"))
+    recorder = Failing()
+    recorder.begin(0.0, BATCH, ROWS)
+    batches._record_steps(recorder)
+    next(batches)
+    with pytest.raises(ZeroDivisionError):
+        next(batches)
+    assert len(list(batches)) == BATCHES - 2
 
 
 def test_the_step_of_a_loop_that_is_left_is_dropped(kept):
@@ -109,7 +134,6 @@ def test_a_second_iterator_takes_over(kept):
     loader = loader_of("native")
     with fastload.monitor(loader, kept):
         first, second = iter(loader), iter(loader)
-        assert type(first) is NativeIter
         assert len(list(zip(first, second, strict=True))) == BATCHES
     assert len(kept.column("number")) == BATCHES
 
@@ -257,7 +281,7 @@ def test_the_thread_that_takes_batches_is_known():
     loader = loader_of("native")
     recorder = Recorder()
     batches = iter(loader)
-    watched(batches, recorder)
+    batches._record_steps(recorder)
     recorder.begin(0.0, BATCH, ROWS)
     taking = threading.Thread(target=lambda: list(batches))
     taking.start()

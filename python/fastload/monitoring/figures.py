@@ -42,8 +42,9 @@ class StepFigures:
         self._probed_s, self._starved_s = recorder.probed_s, recorder.starved_s
         if recorder.in_step:
             figures["open_step_s"] = max(0.0, now_s - recorder.returned_s)
-        if recorder.is_waiting and recorder.position >= _BORDER:
-            figures["open_wait_s"] = max(0.0, now_s - recorder.asked_s)
+        since_s = recorder.waiting_since_s
+        if since_s is not None and recorder.position >= _BORDER:
+            figures["open_wait_s"] = max(0.0, now_s - since_s)
         if not len(steps):
             return figures
         whole_s = max(float(np.sum(steps.wait_s + steps.own_s)), 1e-9)

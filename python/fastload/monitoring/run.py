@@ -14,7 +14,6 @@ import weakref
 from typing import Any
 
 import numpy as np
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastload.machine.ranks import rank
 from fastload.monitoring import sinks
@@ -32,7 +31,7 @@ from fastload.monitoring.shortage import Shortage
 from fastload.monitoring.stacks import StallSampler
 from fastload.monitoring.stages import NAMES, Recordable, StageSpans
 from fastload.monitoring.standing import Standing
-from fastload.monitoring.steps import Recorder, watched
+from fastload.monitoring.steps import Iterating, Recorder
 from fastload.monitoring.summary import Totals
 from fastload.monitoring.trace import write_trace
 from fastload.sizes import length_of
@@ -91,7 +90,7 @@ class Run:
         self._logged: set[tuple[str, str]] = set()
         self._epoch_steps = 0
         self._loader: weakref.ref[Any] | None = None
-        self._iterator: weakref.ref[_BaseDataLoaderIter] | None = None
+        self._iterator: weakref.ref[Iterating] | None = None
         self._writer: sinks.Writer | None = None
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
@@ -102,12 +101,12 @@ class Run:
 
         Args:
             loader: Its loader.
-            iterator: The iterator; one that is not torch's is not recorded.
+            iterator: The iterator; one that is not the library's is not recorded.
             start_s: Seconds that starting it took.
         """
-        if not isinstance(iterator, _BaseDataLoaderIter):
+        if not isinstance(iterator, Iterating):
             self._log_once(
-                "a monitor records torch's iterators, and not a %s", type(iterator).__name__
+                "a monitor records fastload's iterators, and not a %s", type(iterator).__name__
             )
             return
         if self._follows_another(loader):
@@ -126,7 +125,7 @@ class Run:
         sizes, taken = sizes_of(loader, iterator), iterator._num_yielded
         in_order = bool(loader.in_order)
         self.recorder.begin(start_s, *sizes, first_batch=taken, in_order=in_order)
-        watched(iterator, self.recorder)
+        iterator._record_steps(self.recorder)
         if isinstance(iterator, Recordable):
             iterator._record_spans(self._stages, self.recorder.epoch)
         if self._thread is None:
@@ -145,7 +144,7 @@ class Run:
 
     def _leave(self, iterator: Any) -> None:
         """Records no more of an iterator."""
-        watched(iterator, None)
+        iterator._record_steps(None)
         if isinstance(iterator, Recordable):
             iterator._record_spans(None, 0)
 

@@ -1,33 +1,37 @@
 """`Recorder`: when each step of a training waited for its batch, and when it worked on it.
 
-The training thread puts the clocks of each step that ends into a list of fixed length; the monitor's thread reads
-it. What an epoch's steps share is noted once: after 20 ms of other work a step finds the processor's caches cold, and
-pays for each object that it touches (packing its clocks into an array costs it 13 µs, a tuple of them 2).
-An iterator is recorded through a subclass of its own class, so an iterator without a monitor has no code for it. A
-step ends when the next batch is asked for; the work after an epoch's last batch ends with the call that raises
-`StopIteration`. A step whose loop is left early is dropped: its end is not known.
+The iterator writes the clocks natively (`_lib.StepClocks`), and the monitor's thread reads them: after 20 ms of other
+work a step finds the processor's caches cold, and a line of Python costs it microseconds. What an epoch's steps share
+is noted once. A step ends when the next batch is asked for; the work after an epoch's last batch ends with the call that
+raises `StopIteration`. A step whose loop is left early is dropped: its end is not known.
 """
 
-import functools
-import math
 import threading
-import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastload import _lib
+from fastload.monitoring.clocks import ahead_ns
 from fastload.sizes import rows_of
 
-__all__ = ["Probe", "Recorded", "Recorder", "watched"]
+__all__ = ["Iterating", "Probe", "Recorded", "Recorder"]
 
-_SIZE = 1 << 14  # steps that are kept; a power of two
-_LAST = _SIZE - 1
-_MARGIN = 1 << 10  # of them, those that the training thread may overwrite while others are read
+_EPOCHS = 1 << 14  # epochs that are kept
 _PROBED = 17  # of so many steps, the accelerator is asked in one; a prime, so that it falls in with no period
+_NEVER = (1 << 64) - 1
 
-_now = time.monotonic
+
+@runtime_checkable
+class Iterating(Protocol):
+    """An iterator that records its steps."""
+
+    _num_yielded: int
+
+    def _record_steps(self, clocks: _lib.StepClocks | None) -> None:
+        """Records steps from now on; None to stop."""
 
 
 class Probe(Protocol):
@@ -83,19 +87,18 @@ class _Epoch(NamedTuple):
     samples: int
 
 
-class Recorder:
+class Recorder(_lib.StepClocks):
     """Records the steps of the iterators of one loader, one iterator at a time.
+
+    An iterator that was given this by `_record_steps` calls `asked`, `returned` and `failed`.
 
     Args:
         probe: Asks the accelerator; None without one.
         at_end: Called at the end of an epoch, while its iterator still has its counters.
 
     Attributes:
-        count: Steps that have ended.
         epoch: Number of the epoch, from 0; -1 before the first one.
         is_running: True within an epoch.
-        asked_s: When the last batch was asked for; not a number if it has not come and will not.
-        returned_s: When the last batch was returned.
         thread: Identifier of the thread that takes the batches; None before the first one of an epoch.
         native_thread: Its number in the system; 0 before the first batch of all.
         start_s: Seconds that starting iterators took, in all.
@@ -103,61 +106,36 @@ class Recorder:
         starved_s: Seconds of them in which it had no work.
     """
 
-    __slots__ = (
-        "_at_end",
-        "_epochs",
-        "_is_marked",
-        "_looks",
-        "_looks_at_rows",
-        "_probe",
-        "_probed_wait_s",
-        "_rows",
-        "_steps",
-        "asked_s",
-        "count",
-        "epoch",
-        "is_running",
-        "native_thread",
-        "probed_s",
-        "returned_s",
-        "start_s",
-        "starved_s",
-        "thread",
-    )
-
     def __init__(
         self, probe: Probe | None = None, at_end: Callable[[], object] = lambda: None
     ) -> None:
-        self.count = 0
         self.epoch = -1
         self.is_running = False
-        self.asked_s = math.nan
-        self.returned_s = 0.0
         self.thread: int | None = None
         self.native_thread = 0
         self.start_s = 0.0
         self.probed_s = 0.0
         self.starved_s = 0.0
+        self._origin_ns = ahead_ns(self.now_ns)
         self._probe = probe
         self._at_end = at_end
         self._is_marked = False
         self._probed_wait_s = 0.0
-        self._looks = True
         self._looks_at_rows = True
-        self._rows = 0
         self._epochs: list[_Epoch] = []
-        # as large now as it will be: a training's memory does not grow by it
-        self._steps = [(0.0, 0.0, float(number), 0) for number in range(_SIZE)]
 
     @property
-    def in_step(self) -> bool:
-        """True while the training works on a batch."""
-        return self.returned_s >= self.asked_s
+    def returned_s(self) -> float:
+        """When the last batch was returned, on the monotonic clock; before the first one, any earlier time."""
+        return (self._origin_ns + self.returned_ns) / 1e9
 
     @property
-    def is_waiting(self) -> bool:
-        """True while a batch is waited for."""
-        return self.asked_s > self.returned_s
+    def waiting_since_s(self) -> float | None:
+        """When the batch was asked for that is waited for; None if none is."""
+        asked_ns, returned_ns = self.asked_ns, self.returned_ns
+        if asked_ns is None or returned_ns >= asked_ns:
+            return None
+        return (self._origin_ns + asked_ns) / 1e9
 
     def begin(
         self,
@@ -177,53 +155,36 @@ class Recorder:
             first_batch: Number of its first batch, which is not 0 if the epoch is resumed.
             in_order: True if batches come in the order of their numbers; otherwise numbers are not recorded.
         """
-        self.asked_s, self.is_running, self.thread = math.nan, True, None
+        self.forget()
+        self.is_running, self.thread = True, None
         self.epoch += 1
         self.start_s += start_s
         self._is_marked = False
         self._looks, self._looks_at_rows = True, batch_size is None
+        if self._probe is not None:
+            self._asks_at = 0
         first, size = first_batch if in_order else -1, -1 if batch_size is None else batch_size
         epoch = _Epoch(self.count, self.epoch, first, size, samples)
         if self._epochs and self._epochs[-1].first == self.count:
             self._epochs[-1] = epoch  # the one before had no steps
         else:
             self._epochs.append(epoch)
-        del self._epochs[:-_SIZE]
-
-    def asked(self) -> None:
-        """Notes that a batch is asked for."""
-        now = _now()
-        returned_s = self.returned_s
-        if returned_s >= self.asked_s:
-            count = self.count
-            self._steps[count & _LAST] = self.asked_s, returned_s, now, self._rows
-            self.count = count + 1
-        self.asked_s = now
-        probe = self._probe
-        if probe is not None and (self._probed_wait_s or self.count % _PROBED == 0):
-            self._ask(probe)
-
-    def returned(self, batch: Any) -> None:
-        """Notes that a batch is returned."""
-        self.returned_s = _now()
-        if self._looks:
-            self._look(batch)
+        del self._epochs[:-_EPOCHS]
 
     def failed(self, error: BaseException) -> None:
         """Notes that no batch is returned; at the end of the epoch that is no error."""
-        self.asked_s = math.nan
+        self.forget()
         if isinstance(error, StopIteration):
             self.is_running = False
             self._at_end()
 
     def read(self, since: int) -> Recorded:
         """Returns the steps from number `since` on; the oldest are missing if there are more than are kept."""
-        count = self.count
-        first = max(since, count - _SIZE + _MARGIN)
-        kept = [self._steps[number & _LAST] for number in range(first, count)]
-        asked_s, returned_s, end_s, seen = np.array(kept, np.float64).reshape(-1, 4).T
+        first, records = self.since(since)
+        clocks = np.frombuffer(records, np.uint64).astype(np.int64).reshape(-1, 4).T
+        asked_s, returned_s, end_s = (self._origin_ns + clocks[:3]) / 1e9
         epochs = np.array(self._epochs[:], np.int64).reshape(-1, len(_Epoch._fields))
-        number = np.arange(first, count)
+        number = np.arange(first, first + len(end_s))
         at = np.searchsorted(epochs[:, 0], number, "right") - 1
         begun, epoch, batch, size, samples = epochs[at].T
         position = number - begun
@@ -234,7 +195,7 @@ class Recorder:
             asked_s,
             returned_s,
             end_s,
-            rows=np.where(size < 0, seen.astype(np.int64), rows),
+            rows=np.where(size < 0, clocks[3], rows),
             epoch=epoch,
             batch=np.where(batch < 0, -1, batch + position),
         )
@@ -258,15 +219,19 @@ class Recorder:
         if self._is_marked and self._probe is not None:
             try:
                 self._probe.end_wait()
-                self._probed_wait_s = self.returned_s - self.asked_s
+                self._probed_wait_s = 1e-9 * (self.returned_ns - (self.asked_ns or 0))
             except Exception:  # the device is lost: the training's next operation says so
                 self._probe = None
         self._is_marked = False
         self._looks = self._looks_at_rows
 
-    def _ask(self, probe: Probe) -> None:
+    def _ask(self) -> None:
         """Asks the accelerator for the last wait that was marked; in one of `_PROBED` steps, marks the next."""
-        is_due = self.count % _PROBED == 0
+        count, probe = self.count, self._probe
+        if probe is None:
+            self._asks_at = _NEVER
+            return
+        is_due = count % _PROBED == 0
         try:
             idle_s = probe.idle_s() if self._probed_wait_s else None
             if idle_s is not None or is_due:  # a device that is so many steps behind was not idle
@@ -276,37 +241,8 @@ class Recorder:
             self._is_marked = is_due and probe.begin_wait()
         except Exception:
             self._probe, self._is_marked = None, False
-        self._looks |= self._is_marked
-
-
-def watched(iterator: Any, recorder: Recorder | None) -> None:
-    """Has an iterator record its steps from now on, or no longer.
-
-    Args:
-        iterator: One of torch's iterators.
-        recorder: The recorder; None to record nothing.
-    """
-    kind: Any = type(iterator)
-    plain = getattr(kind, "_unwatched", kind)
-    if recorder is not None:  # the last one stays: another thread may just be asking for a batch
-        iterator._recorder = recorder
-    iterator.__class__ = plain if recorder is None else _watched_kind(plain)
-
-
-@functools.cache
-def _watched_kind(kind: Any) -> Any:
-    """Returns a class of iterators that write their steps to a recorder."""
-    step = kind._step  # looking it up by `super()` costs a cold cache 6 µs
-
-    def _step(self: Any) -> Any:
-        recorder: Recorder = self._recorder
-        recorder.asked()
-        try:
-            batch = step(self)
-        except BaseException as error:
-            recorder.failed(error)
-            raise
-        recorder.returned(batch)
-        return batch
-
-    return type(f"Watched{kind.__name__}", (kind,), {"_step": _step, "_unwatched": kind})
+        if self._is_marked:
+            self._looks = True
+        # after a wait that was marked in each step, until the device has come to its end
+        is_open = is_due or self._probed_wait_s > 0
+        self._asks_at = count if is_open else count + _PROBED - count % _PROBED

@@ -2,13 +2,15 @@
 
 mod context;
 mod fault;
+mod image_mismatch;
+mod mismatch;
 
 use std::path::PathBuf;
 
-use crate::collate::Mismatch;
-use crate::image::ImageMismatch;
 use context::{broadcast, whose};
 pub use fault::{Fault, Reason};
+pub use image_mismatch::ImageMismatch;
+pub use mismatch::Mismatch;
 
 /// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 
+use crate::error::Mismatch;
 use crate::memory::Dtype;
 
 /// A number from Python.
@@ -21,9 +22,19 @@ pub enum Fill {
 pub type Element = [u8; 16];
 
 impl Fill {
-    /// Returns the element of `dtype` with this value, rounded to the nearest for floating point dtypes; None
-    /// if the dtype has no such value.
-    pub fn element(self, dtype: Dtype) -> Option<Element> {
+    /// Returns the element of `dtype` with this value, rounded to the nearest for floating point dtypes.
+    ///
+    /// # Errors
+    ///
+    /// [`Mismatch::Fill`]: the dtype has no such value.
+    pub fn element(self, dtype: Dtype) -> Result<Element, Mismatch> {
+        self.rounded(dtype).ok_or_else(|| Mismatch::Fill {
+            fill: self.to_string(),
+            dtype: dtype.name(),
+        })
+    }
+
+    fn rounded(self, dtype: Dtype) -> Option<Element> {
         let mut element = [0; 16];
         match dtype {
             Dtype::Bool => element[0] = self.whole::<u8>().filter(|&flag| flag <= 1)?,

@@ -10,7 +10,6 @@ mod dense;
 mod fill;
 mod labels;
 mod mask;
-mod mismatch;
 mod pack;
 mod packed;
 mod packing;
@@ -22,14 +21,13 @@ mod sample_mut;
 mod slot;
 mod split;
 
-use crate::error::Result;
+use crate::error::{Mismatch, Result};
 use crate::memory::{Dtype, Lease};
 
 pub use array::{Array, Side, copy};
 pub use dense::{Dense, Shape, sizes};
 pub use fill::{Element, Fill};
 pub use labels::Labels;
-pub use mismatch::Mismatch;
 pub use pack::Bins;
 pub use packed::{PackedColumn, PackedField, Packs, Rows};
 pub use packing::{Overlong, Packing};

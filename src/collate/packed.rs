@@ -132,15 +132,7 @@ impl Packed {
         let seen = rule.common_dtype(dtype, &mut shapes);
         let cast = Cast::new(seen, Dtype::Int64);
         let dtype = cast.map_or(seen, Cast::to);
-        let element = |fill: Fill| {
-            let wrong = || {
-                rule.error(Mismatch::Fill {
-                    fill,
-                    dtype: dtype.name(),
-                })
-            };
-            fill.element(dtype).ok_or_else(wrong)
-        };
+        let element = |fill: Fill| fill.element(dtype).map_err(|wrong| rule.error(wrong));
         let tokens: usize = rows.bins.shape().iter().product();
         let columns = packs.columns.iter().map(|column| {
             let padding = element(column.fill)?;

@@ -117,10 +117,7 @@ impl Pad {
 
     /// Returns the element of the padding.
     pub fn element(&self, dtype: Dtype) -> Result<Element, Mismatch> {
-        self.fill.element(dtype).ok_or(Mismatch::Fill {
-            fill: self.fill,
-            dtype: dtype.name(),
-        })
+        self.fill.element(dtype)
     }
 
     fn dims(&self, low: &[usize], high: &[usize]) -> Result<Shape, Mismatch> {

@@ -4,10 +4,11 @@
 
 use super::resample::{Axis, Resampler, Scaling};
 use super::{
-    Affine, Filter, Frame, GaussianBlur, ImageMismatch, Luma, Pad, PassOrder, Pixels, Reduce,
-    Region, Shape, Turn, colour, flip, luma_torch, torch,
+    Affine, Filter, Frame, GaussianBlur, Luma, Pad, PassOrder, Pixels, Reduce, Region, Shape, Turn,
+    colour, flip, luma_torch, torch,
 };
 use crate::Result;
+use crate::error::ImageMismatch;
 
 /// One action on one image. An [`Op`](super::Op) becomes actions when its random parameters are drawn.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use super::to_byte::to_byte;
-use super::{Frame, ImageMismatch, Pixels};
+use super::{Frame, Pixels};
+use crate::error::ImageMismatch;
 use crate::memory::fallible::reserve;
 use crate::wide::{is_fused, wide};
 use crate::{Error, Result};

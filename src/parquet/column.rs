@@ -4,12 +4,12 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::statistics::Statistics;
 use once_cell::race::OnceBox;
 
-use super::cache::Other;
 use super::decode::decode;
 use super::part::{Decoded, Part};
 use super::schema::Leaf;
 use super::tables::Tables;
 use super::whole::{Parts, Whole};
+use crate::cache::Other;
 use crate::collate::{Shape, sizes};
 use crate::column::{Column, Kind, Layout, Scratch};
 use crate::error::{Error, Result};
@@ -105,7 +105,11 @@ impl Parquet {
 
     /// Returns a row group, or None: it is left to another thread.
     fn group(&self, number: usize, other: Other) -> Result<Option<Arc<Decoded>>> {
-        let make = || self.decode_part(number)?.decoded();
+        let make = || {
+            let decoded = self.decode_part(number)?.decoded()?;
+            let bytes = decoded.bytes();
+            Ok((decoded, bytes))
+        };
         let cache = self.tables.cache();
         let key = (self.number, number);
         cache.get(

@@ -8,7 +8,6 @@
 //!
 //! Invariant: no two threads decode the same column of the same row group at once.
 
-mod cache;
 mod column;
 mod decode;
 mod pages;

@@ -7,8 +7,9 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use bytes::Bytes;
 
-use super::cache::Cache;
+use super::part::Decoded;
 use super::thrift;
+use crate::cache::Cache;
 use crate::caught::caught;
 use crate::column::{Files, Paths};
 use crate::error::{Error, Result};
@@ -37,7 +38,7 @@ pub struct Tables {
     groups: Vec<(usize, usize)>,
     /// The first row of each row group, and the number of all rows.
     starts: Vec<usize>,
-    cache: Renewed<Cache>,
+    cache: Renewed<Cache<Decoded>>,
     limit: usize,
     columns: AtomicUsize,
     /// Bytes of row groups that columns in use need at least, those apart that are kept whole.
@@ -133,7 +134,7 @@ impl Tables {
         self.starts[number] - before..self.starts[number + 1] - before
     }
 
-    pub(super) fn cache(&self) -> &Cache {
+    pub(super) fn cache(&self) -> &Cache<Decoded> {
         self.cache.get()
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::foreign::Raised;
 use crate::Error;
-use crate::image::ImageMismatch;
+use crate::error::ImageMismatch;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {

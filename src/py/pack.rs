@@ -10,7 +10,8 @@ use super::pad::{detached, field_of, mismatch, number};
 use super::plan::parse_strategy;
 use super::tensor;
 use super::value::Values;
-use crate::collate::{Array, Bins, Dense, Fill, Mismatch, Overlong, Packing, Shape};
+use crate::collate::{Array, Bins, Dense, Fill, Overlong, Packing, Shape};
+use crate::error::Mismatch;
 use crate::memory::Dtype;
 
 /// The rule by which documents are packed. See the stub.
@@ -155,15 +156,7 @@ impl PackedInput {
 
     fn pack(&self, py: Python<'_>, bins: &Bins) -> PyResult<Py<PyAny>> {
         let dtype = self.values.dtype;
-        let element = |fill: Fill| {
-            let wrong = || {
-                mismatch(&self.field)(Mismatch::Fill {
-                    fill,
-                    dtype: dtype.name(),
-                })
-            };
-            fill.element(dtype).ok_or_else(wrong)
-        };
+        let element = |fill: Fill| fill.element(dtype).map_err(mismatch(&self.field));
         let fill = element(self.fill)?;
         let start = self.start.map(element).transpose()?;
         let size = dtype.itemsize();

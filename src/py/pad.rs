@@ -8,7 +8,8 @@ use super::enter::Enter;
 use super::tensor;
 use super::value::Values;
 use crate::Error;
-use crate::collate::{self, Dense, Fill, Layout, Mismatch, RaggedLayout, Shape, Side, sizes};
+use crate::collate::{self, Dense, Fill, Layout, RaggedLayout, Shape, Side, sizes};
+use crate::error::Mismatch;
 use crate::memory::fallible::missing;
 use crate::memory::{Destination, Dtype, lease};
 

@@ -14,7 +14,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple, PyType};
 
 use super::{dlpack, list_arrays};
-use crate::collate::{Array, Mismatch};
+use crate::collate::Array;
+use crate::error::Mismatch;
 use crate::memory::Cast;
 use crate::memory::{Dtype, View};
 use crate::{Error, Result};

@@ -1,7 +1,8 @@
 //! `RandomCrop`: a crop of fixed size from a random position, after optional padding.
 
 use crate::Result;
-use crate::image::{Action, Draws, ImageMismatch, Pad, Plan, Region, Shape};
+use crate::error::ImageMismatch;
+use crate::image::{Action, Draws, Pad, Plan, Region, Shape};
 
 /// Crops `size` from a random position.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,64 +1,64 @@
-//! The row groups that were decoded last, up to a number of bytes.
+//! Values that threads share, such as decoded row groups: those used last stay, up to a number of bytes.
 
 use std::collections::HashMap;
 
-use super::part::Decoded;
 use crate::error::Result;
 use crate::sync::{Arc, Condvar, Mutex, lock};
 
-/// Bytes that threads may need while they decode, also where fewer are kept.
+/// Bytes that threads may need while they make values, also where fewer are kept.
 const AT_ONCE: usize = 1 << 30;
 
-/// A column of a row group: the number of the one among the columns in use, and of the other among all.
-pub(super) type Key = (usize, usize);
+/// What a value belongs to, such as a column, and its number in that.
+pub type Key = (usize, usize);
 
-/// The decoded row groups that threads share.
-#[derive(Debug, Default)]
-pub(super) struct Cache {
-    state: Mutex<State>,
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Cache<T> {
+    state: Mutex<State<T>>,
     made: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    entries: HashMap<Key, Entry>,
+#[derive(Debug)]
+struct State<T> {
+    entries: HashMap<Key, Entry<T>>,
     /// Of all entries.
     bytes: usize,
     /// Bytes that are kept elsewhere, and count.
     reserved: usize,
-    /// Bytes that threads need which decode now.
+    /// Bytes that threads need which make values now.
     making: usize,
     /// Counts uses.
     clock: u64,
 }
 
 #[derive(Debug)]
-enum Entry {
-    /// A thread decodes it.
+enum Entry<T> {
+    /// A thread makes it.
     Making,
     Ready {
-        decoded: Arc<Decoded>,
+        value: Arc<T>,
+        bytes: usize,
         used: u64,
     },
 }
 
-/// The treatment of a row group that another thread decodes.
+/// The treatment of a value that another thread makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Other {
+pub enum Other {
     /// It is left to that thread for now.
     Leave,
     /// It is waited for.
     Wait,
 }
 
-/// Takes the mark of a decoding away, also if that panicked.
-struct Making<'a> {
-    cache: &'a Cache,
+/// Takes the mark of a making away, also if that panicked.
+struct Making<'a, T> {
+    cache: &'a Cache<T>,
     key: Key,
     bytes: usize,
 }
 
-impl Drop for Making<'_> {
+impl<T> Drop for Making<'_, T> {
     fn drop(&mut self) {
         let mut state = lock(&self.cache.state);
         if let Some(Entry::Making) = state.entries.get(&self.key) {
@@ -70,28 +70,43 @@ impl Drop for Making<'_> {
     }
 }
 
-impl Cache {
-    /// Returns a row group that is here.
-    pub(super) fn peek(&self, key: Key) -> Option<Arc<Decoded>> {
+impl<T> Default for Cache<T> {
+    fn default() -> Cache<T> {
+        Cache {
+            state: Mutex::new(State {
+                entries: HashMap::new(),
+                bytes: 0,
+                reserved: 0,
+                making: 0,
+                clock: 0,
+            }),
+            made: Condvar::new(),
+        }
+    }
+}
+
+impl<T> Cache<T> {
+    /// Returns a value that is here.
+    pub fn peek(&self, key: Key) -> Option<Arc<T>> {
         lock(&self.state).find(key)
     }
 
-    /// Returns a row group; if it is not here, `make` decodes it, which needs about `bytes`, unless another
+    /// Returns a value; if it is not here, `make` makes it and says its bytes, which are about `bytes`, unless another
     /// thread does, or others need so much that this one has to wait for them. None: it is left for now.
-    pub(super) fn get(
+    pub fn get(
         &self,
         key: Key,
         limit: usize,
         bytes: usize,
         other: Other,
-        make: impl FnOnce() -> Result<Decoded>,
-    ) -> Result<Option<Arc<Decoded>>> {
+        make: impl FnOnce() -> Result<(T, usize)>,
+    ) -> Result<Option<Arc<T>>> {
         let bytes = bytes.min(isize::MAX as usize >> 16); // more than there is, as is the sum of some
         let most = limit.max(AT_ONCE);
         let mut state = lock(&self.state);
         loop {
-            if let Some(decoded) = state.find(key) {
-                return Ok(Some(decoded));
+            if let Some(value) = state.find(key) {
+                return Ok(Some(value));
             }
             let fits = state.making == 0 || state.making + bytes <= most;
             if fits && !state.entries.contains_key(&key) {
@@ -109,15 +124,16 @@ impl Cache {
         drop(state);
         let cache = self;
         let making = Making { cache, key, bytes };
-        let decoded = Arc::new(make()?);
-        lock(&self.state).keep(key, decoded.clone());
+        let (value, bytes) = make()?;
+        let value = Arc::new(value);
+        lock(&self.state).keep(key, value.clone(), bytes);
         drop(making);
         lock(&self.state).evict(limit, Some(key));
-        Ok(Some(decoded))
+        Ok(Some(value))
     }
 
     /// Counts bytes that are kept elsewhere, if they fit.
-    pub(super) fn reserve(&self, bytes: usize, limit: usize) -> bool {
+    pub fn reserve(&self, bytes: usize, limit: usize) -> bool {
         let mut state = lock(&self.state);
         let fits = state
             .reserved
@@ -131,18 +147,18 @@ impl Cache {
     }
 
     /// Ends a reservation.
-    pub(super) fn release(&self, bytes: usize) {
+    pub fn release(&self, bytes: usize) {
         let mut state = lock(&self.state);
         state.reserved = state.reserved.saturating_sub(bytes); // a forked child begins with none
     }
 
-    /// Drops the row groups of a column.
-    pub(super) fn forget(&self, column: usize) {
+    /// Drops the values that belong to `owner`.
+    pub fn forget(&self, owner: usize) {
         let mut state = lock(&self.state);
         let mut freed = 0;
         state.entries.retain(|key, entry| match entry {
-            Entry::Ready { decoded, .. } if key.0 == column => {
-                freed += decoded.bytes();
+            Entry::Ready { bytes, .. } if key.0 == owner => {
+                freed += *bytes;
                 false
             }
             _ => true,
@@ -151,23 +167,24 @@ impl Cache {
     }
 }
 
-impl State {
-    fn find(&mut self, key: Key) -> Option<Arc<Decoded>> {
+impl<T> State<T> {
+    fn find(&mut self, key: Key) -> Option<Arc<T>> {
         self.clock += 1;
         match self.entries.get_mut(&key) {
-            Some(Entry::Ready { decoded, used }) => {
+            Some(Entry::Ready { value, used, .. }) => {
                 *used = self.clock;
-                Some(decoded.clone())
+                Some(value.clone())
             }
             _ => None,
         }
     }
 
-    fn keep(&mut self, key: Key, decoded: Arc<Decoded>) {
+    fn keep(&mut self, key: Key, value: Arc<T>, bytes: usize) {
         self.clock += 1;
-        self.bytes += decoded.bytes();
+        self.bytes += bytes;
         let used = self.clock;
-        self.entries.insert(key, Entry::Ready { decoded, used });
+        self.entries
+            .insert(key, Entry::Ready { value, bytes, used });
     }
 
     /// Drops what was used longest ago until the rest fits, but for `kept`.
@@ -175,9 +192,7 @@ impl State {
         let others = self.reserved.saturating_add(self.making);
         while self.bytes.saturating_add(others) > limit {
             let ready = self.entries.iter().filter_map(|(&key, entry)| match entry {
-                Entry::Ready { used, decoded } if Some(key) != kept => {
-                    Some((*used, key, decoded.bytes()))
-                }
+                Entry::Ready { used, bytes, .. } if Some(key) != kept => Some((*used, key, *bytes)),
                 _ => None,
             });
             let Some((_, key, bytes)) = ready.min() else {
@@ -193,28 +208,17 @@ impl State {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::memory::{Dtype, View};
-    use crate::parquet::part::Part;
     use crate::sync::atomic::{AtomicUsize, Ordering};
 
-    fn decoded(bytes: usize) -> Result<Decoded> {
-        let part = Part {
-            values: View::owned(vec![0_u8; bytes]),
-            dtype: Dtype::UInt8,
-            offsets: None,
-        };
-        part.decoded()
-    }
-
     #[test]
-    fn a_row_group_is_decoded_once_whoever_asks() {
+    fn a_value_is_made_once_whoever_asks() {
         let (cache, made) = (Cache::default(), AtomicUsize::new(0));
         let ask = || {
             for number in 0..50 {
                 let make = || {
                     made.fetch_add(1, Ordering::Relaxed);
                     std::thread::yield_now();
-                    decoded(10)
+                    Ok(((), 10))
                 };
                 let got = cache.get((0, number), 10_000, 10, Other::Wait, make);
                 assert!(got.is_ok_and(|got| got.is_some()));
@@ -232,7 +236,7 @@ mod tests {
     fn what_was_used_longest_ago_goes_first_and_one_stays() {
         let cache = Cache::default();
         let get = |number, bytes, limit| {
-            let got = cache.get((0, number), limit, bytes, Other::Wait, || decoded(bytes));
+            let got = cache.get((0, number), limit, bytes, Other::Wait, || Ok(((), bytes)));
             assert!(got.is_ok());
         };
         get(0, 40, 100);
@@ -261,7 +265,7 @@ mod tests {
             let _ = cache.get((0, 0), 100, 1, Other::Leave, || panic!("torn"));
         }));
         assert!(panicked.is_err());
-        let got = cache.get((0, 0), 100, 1, Other::Leave, || decoded(1));
+        let got = cache.get((0, 0), 100, 1, Other::Leave, || Ok(((), 1)));
         assert!(got.is_ok_and(|got| got.is_some()));
         cache.forget(0);
         assert!(cache.peek((0, 0)).is_none());
@@ -272,31 +276,20 @@ mod tests {
 mod loom_tests {
     use super::*;
     use crate::error::Error;
-    use crate::memory::{Dtype, View};
-    use crate::parquet::part::Part;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{explore, thread};
 
     const KEY: Key = (0, 0);
     const BYTES: usize = 10;
 
-    fn decoded() -> Result<Decoded> {
-        let part = Part {
-            values: View::owned(vec![0_u8; BYTES]),
-            dtype: Dtype::UInt8,
-            offsets: None,
-        };
-        part.decoded()
-    }
-
-    /// Two threads ask for one row group, and decode it up to `failures` times in vain; returns who got it, and
-    /// how often it was decoded.
+    /// Two threads ask for one value, and make it up to `failures` times in vain; returns who got it, and how
+    /// often it was made.
     fn ask(other: Other, failures: usize) -> ([Result<bool>; 2], usize) {
         let shared = Arc::new((Cache::default(), AtomicUsize::new(0)));
-        let ask = move |shared: &(Cache, AtomicUsize)| {
+        let ask = move |shared: &(Cache<()>, AtomicUsize)| {
             let make = || match shared.1.fetch_add(1, Ordering::Relaxed) {
                 before if before < failures => Err(Error::Abandoned),
-                _ => decoded(),
+                _ => Ok(((), BYTES)),
             };
             let got = shared.0.get(KEY, BYTES, BYTES, other, make);
             got.map(|got| got.is_some())
@@ -313,7 +306,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_a_row_group_is_decoded_once() {
+    fn loom_a_value_is_made_once() {
         explore(None, || {
             let (got, made) = ask(Other::Wait, 0);
             assert!(matches!(got, [Ok(true), Ok(true)]));
@@ -322,7 +315,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_a_row_group_is_decoded_by_who_waited_for_a_failure() {
+    fn loom_a_value_is_made_by_who_waited_for_a_failure() {
         explore(None, || {
             let (got, made) = ask(Other::Wait, 1);
             assert_eq!(made, 2);
@@ -341,14 +334,16 @@ mod loom_tests {
 
     /// Kept and reserved bytes fit together, in any order.
     #[test]
-    fn loom_a_reservation_and_a_row_group_fit_together() {
+    fn loom_a_reservation_and_a_value_fit_together() {
         explore(None, || {
             let cache = Arc::new(Cache::default());
             let thread = thread::spawn({
                 let cache = Arc::clone(&cache);
                 move || cache.reserve(BYTES, BYTES)
             });
-            cache.get(KEY, BYTES, BYTES, Other::Wait, decoded).unwrap();
+            cache
+                .get(KEY, BYTES, BYTES, Other::Wait, || Ok(((), BYTES)))
+                .unwrap();
             let is_reserved = thread.join().unwrap();
             let state = lock(&cache.state);
             assert!(is_reserved && state.reserved == BYTES);

@@ -2,7 +2,7 @@
 //!
 //! Owns the messages. They are those of the library whose operation it is: its users read and match them.
 
-use crate::Error;
+use super::Error;
 
 /// A requirement of an operation that an image does not meet. Sizes are `(rows, columns)`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::Fill;
-
 /// The difference between samples that cannot be collated, and the field's dimension or limit.
 #[derive(Debug)]
 #[allow(missing_docs)] // positions in the batch, shapes of samples, limits
@@ -38,7 +36,7 @@ pub enum Mismatch {
     /// A dimension that samples do not have.
     Dim { dim: isize, shape: Vec<usize> },
     /// A padding value that the element type cannot hold.
-    Fill { fill: Fill, dtype: &'static str },
+    Fill { fill: String, dtype: &'static str },
     /// A mask of too few dimensions.
     Mask { least: usize },
     /// Fields of one sample with different lengths.

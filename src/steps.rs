@@ -62,12 +62,10 @@ impl Steps {
     pub fn ask(&self) -> u64 {
         let now_ns = self.now_ns();
         let mut count = self.count();
-        if self.in_step() {
+        if let Some((asked_ns, returned_ns)) = self.begun() {
             let step = &self.latest[(count % self.latest.len() as u64) as usize];
-            let noted =
-                [&self.asked_ns, &self.returned_ns].map(|each| each.load(Ordering::Relaxed));
             let rows = self.rows.load(Ordering::Relaxed);
-            for (place, value) in step.iter().zip([noted[0], noted[1], now_ns, rows]) {
+            for (place, value) in step.iter().zip([asked_ns, returned_ns, now_ns, rows]) {
                 place.store(value, Ordering::Relaxed);
             }
             count += 1;
@@ -110,8 +108,13 @@ impl Steps {
 
     /// True while the training works on a batch.
     pub fn in_step(&self) -> bool {
-        self.asked_ns()
-            .is_some_and(|asked_ns| self.returned_ns() >= asked_ns)
+        self.begun().is_some()
+    }
+
+    /// When the batch that the training works on was asked for and returned.
+    fn begun(&self) -> Option<(u64, u64)> {
+        let (asked_ns, returned_ns) = (self.asked_ns()?, self.returned_ns());
+        (returned_ns >= asked_ns).then_some((asked_ns, returned_ns))
     }
 
     /// Returns the number of the first step from number `since` on that is kept, and those from it on.

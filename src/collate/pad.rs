@@ -5,8 +5,7 @@
 //! is not padded, and sizes above a limit unless they may be truncated.
 
 use super::array::{Array, PaddedRow, Side};
-use super::{Element, Fill, Mismatch, Shape};
-use crate::memory::Dtype;
+use super::{Fill, Mismatch, Shape};
 
 /// The padding of a field.
 #[derive(Clone, Debug)]
@@ -113,11 +112,6 @@ impl Pad {
             dims
         };
         Ok(Layout { shape, kept, dims })
-    }
-
-    /// Returns the element of the padding.
-    pub fn element(&self, dtype: Dtype) -> Result<Element, Mismatch> {
-        self.fill.element(dtype)
     }
 
     fn dims(&self, low: &[usize], high: &[usize]) -> Result<Shape, Mismatch> {

@@ -65,7 +65,7 @@ impl Padded {
         }
         let layout = padding.pad.layout(shapes.iter().map(Shape::as_slice));
         let layout = layout.map_err(&to_error)?;
-        let element = padding.pad.element(dtype).map_err(&to_error)?;
+        let element = padding.pad.fill.element(dtype).map_err(&to_error)?;
         let mut given = given.into_iter();
         let values = writer(shapes.len(), &layout.shape, dtype, given.next())?;
         let mask = padding.mask.map(|mask| -> Result<Masks> {

@@ -83,7 +83,7 @@ impl Pad {
         let values = Values::read(values, field)?;
         let mismatch = mismatch(field);
         let layout = self.core.layout(values.shapes()).map_err(&mismatch)?;
-        let element = self.core.element(values.dtype).map_err(&mismatch)?;
+        let element = self.core.fill.element(values.dtype).map_err(&mismatch)?;
         let side = self.core.side;
         let fill = &element[..values.dtype.itemsize()];
         let shape = sizes(values.len(), &layout.shape);

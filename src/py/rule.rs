@@ -280,7 +280,7 @@ fn fitted(rule: &Rule, form: Form, layout: &Layout) -> PyResult<collate::Rule> {
         Method::Separate => is_array || output_form != OutputForm::Tensors,
         Method::Join => is_like_array && in_order,
         Method::Pad(padding) => {
-            let element = padding.pad.element(layout.dtype);
+            let element = padding.pad.fill.element(layout.dtype);
             element.map_err(|mismatch| Error::Mismatch {
                 field: rule.field.clone(),
                 mismatch,

@@ -64,16 +64,25 @@ def test_every_lane_is_recorded(lane, kept):
     gc.collect()
 
 
+def test_an_iterator_without_a_monitor_is_not_recorded():
+    loader = loader_of("native")
+    list(loader)
+    with fastload.monitor(loader) as monitor:
+        assert monitor._run.recorder.count == 0
+        list(loader)
+        assert monitor._run.recorder.count == BATCHES
+    list(loader)
+    assert monitor._run.recorder.count == BATCHES
+
+
 def test_the_end_of_a_monitor_frees_its_iterator():
     loader = loader_of("native")
-    recorder = Recorder()
-    batches = iter(loader)
-    batches._record_steps(recorder)
-    for _ in range(3):
-        next(batches)
-    batches._record_steps(None)
+    with fastload.monitor(loader) as monitor:
+        batches = iter(loader)
+        for _ in range(3):
+            next(batches)
     assert len(list(batches)) == BATCHES - 3
-    assert recorder.count == 2  # the third step was not over
+    assert monitor._run.recorder.count == 2  # the third step was not over
 
 
 def test_an_iterator_holds_its_recorder_in_no_cycle_that_stays():

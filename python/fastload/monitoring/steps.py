@@ -216,10 +216,11 @@ class Recorder(_lib.StepClocks):
             self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         if self._looks_at_rows:
             self._rows = rows_of(batch)
-        if self._is_marked and self._probe is not None:
+        asked_ns = self.asked_ns
+        if self._is_marked and self._probe is not None and asked_ns is not None:
             try:
                 self._probe.end_wait()
-                self._probed_wait_s = 1e-9 * (self.returned_ns - (self.asked_ns or 0))
+                self._probed_wait_s = 1e-9 * (self.returned_ns - asked_ns)
             except Exception:  # the device is lost: the training's next operation says so
                 self._probe = None
         self._is_marked = False
@@ -243,6 +244,6 @@ class Recorder(_lib.StepClocks):
             self._probe, self._is_marked = None, False
         if self._is_marked:
             self._looks = True
-        # after a wait that was marked in each step, until the device has come to its end
+        # after a marked wait in each step, until the device has come to its end
         is_open = is_due or self._probed_wait_s > 0
         self._asks_at = count if is_open else count + _PROBED - count % _PROBED

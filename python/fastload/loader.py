@@ -34,7 +34,7 @@ from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
 from fastload.monitoring.monitor import Monitor, monitor_of
 from fastload.resume.cursor import Cursor
-from fastload.resume.loading import as_saved, check_workers, restored
+from fastload.resume.loading import as_saved, check_workers, ends_first, restored
 from fastload.resume.restored import Restored
 from fastload.resume.saving import state_of
 from fastload.tune.online import Online, start
@@ -337,6 +337,10 @@ class Loader(DataLoader[_T_co]):
                 iterator = super().__iter__()
             finally:
                 self._restored = None
+            if ends_first(self, self._loaded):
+                for _ in iterator:  # none is left
+                    pass
+                iterator = super().__iter__()
             self._loaded = None
         # a subclass may return its own iterator
         vars(self)["_cursor"] = getattr(iterator, "_cursor", None)

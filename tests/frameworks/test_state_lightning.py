@@ -4,9 +4,11 @@ import warnings
 
 import pytest
 import torch
+from torch.utils.data import IterableDataset
 
 from fastload import Loader
 from tests.shared.compare import MANY_WORKERS
+from tests.shared.samplers import Onward
 from tests.shared.state import columns
 
 pytestmark = [MANY_WORKERS, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(120)]
@@ -44,7 +46,7 @@ class Model(lightning.LightningModule):
             raise StoppedError
 
 
-def fit(model, path=None, **options):
+def fit(model, path=None, loader=None, **options):
     trainer = lightning.Trainer(
         accelerator="cpu",
         devices=1,
@@ -54,7 +56,7 @@ def fit(model, path=None, **options):
         enable_model_summary=False,
         **{"max_epochs": EPOCHS, **options},
     )
-    loader = Loader(columns(COUNT), SIZE, shuffle=True, num_workers=2)
+    loader = loader or Loader(columns(COUNT), SIZE, shuffle=True, num_workers=2)
     trainer.fit(model, loader, ckpt_path=path)
 
 
@@ -73,3 +75,48 @@ def test_each_sample_is_seen_once_in_each_epoch(stop, options, tmp_path):
     for epoch in range(EPOCHS):
         batches = seen[4 * epoch : 4 * epoch + 4]
         assert sorted(index for batch in batches for index in batch) == list(range(COUNT))
+
+
+class Stream(IterableDataset):
+    """A dataset that goes on from epoch to epoch, and has a state and a length."""
+
+    def __init__(self):
+        self.at = 0
+
+    def __len__(self):
+        return COUNT
+
+    def __iter__(self):
+        end = self.at + COUNT - self.at % COUNT
+        while self.at < end:
+            self.at += 1
+            yield self.at - 1
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+LOADERS = {
+    "a stream": lambda: Loader(Stream(), SIZE, num_workers=0),
+    "a sampler": lambda: Loader(columns(COUNT), SIZE, sampler=Onward(COUNT), num_workers=0),
+    "a sampler, 2 workers": lambda: Loader(
+        columns(COUNT), SIZE, sampler=Onward(COUNT), num_workers=2
+    ),
+}
+
+
+@pytest.mark.parametrize("make", LOADERS.values(), ids=LOADERS)
+@pytest.mark.parametrize("stop", range(1, STEPS))
+def test_what_has_a_state_goes_on(stop, make, tmp_path):
+    """Also from a checkpoint after the last step of an epoch, which Lightning does not ask for its end."""
+    whole = Model()
+    fit(whole, loader=make())
+    first = Model(stop, tmp_path / "stopped.ckpt")
+    with pytest.raises(StoppedError):
+        fit(first, loader=make())
+    second = Model()
+    fit(second, tmp_path / "stopped.ckpt", make())
+    assert first.seen + second.seen == whole.seen

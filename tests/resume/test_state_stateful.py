@@ -14,6 +14,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 from fastload import AUTO, Loader
 from fastload.columns import Image as Images
 from tests.shared.compare import MANY_WORKERS
+from tests.shared.samplers import Onward, Skipping, Wrapping
 from tests.shared.state import COUNT, carried, columns, resumes, taken, where
 
 pytestmark = [MANY_WORKERS]
@@ -331,6 +332,50 @@ def test_samplers(kind, workers, stop):
     assert taken(iterator, 99) == rest
     taken(iter(first), 2)
     assert len(taken(iter(other), 99)) == 6
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize("kind", [Onward, Wrapping, Skipping])
+def test_nothing_is_left_of_a_sampler_after_the_last_batch(kind, workers, drop_last):
+    def loader():
+        options = {"drop_last": drop_last, "num_workers": workers}
+        return Loader(columns(), 4, sampler=kind(COUNT), **options)
+
+    first = loader()
+    iterator = iter(first)
+    taken(iterator, len(first))
+    state = carried(first.state_dict())
+    assert not state["is_coming"]
+    assert taken(iterator, 99) == []
+    following = taken(iter(first), 99)
+    other = loader()
+    other.load_state_dict(state)
+    assert [taken(iter(other), 99) for _ in range(2)] == [[], following]
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize("kind", [Onward, Wrapping, Skipping])
+def test_a_sampler_goes_on_behind_the_end_of_an_epoch(kind, workers, epochs, drop_last):
+    def loader():
+        options = {"drop_last": drop_last, "num_workers": workers}
+        return Loader(columns(), 4, sampler=kind(COUNT), **options)
+
+    first = loader()
+    for _ in range(epochs):
+        taken(iter(first), 99)
+    state = carried(first.state_dict())
+    following = [taken(iter(first), 99) for _ in range(2)]
+    other = loader()
+    other.load_state_dict(state)
+    iterator = iter(other)
+    begun = carried(other.state_dict())
+    assert [taken(iterator, 99), taken(iter(other), 99)] == following
+    third = loader()
+    third.load_state_dict(begun)
+    assert [taken(iter(third), 99) for _ in range(2)] == following
 
 
 @pytest.mark.parametrize("workers", [0, AUTO])

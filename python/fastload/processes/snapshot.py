@@ -63,7 +63,9 @@ class Snapshot:
         return list(attributes.values())
 
     def restore(self) -> None:
-        """Restores the state of all objects in this process."""
+        """Restores the state of all objects in this process; a set that has not changed keeps its order."""
         for thing, kept in self._kept:
+            if type(thing) is set and set(map(id, thing)) == set(map(id, kept)):
+                continue
             thing.clear()
             (thing.extend if type(thing) is list else thing.update)(kept)

@@ -157,6 +157,12 @@ class Cursor:
         return self.kept_at if self.rewinds else self.to_come()[0]
 
     def sampler_state(self) -> Any:
-        """Returns the sampler's state after the last batch that is not made again; None where it has none."""
-        said = self.pulled[self._resumed_at - self.pulled_from] if self.pulled else self.said
-        return copy.deepcopy(said)
+        """Returns the sampler's state after the last batch that is not made again; None where it has none.
+
+        After the end of the epoch it is the state after the last batch, and `ended` in it is true.
+        """
+        if not self.is_finished:
+            at = self._resumed_at - self.pulled_from
+            return copy.deepcopy(self.pulled[at] if self.pulled else self.said)
+        last = self.pulled[-1] if self.pulled else self.said
+        return None if last is None else copy.deepcopy({**last, "ended": True})

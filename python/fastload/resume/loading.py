@@ -21,7 +21,7 @@ from fastload.sizes import length_of
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["as_saved", "check_workers", "restored"]
+__all__ = ["as_saved", "check_workers", "ends_first", "restored"]
 
 
 def restored(loader: Any, state: Any) -> Restored | None:
@@ -46,7 +46,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
     if state["checksum"] != checksum(state):
         msg = "load_state_dict: the state was changed after it was saved; its checksum differs"
         raise StateError(msg)
-    if not state["is_coming"] and (state["_iterator_finished"] or _is_ended(loader, state)):
+    if not state["is_coming"] and (state["_iterator_finished"] or _is_over(loader, state)):
         return None
     first, left_out = _out_of_order(state)
     wanted = taken = 0 if state["is_coming"] else state["_num_yielded"]
@@ -114,20 +114,38 @@ def _bad_samples(state: Mapping[str, Any]) -> tuple[tuple[int, int | None], ...]
         raise StateError(msg) from error
 
 
-def _is_ended(loader: Any, state: Mapping[str, Any]) -> bool:
-    """Returns true if nothing is left of an epoch for Lightning, which then continues with the next one.
+def ends_first(loader: Any, state: Mapping[str, Any]) -> bool:
+    """Returns true if the epoch of a state, of which nothing is left, is ended before the next one begins.
+
+    That is for Lightning, where the dataset or the sampler has a state, which goes on.
+    """
+    return _has_own(state) and _is_lightnings(loader, state)
+
+
+def _is_over(loader: Any, state: Mapping[str, Any]) -> bool:
+    """Returns true if Lightning goes on with the epoch behind the one of a state, and nothing of that is needed."""
+    return not _has_own(state) and _is_lightnings(loader, state)
+
+
+def _has_own(state: Mapping[str, Any]) -> bool:
+    return state["sampler_state"] is not None or state["dataset_state"] is not None
+
+
+def _is_lightnings(loader: Any, state: Mapping[str, Any]) -> bool:
+    """Returns true if nothing is left of an epoch, and Lightning asks.
 
     It asks for no batch beyond the length, so that its iterators never say that they are at their end. A plain
     loop is given the empty rest of the epoch.
     """
+    length = length_of(loader)
+    has_rest = length is None or state["_num_yielded"] < length
+    if state["is_coming"] or state["_iterator_finished"] or has_rest:
+        return False
     frame: FrameType | None = sys._getframe(1)
     names = ("lightning.pytorch.", "pytorch_lightning.")
     while frame is not None and not str(frame.f_globals.get("__name__")).startswith(names):
         frame = frame.f_back
-    if frame is None:
-        return False
-    length = length_of(loader)
-    return length is not None and bool(state["_num_yielded"] >= length)
+    return frame is not None
 
 
 def _first_worker(loader: Any, state: Mapping[str, Any], taken: int) -> int:

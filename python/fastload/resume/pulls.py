@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import torch
 
 from fastload.batching import PlannedBatchSampler
@@ -25,7 +26,7 @@ from fastload.resume.stateful import is_stateful, report_unkept
 __all__ = ["PARTS", "Pulls"]
 
 PARTS = {"sampler", "iterator", "samples"}
-"""The keys of the state of a sampler that has one."""
+"""The keys of the state of a sampler that has one; later states also have `ended`."""
 
 
 class Pulls:
@@ -60,11 +61,15 @@ class Pulls:
         self._is_begun = False
         self._stateful: tuple[Any, Any] | None = None
         self._samples = 0  # that a sampler with a state was asked for, with those of earlier runs
+        self._size: int | None = None  # of batches that are cut here
         self._repeats = repeats
         if repeats is not None and cursor.draws.order is not None:
             self._repeats = repeats.after(*cursor.origin)
         self._number = cursor.first
         self._left_out = cursor.left_out if leaves_out else {}
+        sampler = index_sampler
+        is_known = cursor.draws.order is not None or isinstance(sampler, PlannedBatchSampler)
+        self._is_foreign = not (is_known or (batched and picks_batches(sampler)))
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -90,7 +95,7 @@ class Pulls:
             draws.note()
             if draws.order is None:
                 self._open(None)
-                self._keep_state()
+                self._keep_state(ended=True)
             elif self._repeats is not None or draws.order.is_quicker:
                 self._iterator = draws.order.tasks(Start())
             try:
@@ -99,8 +104,8 @@ class Pulls:
                 draws.settle()
         if self._stateful is not None:
             self._samples += count_of(task, batched=self._batched)
-        self._keep_state()
-        return task
+        self._keep_state(ended=self._size is not None and len(task) < self._size)
+        return _own(task) if self._is_foreign else task
 
     def _open(self, state: Any) -> bool:
         """Iterates a sampler that is not one of torch's, from the position in its own state.
@@ -129,16 +134,21 @@ class Pulls:
             if state is not None:
                 self._samples = self._cursor.place = state["samples"]
         if is_cut:
-            size, drop_last = sampler.batch_size, sampler.drop_last
-            self._iterator = _cut(self._iterator, size, drop_last=drop_last)
+            self._size = sampler.batch_size
+            self._iterator = _cut(self._iterator, self._size, drop_last=sampler.drop_last)
         return self._stateful is not None and state is not None
 
-    def _keep_state(self) -> None:
-        """Keeps the state of a sampler that has one; after an error it is not asked again, and has none."""
+    def _keep_state(self, *, ended: bool = False) -> None:
+        """Keeps the state of a sampler that has one; after an error it is not asked again, and has none.
+
+        Args:
+            ended: True if the sampler is at the end of an epoch: before the first batch, where it may be that of the
+                last one, and after a batch that is not full.
+        """
         if self._stateful is None:
             return
         try:
-            self._cursor.pull(self._said(self._stateful))
+            self._cursor.pull(self._said(self._stateful) | {"ended": ended})
         except Exception as error:
             kind = next(type(each) for each in self._stateful if each is not None)
             report_unkept(kind, one_line(error), "iterates it up to its position")
@@ -177,6 +187,16 @@ class Pulls:
             self._is_begun = False
             return
         order, sampler = self._cursor.draws.order, self._index_sampler
+        state = restored.sampler_state
+        if order is None and state is not None and state.get("ended"):
+            is_at_end = self._end(state)
+            if restored.taken and is_at_end:
+                self._open(None)
+                self._samples = self._cursor.place = state["samples"]
+                self._keep_state(ended=True)
+                self._iterator = iter(())
+                return
+            state = None
         with self._replayed(restored) as sets_epoch:
             if order is not None:
                 self._iterator = order.tasks(restored.start)
@@ -186,17 +206,39 @@ class Pulls:
             else:
                 if restored.generator is not None and not restored.is_coming:
                     self._iterator = iter(sampler)  # which may draw at once
-                is_there = self._open(restored.sampler_state)
+                is_there = self._open(state)
                 if not is_there:
                     for batch in islice(self._iterator, restored.taken):
                         self._cursor.place += count_of(batch, batched=self._batched)
                     self._samples = self._cursor.place
-                self._keep_state()
+                self._keep_state(ended=restored.taken == 0)
                 is_there = is_there or (restored.is_coming and self._stateful is not None)
                 if is_there and not sets_epoch:  # it draws from what it holds itself
                     return
             held = list(islice(self._iterator, 1))
         self._iterator = _after(held, self._iterator)
+
+    def _end(self, state: Any) -> bool:
+        """Has a sampler end the epoch that its state is of, as it did in the run that was saved.
+
+        What it draws meanwhile was drawn there before.
+
+        Returns:
+            Whether it has taken the state.
+        """
+        generators = [torch.default_generator]
+        if (own := self._cursor.draws.generator) is not None:
+            generators.append(own)
+        before = [each.get_state() for each in generators]
+        is_taken = self._open(state)
+        if is_taken and next(self._iterator, None) is not None:
+            self._open(state)  # one that gives more begins the next epoch by itself
+        self._stateful = None
+        self._samples = self._cursor.place = 0
+        self._iterator = iter(self._index_sampler)
+        for each, saved in zip(generators, before, strict=True):
+            each.set_state(saved)
+        return is_taken
 
     def leave_out(self, count: int) -> None:
         """Goes on behind the next batches, which were handed over and are not made again."""
@@ -238,6 +280,13 @@ class Pulls:
                 torch.default_generator.set_state(shared)
             if sets_epoch:
                 sampler.set_epoch(epoch)
+
+
+def _own(task: Any) -> Any:
+    """Returns indices that a sampler cannot change: it may fill the same list again for its next batch."""
+    if isinstance(task, torch.Tensor):
+        return task.clone()
+    return copy.copy(task) if isinstance(task, list | np.ndarray) else task
 
 
 def _cut(indices: Iterator[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:

@@ -35,7 +35,7 @@ def state_of(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     else:
         known, taken = cursor.kept or _begun(loader, cursor), cursor.taken
     size = known["batch_size"]
-    of_sampler = None if cursor is None or known["is_coming"] else cursor.sampler_state()
+    of_sampler = None if cursor is None else cursor.sampler_state()
     return {
         **known,
         "_num_yielded": taken,

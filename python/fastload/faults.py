@@ -37,9 +37,10 @@ ONLY_HERE = re.compile(
     r"Cannot re-initialize \w+ in forked subprocess|CUDA (?:runtime |driver )?error\W.*initialization error"
     r"|functions with out=\.\.\. arguments don't support automatic differentiation"
     r"|DispatchKey (?:Conjugate|Negative) doesn't correspond to a device"
+    r"|daemonic processes are not allowed to have children"
 )
 """The messages of torch where a forked process uses a device that its parent has used, and of graphs and lazily
-conjugated or negated tensors that a worker stacks."""
+conjugated or negated tensors that a worker stacks; and of Python where a worker starts a process."""
 
 _MISSING = {
     errno.ENOENT,
@@ -48,6 +49,8 @@ _MISSING = {
     errno.EACCES,
     errno.EPERM,
 }
+_MISSING_KINDS = FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError
+_FULL = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT}
 _PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 _DECODE = (OSError, EOFError, SyntaxError, UnicodeDecodeError, struct.error, zlib.error)
 # torchvision.io raises RuntimeError with the system's error in its message
@@ -71,8 +74,10 @@ def fault_of(error: BaseException, only: tuple[type[Exception], ...] = ()) -> Fa
         return "passing"
     if only and not isinstance(error, only):
         return "fatal"
+    if number in _MISSING or isinstance(error, _MISSING_KINDS):
+        return "missing"
     if number is not None:
-        return "missing" if number in _MISSING else "fatal"
+        return "exception" if only and number not in _FULL else "fatal"
     if isinstance(error, _DECODE):
         # Pillow raises SyntaxError for a damaged file; that of Python code names the code's file
         is_code = isinstance(error, SyntaxError) and error.filename is not None
@@ -110,5 +115,5 @@ def _is_of_device(error: Exception) -> bool:
     """Returns true for errors of an accelerator."""
     if type(error).__name__ == "AcceleratorError":  # torch 2.8 and later
         return True
-    words = _message(error) if isinstance(error, RuntimeError) else ""
+    words = _message(error) if isinstance(error, RuntimeError | AssertionError) else ""
     return "CUDA error" in words or ONLY_HERE.search(words) is not None

@@ -1,6 +1,8 @@
 """`on_error`: good samples of the same batch stand in for bad ones, alike in every lane."""
 
 import copy
+import errno
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -374,3 +376,110 @@ def test_an_error_whose_message_raises_is_a_bad_sample(lane):
     loader = loader_of(Raising(WordlessError), lane, "replace", batch_size=4)
     assert len(list(loader)) == 3
     assert [(bad.index, bad.error) for bad in loader.bad] == [(5, "WordlessError")]
+
+
+class Pair(NamedTuple):
+    array: np.ndarray
+    rest: list
+
+
+class Detections(Dataset):
+    """Samples as detection has them: an image and a dict, of which one cannot be made."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        if index == 1:
+            msg = "no annotation"
+            raise ValueError(msg)
+        pair = Pair(np.full(2, index), [torch.tensor([float(index)])])
+        return torch.full((3,), float(index)), {"id": index, "boxes": pair}
+
+
+def detections(batch):
+    """Changes what it is given, as collation may: samples are its own."""
+    images, targets = zip(*batch, strict=True)
+    for image, target in batch:
+        image += 100
+        target["boxes"].array[:] += 100
+        target["boxes"].rest[0] += 100
+        target["boxes"].rest.append(None)
+    ids = [target.pop("id") for target in targets]
+    return torch.stack(images)[:, 0].tolist(), ids, [t["boxes"].array[0].item() for t in targets]
+
+
+@pytest.mark.parametrize("action", ["replace", "mask", "substitute"])
+@pytest.mark.parametrize("lane", PYTHON)
+def test_collation_may_change_the_samples(lane, action):
+    """What stands in for a bad sample shares no memory with a good one, or with what stands in elsewhere."""
+    substitute = Detections()[2] if action == "substitute" else None
+    on_error = OnError(action, max_share=1, substitute=substitute)
+    loader = Loader(Detections(), 4, collate_fn=detections, on_error=on_error, **PYTHON[lane])
+    for _ in range(2):
+        images, ids, boxes, *_ = next(iter(loader))
+        assert (images, ids, boxes) == ([100, 102, 102, 103], [0, 2, 2, 3], [100, 102, 102, 103])
+
+
+def test_a_substitute_may_be_changed_by_the_training():
+    substitute = [torch.tensor([7.0])]
+    on_error = OnError("substitute", max_share=1, substitute=substitute)
+    loader = Loader(Torn(), None, num_workers=0, on_error=on_error)
+    for _ in range(2):
+        for (value,) in loader:
+            assert value == 7
+            value += 1
+
+
+class Torn(Dataset):
+    """Samples that cannot be made."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        msg = "torn"
+        raise ValueError(msg)
+
+
+class Refused(Dataset):
+    """Samples from a server that refuses a connection."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        if index == 1:
+            raise self.error
+        return index
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionResetError(errno.ECONNRESET, "reset"), "exception"),
+        (OSError(errno.EINVAL, "invalid"), "exception"),
+        (FileNotFoundError("of no number"), "missing"),
+        (FileNotFoundError(errno.ENOENT, "gone"), "missing"),
+    ],
+    ids=str,
+)
+def test_system_errors_are_bad_samples_where_they_are_listed(error, reason):
+    loader = Loader(
+        Refused(error), 4, num_workers=0, on_error=OnError("skip", max_share=1, only=(OSError,))
+    )
+    (batch,) = loader
+    assert batch.tolist() == [0, 2, 3]
+    assert [bad.reason for bad in loader.bad] == [reason]
+
+
+@pytest.mark.parametrize("only", [(), (OSError,)])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.ENOMEM, errno.EDQUOT])
+def test_what_is_full_is_no_bad_sample(number, only):
+    on_error = OnError("skip", max_share=1, only=only)
+    loader = Loader(Refused(OSError(number, "full")), 4, num_workers=0, on_error=on_error)
+    with pytest.raises(OSError, match="full"):
+        next(iter(loader))

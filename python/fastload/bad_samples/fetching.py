@@ -13,6 +13,9 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+
 from fastload import _lib, fetchers
 from fastload.bad_samples.policy import OnError
 from fastload.faults import fault_of, one_line
@@ -122,7 +125,7 @@ class _Tolerant:
         lists = getattr(self._dataset, "__getitems__", None) if self._is_batched else None
         if not self._is_batched:
             [sample] = self._each((indices,))
-            batch = self._collate_fn(self._policy.substitute if self._bad else sample)
+            batch = self._collate_fn(_copied(self._policy.substitute) if self._bad else sample)
             return Fetched(batch, 1, self._retried, self._bad)
         samples = self._listed(lists, indices) if lists else self._each(indices)
         batch = None
@@ -219,8 +222,27 @@ def _chosen(samples: list[Any], bad: set[int], policy: OnError) -> list[Any]:
 
 
 def _copied(sample: Any) -> Any:
-    """Returns a copy of a container, in which a collate function may replace values."""
-    return copy.copy(sample) if isinstance(sample, dict | list) else sample
+    """Returns a sample that shares no memory with the given one, which a collate function may change.
+
+    Containers, tensors and arrays are copied; other objects are the same.
+    """
+    if isinstance(sample, dict):
+        made = copy.copy(sample)  # of its own class
+        made.update((key, _copied(value)) for key, value in sample.items())
+        return made
+    if isinstance(sample, list):
+        entries = copy.copy(sample)
+        entries[:] = map(_copied, sample)
+        return entries
+    if type(sample) is tuple:
+        return tuple(map(_copied, sample))
+    if isinstance(sample, tuple) and hasattr(sample, "_make"):  # a named one
+        return sample._make(map(_copied, sample))
+    if isinstance(sample, torch.Tensor):
+        return sample.clone()
+    if isinstance(sample, np.ndarray | bytearray):
+        return sample.copy()
+    return sample
 
 
 def described(error: BaseException) -> str:

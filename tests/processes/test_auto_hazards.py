@@ -1,5 +1,6 @@
 """What AUTO finds in a dataset before it forks: files, connections, iterators and locks."""
 
+import collections
 import csv
 import functools
 import io
@@ -11,11 +12,13 @@ import tarfile
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import pytest
 import torch
 
 from fastload.processes.shared_state import why_one_process
+from tests.shared import samplers
 
 
 class Held:
@@ -101,6 +104,98 @@ def test_what_is_open_is_found_wherever_it_is(held, tmp_path):
 class Method(Held):
     def method(self):
         return self.value
+
+
+class Strict(dict):
+    """Says that it was asked."""
+
+    def __getitem__(self, key):
+        raise AssertionError(key)
+
+    items = values = keys = __iter__ = __getitem__
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+OPEN = HELPER = None
+
+
+class Named:
+    """Names a global."""
+
+    def __getitem__(self, index):
+        return [OPEN, *(each for each in OPEN)]
+
+
+class Asks:
+    """Names a global helper of a class that holds something."""
+
+    def __getitem__(self, index):
+        return HELPER.value
+
+
+class Calls:
+    """Names a function of another module."""
+
+    def __getitem__(self, index):
+        return samplers.opened()
+
+
+class Namesake(Held):
+    """Has an attribute with the name of a global, which it does not name."""
+
+    def __getitem__(self, index):
+        return self.OPEN
+
+
+def defaults(value):
+    def function(index, held=value, *, other=None):
+        return held, other, index
+
+    return function
+
+
+def cached(value, size):
+    box = [value]
+
+    @functools.lru_cache(size)
+    def opened(name):
+        return name, box.pop()
+
+    opened("a")
+    return opened
+
+
+def of_class(value):
+    return type("Kind", (), {"held": value, "__getitem__": lambda self, index: self.held})()
+
+
+def test_what_is_open_is_found_in_containers_caches_and_globals(held, monkeypatch):
+    places = {
+        "dataset['a']": lambda value: collections.OrderedDict(a=value),
+        "dataset[0]": lambda value: collections.deque([value]),
+        "dataset['b']": lambda value: Strict(b=value),
+        "dataset[1]": lambda value: Pair(None, value),
+        "a default of dataset": defaults,
+        "dataset": lambda value: cached(value, None),
+        "dataset[1]: bounded": lambda value: cached(value, 4),
+        "Kind.held": of_class,
+        "OPEN": lambda _: Named(),
+        "HELPER.value": lambda _: Asks(),
+        "samplers.opened's value": lambda _: Calls(),
+    }
+    for name, (value, words) in held.items():
+        monkeypatch.setitem(globals(), "OPEN", value)
+        monkeypatch.setitem(globals(), "HELPER", Held(value))
+        monkeypatch.setattr(samplers, "opened", lambda value=value: value, raising=False)
+        for path, make in places.items():
+            found = why_one_process(is_forked=True, dataset=make(value))
+            assert found is not None, (name, path)
+            assert words in found
+        assert why_one_process(is_forked=True, dataset=Namesake(1)) is None
 
 
 def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):

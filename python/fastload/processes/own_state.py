@@ -19,7 +19,14 @@ from torch.utils.data import IterableDataset
 from fastload.lowering.reading.attributes import all_stored, of_class
 from fastload.machine.libraries import is_library
 
-__all__ = ["changed_by_iterating", "functions_of", "is_own_generator", "names_asked", "names_in"]
+__all__ = [
+    "changed_by_iterating",
+    "functions_of",
+    "globals_in",
+    "is_own_generator",
+    "names_asked",
+    "names_in",
+]
 
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
 _NOT_FOR_SAMPLES = (
@@ -98,6 +105,18 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
     """Yields the names of globals and attributes in a function's code, and in the code within it."""
     for code in _codes(function.__code__):
         yield from code.co_names
+
+
+def globals_in(function: types.FunctionType) -> set[str]:
+    """Returns the names of globals that a function reads, also in the code within it."""
+    return set[str]().union(*map(_read, _codes(function.__code__)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(code: types.CodeType) -> frozenset[str]:
+    """Returns the globals that code reads."""
+    found = dis.get_instructions(code)
+    return frozenset(each.argval for each in found if each.opname == "LOAD_GLOBAL")
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

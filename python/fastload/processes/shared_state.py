@@ -2,11 +2,13 @@
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
 bytes. A generator, of random numbers or of values, goes on in each from the same point; a thread, and a lock that it
-would release, are not there at all. Looks into attributes, short containers, and the globals that the user's functions
-name; calls nothing of the user's.
+would release, are not there at all. Looks into attributes, short containers, what functions have cached, and the globals
+that the user's functions name; calls nothing of the user's.
 """
 
+import collections
 import functools
+import gc
 import io
 import logging
 import sys
@@ -20,7 +22,13 @@ import numpy as np
 import torch
 
 from fastload.machine.libraries import is_library
-from fastload.processes.own_state import functions_of, is_own_generator, names_asked, names_in
+from fastload.processes.own_state import (
+    functions_of,
+    globals_in,
+    is_own_generator,
+    names_asked,
+    names_in,
+)
 
 __all__ = ["why_one_process"]
 
@@ -30,6 +38,7 @@ _LONG = 1_000
 
 _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
+_CACHED = type(functools.lru_cache(len))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _LEFT = {int, float, complex, bool, str, bytes, type(None), type, range, slice, np.ndarray}
 _HANDLES = {
@@ -209,17 +218,15 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
                 yield cell.cell_contents, f"{path}'s {name}"
             except ValueError:  # it is not filled yet
                 continue
+        given = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+        yield from ((each, f"a default of {path}") for each in given)
         yield from _globals(thing, path)
-    elif kind in (list, tuple, set, frozenset):
-        yield from ((each, f"{path}[{n}]") for n, each in zip(range(_LONG), thing, strict=False))
-    elif kind is dict:
-        items = zip(range(_LONG), list(thing.items()), strict=False)
-        yield from (
-            (value, f"{path}[{key!r}]" if type(key) in _LEFT else path) for _, (key, value) in items
-        )
+    elif kind is _CACHED:  # the function, and what it has returned
+        yield from ((each, path) for each in gc.get_referents(thing)[:_LONG])
     elif kind is functools.partial:
         yield from ((thing.func, path), (thing.args, path), (thing.keywords, path))
     elif not issubclass(kind, types.ModuleType | type):
+        yield from _entries(thing, path)
         attributes = _attributes(thing)
         if attributes:
             for name, value in attributes.items():
@@ -237,23 +244,45 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
                         continue
 
 
+def _entries(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Yields the first entries of a container of Python's, or of a class made from one."""
+    for base in (list, tuple, set, frozenset, collections.deque):
+        if issubclass(type(thing), base):
+            entries = zip(range(_LONG), base.__iter__(thing), strict=False)
+            yield from ((each, f"{path}[{number}]") for number, each in entries)
+    if issubclass(type(thing), dict):
+        for _, (key, value) in zip(range(_LONG), list(dict.items(thing)), strict=False):
+            yield value, f"{path}[{key!r}]" if type(key) in _LEFT else path
+
+
 def _parts_of_class(kind: type) -> Iterator[tuple[Any, str]]:
-    """Yields the functions of a class of the user's, and random generators among its attributes that they name."""
+    """Yields the functions of a class of the user's, and what they name of its attributes."""
     functions = functions_of(kind)
     yield from ((each, each.__qualname__) for each in functions)
+    asked = {name for each in functions for name in names_in(each)}
     for each in kind.__mro__ if functions else ():
-        for name, value in vars(each).items():
-            if is_own_generator(value) and name in names_asked(kind):
-                yield value, f"{each.__qualname__}.{name}"
+        yield from (
+            (value, f"{each.__qualname__}.{name}")
+            for name, value in vars(each).items()
+            if name in asked
+        )
 
 
 def _globals(function: types.FunctionType, path: str) -> Iterator[tuple[Any, str]]:
-    """Yields the random generators and the functions that a function of the user's names in its module."""
+    """Yields what a function of the user's names in its module, and in other modules of the user's."""
     if is_library(function.__code__.co_filename):
         return
-    for name in names_in(function):
+    for name in sorted(globals_in(function)):
         value = function.__globals__.get(name)
-        if type(value) is types.FunctionType:
-            yield value, name
+        if isinstance(value, types.ModuleType):
+            file = vars(value).get("__file__")
+            if isinstance(file, str) and not is_library(file):
+                yield from (
+                    (vars(value).get(each), f"{name}.{each}") for each in names_in(function)
+                )
+        elif isinstance(value, type):
+            yield from _parts_of_class(value)
         elif is_own_generator(value):
             yield value, f"{name}, which {path} names,"
+        elif value is not None:
+            yield value, name

@@ -31,8 +31,10 @@ def prepared(monkeypatch):
         types.SimpleNamespace(metadata=types.SimpleNamespace(version=lambda _: "0.11.0")),
     )
 
-    def prepare(count=30, **options):
-        loader = Loader(columns(count), 4, shuffle=True, num_workers=2)
+    def prepare(count=30, batch_size=4, *, drop_last=False, **options):
+        loader = Loader(
+            columns(count), batch_size, shuffle=True, num_workers=2, drop_last=drop_last
+        )
         return data_loader.prepare_data_loader(
             loader, use_stateful_dataloader=True, put_on_device=False, **options
         )
@@ -73,3 +75,22 @@ def test_each_process_goes_on_with_its_batches(prepared, stop):
         second = prepared(64, **options)
         second.load_state_dict(state)
         assert [batch.tolist() for batch in second] == seen[stop:] != []
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"batch_size": 8}, "batch_size=4.*batch_size=8"),
+        ({"drop_last": True}, "drop_last=False.*drop_last=True"),
+        ({"split_batches": True}, "split_batches=False.*split_batches=True"),
+        ({"even_batches": False}, "even_batches=True.*even_batches=False"),
+    ],
+    ids=str,
+)
+def test_what_deals_other_batches_is_refused(prepared, changed, named):
+    options = {"num_processes": 2, "process_index": 0, "rng_types": []}
+    first = prepared(64, **options)
+    next(iter(first))
+    state = carried(first.state_dict())
+    with pytest.raises(ValueError, match=named):
+        prepared(64, **options, **changed).load_state_dict(state)

@@ -18,7 +18,7 @@ from torch.utils.data import (
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastload.batching import BucketBatchSampler, PlannedBatchSampler
-from fastload.batching.layers import dealer_of, innermost
+from fastload.batching.layers import attribute, dealer_of, innermost, layers
 from fastload.machine.auto import is_auto
 from fastload.sizes import length_of
 
@@ -56,7 +56,7 @@ def facts_of(loader: Any, *, is_coming: bool) -> dict[str, Any]:
         is_coming: True for a state from before an epoch: a list of indices may change until then.
     """
     index_sampler = loader._index_sampler
-    is_batches = loader._auto_collation and type(index_sampler) is BatchSampler
+    batch_size, drop_last = _batching(loader)
     sampler = innermost(index_sampler)
     dealer = dealer_of(index_sampler)
     world, rank = _ranks(sampler, dealer)
@@ -65,14 +65,34 @@ def facts_of(loader: Any, *, is_coming: bool) -> dict[str, Any]:
     length = length_of(loader.dataset) if is_map else None  # a stream's may be what remains
     described = _described(sampler, length, is_coming=is_coming)
     return {
-        "batch_size": index_sampler.batch_size if is_batches else loader.batch_size,
-        "drop_last": bool(index_sampler.drop_last if is_batches else loader.drop_last),
+        "batch_size": batch_size,
+        "drop_last": drop_last,
         "length": length,
-        "sampler": described if dealer is None else f"{type(dealer).__qualname__}({described})",
+        "sampler": described if dealer is None else _dealt(dealer, described),
         "world_size": world,
         # out of order, each rank has other batches to come
         "rank": rank if world > 1 and (is_own or not loader.in_order) else None,
     }
+
+
+def _batching(loader: Any) -> tuple[int | None, bool]:
+    """Returns the batch size and `drop_last` of the innermost batch sampler, if it says them, or of the loader."""
+    within = list(layers(loader._index_sampler)) if loader._auto_collation else []
+    # with Accelerate's that leaves out the first batches, states are its own
+    if not any(attribute(each, "skip_batches") for each in within):
+        for each in reversed(within):
+            size = attribute(each, "batch_size")
+            is_planned = isinstance(each, PlannedBatchSampler)
+            if isinstance(each, BatchSampler) and isinstance(size, int) and not is_planned:
+                return size, bool(attribute(each, "drop_last"))
+    return loader.batch_size, bool(loader.drop_last)
+
+
+def _dealt(dealer: Any, described: str) -> str:
+    """Returns the class of Accelerate's batch sampler, with what decides which batches a process gets."""
+    names = ("split_batches", "even_batches")
+    words = ", ".join(f"{name}={attribute(dealer, name)!r}" for name in names)
+    return f"{type(dealer).__qualname__}({described}, {words})"
 
 
 def rank_of(loader: Any) -> int:

@@ -12,7 +12,7 @@ from torch.utils.data import IterableDataset
 
 import fastload
 from fastload.machine import auto, budget, cgroup, cpu, memory
-from fastload.machine.ranks import ranks_on_host
+from fastload.machine.ranks import rank, ranks_on_host
 
 GIB = 1024**3
 
@@ -146,6 +146,24 @@ def test_ranks_on_this_host(environ, accelerators, ranks):
 
 
 @pytest.mark.parametrize(
+    ("environ", "number"),
+    [
+        ({}, 0),
+        ({"RANK": "3", "LOCAL_RANK": "1"}, 3),
+        ({"RANK": "0", "LOCAL_RANK": "1"}, 0),
+        ({"SLURM_PROCID": "5"}, 5),
+        ({"LOCAL_RANK": "2", "NODE_RANK": "0", "WORLD_SIZE": "4"}, 2),
+        ({"LOCAL_RANK": "1", "NODE_RANK": "2", "LOCAL_WORLD_SIZE": "4"}, 9),
+        ({"RANK": "", "LOCAL_RANK": "two"}, 0),
+    ],
+    ids=str,
+)
+def test_the_rank_of_this_process(environ, number):
+    """Lightning's own launcher gives its processes no RANK."""
+    assert rank(environ) == number
+
+
+@pytest.mark.parametrize(
     ("environ", "group", "ranks"),
     [({}, 4, 4), ({}, 32, 8), ({"WORLD_SIZE": "2"}, 4, 2), ({"LOCAL_WORLD_SIZE": "3"}, 4, 3)],
     ids=str,
@@ -161,7 +179,7 @@ def test_the_process_group_of_torch_is_asked():
         from torch.testing._internal.distributed.fake_pg import FakeStore
         torch.accelerator.device_count = lambda: exit("an accelerator was counted")
         import fastload
-        from fastload.machine.ranks import ranks_on_host
+        from fastload.machine.ranks import rank, ranks_on_host
         assert ranks_on_host({}, lambda: exit("counted for one rank")) == 1
         distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
         assert ranks_on_host({}, lambda: 8) == 4

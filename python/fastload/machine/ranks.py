@@ -34,8 +34,12 @@ def rank(environ: Mapping[str, str] = os.environ) -> int:
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
-    given = (environ.get(name, "").strip() for name in _RANKS)
-    return next((int(text) for text in given if text.isdecimal()), 0)
+    for name in _RANKS:
+        if (found := _natural(environ, name)) is not None:
+            return found
+    # Lightning's own launcher sets these alone
+    local, node = _natural(environ, "LOCAL_RANK") or 0, _natural(environ, "NODE_RANK") or 0
+    return local + (node * ranks_on_host(environ) if node else 0)
 
 
 def ranks_on_host(
@@ -77,8 +81,13 @@ def _group_size() -> int:
 
 def _number(environ: Mapping[str, str], name: str) -> int | None:
     """Returns a positive integer, or None if the variable is missing or anything else."""
+    return _natural(environ, name) or None
+
+
+def _natural(environ: Mapping[str, str], name: str) -> int | None:
+    """Returns an integer from 0 on, or None if the variable is missing or anything else."""
     text = environ.get(name, "").strip()
-    return int(text) if text.isdecimal() and int(text) > 0 else None
+    return int(text) if text.isdecimal() else None
 
 
 def _slurm(environ: Mapping[str, str]) -> int | None:

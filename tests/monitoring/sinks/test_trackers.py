@@ -154,6 +154,8 @@ def test_prometheus():
     assert value["fastload_wait_s"] == 0.005
     assert value["fastload_inf_s"] == math.inf
     assert math.isnan(value["fastload_nan_s"])
+    assert value["fastload_findings"] == 3
+    assert value["fastload_findings_cost_s"] == pytest.approx(sum(each.cost_s for each in costs))
     assert sorted(value[name] for name in value if "region" in name) == [1.0, 2.0]
     told = families["fastload_finding_cost_s"].samples
     assert [(each.labels["kind"], each.labels["owner"]) for each in told] == [

@@ -107,6 +107,7 @@ def test_three_errors_in_a_row_end_a_sink_with_one_line(error, caplog):
         writer.close(timeout_s=30)
     assert calls == [9, 19, 29]
     assert len(sink.steps) == 6
+    assert writer.dropped == 6
     (record,) = caplog.records
     message = record.getMessage()
     assert "failing" in message

@@ -18,7 +18,7 @@ from socketserver import TCPServer
 from typing import ClassVar
 
 from fastload.monitoring.record import Finding, Window
-from fastload.monitoring.sinks.sink import Sink, renamed
+from fastload.monitoring.sinks.sink import Sink, figures, renamed
 
 __all__ = ["Prometheus", "text"]
 
@@ -123,9 +123,10 @@ def text(window: Window, findings: Sequence[Finding]) -> str:
     and owner of a finding.
     """
     rank = str(window.rank)
-    names = renamed(window.scalars, lambda name: _ODD.sub("_", f"fastload_{name}"))
+    found = figures(window, findings)
+    names = renamed(found, lambda name: _ODD.sub("_", f"fastload_{name}"))
     lines = list(_gauge("fastload_step", "step", [({"rank": rank}, window.step)]))
-    for name, value in window.scalars.items():
+    for name, value in found.items():
         lines += _gauge(names[name], name, [({"rank": rank}, value)])
     costs: dict[tuple[str, str], float] = defaultdict(float)
     for finding in findings:

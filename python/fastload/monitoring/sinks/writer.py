@@ -53,8 +53,8 @@ class Writer:
 
     @property
     def dropped(self) -> int:
-        """The number of windows that some sinks did not get: too many waited, or the writer was closed."""
-        return max((queue.dropped for queue in self._queues), default=0)
+        """The number of windows that a sink did not write: too many waited, it failed, or the writer was closed."""
+        return max((part.dropped for part in self._parts), default=0)
 
     def close(self, timeout_s: float = _EXIT_S, summary: str = "") -> None:
         """Writes the queued windows and closes the sinks, for at most `timeout_s` seconds; safe to call twice.
@@ -87,10 +87,14 @@ class _Target:
         """True until the sink has failed three times in a row."""
         return self._errors < _ERRORS
 
-    def call(self, method: str, *arguments: Any) -> None:
-        """Calls a method of the sink, unless it has ended; an error is counted, the third is logged."""
+    def call(self, method: str, *arguments: Any) -> bool:
+        """Calls a method of the sink, unless it has ended; an error is counted, the third is logged.
+
+        Returns:
+            Whether the sink has done it.
+        """
         if not self.is_alive:
-            return
+            return False
         try:
             getattr(self.sink, method)(*arguments)
         except BaseException as error:  # SystemExit of a user's function would end the thread
@@ -100,20 +104,22 @@ class _Target:
                     "the monitor writes no more to %s after %d errors in a row; the last: %s: %s"
                 )
                 _log.warning(message, self.sink.name, _ERRORS, type(error).__name__, error)
-        else:
-            self._errors = 0
+            return False
+        self._errors = 0
+        return True
 
 
 class _Instant:
     """Sinks that only keep the newest window."""
 
     def __init__(self, sinks: Sequence[Sink], settings: Mapping[str, Any]) -> None:
+        self.dropped = 0
         self._targets = [_Target(sink) for sink in sinks]
         self._pid = os.getpid()
         self._each("start", settings)
 
     def put(self, window: Window, findings: Sequence[Finding]) -> None:
-        self._each("write", window, findings)
+        self.dropped += not self._each("write", window, findings)
 
     def end(self, summary: str) -> None:
         self._each("close", summary)
@@ -122,10 +128,12 @@ class _Instant:
     def join(self, until_s: float, timeout_s: float) -> None:
         """Waits for nothing."""
 
-    def _each(self, method: str, *arguments: Any) -> None:
-        if os.getpid() == self._pid:
-            for target in self._targets:
-                target.call(method, *arguments)
+    def _each(self, method: str, *arguments: Any) -> bool:
+        """Calls a method of all sinks; returns true if each has done it."""
+        if os.getpid() != self._pid:
+            return True
+        done = [target.call(method, *arguments) for target in self._targets]
+        return all(done)
 
 
 class _Queue:
@@ -183,13 +191,18 @@ class _Queue:
     def _run(self, settings: Mapping[str, Any]) -> None:
         self._each("start", settings)
         while (taken := self._take()) is not None:
-            self._each("write", *taken)
+            if not self._each("write", *taken):
+                with self._changed:
+                    self.dropped += 1
         self._each("close", self._summary)
 
-    def _each(self, method: str, *arguments: Any) -> None:
+    def _each(self, method: str, *arguments: Any) -> bool:
+        """Calls a method of all sinks; returns true if each has done it."""
+        done = []
         for target in self._targets:
             self._busy = target.sink.name
-            target.call(method, *arguments)
+            done.append(target.call(method, *arguments))
+        return all(done)
 
     def _take(self) -> tuple[Window, Sequence[Finding]] | None:
         """Waits for a window; None once the queue is closed and empty."""

@@ -325,7 +325,7 @@ def test_samples_of_a_batch_sampler_of_torch(images):
 
 
 class Raising(Dataset):
-    """Sample 5 raises an error of a class."""
+    """Sample 5 raises an error, which may be given as its class."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -424,37 +424,12 @@ def test_collation_may_change_the_samples(lane, action):
 def test_a_substitute_may_be_changed_by_the_training():
     substitute = [torch.tensor([7.0])]
     on_error = OnError("substitute", max_share=1, substitute=substitute)
-    loader = Loader(Torn(), None, num_workers=0, on_error=on_error)
+    torn = Subset(Raising(ValueError), [5, 5])
+    loader = Loader(torn, None, num_workers=0, on_error=on_error)
     for _ in range(2):
         for (value,) in loader:
             assert value == 7
             value += 1
-
-
-class Torn(Dataset):
-    """Samples that cannot be made."""
-
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, index):
-        msg = "torn"
-        raise ValueError(msg)
-
-
-class Refused(Dataset):
-    """Samples from a server that refuses a connection."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __len__(self):
-        return 4
-
-    def __getitem__(self, index):
-        if index == 1:
-            raise self.error
-        return index
 
 
 @pytest.mark.parametrize(
@@ -468,11 +443,10 @@ class Refused(Dataset):
     ids=str,
 )
 def test_system_errors_are_bad_samples_where_they_are_listed(error, reason):
-    loader = Loader(
-        Refused(error), 4, num_workers=0, on_error=OnError("skip", max_share=1, only=(OSError,))
-    )
+    on_error = OnError("skip", max_share=1, only=(OSError,))
+    loader = Loader(Raising(error), 12, num_workers=0, on_error=on_error)
     (batch,) = loader
-    assert batch.tolist() == [0, 2, 3]
+    assert batch.tolist() == [*range(5), *range(6, 12)]
     assert [bad.reason for bad in loader.bad] == [reason]
 
 
@@ -480,6 +454,6 @@ def test_system_errors_are_bad_samples_where_they_are_listed(error, reason):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.ENOMEM, errno.EDQUOT])
 def test_what_is_full_is_no_bad_sample(number, only):
     on_error = OnError("skip", max_share=1, only=only)
-    loader = Loader(Refused(OSError(number, "full")), 4, num_workers=0, on_error=on_error)
+    loader = Loader(Raising(OSError(number, "full")), 12, num_workers=0, on_error=on_error)
     with pytest.raises(OSError, match="full"):
         next(iter(loader))

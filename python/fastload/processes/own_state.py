@@ -9,7 +9,7 @@ import dis
 import functools
 import random
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fastload.lowering.reading.attributes import all_stored, of_class
 from fastload.machine.libraries import is_library
 
 __all__ = [
+    "CACHED",
     "changed_by_iterating",
     "functions_of",
     "globals_in",
@@ -37,7 +38,8 @@ _GENERATORS = (
     *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
     *(random.Random, torch.Generator),
 )
-_CACHED = type(functools.lru_cache(len))
+CACHED = type(functools.lru_cache(len))
+"""The class of functions that `functools.lru_cache` has wrapped."""
 _OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
 
 
@@ -63,17 +65,20 @@ def _changed(dataset: Any, met: set[int]) -> list[str]:
         return []
     met.add(id(dataset))
     own, kind = all_stored(dataset), type(dataset)
-    codes = (code for each in functions_of(kind) for code in _codes(each.__code__))
-    stored = frozenset[str]().union(*map(_stored, codes))
+    stored = _operands(functions_of(kind), "STORE_ATTR", "DELETE_ATTR")
     begun = {name for name in stored if own.get(name, of_class(kind, name)) is not None}
     return sorted(begun.union(name for name, value in own.items() if _changed(value, met)))
 
 
+def _operands(functions: Iterable[types.FunctionType], *opnames: str) -> set[str]:
+    """Returns the names that some instructions of functions are about, also of the code within them."""
+    codes = (code for each in functions for code in _codes(each.__code__))
+    return set[str]().union(*(_operands_of(code, opnames) for code in codes))
+
+
 @functools.lru_cache(maxsize=1024)
-def _stored(code: types.CodeType) -> frozenset[str]:
-    """Returns the attributes that code sets or deletes."""
-    changes = ("STORE_ATTR", "DELETE_ATTR")
-    return frozenset(each.argval for each in dis.get_instructions(code) if each.opname in changes)
+def _operands_of(code: types.CodeType, opnames: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(each.argval for each in dis.get_instructions(code) if each.opname in opnames)
 
 
 def functions_of(kind: type) -> list[types.FunctionType]:
@@ -109,14 +114,7 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
 
 def globals_in(function: types.FunctionType) -> set[str]:
     """Returns the names of globals that a function reads, also in the code within it."""
-    return set[str]().union(*map(_read, _codes(function.__code__)))
-
-
-@functools.lru_cache(maxsize=1024)
-def _read(code: types.CodeType) -> frozenset[str]:
-    """Returns the globals that code reads."""
-    found = dis.get_instructions(code)
-    return frozenset(each.argval for each in found if each.opname == "LOAD_GLOBAL")
+    return _operands([function], "LOAD_GLOBAL")
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -134,7 +132,7 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
         value = value.fget
     elif isinstance(value, functools.cached_property):
         value = value.func
-    while type(value) in (types.FunctionType, _CACHED):
+    while type(value) in (types.FunctionType, CACHED):
         if type(value) is types.FunctionType:
             yield value
         value = vars(value).get("__wrapped__")

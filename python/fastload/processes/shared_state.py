@@ -23,6 +23,7 @@ import torch
 
 from fastload.machine.libraries import is_library
 from fastload.processes.own_state import (
+    CACHED,
     functions_of,
     globals_in,
     is_own_generator,
@@ -38,7 +39,6 @@ _LONG = 1_000
 
 _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
-_CACHED = type(functools.lru_cache(len))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _LEFT = {int, float, complex, bool, str, bytes, type(None), type, range, slice, np.ndarray}
 _HANDLES = {
@@ -221,7 +221,7 @@ def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
         given = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
         yield from ((each, f"a default of {path}") for each in given)
         yield from _globals(thing, path)
-    elif kind is _CACHED:  # the function, and what it has returned
+    elif kind is CACHED:  # the function, and what it has returned
         yield from ((each, path) for each in gc.get_referents(thing)[:_LONG])
     elif kind is functools.partial:
         yield from ((thing.func, path), (thing.args, path), (thing.keywords, path))

@@ -61,15 +61,15 @@ class Pulls:
         self._is_begun = False
         self._stateful: tuple[Any, Any] | None = None
         self._samples = 0  # that a sampler with a state was asked for, with those of earlier runs
-        self._size: int | None = None  # of batches that are cut here
         self._repeats = repeats
         if repeats is not None and cursor.draws.order is not None:
             self._repeats = repeats.after(*cursor.origin)
         self._number = cursor.first
         self._left_out = cursor.left_out if leaves_out else {}
-        sampler = index_sampler
-        is_known = cursor.draws.order is not None or isinstance(sampler, PlannedBatchSampler)
-        self._is_foreign = not (is_known or (batched and picks_batches(sampler)))
+        # torch's own BatchSampler hides the iterator, and is cut here
+        self._is_cut = batched and picks_batches(index_sampler)
+        is_known = cursor.draws.order is not None or isinstance(index_sampler, PlannedBatchSampler)
+        self._is_foreign = not (is_known or self._is_cut)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -104,7 +104,7 @@ class Pulls:
                 draws.settle()
         if self._stateful is not None:
             self._samples += count_of(task, batched=self._batched)
-        self._keep_state(ended=self._size is not None and len(task) < self._size)
+            self._keep_state(ended=self._is_cut and len(task) < self._index_sampler.batch_size)
         return _own(task) if self._is_foreign else task
 
     def _open(self, state: Any) -> bool:
@@ -117,13 +117,11 @@ class Pulls:
             Whether it began there.
         """
         sampler: Any = self._index_sampler
-        # torch's own BatchSampler hides the iterator
-        is_cut = self._batched and picks_batches(sampler)
-        source = sampler.sampler if is_cut else sampler
+        source = sampler.sampler if self._is_cut else sampler
         if state is not None and state["sampler"] is not None and is_stateful(source):
             source.load_state_dict(copy.deepcopy(state["sampler"]))
             self._iterator = iter(source)
-        elif is_cut:
+        elif self._is_cut:
             self._iterator = iter(source)
         of_iterator: Any = self._iterator if is_stateful(self._iterator) else None
         if state is not None and state["iterator"] is not None and of_iterator is not None:
@@ -133,9 +131,9 @@ class Pulls:
             self._stateful = of_sampler, of_iterator
             if state is not None:
                 self._samples = self._cursor.place = state["samples"]
-        if is_cut:
-            self._size = sampler.batch_size
-            self._iterator = _cut(self._iterator, self._size, drop_last=sampler.drop_last)
+        if self._is_cut:
+            size, drop_last = sampler.batch_size, sampler.drop_last
+            self._iterator = _cut(self._iterator, size, drop_last=drop_last)
         return self._stateful is not None and state is not None
 
     def _keep_state(self, *, ended: bool = False) -> None:

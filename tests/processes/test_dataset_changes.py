@@ -1,5 +1,7 @@
 """Datasets whose samples change them in worker processes: said once, with the names of what changes."""
 
+import collections
+import functools
 import logging
 import os
 
@@ -60,11 +62,11 @@ def nothing(*_):
 
 
 SAID = {
-    "a counter": (count, {"count": 0}, "'count'"),
-    "a cache": (fill, {"cache": {}, "other": 1}, "'cache'"),
-    "a long list": (grow, {"long": list(range(5_000))}, "'long'"),
-    "an entry": (put, {"entries": [1, 2]}, "'entries'"),
-    "many": (change_all, dict.fromkeys("abcde", 7), "'a', 'b', 'c' and 2 more"),
+    "a counter": (count, {"count": 0}, "dataset.count"),
+    "a cache": (fill, {"cache": {}, "other": 1}, "dataset.cache"),
+    "a long list": (grow, {"long": list(range(5_000))}, "dataset.long"),
+    "an entry": (put, {"entries": [1, 2]}, "dataset.entries"),
+    "many": (change_all, dict.fromkeys("abcde", 7), "dataset.a, dataset.b, dataset.c and 2 more"),
 }
 SILENT = {
     "a file opened on first use": (open_file, {"file": None}),
@@ -82,12 +84,34 @@ def lines(caplog, dataset, **arguments):
     return [each.getMessage() for each in caplog.records if "changes" in each.getMessage()]
 
 
+class Helper:
+    def __init__(self):
+        self.asked = 0
+
+
+def ask(dataset, _):
+    dataset.helper.asked += 1
+
+
+SAID |= {
+    "a counter of what it holds": (ask, {"helper": Helper()}, "dataset.helper.asked"),
+    "a counter in a list": (ask, {"parts": [Helper()], "helper": Helper()}, "dataset.helper.asked"),
+    "an ordered dict": (fill, {"cache": collections.OrderedDict()}, "dataset.cache"),
+    "an array": (
+        lambda data, _: data.seen.__setitem__(0, 1),
+        {"seen": np.zeros(3)},
+        "dataset.seen",
+    ),
+    "a tensor": (lambda data, _: data.seen.add_(1), {"seen": torch.zeros(3)}, "dataset.seen"),
+}
+
+
 @pytest.mark.parametrize("number", [AUTO, 2], ids=["AUTO", "2"])
 @pytest.mark.parametrize(("change", "attributes", "names"), SAID.values(), ids=SAID)
 def test_changed_attributes_are_named_once(caplog, change, attributes, names, number):
     [said] = lines(caplog, Changing(change, **attributes), num_workers=number)
     assert said == (
-        f"samples of Changing change its attributes {names}: each worker process changes a copy of its own, "
+        f"samples of Changing change {names}: each worker process changes a copy of its own, "
         "which no other process sees"
     )
 
@@ -95,6 +119,50 @@ def test_changed_attributes_are_named_once(caplog, change, attributes, names, nu
 @pytest.mark.parametrize(("change", "attributes"), SILENT.values(), ids=SILENT)
 def test_nothing_is_said_of_what_is_begun_in_a_worker_or_stays(caplog, change, attributes):
     assert lines(caplog, Changing(change, **attributes), num_workers=2) == []
+
+
+class Counting:
+    def __init__(self):
+        self.batches = 0
+
+    def __call__(self, samples):
+        self.batches += 1
+        return torch.tensor(samples)
+
+
+def counting():
+    batches = 0
+
+    def collate(samples):
+        nonlocal batches
+        batches += 1
+        return torch.tensor(samples)
+
+    return collate
+
+
+BATCHES = 0
+
+
+def count_globally(samples):
+    global BATCHES
+    BATCHES += 1
+    return torch.tensor(samples)
+
+
+@pytest.mark.parametrize(
+    ("collate_fn", "path"),
+    [
+        (Counting(), "collate_fn.batches"),
+        (counting(), "collate_fn's batches"),
+        (count_globally, "BATCHES"),
+        (Counting().__call__, "collate_fn.__self__.batches"),
+    ],
+    ids=["an object", "a closure", "a global", "a method"],
+)
+def test_what_a_collate_function_changes_is_named(collate_fn, path, caplog):
+    [said] = lines(caplog, Changing(nothing), collate_fn=collate_fn)
+    assert f"samples of Changing change {path}: each" in said
 
 
 class Cached(Dataset):
@@ -112,6 +180,8 @@ class Cached(Dataset):
             self.made.append(index)
             self.cache[index] = self.make(index)
         kept = self.cache[index]
+        if isinstance(kept, str | dict):
+            return kept
         return kept.clone() if torch.is_tensor(kept) else torch.tensor(np.array(kept))
 
 
@@ -129,6 +199,10 @@ CACHES = {
     "a long list": (lambda: [None] * 5_000, lambda index: torch.full((60,), index)),
     "a long dict": (lambda: dict.fromkeys(range(100, 3_000)), array),
     "pictures": (dict, picture),
+    "an ordered dict": (collections.OrderedDict, array),
+    "texts": (dict, lambda index: f"{index:1000}"),
+    "lists of numbers": (dict, lambda index: [index] * 40),
+    "records": (dict, lambda index: {"ids": [index] * 20, "text": "abc"}),
 }
 
 
@@ -139,13 +213,53 @@ def test_a_cache_is_kept_for_the_next_epoch(cache, make, within, caplog):
     dataset = Cached(cache(), make)
     loader = Loader(Subset(dataset, range(39, 3, -1)) if within else dataset, 4)
     with caplog.at_level(logging.INFO, "fastload"):
-        epochs = [torch.cat(list(loader)) for _ in range(3)]
-    assert all(epoch.equal(epochs[0]) for epoch in epochs)
+        epochs = [list(loader) for _ in range(3)]
+    shown = [repr(each) for each in epochs]
+    assert shown[1:] == shown[:1] * 2
     assert sorted(dataset.made) == sorted(range(4, 40) if within else range(40))
     [said] = [each.getMessage() for each in caplog.records if "cache" in each.getMessage()]
-    assert said.endswith(
-        "samples put data into the dataset's 'cache', which only this process keeps"
-    )
+    assert said.endswith("samples put data into dataset.cache, which only this process keeps")
+
+
+MADE = []
+
+
+@functools.lru_cache
+def made(index):
+    MADE.append(index)
+    return np.full(40, index)
+
+
+class OfFunction(Cached):
+    def __init__(self):
+        pass
+
+    def __getitem__(self, index):
+        os.getpid()
+        return torch.tensor(made(index))
+
+
+class OfHelper(Cached):
+    def __init__(self):
+        self.store = Cached({}, array)
+
+    def __getitem__(self, index):
+        return self.store[index]
+
+
+def test_a_cache_of_a_function_is_kept():
+    loader = Loader(OfFunction(), 4)
+    epochs = [torch.cat(list(loader)) for _ in range(3)]
+    assert all(epoch.equal(epochs[0]) for epoch in epochs)
+    assert sorted(MADE) == list(range(40))
+
+
+def test_a_cache_of_what_the_dataset_holds_is_kept():
+    dataset = OfHelper()
+    loader = Loader(dataset, 4)
+    epochs = [torch.cat(list(loader)) for _ in range(3)]
+    assert all(epoch.equal(epochs[0]) for epoch in epochs)
+    assert sorted(dataset.store.made) == list(range(40))
 
 
 class CachedStream(IterableDataset):

@@ -1,9 +1,18 @@
-"""`Attributes`: which attributes of a dataset its samples change.
+"""`Changes`: what samples change in a dataset, a collate function, and whatever they lead to.
 
-A worker process changes a copy of its own: a cache fills once in each worker, a counter counts its own share. What is
-`None` first is left out: a file that is opened on first use belongs to the worker. Calls nothing of the user's.
+A worker process changes copies of its own: a cache fills once in each worker, a counter counts its own share, and a
+position is where it was when the next epoch begins. What is `None` or missing first is left out, and so is a file that
+a container is given: what is opened on first use belongs to the worker. Objects of libraries are left to them. Calls
+nothing of the user's.
 """
 
+import argparse
+import collections
+import functools
+import gc
+import operator
+import types
+from collections.abc import Callable, Iterator
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -11,91 +20,226 @@ import numpy as np
 import torch
 from torch.utils.data import Subset
 
-__all__ = ["Attributes"]
+from fastload.machine.libraries import is_library
+from fastload.processes.own_state import CACHED, globals_set_by
+from fastload.processes.reach import (
+    ATOMS,
+    LONG,
+    entries,
+    is_users_class,
+    parts,
+    parts_of_class,
+    stored,
+)
+from fastload.processes.shared_state import hazard
 
-_LONG = 1_000
-"""Of a container of more entries the length is looked at, and of a list the entries with a batch's indices."""
+__all__ = ["Changes"]
+
+_MANY = 500
+"""Objects found after this many others are not watched."""
+_SHORT = 32
+"""What containers of more entries hold is not watched, but for the entries themselves."""
+_SMALL_BYTES = 4_096
+"""Larger arrays are not watched."""
 _MOST_NAMED = 3
 _DEPTH = 3
+_NUMBER_BYTES = 8
+_MISSING = object()
+_DATA = (
+    *(np.ndarray, torch.Tensor, types.SimpleNamespace, argparse.Namespace),
+    *(types.MethodType, functools.partial, CACHED),
+)
+"""Objects of these classes, and containers, belong to the user if what leads to them does."""
 
 
-class Attributes:
-    """The attributes of a dataset, as they are when this is made.
+class Changes:
+    """The state of a worker's objects when this is made.
 
     Args:
-        dataset: The dataset; of a `Subset`, what it selects from.
-        indices: The indices that it is asked for next.
+        dataset: The dataset; of a `Subset`, what it selects from is watched.
+        collate_fn: The function that makes its batches.
+        indices: The indices that the dataset is asked for next; None if it is iterable.
     """
 
-    def __init__(self, dataset: Any, indices: Any) -> None:
+    def __init__(self, dataset: Any, collate_fn: Any, indices: Any = None) -> None:
         indices = indices if type(indices) in (list, tuple) else [indices]
         while type(dataset) is Subset:
             chosen, dataset = dataset.indices, dataset.dataset
             is_listed = type(chosen) in (list, range)
             indices = [chosen[each] for each in indices if type(each) is int] if is_listed else []
-        own = getattr(dataset, "__dict__", None)
-        self._own: dict[str, Any] = own if type(own) is dict else {}
-        self._indices = [each for each in indices if type(each) is int]
-        self._were = {name: (value, self._entries(value)) for name, value in self._own.items()}
+        picks = [each for each in indices if type(each) is int]
+        things = [(dataset, "dataset"), (collate_fn, "collate_fn")]
+        self._watched = list(_watched(things, picks))
+        self._containers = [each for each in self._watched if isinstance(each, _Container)]
 
     def changed(self) -> str:
-        """Returns the names of those that have changed, as a list in words; empty if none has."""
-        names = [
-            f"{name!r}"
-            for name, (value, entries) in self._were.items()
-            if value is not None
-            and (self._own.get(name) is not value or self._added(value, entries))
-        ]
-        more = len(names) - _MOST_NAMED
-        return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        """Returns the paths of what has changed, as a list in words; empty if nothing has."""
+        paths = list(dict.fromkeys(path for each in self._watched for path in each.changed()))
+        more = len(paths) - _MOST_NAMED
+        return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def filled(self) -> tuple[str, int]:
-        """Returns the name of a list or dict that samples put data into, as into a cache, and the bytes of these data."""
-        found = (
-            (sum(map(_data_bytes, self._added(value, entries))), name)
-            for name, (value, entries) in self._were.items()
-            if self._own.get(name) is value
-        )
-        size, name = max(found, default=(0, ""))
-        return name, size
+        """Returns the path of a container that samples put data into, as into a cache, and the bytes of these data."""
+        found = ((each.filled_bytes(), each.path) for each in self._containers)
+        size, path = max(found, default=(0, ""))
+        return path, size
 
-    def _entries(self, value: Any) -> list[Any]:
-        """Returns the length of a container that may change, and its entries, if they are few; else some."""
-        kind = type(value)
-        if kind not in (list, dict, set):
-            return []
-        if len(value) <= _LONG:
-            return [len(value), *(value.values() if kind is dict else value)]
-        if kind is not list:
-            return [len(value)]
-        size = len(value)
-        return [size, *(value[each] for each in self._indices if -size <= each < size)]
 
-    def _added(self, value: Any, entries: list[Any]) -> list[Any]:
-        """Returns what is in a container in place of its earlier entries, or beside them."""
-        now = self._entries(value)
-        if not now or now[0] == entries[0]:
-            return [
-                each for each, was in zip(now[1:], entries[1:], strict=False) if each is not was
-            ]
-        if type(value) is dict:
-            return list(islice(reversed(value.values()), max(1, now[0] - entries[0])))
-        return [each for each, was in zip_longest(now[1:], entries[1:]) if each is not was] or [
-            None
-        ]
+def _watched(things: list[tuple[Any, str]], picks: list[int]) -> "Iterator[_Named | _Container]":
+    """Yields all that may change of what things lead to, nearest first."""
+    met = set[int]()
+    waiting = collections.deque((thing, path, True) for thing, path in things)
+    while waiting and len(met) < _MANY:
+        thing, path, is_users = waiting.popleft()
+        kind = type(thing)
+        if (kind in ATOMS and kind is not type) or id(thing) in met:
+            continue
+        met.add(id(thing))
+        if issubclass(kind, type):
+            if is_users_class(thing):
+                yield _Named(f"{path}.", functools.partial(_numbers_of, thing))
+                waiting.extend((*part, True) for part in parts_of_class(thing))
+            continue
+        if kind is types.FunctionType:
+            is_users = not is_library(thing.__code__.co_filename)
+        elif is_users_class(kind):
+            is_users = True
+            waiting.append((kind, kind.__qualname__, True))
+        else:
+            is_users = is_users and (kind in _DATA or entries(thing) is not None)
+        if is_users:
+            yield from _parts_that_change(thing, path, picks)
+        if (held := entries(thing)) is None or operator.length_hint(held) <= _SHORT:
+            waiting.extend((*part, is_users) for part in parts(thing, path))
+
+
+def _parts_that_change(thing: Any, path: str, picks: list[int]) -> "Iterator[_Named | _Container]":
+    kind = type(thing)
+    if kind is types.FunctionType:
+        cells = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True))
+        if cells:
+            yield _Named(f"{path}'s ", lambda: {name: _content(cells[name]) for name in cells})
+        if set_here := globals_set_by(thing):
+            yield _Named("", lambda: {name: thing.__globals__.get(name) for name in set_here})
+    elif kind is torch.Tensor:
+        if not thing.is_inference():
+            yield _Named(path, lambda: {"": thing._version})
+    elif kind is np.ndarray:
+        if thing.nbytes <= _SMALL_BYTES and not thing.dtype.hasobject:
+            yield _Named(path, lambda: {"": thing.tobytes()})
+    else:
+        if kind is CACHED or (entries(thing) is not None and not issubclass(kind, tuple)):
+            yield _Container(path, thing, picks)
+        if kind not in (list, tuple, dict, set):
+            yield _Named(f"{path}.", lambda: stored(thing))
+
+
+def _numbers_of(kind: type) -> dict[str, Any]:
+    """Returns the attributes of a class that are numbers, texts or the like."""
+    return {name: value for name, value in vars(kind).items() if type(value) in ATOMS}
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+class _Named:
+    """Values with names, such as the attributes of an object.
+
+    Args:
+        prefix: What stands before a name in its path.
+        read: Returns the values of now.
+    """
+
+    def __init__(self, prefix: str, read: Callable[[], dict[str, Any]]) -> None:
+        self._prefix, self._read, self._were = prefix, read, read()
+
+    def changed(self) -> Iterator[str]:
+        """Yields the paths of the values that have changed."""
+        now = self._read()
+        for name, was in self._were.items():
+            if was is not None and _differ(now.get(name, _MISSING), was):
+                yield self._prefix + name
+
+
+class _Container:
+    """A list, dict, set or deque of the user's, or the results that a function has cached.
+
+    Args:
+        path: Its path.
+        thing: The container.
+        picks: The indices whose entries of a long list are watched.
+    """
+
+    def __init__(self, path: str, thing: Any, picks: list[int]) -> None:
+        self.path = path
+        self._thing, self._picks = thing, picks
+        self._were = self._entries()
+
+    def changed(self) -> Iterator[str]:
+        """Yields the path if entries have changed, other than by files that were opened; not of a function's cache."""
+        is_new = type(self._thing) is not CACHED
+        if is_new and any(each is None or hazard(each) is None for each in self._added()):
+            yield self.path
+
+    def filled_bytes(self) -> int:
+        """Returns the bytes of the data that were put into it."""
+        return sum(map(_data_bytes, self._added()))
+
+    def _entries(self) -> list[Any]:
+        """Returns the length of the container and its entries, if they are few; else those at the batch's indices."""
+        thing = self._thing
+        if type(thing) is CACHED:
+            return [0, *_cached(thing)]
+        size = len(thing)
+        if size <= LONG:
+            return [size, *(entries(thing) or ())]
+        at = self._picks if issubclass(type(thing), list) else ()
+        return [size, *(list.__getitem__(thing, each) for each in at if -size <= each < size)]
+
+    def _added(self) -> list[Any]:
+        """Returns what is in the container in place of its earlier entries, or beside them."""
+        now, were = self._entries(), self._were
+        if now[0] != were[0] and issubclass(type(self._thing), dict):
+            values = reversed(list(entries(self._thing) or ()))
+            return list(islice(values, max(1, now[0] - were[0])))
+        if type(self._thing) is CACHED:
+            known = set(map(id, were))
+            return [each for each in now if id(each) not in known]
+        pairs = zip_longest(now[1:], were[1:])
+        added = [each for each, was in pairs if _differ(each, was)]
+        return added or [None] * (now[0] != were[0])
+
+
+def _cached(function: Any) -> Iterator[Any]:
+    """Yields what a function's `lru_cache` holds, among other things."""
+    for each in gc.get_referents(function):
+        if type(each) is dict:
+            yield from each.values()
+        else:
+            yield each
+
+
+def _differ(now: Any, was: Any) -> bool:
+    return now is not was and not (type(now) is type(was) and type(was) in ATOMS and now == was)
 
 
 def _data_bytes(value: Any, depth: int = 0) -> int:
-    """Returns the bytes of an array, of bytes, or of a picture of Pillow's, and of those that a container holds."""
+    """Returns the bytes of an array, text, a number or a picture of Pillow's, and of those that a container holds."""
     kind = type(value)
     if issubclass(kind, torch.Tensor | np.ndarray):
         return int(value.nbytes)
-    if kind in (bytes, bytearray):
+    if kind in (str, bytes, bytearray):
         return len(value)
+    if kind in (int, float):
+        return _NUMBER_BYTES
     if kind.__module__.partition(".")[0] == "PIL":
         width, height = getattr(value, "size", (0, 0))
         return int(width * height)
-    if kind not in (tuple, list, dict) or depth == _DEPTH:
+    held = entries(value)
+    if held is None or depth == _DEPTH:
         return 0
-    entries = islice(value.values() if kind is dict else value, _LONG)
-    return sum(_data_bytes(each, depth + 1) for each in entries)
+    return sum(_data_bytes(each, depth + 1) for each in islice(held, LONG))

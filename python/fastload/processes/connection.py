@@ -8,7 +8,7 @@ import functools
 import pickle
 import queue
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch._utils import ExceptionWrapper
@@ -20,7 +20,7 @@ from fastload.faults import ONLY_HERE
 from fastload.iterators.cost import Watch
 from fastload.lowering.cheap import drawn_from
 from fastload.processes import unpicklable
-from fastload.processes.changes import Attributes
+from fastload.processes.changes import Changes
 from fastload.processes.failures import samples
 from fastload.processes.pickling import WholePickler, dumps, dumps_small
 from fastload.resume.worker_state import Keeping, WorkerState
@@ -55,14 +55,18 @@ class Connection:
             self._state = state = WorkerState(keeping, self._worker, workers, keyed.current)
             make = functools.partial(state.open, _DatasetKind.create_fetcher)
             _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
+        self._collate_fn = loop.get("collate_fn")
+        self._changes: Changes | None = None
+        self._is_stream = loop.get("dataset_kind") == _DatasetKind.Iterable
+        if self._is_stream:
+            make = functools.partial(self._iterate, _DatasetKind.create_fetcher)
+            _DatasetKind.create_fetcher = staticmethod(make)  # type: ignore[method-assign]
         self._auto_collation = bool(loop.get("auto_collation"))
         self._in_hand: Any = None
         self._followed: _lib.Followed | None = None
         self._is_last = False
         self._watch = Watch()
-        self._has_begun = False
-        self._attributes: Attributes | None = None
-        self._collate_fn = loop.get("collate_fn")
+        self._has_begun = self._has_told = False
         self._drawn_from: frozenset[str] | None = None
 
     def get(self, timeout: float) -> Any:
@@ -85,7 +89,9 @@ class Connection:
             return task
         seq, indices, key = task
         if not self._has_begun and (info := get_worker_info()) is not None:
-            self._has_begun, self._attributes = True, Attributes(info.dataset, indices)
+            self._has_begun = True
+            if not self._is_stream:
+                self._changes = Changes(info.dataset, self._collate_fn, indices)
             if key is not None:
                 _, self._drawn_from = drawn_from(info.dataset, self._collate_fn)
         if self._state is not None:
@@ -100,6 +106,12 @@ class Connection:
             keyed.begin_sample(key, indices)
         return seq, indices
 
+    def _iterate(self, create: Callable[..., Any], kind: int, dataset: Any, *rest: Any) -> Any:
+        """Has an iterable dataset iterated, which may change it at once."""
+        if not self._has_begun and self._changes is None:
+            self._changes = Changes(dataset, self._collate_fn)
+        return create(kind, dataset, *rest)
+
     def put(self, result: tuple[Any, Any]) -> None:
         """Sends a result, or its error, and the cost since the last one."""
         seq, data = result
@@ -108,11 +120,11 @@ class Connection:
             if self._may_take_over and (found := ONLY_HERE.search(data.exc_msg)):
                 data.why_here = found[0]  # type: ignore[attr-defined]
         changes = "", ("", 0)
-        if self._attributes is not None:
-            changes, self._attributes = (
-                (self._attributes.changed(), self._attributes.filled()),
-                None,
-            )
+        if self._changes is not None:
+            filled = ("", 0) if self._has_told else self._changes.filled()
+            changes, self._has_told = (self._changes.changed(), filled), True
+            if not (self._is_stream and self._may_take_over):
+                self._changes = None  # the first batch has told
         moved = None
         if self._state is not None:  # what is no batch says that the worker begins an epoch
             moved = self._state.moved(seq) if isinstance(seq, int) else self._state.next_epoch()

@@ -153,7 +153,8 @@ class ProcessIter(Paced):
         try:
             batch = super()._step()
         except StopIteration:
-            if not self._persistent_workers and (why := evidence.ended()) is not None:
+            is_open = self._evidence is not None and not self._persistent_workers
+            if is_open and (why := evidence.ended()) is not None:
                 self._evidence = None
                 self._note_here(why)
             raise
@@ -293,7 +294,7 @@ class ProcessIter(Paced):
             if self._evidence is not None and isinstance(arrival.seq, int):
                 self._evidence.made(arrival.cost)
             self._pace.weighed(arrival.size)
-            if arrival.changed and not self._fills and not self._fills_cache(arrival):
+            if arrival.changed and not self._fills and self._why_here(arrival) is None:
                 self._tell_of_changes(arrival.changed)
             tasks.in_hand.pop(arrival.seq, None)
             if not self._admission.came(arrival.seq, arrival.size):
@@ -301,17 +302,21 @@ class ProcessIter(Paced):
         self._events.append((place, arrival))
         return True
 
-    def _fills_cache(self, arrival: Arrival) -> bool:
-        """Returns true if samples fill a cache, for which the consumer makes them: a worker's ends with the epoch."""
+    def _why_here(self, arrival: Arrival) -> str | None:
+        """Returns why the consumer makes the samples: what they change in a worker ends with the epoch."""
         may_begin_again = self._keys is not None or self._num_yielded == 0
-        return bool(arrival.filled) and self._evidence is not None and may_begin_again
+        if arrival.filled and self._evidence is not None and may_begin_again:
+            return f"samples put data into {arrival.filled}, which only this process keeps"
+        if arrival.changed and self._is_iterable and self._may_take_over:
+            return f"iterating the dataset changes {arrival.changed}, of which a worker has a copy"
+        return None
 
     def _tell_of_changes(self, names: str) -> None:
         """Logs, once for a loader, that samples change attributes of the dataset."""
         loader = self._loader()
         if loader is not None and Logged.of(loader).first("attributes"):
             _log.warning(
-                "samples of %s change its attributes %s: each worker process changes a copy of its own, "
+                "samples of %s change %s: each worker process changes a copy of its own, "
                 "which no other process sees",
                 type(loader.dataset).__qualname__,
                 names,
@@ -324,6 +329,8 @@ class ProcessIter(Paced):
         data = arrival.open()
         if isinstance(data, _IterableDatasetStopIteration):
             self._context.tasks[place].in_hand.clear()
+            if self._why_here(arrival) is not None:
+                return arrival.seq, arrival
             self._admission.taken(arrival.size)
             self._admission.drop(place)
             self._ended[arrival.worker] = arrival.moved
@@ -338,8 +345,7 @@ class ProcessIter(Paced):
         self._keep(arrival.worker, arrival.moved)
         asked = self._asked.pop(arrival.seq, None) if self._keys is not None else None
         why = getattr(data, "why_here", None) if isinstance(data, ExceptionWrapper) else None
-        if self._fills_cache(arrival):
-            self._fills = f"samples put data into the dataset's {arrival.filled!r}, which only this process keeps"
+        self._fills = self._why_here(arrival) or self._fills
         why = self._fills or why
         if why is not None and self._may_take_over:
             level = logging.INFO if self._fills else logging.WARNING

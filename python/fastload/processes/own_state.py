@@ -24,6 +24,7 @@ __all__ = [
     "changed_by_iterating",
     "functions_of",
     "globals_in",
+    "globals_set_by",
     "is_own_generator",
     "names_asked",
     "names_in",
@@ -115,6 +116,11 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
 def globals_in(function: types.FunctionType) -> set[str]:
     """Returns the names of globals that a function reads, also in the code within it."""
     return _operands([function], "LOAD_GLOBAL")
+
+
+def globals_set_by(function: types.FunctionType) -> set[str]:
+    """Returns the names of globals that a function sets, also in the code within it."""
+    return _operands([function], "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

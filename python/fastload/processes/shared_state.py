@@ -2,45 +2,32 @@
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
 bytes. A generator, of random numbers or of values, goes on in each from the same point; a thread, and a lock that it
-would release, are not there at all. Looks into attributes, short containers, what functions have cached, and the globals
-that the user's functions name; calls nothing of the user's.
+would release, are not there at all. Looks wherever `reach` leads; calls nothing of the user's.
 """
 
-import collections
-import functools
-import gc
 import io
 import logging
 import sys
 import threading
 import types
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import torch
 
-from fastload.machine.libraries import is_library
-from fastload.processes.own_state import (
-    CACHED,
-    functions_of,
-    globals_in,
-    is_own_generator,
-    names_asked,
-    names_in,
-)
+from fastload.lowering.reading.attributes import all_stored
+from fastload.processes.own_state import is_own_generator
+from fastload.processes.reach import ATOMS, parts, parts_of_class
 
-__all__ = ["why_one_process"]
+__all__ = ["hazard", "why_one_process"]
 
 _MANY = 10_000
-_LONG = 1_000
-"""Containers of more entries are looked into no further."""
 
 _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_LEFT = {int, float, complex, bool, str, bytes, type(None), type, range, slice, np.ndarray}
+_LEFT = ATOMS | {np.ndarray}
 _HANDLES = {
     "av": "a video",
     "decord": "a video",
@@ -110,13 +97,13 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             continue
         if is_own_generator(thing):
             return f"{path} is a random generator, of which each worker would have a copy"
-        if is_forked and (what := _hazard(thing)) is not None:
+        if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
-        waiting.extend(_parts(thing, path))
+        waiting.extend(parts(thing, path))
         kind = type(thing)
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
-            waiting.extend(_parts_of_class(kind))
+            waiting.extend(parts_of_class(kind))
     return None
 
 
@@ -126,7 +113,7 @@ def _is_everybodys(thing: Any) -> bool:
     return logging.Logger in type(thing).__mro__ or any(thing is stream for stream in streams)
 
 
-def _hazard(thing: Any) -> str | None:
+def hazard(thing: Any) -> str | None:
     """Returns a description of one object that must not be shared; None for others."""
     kind = type(thing)
     mro = kind.__mro__
@@ -169,22 +156,13 @@ def _opened(thing: Any) -> str | None:
 
 def _is_left_closed(thing: Any) -> bool:
     """Returns true if an archive was closed, or an HDF5 object's file."""
-    attributes = _attributes(thing)
+    attributes = all_stored(thing)
     if "fp" in attributes:  # a zip file's
         return attributes["fp"] is None
     if attributes.get("closed") is True:  # a tar file's
         return True
     identity = attributes.get("_id")
     return identity is not None and type(identity).__module__.startswith("h5py.") and not identity
-
-
-def _attributes(thing: Any) -> dict[str, Any]:
-    """Returns an object's attributes as they are stored."""
-    try:
-        attributes = object.__getattribute__(thing, "__dict__")
-    except AttributeError:
-        return {}
-    return attributes if type(attributes) is dict else {}
 
 
 def _is_closed(file: Any) -> bool:
@@ -205,84 +183,3 @@ def _is_held(lock: Any) -> bool:
 def _is_iterator(kind: type) -> bool:
     """Returns true if objects of a class are iterators of Python's own."""
     return kind.__module__ in ("builtins", "itertools", "_csv") and "__next__" in vars(kind)
-
-
-def _parts(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yields the objects that an object refers to, with their paths."""
-    kind = type(thing)
-    if kind is types.MethodType:
-        yield thing.__self__, f"{path}.__self__"
-    elif kind is types.FunctionType:
-        for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
-            try:
-                yield cell.cell_contents, f"{path}'s {name}"
-            except ValueError:  # it is not filled yet
-                continue
-        given = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-        yield from ((each, f"a default of {path}") for each in given)
-        yield from _globals(thing, path)
-    elif kind is CACHED:  # the function, and what it has returned
-        yield from ((each, path) for each in gc.get_referents(thing)[:_LONG])
-    elif kind is functools.partial:
-        yield from ((thing.func, path), (thing.args, path), (thing.keywords, path))
-    elif not issubclass(kind, types.ModuleType | type):
-        yield from _entries(thing, path)
-        attributes = _attributes(thing)
-        if attributes:
-            for name, value in attributes.items():
-                # others were drawn from before, to make the dataset
-                if not is_own_generator(value) or name in names_asked(kind):
-                    yield value, f"{path}.{name}"
-        for each in kind.__mro__:
-            slots = vars(each).get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                member = vars(each).get(name)
-                if type(member) is types.MemberDescriptorType:
-                    try:
-                        yield member.__get__(thing), f"{path}.{name}"
-                    except AttributeError:
-                        continue
-
-
-def _entries(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yields the first entries of a container of Python's, or of a class made from one."""
-    for base in (list, tuple, set, frozenset, collections.deque):
-        if issubclass(type(thing), base):
-            entries = zip(range(_LONG), base.__iter__(thing), strict=False)
-            yield from ((each, f"{path}[{number}]") for number, each in entries)
-    if issubclass(type(thing), dict):
-        for _, (key, value) in zip(range(_LONG), list(dict.items(thing)), strict=False):
-            yield value, f"{path}[{key!r}]" if type(key) in _LEFT else path
-
-
-def _parts_of_class(kind: type) -> Iterator[tuple[Any, str]]:
-    """Yields the functions of a class of the user's, and what they name of its attributes."""
-    functions = functions_of(kind)
-    yield from ((each, each.__qualname__) for each in functions)
-    asked = {name for each in functions for name in names_in(each)}
-    for each in kind.__mro__ if functions else ():
-        yield from (
-            (value, f"{each.__qualname__}.{name}")
-            for name, value in vars(each).items()
-            if name in asked
-        )
-
-
-def _globals(function: types.FunctionType, path: str) -> Iterator[tuple[Any, str]]:
-    """Yields what a function of the user's names in its module, and in other modules of the user's."""
-    if is_library(function.__code__.co_filename):
-        return
-    for name in sorted(globals_in(function)):
-        value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType):
-            file = vars(value).get("__file__")
-            if isinstance(file, str) and not is_library(file):
-                yield from (
-                    (vars(value).get(each), f"{name}.{each}") for each in names_in(function)
-                )
-        elif isinstance(value, type):
-            yield from _parts_of_class(value)
-        elif is_own_generator(value):
-            yield value, f"{name}, which {path} names,"
-        elif value is not None:
-            yield value, name

@@ -1,0 +1,257 @@
+"""Iterable datasets whose position lies in what they hold: each epoch goes on from the last one, as in torch's default.
+
+Torch's default is the oracle: batches are equal, over three epochs.
+"""
+
+import collections
+import functools
+import itertools
+import logging
+import os
+import random
+import types
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import ChainDataset, DataLoader, IterableDataset
+
+from fastload import Loader
+
+SHARED = [0]
+POSITION = 0
+
+
+class Stream(IterableDataset):
+    """Yields twelve values for a position that an epoch leaves in `held`."""
+
+    def __init__(self, held, advance):
+        self.held, self.advance = held, advance
+
+    def __iter__(self):
+        for value in range(12):
+            os.getpid()
+            yield 100 * int(self.advance(self.held)) + value
+
+
+class Reader:
+    def __init__(self):
+        self.at = 0
+
+    def next(self):
+        self.at += 1
+        return self.at
+
+
+class Slotted(Reader):
+    __slots__ = ("position",)
+
+    def __init__(self):
+        self.position = 0
+
+    def next(self):
+        self.position += 1
+        return self.position
+
+
+class Endless:
+    def __init__(self):
+        self.at = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.at += 1
+        return self.at
+
+
+class Counts(dict):
+    pass
+
+
+def count(held):
+    held["epoch"] += 1
+    return held["epoch"]
+
+
+def rotate(held):
+    held.rotate()
+    return held[0]
+
+
+def add(held):
+    held.add(len(held))
+    return len(held)
+
+
+def add_one(held):
+    held[0] += 1
+    return held[0]
+
+
+def advance_namespace(held):
+    held.at += 1
+    return held.at
+
+
+def advance_class(held):
+    held.position += 1
+    return held.position
+
+
+def advance_global(_):
+    global POSITION
+    POSITION += 1
+    return POSITION
+
+
+def advance_shared(_):
+    SHARED[0] += 1
+    return SHARED[0]
+
+
+def closure():
+    at = 0
+
+    def advance(_):
+        nonlocal at
+        at += 1
+        return at
+
+    return advance
+
+
+class Position:
+    position = 0
+
+
+def of_class():
+    Position.position = 0
+    return Position
+
+
+STREAMS = {
+    "a reader": (Reader, lambda: Reader.next),
+    "slots": (Slotted, lambda: Slotted.next),
+    "an iterator": (Endless, lambda: next),
+    "a dict": (lambda: {"epoch": 0}, lambda: count),
+    "an ordered dict": (lambda: collections.OrderedDict(epoch=0), lambda: count),
+    "a class made from dict": (lambda: Counts(epoch=0), lambda: count),
+    "a dict in a list in a tuple": (
+        lambda: ([{"epoch": 0}],),
+        lambda: lambda held: count(held[0][0]),
+    ),
+    "a list": (lambda: list(range(100)), lambda: list.pop),
+    "a long list": (lambda: list(range(5_000)), lambda: list.pop),
+    "a deque": (lambda: collections.deque(range(7)), lambda: rotate),
+    "a set": (set, lambda: add),
+    "an array": (lambda: np.zeros(2, int), lambda: add_one),
+    "a tensor": (lambda: torch.zeros(2, dtype=torch.int64), lambda: add_one),
+    "a namespace": (lambda: types.SimpleNamespace(at=0), lambda: advance_namespace),
+    "a class": (of_class, lambda: advance_class),
+    "a global": (lambda: None, lambda: advance_global),
+    "a list of the module": (lambda: None, lambda: advance_shared),
+    "a closure": (lambda: None, closure),
+    "a partial": (
+        lambda: None,
+        lambda: functools.partial(lambda reader, _: reader.next(), Reader()),
+    ),
+}
+
+
+def fresh(make):
+    global POSITION
+    POSITION, SHARED[0] = 0, 0
+    return make()
+
+
+def epochs(loader, most=None):
+    taken = [list(itertools.islice(loader, most)) for _ in range(3)]
+    return [[torch.as_tensor(batch).tolist() for batch in epoch] for epoch in taken]
+
+
+@pytest.mark.parametrize("most", [None, 2], ids=["whole epochs", "left early"])
+@pytest.mark.parametrize(("held", "advance"), STREAMS.values(), ids=STREAMS)
+def test_each_epoch_goes_on_from_the_last_one(held, advance, most, caplog):
+    expected = epochs(DataLoader(fresh(lambda: Stream(held(), advance())), 4), most)
+    loader = Loader(fresh(lambda: Stream(held(), advance())), 4)
+    with caplog.at_level(logging.INFO, "fastload"):
+        assert epochs(loader, most) == expected
+    said = [each.getMessage() for each in caplog.records]
+    assert sum("which a worker" in each for each in said) <= 1
+    assert not any("each worker process changes a copy" in each for each in said)
+
+
+class Late(IterableDataset):
+    """Goes on only behind its last sample."""
+
+    def __init__(self):
+        self.state = {"epoch": 0, "read": 0}
+
+    def __iter__(self):
+        order = list(range(12))
+        random.Random(self.state["epoch"]).shuffle(order)
+        for value in order:
+            os.getpid()
+            yield value
+        self.state["epoch"] += 1
+
+
+class InFirst(Late):
+    """Goes on before its first sample is asked for: `__iter__` is no generator."""
+
+    def __iter__(self):
+        self.state["epoch"] += 1
+        order = list(range(12))
+        random.Random(self.state["epoch"]).shuffle(order)
+        return map(abs, order)
+
+
+class InTheMiddle(Late):
+    def __iter__(self):
+        for value in range(12):
+            self.state["epoch"] += value == 7
+            yield value + 100 * self.state["epoch"]
+
+
+@pytest.mark.parametrize("options", [{}, {"persistent_workers": True}], ids=["", "persistent"])
+@pytest.mark.parametrize(
+    "make", [Late, InFirst, InTheMiddle, lambda: ChainDataset([Late(), InFirst()])]
+)
+@pytest.mark.parametrize("size", [4, 5, None])
+def test_a_change_is_seen_wherever_it_is_made(make, size, options, caplog):
+    expected = epochs(DataLoader(make(), size))
+    with caplog.at_level(logging.INFO, "fastload"):
+        assert epochs(Loader(make(), size, **options)) == expected
+    [said] = [each.getMessage() for each in caplog.records]
+    assert "state, of which a worker has a copy" in said
+
+
+class Opens(Late):
+    """Changes only what belongs to a process."""
+
+    def __init__(self, path):
+        self.files, self.current, self.path = {}, None, path
+
+    def __iter__(self):
+        local = []
+        for value in range(12):
+            if self.path not in self.files:
+                self.files[self.path] = open(self.path)  # noqa: SIM115, PTH123
+            local.append(value)
+            yield os.getpid()
+
+
+def test_files_that_are_opened_are_a_workers_own(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    makers = set(torch.cat(list(Loader(Opens(path), 4))).tolist())
+    assert os.getpid() not in makers
+
+
+@pytest.mark.parametrize("options", [{"num_workers": 1}, {"lane": "process"}])
+def test_workers_that_are_asked_for_begin_anew(options):
+    """As torch's workers do."""
+    expected = epochs(DataLoader(Late(), 4, num_workers=1))
+    assert epochs(Loader(Late(), 4, **options)) == expected

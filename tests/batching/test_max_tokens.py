@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader, SubsetRandomSampler
 
 import fastload
 from fastload import (
@@ -156,3 +157,29 @@ def test_windows_are_2048_samples_unless_they_are_to_fit(make):
     assert inspect.signature(make).parameters["window"].default == 2048
     assert make([1] * 10_000, 100).window == 2048
     assert make([1] * 10_000, 100, window=None).window == 5000
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda data: DataLoader(data, 3, collate_fn=PadCollate()),
+        lambda data: Loader(data, batch_sampler=BucketBatchSampler(LENGTHS, 2, shuffle=False)),
+        lambda data: Loader(data, max_tokens=30, length="ids"),
+    ],
+    ids=["batches of 3", "a batch sampler", "other tokens"],
+)
+def test_max_tokens_for_a_loader_that_has_batches(made):
+    given = {"max_tokens": 12, "length": "ids", "collate_fn": PadCollate()}
+    loader = Loader.from_torch(made(dataset()), **given)
+    assert isinstance(loader.batch_sampler, TokenBatchSampler)
+    assert_same(list(loader), list(Loader(dataset(), **given)))
+
+
+def test_max_tokens_for_a_loader_with_a_sampler_of_the_users():
+    data = dataset()
+    made = DataLoader(data, 3, sampler=SubsetRandomSampler(range(10)), collate_fn=PadCollate())
+    given = {"max_tokens": 12, "length": "ids"}
+    with pytest.raises(ValueError, match="not that of SubsetRandomSampler: give shuffle="):
+        Loader.from_torch(made, **given)
+    loader = Loader.from_torch(made, **given, shuffle=False)
+    assert_same(list(loader), list(Loader(data, **given)))

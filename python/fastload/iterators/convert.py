@@ -15,6 +15,7 @@ from torch.utils.data import (
 )
 from torch.utils.data._utils import collate
 
+from fastload.batching import PlannedBatchSampler
 from fastload.machine.auto import AUTO
 
 _PLAIN = (
@@ -100,6 +101,11 @@ def _order(dataloader: Any, changes: dict[str, Any]) -> dict[str, Any]:
         return {"batch_size": dataloader.batch_size, "drop_last": dataloader.drop_last}
     if "batch_sampler" in changes:
         return {}
+    if changes.get("max_tokens") not in (None, getattr(dataloader, "max_tokens", None)):
+        return {
+            "shuffle": _shuffle_for_tokens(dataloader, changes),
+            "drop_last": dataloader.drop_last,
+        }
     if dataloader._auto_collation and not _is_own_batching(dataloader):
         return {"batch_sampler": dataloader.batch_sampler}
     order = {"batch_size": dataloader.batch_size, "drop_last": dataloader.drop_last}
@@ -108,6 +114,27 @@ def _order(dataloader: Any, changes: dict[str, Any]) -> dict[str, Any]:
     if "dataset" in changes and (shuffle := _default_shuffle(dataloader)) is not None:
         return order | {"shuffle": shuffle}
     return order | {"sampler": dataloader.sampler}
+
+
+def _shuffle_for_tokens(dataloader: Any, changes: dict[str, Any]) -> bool:
+    """Returns `shuffle` for batches that `max_tokens` cuts anew.
+
+    Raises:
+        ValueError: The loader has a sampler whose order such batches cannot have.
+    """
+    batches = dataloader.batch_sampler
+    shuffle = changes.get("shuffle")
+    if shuffle is None and isinstance(batches, PlannedBatchSampler):
+        shuffle = batches.shuffle
+    if shuffle is None and dataloader._auto_collation and _is_own_batching(dataloader):
+        shuffle = _default_shuffle(dataloader)
+    if shuffle is None:
+        own = batches if dataloader._auto_collation else dataloader.sampler
+        if type(own) is BatchSampler:
+            own = own.sampler
+        msg = f"max_tokens makes batches in an order of its own, not that of {type(own).__qualname__}: give shuffle=, too"
+        raise ValueError(msg)
+    return bool(shuffle)
 
 
 def _is_own_batching(dataloader: Any) -> bool:

@@ -78,6 +78,15 @@ def _buckets() -> Any:
     return np.repeat(np.random.default_rng(4).integers(60, 141, STEPS // 8 + 1), 32)
 
 
+def _of_workers(steps: int, dataset: Any, **settings: Any) -> Training:
+    """Returns a training with worker processes.
+
+    A batch of theirs takes up to half a millisecond, which would be a tenth and more of a usual step here.
+    """
+    train = _sleeps(lambda _: 3)
+    return Training(train, steps, dataset, {"lane": "process", **settings}, every_s=0.15)
+
+
 HEALTHY: dict[str, Callable[[], Training]] = {
     "native lane": lambda: Training(rest, STEPS),
     "native lane, shuffled batches of 8": lambda: Training(
@@ -91,14 +100,12 @@ HEALTHY: dict[str, Callable[[], Training]] = {
     "native lane, workers chosen": lambda: Training(
         rest, STEPS, settings={"num_workers": fastload.AUTO}
     ),
-    "process lane": lambda: Training(rest, STEPS, Numbers(STEPS), {"lane": "process"}),
-    "process lane, 2 workers": lambda: Training(
-        rest, STEPS, Numbers(STEPS), {"lane": "process", "num_workers": 2}
+    "process lane": lambda: _of_workers(STEPS, Numbers(STEPS)),
+    "process lane, 2 workers": lambda: _of_workers(STEPS, Numbers(STEPS), num_workers=2),
+    "process lane, persistent, 4 epochs": lambda: _of_workers(
+        800, Numbers(200), persistent_workers=True
     ),
-    "process lane, persistent, 4 epochs": lambda: Training(
-        rest, 800, Numbers(200), {"lane": "process", "persistent_workers": True}
-    ),
-    "process lane, iterable dataset": lambda: Training(rest, STEPS, Endless(), {"lane": "process"}),
+    "process lane, iterable dataset": lambda: _of_workers(STEPS, Endless()),
     "threads lane": lambda: Training(rest, STEPS, Numbers(STEPS), {"lane": "threads"}),
     "threads lane, 2 workers": lambda: Training(
         rest, STEPS, Numbers(STEPS), {"lane": "threads", "num_workers": 2}
@@ -120,7 +127,5 @@ HEALTHY: dict[str, Callable[[], Training]] = {
         _sleeps(lambda step: 1.5 if step < 300 else 1), 900, Rows(torch.arange(300))
     ),
     "40 minutes of memory, native lane": lambda: Training(rest, 4000),
-    "40 minutes of memory, process lane": lambda: Training(
-        rest, 4000, Numbers(4000), {"lane": "process", "num_workers": 2}
-    ),
+    "40 minutes of memory, process lane": lambda: _of_workers(4000, Numbers(4000), num_workers=2),
 }

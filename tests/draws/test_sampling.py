@@ -212,16 +212,15 @@ def states_of_epochs(kind: type[DataLoader[Any]], **sizes: Any) -> list[Any]:
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_draws_of_the_global_generator(*, persistent: bool):
-    """One `base_seed` by iterator and one seed by shuffle, drawn when torch draws them."""
+    """One `base_seed` by iterator and one seed by shuffle, drawn when torch's workers draw them."""
     _lib.park()
     want = states_of_epochs(DataLoader, num_workers=2, persistent_workers=persistent)
     got = states_of_epochs(fastload.Loader, num_workers=THREADS, persistent_workers=persistent)
     assert_same(got, want, "steps")
 
 
-def test_draws_do_not_depend_on_auto():
-    got = states_of_epochs(fastload.Loader)
-    assert_same(got, states_of_epochs(fastload.Loader, **SIZES), "steps")
+def test_draws_under_auto_are_those_of_torchs_default():
+    assert_same(states_of_epochs(fastload.Loader), states_of_epochs(DataLoader), "steps")
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

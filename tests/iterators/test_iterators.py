@@ -207,8 +207,11 @@ def test_an_error_that_nobody_asks_for_keeps_no_iterator():
 
 def test_a_refused_iterator_does_not_stay():
     loader = fastload.Loader(Rows(torch.zeros(8, 1).expand(8, 1 << 50)), batch_size=8)
+    iterator = iter(loader)
     with pytest.raises(MemoryError, match="a batch of 8 samples takes"):
-        iter(loader)
+        next(iterator)
+    assert list(iterator) == []
+    del iterator
     gc.collect()
     assert not [each for each in gc.get_objects() if type(each) is NativeIter]
 

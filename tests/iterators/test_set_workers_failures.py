@@ -102,6 +102,7 @@ def test_a_worker_dies_that_is_to_leave_but_has_work():
     dataset = Rows()
     dataset.fails = lambda: time.sleep(0.3) or end("killed")
     iterator = iter(auto(dataset, 3, batch_size=2))
+    next(iterator)
     iterator.set_workers(1)
     with pytest.raises(RuntimeError, match="worker 2 was killed by SIGKILL while it made batch 2"):
         list(iterator)

@@ -225,6 +225,7 @@ def test_len_is_the_whole_epochs():
 CHANGES = {
     "version": (99, "version 99"),
     "is_coming": (True, "changed"),
+    "is_drawn": (False, "changed"),
     "base_seed": (5, "changed"),
     "epoch": (3, "changed"),
     "sampler_epoch": (3, "changed"),

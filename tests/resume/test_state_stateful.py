@@ -622,3 +622,22 @@ def test_the_epoch_of_a_sampler_is_that_of_the_state(workers, stop):
     assert taken(iter(other), 99) == taken(iterator, 99)
     assert other.sampler.epoch == 0
     assert taken(iter(other), 99) == taken(iter(loader()), 99)
+
+
+class Local(Onward):
+    """One whose state does not pickle."""
+
+    def state_dict(self):
+        return super().state_dict() | {"why": lambda: "none of pickle's business"}
+
+
+@pytest.mark.parametrize("workers", [0, 2, AUTO])
+@pytest.mark.parametrize("stop", [0, 3])
+def test_a_samplers_state_need_not_pickle(workers, stop):
+    loaders = [Loader(columns(), 4, sampler=Local(COUNT), num_workers=workers) for _ in range(2)]
+    iterator = iter(loaders[0])
+    taken(iterator, stop)
+    loaders[1].load_state_dict(loaders[0].state_dict())
+    rest = taken(iterator, 99)
+    assert rest
+    assert taken(iter(loaders[1]), 99) == rest

@@ -105,5 +105,5 @@ def resumes(make: Callable[[], Any], stop: int, *, again: Callable[[], Any] | No
     iterator = iter(other)
     assert where(other.state_dict()) == where(state)
     assert taken(iterator, 1000) == rest
-    if stop or state["draws_from"] != "caller":  # inline, the order is drawn with the first batch
+    if state["is_drawn"]:
         assert torch.equal(torch.get_rng_state(), before)

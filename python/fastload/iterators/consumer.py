@@ -233,7 +233,6 @@ class ConsumerIter(Resumable):
         if not first_iter:
             self._maker.keep_streams(self._cursor)
         self._maker.begin_at(self._cursor, saved)
-        self._pull()
 
     def _pull(self) -> None:
         """Takes the indices from the sampler that workers would have been asked for by now."""
@@ -277,15 +276,12 @@ class ConsumerIter(Resumable):
         Raises:
             StopIteration: There is none.
         """
+        if not self._waiting:
+            self._pull()
         if self._waiting:
             return self._waiting.popleft()
-        try:
-            if not self._is_private or self._is_exhausted:
-                raise StopIteration
-            return self._next_index()  # type: ignore[no-untyped-call]
-        except StopIteration:
-            self._cursor.is_finished = True
-            raise
+        self._cursor.is_finished = True
+        raise StopIteration
 
     def _took(self) -> None:
         """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""

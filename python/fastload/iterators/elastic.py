@@ -36,6 +36,8 @@ class Elastic(StatesOfWorkers):
     _maker: Maker | None = None
     _lazy_images = False
     _keys: Keys | None = None
+    _is_begun = True
+    """False until the sampler is asked for the first batch: where samples are keyed, at the first `next`."""
     _schedule: int | None = None
     """How many batches ahead indices are taken; None where that makes no difference."""
     _loader: Any  # a weak reference
@@ -98,7 +100,7 @@ class Elastic(StatesOfWorkers):
             self._num_workers = workers if self._shutdown else len(self._active)
             if loader is not None:
                 loader._workers_now = self._num_workers
-        if not self._shutdown:
+        if self._is_begun and not self._shutdown:
             self._fill()
 
     def take_over(self) -> None:
@@ -165,25 +167,23 @@ class Elastic(StatesOfWorkers):
         is_private = self._keys.begin(self._index_sampler, self._cursor)
         self._asked: dict[int, tuple[Any, Key]] = {}
         self._waiting: deque[Any] = deque()
-        self._is_exhausted = False
+        self._is_begun = self._is_exhausted = False
         if self._maker is not None:
             self._shutdown_workers()  # what they were asked for in an epoch that was left early
             self._send_idx = self._rcvd_idx = 0
             self._task_info = {}
             self._maker.begin()
-            # an order is drawn where the epoch begins, as with workers
-            self._schedule = self._schedule or 1
-            self._keep_schedule()
             return
         own = self._loader()  # whose truth would be its length, which it may not have
         chosen = int((loader if own is None else own).num_workers)  # whatever the number of now
         self._schedule = None if is_private else self._prefetch_factor * chosen
         if first_iter:
             self._depth = self._first_depth()
+            # a state from before the first `next` is that behind the batches to drop
+            self._is_begun = self._to_drop > 0
             super()._reset(loader, first_iter)
         else:
             self._resume()
-            self._fill()
 
     def _was_set(self) -> None:
         """Called after a caller set the workers or the depth."""
@@ -211,10 +211,13 @@ class Elastic(StatesOfWorkers):
                 for _ in range(self._cursor.next_worker % self._num_workers):
                     next(self._worker_queue_idx_cycle)
             super()._try_put_index()
-        else:
+        elif self._is_begun:
             self._fill()
 
     def _next_data(self) -> Any:
+        if not self._is_begun:
+            self._fill()
+            self._is_begun = True
         try:
             while True:
                 before = self._requested() - len(self._task_info)

@@ -2,7 +2,8 @@
 
 Each derives from torch's base iterator, which draws `base_seed` and decides about pinned
 memory. Owns the epoch: which indices are asked for and when, exactly as torch's multi-process
-iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per batch taken.
+iterator asks: `prefetch_factor * num_workers` batches at `iter()`, one more per batch taken. Under AUTO the first
+ones are asked for at the first `next`, where torch's default draws the order.
 """
 
 import atexit
@@ -92,7 +93,7 @@ class NativeIter(Resumable):
         self._start(loader, first_iter=True)
 
     def _start(self, loader: Any, *, first_iter: bool) -> None:
-        """Opens a stream for an epoch and asks for its first batches."""
+        """Opens a stream for an epoch."""
         restored = self._restored
         order = self._order(batched=self._settings["batched"])
         is_cut_here = order is not None and not sample_mask.is_wanted(loader)  # else lists
@@ -132,7 +133,15 @@ class NativeIter(Resumable):
         self._tuned = _TunedStream(self._stream)
         if self._tuner is not None:
             self._tuner.attach(self._tuned)
-        if order is not None and is_cut_here:
+        self._cut = order if is_cut_here else None
+        self._is_fed = False
+        if not is_auto(loader):
+            self._feed()
+
+    def _feed(self) -> None:
+        """Asks the sampler for the first batches of the epoch."""
+        order = self._cut
+        if order is not None:
             self._stream.feed(
                 self._pulls.chunks(order), order.batch_size, order.drop_last, self._ahead
             )
@@ -145,6 +154,7 @@ class NativeIter(Resumable):
                 self._marks,
                 self._below,
             )
+        self._is_fed = True
         if self._room.refused:
             self._shutdown_workers()
             raise MemoryError(self._room.refused)
@@ -201,6 +211,8 @@ class NativeIter(Resumable):
 
     def _next_data(self) -> Any:
         try:
+            if not self._is_fed:
+                self._feed()
             batch = self._stream.take(self._timeout)
         except StopIteration:
             self._cursor.is_finished = True

@@ -112,8 +112,12 @@ class Cursor:
         """Keeps the states that workers sent with the batches that were taken."""
         self.workers, self.datasets, self.kept_at = dict(workers), dict(datasets), self.taken
 
-    def pull(self, state: Any) -> None:
-        """Keeps a sampler's state after each request of a batch, until no run can continue from there."""
+    def pull(self, state: "Callable[[], Any]") -> None:
+        """Keeps a sampler's state after each request of a batch, until no run can continue from there.
+
+        Args:
+            state: Returns a copy of the state.
+        """
         self.pulled.append(state)
         while self.pulled and self.pulled_from < self._resumed_at:
             self.pulled.popleft()
@@ -161,8 +165,6 @@ class Cursor:
 
         After the end of the epoch it is the state after the last batch, and `ended` in it is true.
         """
-        if not self.is_finished:
-            at = self._resumed_at - self.pulled_from
-            return copy.deepcopy(self.pulled[at] if self.pulled else self.said)
-        last = self.pulled[-1] if self.pulled else self.said
-        return None if last is None else copy.deepcopy({**last, "ended": True})
+        at = -1 if self.is_finished else self._resumed_at - self.pulled_from
+        state = self.pulled[at]() if self.pulled else copy.deepcopy(self.said)
+        return {**state, "ended": True} if state is not None and self.is_finished else state

@@ -36,6 +36,7 @@ class Draws:
         generator: The generator of the outermost sampler that has its own; None if none has.
         epoch: The epoch of `follows` when the order began; None if it has none.
         is_noted: True if the order has begun.
+        is_drawn: True if it was drawn, in this run or the one that is continued.
         is_eager: True if the sampler drew when its iterator was made.
     """
 
@@ -46,7 +47,7 @@ class Draws:
         self.follows = next((each for each in within if epoch_of(each) is not None), self.sampler)
         self.generator = own_generator(within)
         self.epoch = epoch_of(self.follows)
-        self.is_noted = self.is_eager = False
+        self.is_noted = self.is_drawn = self.is_eager = False
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
         if self.order is None:
@@ -75,7 +76,7 @@ class Draws:
 
     def note(self) -> None:
         """Notes the source of the order's draws; called right before the first draw."""
-        self.epoch, self.is_noted = epoch_of(self.follows), True
+        self.epoch, self.is_noted, self.is_drawn = epoch_of(self.follows), True, True
         if self._may_draw and self._state is None and self._seed is None:
             self._state = (self.generator or torch.default_generator).get_state()
 
@@ -89,6 +90,7 @@ class Draws:
     def put(self, restored: Restored) -> None:
         """Takes the source from a state."""
         self._seed = restored.start.seed
+        self.is_drawn = restored.is_drawn
         if not restored.is_coming:
             self._may_draw, self.is_noted = False, True
             self.epoch = restored.sampler_epoch

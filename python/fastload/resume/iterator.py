@@ -25,6 +25,7 @@ from fastload.batching.repeats import repeats_of
 from fastload.draws import keyed
 from fastload.draws.sampler import picks_batches, resumable
 from fastload.faults import INTERRUPTS
+from fastload.machine.auto import is_auto
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import Draws, own_generator
 from fastload.resume.pulls import Pulls
@@ -86,9 +87,16 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         self._unopened = self._before_draws(loader)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
+        # torch iterates the sampler twice with workers, and once without: so once under AUTO
+        opened = vars(self).get("_pulls") if first_iter and is_auto(loader) else None
         self._is_first = first_iter
-        self._unopened = self._before_draws(loader)
-        super()._reset(loader, first_iter)
+        if opened is None:
+            self._unopened = self._before_draws(loader)
+            super()._reset(loader, first_iter)
+        else:
+            sampler, self._index_sampler = self._index_sampler, opened
+            super()._reset(loader, first_iter)
+            self._index_sampler = sampler
         self._is_first = False
         self._num_yielded = self._cursor.taken
         self._restored = None
@@ -149,6 +157,8 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
 
     @_sampler_iter.setter
     def _sampler_iter(self, iterator: Iterator[Any]) -> None:
+        if iterator is vars(self).get("_pulls"):
+            return
         restored = self._restored
         if not self._is_first:  # torch sets it twice before the first epoch
             self._begin_cursor()
@@ -159,7 +169,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
             source.set_state(self._unopened)
         if self._dataset_kind == _DatasetKind.Iterable:
             self._pulls = iterator  # torch's endless one, which has no position
-            self._cursor.draws.is_noted = True
+            self._cursor.draws.is_noted = self._cursor.draws.is_drawn = True
             return
         self._pulls = Pulls(
             self._index_sampler,

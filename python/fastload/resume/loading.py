@@ -65,6 +65,7 @@ def restored(loader: Any, state: Any) -> Restored | None:
     start, first_taken, origin = _place(loader, state, facts, taken)
     where = Restored(
         is_coming=state["is_coming"],
+        is_drawn=state["is_drawn"] or wanted > 0,
         base_seed=state["base_seed"],
         epoch=state["epoch"],
         taken=first_taken,
@@ -206,6 +207,7 @@ _NONE = type(None)
 _KEYS: dict[str, tuple[type, ...]] = {
     "version": (int,),
     "is_coming": (bool,),
+    "is_drawn": (bool,),
     "base_seed": (int,),
     "epoch": (int,),
     "sampler_epoch": (int, _NONE),

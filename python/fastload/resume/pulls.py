@@ -21,7 +21,7 @@ from fastload.faults import one_line
 from fastload.resume.cursor import Cursor
 from fastload.resume.draws import epoch_of
 from fastload.resume.restored import Restored
-from fastload.resume.stateful import is_stateful, report_unkept
+from fastload.resume.stateful import is_stateful, kept, report_unkept
 
 __all__ = ["PARTS", "Pulls"]
 
@@ -146,7 +146,7 @@ class Pulls:
         if self._stateful is None:
             return
         try:
-            self._cursor.pull(self._said(self._stateful) | {"ended": ended})
+            self._cursor.pull(kept(self._said(self._stateful) | {"ended": ended}))
         except Exception as error:
             kind = next(type(each) for each in self._stateful if each is not None)
             report_unkept(kind, one_line(error), "iterates it up to its position")
@@ -158,8 +158,8 @@ class Pulls:
         """Returns the states of the sampler and its iterator, and the number of samples before the next batch."""
         sampler, iterator = stateful
         return {
-            "sampler": None if sampler is None else copy.deepcopy(sampler.state_dict()),
-            "iterator": None if iterator is None else copy.deepcopy(iterator.state_dict()),
+            "sampler": None if sampler is None else sampler.state_dict(),
+            "iterator": None if iterator is None else iterator.state_dict(),
             "samples": self._samples,
         }
 
@@ -263,7 +263,8 @@ class Pulls:
         shared = None
         if restored.is_coming:
             draws.note()
-        if draws.is_seed and restored.is_undrawn:
+        if draws.is_seed and not restored.is_drawn:
+            draws.is_drawn = True
             draw_seed()  # which would have been drawn; the state says what it would have been
         if state is not None and draws.generator is not None:
             if not restored.is_coming:

@@ -14,6 +14,7 @@ class Restored(NamedTuple):
 
     Attributes:
         is_coming: True if the epoch has not begun; its draws are then made anew, with the values of the state.
+        is_drawn: True if the order of the epoch was drawn: by the first batch, or in `iter` with workers of the user's.
         base_seed: That of the iterator.
         epoch: Of the iterator.
         taken: Batches before the first that is to come.
@@ -37,6 +38,7 @@ class Restored(NamedTuple):
     """
 
     is_coming: bool
+    is_drawn: bool
     base_seed: int
     epoch: int
     taken: int
@@ -61,9 +63,3 @@ class Restored(NamedTuple):
     def handed_over(self) -> int:
         """Number of batches of the epoch that were handed over."""
         return self.taken + self.to_drop + len(self.left_out)
-
-    @property
-    def is_undrawn(self) -> bool:
-        """True if the order of the epoch was not drawn yet: torch's inline iterator draws it with the first batch."""
-        begun = self.handed_over > 0 or self.draws_from != "caller"
-        return self.is_coming or not begun

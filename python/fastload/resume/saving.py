@@ -119,6 +119,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
     known = _known(
         loader,
         is_coming=False,
+        is_drawn=draws.is_drawn,
         base_seed=cursor.base_seed,
         epoch=cursor.epoch,
         sampler_epoch=draws.epoch if draws.is_noted else epoch_of(draws.follows),
@@ -128,7 +129,7 @@ def _begun(loader: Any, cursor: Cursor) -> dict[str, Any]:
         origin_samples=cursor.origin[1],
         draws_from=cursor.draws_from,
     )
-    if draws.is_noted:
+    if draws.is_drawn:
         cursor.kept = known
     return known
 
@@ -155,6 +156,7 @@ def _coming(loader: Any, cursor: Cursor | None) -> dict[str, Any]:
     return _known(
         loader,
         is_coming=True,
+        is_drawn=False,
         base_seed=base_seed,
         epoch=epoch,
         sampler_epoch=draws.epoch,

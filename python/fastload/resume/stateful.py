@@ -6,9 +6,11 @@ dictionaries and lists apart, and could not load what a new loader does not have
 """
 
 import copy
+import functools
 import logging
+import pickle
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastload.batching.layers import attribute
@@ -16,6 +18,7 @@ from fastload.batching.layers import attribute
 __all__ = [
     "boxed",
     "is_stateful",
+    "kept",
     "load_dataset",
     "load_iterator",
     "of_next_epoch",
@@ -54,6 +57,17 @@ def state_of_dataset(dataset: Any, fetcher: Any) -> dict[str, Any] | None:
         "is_iterator": is_iterator,
         "ended": bool(getattr(fetcher, "ended", False)),
     }
+
+
+def kept(state: Any) -> Callable[[], Any]:
+    """Returns a function that returns a state as it is now, each time a copy.
+
+    Of lists pickle makes a copy in a tenth of the time that `copy.deepcopy` takes.
+    """
+    try:
+        return functools.partial(pickle.loads, pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
+    except Exception:  # whatever an object of the user's raises
+        return functools.partial(copy.deepcopy, copy.deepcopy(state))
 
 
 def report_unkept(kind: type, error: str, then: str) -> None:

@@ -3,10 +3,9 @@
 What is promised is at most 0.1 % of a step of 20 ms, with a window every 10 s as by default, which is less than most
 machines let a clock tell. So rounds are a fifth as long in everything, 1,000 steps of 4 ms with a window every 2 s: the
 same work for each step and each window, and five times the share, which is divided by five in the end. Rounds with and
-without a monitor take turns, each pair in the other order than the one before; three pairs for each round of the bench.
-The monitor writes to TensorBoard, W&B (offline), mlflow (files), Prometheus (scraped as often by another process),
-OpenTelemetry (exported as often), JSON lines and a function. Its first window, once in a training, is made before a
-round begins; its cost is shown by itself.
+without a monitor take turns, each pair in the other order than the one before. The monitor writes to TensorBoard, W&B
+(offline), mlflow (files), Prometheus (scraped as often by another process), OpenTelemetry (exported as often), JSON
+lines and a function. Its first window, once in a training, is made before a round begins; its cost is shown by itself.
 Two kinds of steps: one wait, where the CPU time of the training thread and of all threads is measured; and one in which the
 training thread runs a small operation once in a millisecond, as one does that feeds an accelerator, where the clock
 is read: it gets longer while other threads hold the interpreter. The CPU time of all threads bounds what a
@@ -50,7 +49,7 @@ SHARE = 5
 """How many times larger the monitor's share is here."""
 PROMISED_STEP_S, PROMISED_EVERY_S = 0.02, 10.0
 STEP_S, EVERY_S = PROMISED_STEP_S / SHARE, PROMISED_EVERY_S / SHARE
-STEPS, BATCH_SIZE, PAIRS_A_ROUND = 1000, 32, 3
+STEPS, BATCH_SIZE = 1000, 32
 CALLS, BATCHES, EPOCHS = 100_000, 2_000, 40
 PAIRS = 20
 WAITING, WORKING = "one wait", "an operation each millisecond"
@@ -244,7 +243,7 @@ def main() -> None:
                 BARE: functools.partial(round_of_steps, step, None),
                 MONITORED: functools.partial(round_of_steps, step, to),
             }
-            found[kind] = interleave(calls, PAIRS_A_ROUND * bench.rounds)
+            found[kind] = interleave(calls, bench.rounds)
     bench.show("One next after 20 ms, µs of CPU, every sink on", waited, digits=1)
     share = 100 * 1e-6 * statistics.median(more(waited, "µs")) / PROMISED_STEP_S
     bench.claim("% of a step of 20 ms, CPU time of its next", share, 0.1)

@@ -92,7 +92,7 @@ class Keys:
         self._batch = cursor.first
         self._first = 0 if repeats else None
         self._cursor = cursor
-        return order.is_private if order is not None else not repeats
+        return sampler.is_private(index_sampler, order)
 
     def next(self, indices: Any) -> Key:
         """Returns the key of the next batch requested."""

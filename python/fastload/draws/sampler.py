@@ -176,6 +176,16 @@ def may_repeat(index_sampler: Any, order: Order | None) -> bool:
     return getattr(type(index_sampler), "__iter__", None) is not PlannedBatchSampler.__iter__
 
 
+def is_private(index_sampler: Any, order: Order | None) -> bool:
+    """Returns true if taking indices early from a sampler has no visible effect.
+
+    Args:
+        index_sampler: The sampler that a loader iterates.
+        order: The result of `recognise` for it.
+    """
+    return order.is_private if order is not None else not may_repeat(index_sampler, None)
+
+
 def picks_batches(sampler: Any) -> bool:
     """Returns true if a sampler is torch's own `BatchSampler`, which yields lists of indices."""
     return type(sampler) is BatchSampler and _TORCH_ITER.get(BatchSampler) is BatchSampler.__iter__

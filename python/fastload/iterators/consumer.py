@@ -22,6 +22,7 @@ from fastload.bad_samples import tolerate
 from fastload.draws import keyed
 from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
+from fastload.draws.sampler import is_private, native
 from fastload.faults import INTERRUPTS
 from fastload.lowering.cheap import drawn_from, is_cheap
 from fastload.pictures import waited
@@ -205,7 +206,8 @@ class ConsumerIter(Resumable):
             self._share(shared, loader)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._keys: Keys | None = None
-        if self._dataset_kind == _DatasetKind.Map:
+        # workers that persist may find a dataset that draws in a later epoch
+        if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
         if isinstance(self._dataset, _PIPES):
             graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
@@ -219,7 +221,11 @@ class ConsumerIter(Resumable):
         super()._reset(loader, first_iter)
         self._leave_out_taken()
         # an order whose draws have no effect outside is asked for one batch at a time
-        self._is_private = self._keys is None or self._keys.begin(self._index_sampler, self._cursor)
+        if self._keys is not None:
+            self._is_private = self._keys.begin(self._index_sampler, self._cursor)
+        else:
+            order = native(self._cursor.draws.order)
+            self._is_private = self._is_iterable or is_private(self._index_sampler, order)
         if self._is_private:
             self._ahead = 1
         else:

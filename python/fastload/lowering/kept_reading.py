@@ -5,6 +5,7 @@ of the dataset and the globals that the code names are the same objects; what li
 objects is read each time.
 """
 
+import operator
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -13,8 +14,6 @@ from fastload.lowering.cheap import global_of, read_shallowly
 from fastload.lowering.code_names import names_of
 
 __all__ = ["KeptReading"]
-
-_MISSING = object()
 
 
 class KeptReading:
@@ -86,17 +85,13 @@ class _Stored:
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
-        self._items = tuple(vars(owner).items())
+        stored = vars(owner)
+        self._names, self._values = tuple(stored), tuple(stored.values())
 
     def is_same(self) -> bool:
         """Returns true if it has the same attributes still."""
         now = vars(self._owner)
-        if len(now) != len(self._items):
-            return False
-        for name, value in self._items:  # noqa: SIM110
-            if now.get(name, _MISSING) is not value:
-                return False
-        return True
+        return tuple(now) == self._names and all(map(operator.is_, now.values(), self._values))
 
 
 def _has_slots(dataset: Any) -> bool:

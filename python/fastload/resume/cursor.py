@@ -105,7 +105,8 @@ class Cursor:
 
     def ask(self, dataset: Any, fetcher: Any) -> None:
         """Has a dataset and its iterator asked for their states, if they have any; no other is kept alive."""
-        if is_stateful(dataset) or is_stateful(getattr(fetcher, "dataset_iter", None)):
+        iterator = getattr(fetcher, "dataset_iter", None)
+        if is_stateful(dataset) or (iterator is not None and is_stateful(iterator)):
             self.fetcher = fetcher
 
     def keep(self, workers: dict[int, bytes], datasets: dict[int, bytes]) -> None:

@@ -16,6 +16,7 @@ from torch.utils.data import (
 from torch.utils.data._utils import collate
 
 from fastload.batching import PlannedBatchSampler
+from fastload.batching.layers import innermost
 from fastload.machine.auto import AUTO
 
 _PLAIN = (
@@ -126,13 +127,11 @@ def _shuffle_for_tokens(dataloader: Any, changes: dict[str, Any]) -> bool:
     shuffle = changes.get("shuffle")
     if shuffle is None and isinstance(batches, PlannedBatchSampler):
         shuffle = batches.shuffle
-    if shuffle is None and dataloader._auto_collation and _is_own_batching(dataloader):
+    if shuffle is None and _is_own_batching(dataloader):
         shuffle = _default_shuffle(dataloader)
     if shuffle is None:
-        own = batches if dataloader._auto_collation else dataloader.sampler
-        if type(own) is BatchSampler:
-            own = own.sampler
-        msg = f"max_tokens makes batches in an order of its own, not that of {type(own).__qualname__}: give shuffle=, too"
+        own = type(innermost(dataloader._index_sampler)).__qualname__
+        msg = f"max_tokens makes batches in an order of its own, not that of {own}: give shuffle=, too"
         raise ValueError(msg)
     return bool(shuffle)
 

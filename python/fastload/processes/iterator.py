@@ -68,9 +68,8 @@ class ProcessIter(Paced):
     ) -> None:
         began_s = time.perf_counter()
         self._may_take_over = may_take_over
-        self._fills: str | None = (
-            None  # why batches of workers are made again, for the cache of this process
-        )
+        # why batches of workers are made again: what they change must stay in this process
+        self._fills: str | None = None
         self._lazy_images = bool(loader.lazy_images)
         self._evidence: Evidence | None = None
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:

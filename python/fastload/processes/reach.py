@@ -13,8 +13,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from fastload.lowering.reading.attributes import all_stored
 from fastload.machine.libraries import is_library
 from fastload.processes.own_state import (
@@ -34,7 +32,6 @@ ATOMS = {int, float, complex, bool, str, bytes, type(None), type, range, slice}
 LONG = 1_000
 """Containers of more entries are looked into no further."""
 
-_LEFT = ATOMS | {np.ndarray}
 _PLAIN: tuple[Any, ...] = (list, tuple, set, frozenset, collections.deque)
 
 
@@ -96,7 +93,7 @@ def _entries_with_paths(thing: Any, path: str) -> Iterator[tuple[Any, str]]:
     """Yields the first entries of a container."""
     if issubclass(type(thing), dict):
         for _, (key, value) in zip(range(LONG), list(dict.items(thing)), strict=False):
-            yield value, f"{path}[{key!r}]" if type(key) in _LEFT else path
+            yield value, f"{path}[{key!r}]" if type(key) in ATOMS else path
         return
     for number, each in zip(range(LONG), entries(thing) or (), strict=False):
         yield each, f"{path}[{number}]"

@@ -6,6 +6,7 @@ import functools
 import io
 import itertools
 import logging
+import os
 import sqlite3
 import sys
 import tarfile
@@ -196,6 +197,40 @@ def test_what_is_open_is_found_in_containers_caches_and_globals(held, monkeypatc
             assert found is not None, (name, path)
             assert words in found
         assert why_one_process(is_forked=True, dataset=Namesake(1)) is None
+
+
+class ReadsOn(Held):
+    def __getitem__(self, index):
+        os.lseek(self.value, index, os.SEEK_SET)
+        return os.read(self.value, 1)
+
+
+class ReadsAt(Held):
+    """Leaves the position of its file where it is."""
+
+    def __getitem__(self, index):
+        return os.pread(self.value, 1, index)
+
+
+class ReadsOnFromSome(Held):
+    def __getitem__(self, index):
+        return [os.read(each, 1) for each in self.value]
+
+
+def test_descriptors_are_found_where_their_positions_move(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(4))
+    file = os.open(tmp_path / "file", os.O_RDONLY)
+    try:
+        for is_forked in (False, True):
+            for dataset in (ReadsOn(file), ReadsOnFromSome([0, file]), Held(ReadsOn(file))):
+                found = why_one_process(is_forked=is_forked, dataset=dataset)
+                assert found is not None
+                assert "value is the descriptor of an open file" in found
+        for dataset in (ReadsAt(file), Held(file), ReadsOn(10**6), ReadsOn(1), ReadsOn(2**70)):
+            assert why_one_process(is_forked=True, dataset=dataset) is None
+    finally:
+        os.close(file)
+    assert why_one_process(is_forked=True, dataset=ReadsOn(file)) is None
 
 
 def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):

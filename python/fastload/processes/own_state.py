@@ -7,6 +7,8 @@ out: it knows of workers.
 
 import dis
 import functools
+import itertools
+import os
 import random
 import types
 from collections.abc import Iterable, Iterator
@@ -28,6 +30,7 @@ __all__ = [
     "is_own_generator",
     "names_asked",
     "names_in",
+    "reads_descriptors",
 ]
 
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
@@ -39,6 +42,8 @@ _GENERATORS = (
     *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
     *(random.Random, torch.Generator),
 )
+_READ_ON = ("fdopen", "lseek", "read", "readv", "sendfile")
+"""Functions of `os` for which the position of a descriptor matters, or that change it."""
 CACHED = type(functools.lru_cache(len))
 """The class of functions that `functools.lru_cache` has wrapped."""
 _OF_PROCESS = (random._inst, np.random.mtrand._rand, torch.default_generator)
@@ -111,6 +116,31 @@ def names_in(function: types.FunctionType) -> Iterator[str]:
     """Yields the names of globals and attributes in a function's code, and in the code within it."""
     for code in _codes(function.__code__):
         yield from code.co_names
+
+
+def reads_descriptors(function: types.FunctionType) -> bool:
+    """Returns true if a function reads on from descriptors, by functions of `os`."""
+    names = function.__globals__
+    reads = [vars(os)[name] for name in _READ_ON if name in vars(os)]
+    found = [names.get(name) for name in globals_in(function)]
+    found += [
+        vars(os).get(attribute)
+        for code in _codes(function.__code__)
+        for name, attribute in _attributes_of_globals(code)
+        if names.get(name) is os
+    ]
+    return any(each is one for each in found for one in reads)
+
+
+@functools.lru_cache(maxsize=1024)
+def _attributes_of_globals(code: types.CodeType) -> frozenset[tuple[str, str]]:
+    """Returns the names of globals in code, with the attributes that it takes from them at once."""
+    pairs = itertools.pairwise(dis.get_instructions(code))
+    return frozenset(
+        (one.argval, other.argval)
+        for one, other in pairs
+        if one.opname == "LOAD_GLOBAL" and other.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    )
 
 
 def globals_in(function: types.FunctionType) -> set[str]:

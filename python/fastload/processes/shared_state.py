@@ -7,18 +7,26 @@ would release, are not there at all. Looks wherever `reach` leads; calls nothing
 
 import io
 import logging
+import os
+import stat
 import sys
 import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 
 from fastload.lowering.reading.attributes import all_stored
-from fastload.processes.own_state import is_own_generator
-from fastload.processes.reach import ATOMS, parts, parts_of_class
+from fastload.processes.own_state import (
+    functions_of,
+    is_own_generator,
+    names_asked,
+    reads_descriptors,
+)
+from fastload.processes.reach import ATOMS, LONG, entries, parts, parts_of_class, stored
 
 __all__ = ["hazard", "why_one_process"]
 
@@ -28,6 +36,8 @@ _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _LEFT = ATOMS | {np.ndarray}
+_FIRST_OWN = 3
+"""The lowest descriptor that is no standard stream's."""
 _HANDLES = {
     "av": "a video",
     "decord": "a video",
@@ -103,8 +113,31 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         kind = type(thing)
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
+            if (name := _descriptor(thing)) is not None:
+                return f"{path}.{name} is the descriptor of an open file, whose position moves"
             waiting.extend(parts_of_class(kind))
     return None
+
+
+def _descriptor(thing: Any) -> str | None:
+    """Returns the name of an attribute with an open file's descriptor, if the code of its class reads on from some."""
+    kind = type(thing)
+    if not any(map(reads_descriptors, functions_of(kind))):
+        return None
+    names = names_asked(kind)
+    for name, value in stored(thing).items():
+        held = (value,) if type(value) is int else islice(entries(value) or (), LONG)
+        if name in names and any(type(each) is int and _is_open_file(each) for each in held):
+            return name
+    return None
+
+
+def _is_open_file(descriptor: int) -> bool:
+    """Returns true if a number is the descriptor of a file on a disk, other than a standard stream."""
+    try:
+        return descriptor >= _FIRST_OWN and stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except (OSError, OverflowError):
+        return False
 
 
 def _is_everybodys(thing: Any) -> bool:

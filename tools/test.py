@@ -28,6 +28,7 @@ FAILURE = re.compile(
     r"(?:FAILED|ERROR|Fatal Python error:) |test .* \.\.\. FAILED$|!+ .* !+$|\S+:\d+: KeyboardInterrupt$"
 )
 ALONE = "tests/monitoring/test_troubles.py"  # runs that are judged by the clock
+LONGEST = ("resume", "tune", "processes", "project", "loader", "iterators")  # minutes each
 MOST_AT_ONCE = 4  # each loads torch, and its tests start threads and processes of their own
 NO_TESTS = 5  # pytest's exit code where it collected none, or all were left out
 PYTEST_COLUMNS = {
@@ -137,14 +138,14 @@ def _process_tests() -> list[str]:
 
 
 def _by_folder(pytest: list[str]) -> list[list[str]]:
-    """Returns the commands that run the Python tests but `ALONE`, one for each folder; those with most tests first."""
+    """Returns the commands that run the Python tests but `ALONE`, one for each folder; the longest first."""
     tests = ROOT / "tests"
     code: Counter[str] = Counter()
     for file in tests.glob("*/**/test_*.py"):
         code[file.relative_to(tests).parts[0]] += file.stat().st_size
     return [
         [*pytest, "--ignore", ALONE, "-o", f"cache_dir=.pytest_cache/{folder}", f"tests/{folder}"]
-        for folder, _ in code.most_common()
+        for folder in [*LONGEST, *(each for each, _ in code.most_common() if each not in LONGEST)]
     ]
 
 

@@ -65,3 +65,21 @@ def test_starts(dataset: Any, end: Callable[[Any], None]):
     for _ in range(50):
         end(loader)
     assert held() == before
+
+
+class Frozen(Dataset[int]):
+    """The number of objects that collections leave alone."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        return gc.get_freeze_count()
+
+
+def test_collections_in_a_fork_leave_alone_what_it_shares():
+    made: list[list[int]] = [[] for _ in range(1000)]
+    before = gc.get_freeze_count()
+    loader = Loader(Frozen(), 2, num_workers=1, multiprocessing_context="fork")
+    assert min(int(batch.min()) for batch in loader) >= before + len(made)
+    assert gc.get_freeze_count() == before

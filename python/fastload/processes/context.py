@@ -5,7 +5,6 @@ worker a queue for its tasks, and the process. Refuses everything else that a co
 """
 
 import functools
-import gc
 import inspect
 import math
 import os
@@ -77,7 +76,6 @@ class Context:
         self._image: Image | None = None
         self._snapshot: Snapshot | None = None
         self._is_imaged = False
-        self._is_frozen = False
         entry.contexts.add(self)
 
     def Queue(self) -> Any:  # noqa: N802 (a context's name)
@@ -110,12 +108,8 @@ class Context:
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
         if self._real.get_start_method() != "fork":
             args = self._imaged(target, args)
-        else:
-            if is_first:
-                self._snapshot = Snapshot(args)
-            if not self._is_frozen and not gc.get_freeze_count():
-                gc.freeze()  # a collection in a fork then leaves the pages alone that it shares with us
-                self._is_frozen = True
+        elif is_first:
+            self._snapshot = Snapshot(args)
         given = self._end, target, args, self._image, self._snapshot
         return self._real.Process(target=entry.run, args=given)
 
@@ -164,9 +158,6 @@ class Context:
         self._close_end()
         if not self._starts_more:
             self.close()
-        if self._is_frozen:
-            gc.unfreeze()
-            self._is_frozen = False
 
     def close(self) -> None:
         """Lets go of what further workers would be given."""

@@ -6,6 +6,7 @@ into shared memory is made in slots, and the process ends when its parent is gon
 
 import contextlib
 import functools
+import gc
 import inspect
 import weakref
 from collections.abc import Callable
@@ -56,6 +57,8 @@ def run(
         image: The objects that all workers are given; None where each is given its own.
         snapshot: Their state when the first ones were forked, if there may be later ones.
     """
+    if image is None:
+        gc.freeze()  # collections leave alone the pages that a forked worker shares with its parent
     for inherited in list(contexts):
         inherited.links.close()
     contexts.clear()

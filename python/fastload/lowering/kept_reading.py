@@ -8,12 +8,15 @@ objects is read each time.
 import operator
 import types
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from fastload.lowering.cheap import global_of, read_shallowly
 from fastload.lowering.code_names import names_of
 
 __all__ = ["KeptReading"]
+
+_VALUES = operator.methodcaller("values")
 
 
 class KeptReading:
@@ -49,49 +52,36 @@ class _Sources:
     def __init__(self, dataset: Any, functions: Iterable[types.FunctionType]) -> None:
         self._dataset = dataset
         self._classes = type(dataset).__mro__
-        self._stored = [_Stored(each) for each in (dataset, *self._classes[:-1])]
+        # views, which follow later changes
+        self._attributes = [vars(each) for each in (dataset, *self._classes[:-1])]
+        self._names = list(chain.from_iterable(self._attributes))
+        self._values = list(chain.from_iterable(map(_VALUES, self._attributes)))
         self._codes = [(each, each.__code__) for each in functions]
         self._globals = [
-            (each, chain, global_of(each, chain)[0])
+            (each, path, global_of(each, path)[0])
             for each, code in self._codes
             if (names := names_of(code)) is not None
-            for chain in names.of_module
+            for path in names.of_module
         ]
 
     def are_same(self) -> bool:
         """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
-        if type(self._dataset).__mro__ is not self._classes:
+        now = self._attributes
+        if type(self._dataset).__mro__ is not self._classes or vars(self._dataset) is not now[0]:
             return False
-        for stored in self._stored:
-            if not stored.is_same():
+        if list(chain.from_iterable(now)) != self._names:
+            return False
+        if not all(map(operator.is_, chain.from_iterable(map(_VALUES, now)), self._values)):
+            return False
+        for function, path, value in self._globals:
+            if global_of(function, path)[0] is not value:
                 return False
         for function, code in self._codes:
             if function.__code__ is not code:
                 return False
             if function.__defaults__ or function.__kwdefaults__:
                 return False
-        for function, chain, value in self._globals:
-            if global_of(function, chain)[0] is not value:
-                return False
         return True
-
-
-class _Stored:
-    """The attributes that an object or a class had.
-
-    Args:
-        owner: The object or the class.
-    """
-
-    def __init__(self, owner: Any) -> None:
-        self._owner = owner
-        stored = vars(owner)
-        self._names, self._values = tuple(stored), tuple(stored.values())
-
-    def is_same(self) -> bool:
-        """Returns true if it has the same attributes still."""
-        now = vars(self._owner)
-        return tuple(now) == self._names and all(map(operator.is_, now.values(), self._values))
 
 
 def _has_slots(dataset: Any) -> bool:

@@ -47,8 +47,8 @@ def forced_sizes() -> dict[str, int]:
     return sizes
 
 
-_STREAMLESS = "fastload/streamless"
-"""Where pytest's cache keeps the tests that made no stream when they last ran at ordinary sizes."""
+_STREAMLESS = "fastload/without_streams"
+"""Where pytest's cache keeps, for each folder, the tests that made no stream when they last ran at ordinary sizes."""
 
 _made_streams: set[str] = set()
 
@@ -74,7 +74,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not forced_sizes():
         return
     cache = getattr(config, "cache", None)  # gone with -p no:cacheprovider
-    streamless = set(() if cache is None else cache.get(_STREAMLESS, ()))
+    streamless: set[str] = set()
+    for folder in {_folder(item) for item in items} if cache is not None else ():
+        streamless.update(cache.get(f"{_STREAMLESS}/{folder}", ()))
     left_out, kept = [], []
     for item in items:
         is_streamless = item.nodeid in streamless and not _takes_sizes(
@@ -84,6 +86,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if means_nothing else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def _folder(item: pytest.Item) -> str:
+    """Returns the name of the folder in `tests` that a test is in; each has a run of its own."""
+    return item.nodeid.split("/")[1]
 
 
 def _takes_sizes(module: Any) -> bool:
@@ -110,9 +117,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     cache = getattr(session.config, "cache", None)
     if forced_sizes() or session.testsfailed or cache is None:
         return
-    run = {item.nodeid for item in session.items}
-    before = set(cache.get(_STREAMLESS, ()))
-    cache.set(_STREAMLESS, sorted(before - run | run - _made_streams))
+    for folder in {_folder(item) for item in session.items}:
+        run = {item.nodeid for item in session.items if _folder(item) == folder}
+        before = set(cache.get(f"{_STREAMLESS}/{folder}", ()))
+        cache.set(f"{_STREAMLESS}/{folder}", sorted(before - run | run - _made_streams))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 Owns what a suite is: its commands, its environment, how their output is counted. Each folder of Python tests
 has a process of its own, a few at a time: one that ran them all grew by all that they import, and each worker
-that a test forks copied its pages. A suite that fails does not keep the next from running; one of which a
+that a test forks copied its pages. At other sizes, where most folders take seconds, a process runs several. A suite that fails does not keep the next from running; one of which a
 process ran no test, or ended without counting its tests, has failed. What failed is said again at the end. The
 last line is `N passed, N failed`.
 """
@@ -28,7 +28,7 @@ FAILURE = re.compile(
     r"(?:FAILED|ERROR|Fatal Python error:) |test .* \.\.\. FAILED$|!+ .* !+$|\S+:\d+: KeyboardInterrupt$"
 )
 ALONE = "tests/monitoring/test_troubles.py"  # runs that are judged by the clock
-LONGEST = ("resume", "tune", "processes", "project", "loader", "iterators")  # minutes each
+LONGEST = ("resume", "project", "processes", "tune", "loader", "iterators")  # minutes each
 MOST_AT_ONCE = 4  # each loads torch, and its tests start threads and processes of their own
 NO_TESTS = 5  # pytest's exit code where it collected none, or all were left out
 PYTEST_COLUMNS = {
@@ -87,7 +87,10 @@ def suites(features: str) -> dict[str, Suite]:
     """Returns every suite by name; `features` are further features for cargo."""
     cargo = ["cargo", "test", "--locked", "--no-default-features", "--features", features]
     pytest = [sys.executable, "-m", "pytest"]
-    python = _by_folder(pytest)
+    folders = _folders()
+    python = [_but_alone(pytest, [folder]) for folder in folders]
+    # seconds each: to start a process takes longer
+    sized = [_but_alone(pytest, folders[at::MOST_AT_ONCE]) for at in range(MOST_AT_ONCE)]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     loom = {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} --cfg loom".strip(),
@@ -111,13 +114,13 @@ def suites(features: str) -> dict[str, Suite]:
         ),
         "tiny": Suite(
             "Python at 1 thread, depth 1, chunk 1",
-            python,
+            sized,
             count_pytest,
             {f"FASTLOAD_TEST_{name}": value for name, value in tiny.items()},
         ),
         "large": Suite(
             "Python at 8 threads, depth 8, chunk 64",
-            python,
+            sized,
             count_pytest,
             {f"FASTLOAD_TEST_{name}": value for name, value in large.items()},
         ),
@@ -137,16 +140,18 @@ def _process_tests() -> list[str]:
     return sorted(str(file) for name in names for file in ROOT.glob(f"tests/{name}.py"))
 
 
-def _by_folder(pytest: list[str]) -> list[list[str]]:
-    """Returns the commands that run the Python tests but `ALONE`, one for each folder; the longest first."""
+def _folders() -> list[str]:
+    """Returns the folders of Python tests, the longest first."""
     tests = ROOT / "tests"
     code: Counter[str] = Counter()
     for file in tests.glob("*/**/test_*.py"):
         code[file.relative_to(tests).parts[0]] += file.stat().st_size
-    return [
-        [*pytest, "--ignore", ALONE, "-o", f"cache_dir=.pytest_cache/{folder}", f"tests/{folder}"]
-        for folder in [*LONGEST, *(each for each, _ in code.most_common() if each not in LONGEST)]
-    ]
+    return [*LONGEST, *(each for each, _ in code.most_common() if each not in LONGEST)]
+
+
+def _but_alone(pytest: list[str], folders: list[str]) -> list[str]:
+    """Returns the command that runs the tests of folders but `ALONE`."""
+    return [*pytest, "--ignore", ALONE, *(f"tests/{folder}" for folder in folders)]
 
 
 def run(suite: Suite) -> Outcome:

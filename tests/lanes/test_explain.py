@@ -1,6 +1,5 @@
 """What a loader says of itself: lane, seam, leaves, and what would make it native."""
 
-import subprocess
 import sys
 import textwrap
 
@@ -19,6 +18,7 @@ from torchvision import transforms as v1
 
 from fastload import Loader, explain, lanes
 from tests.lowering.torchvision_files import cifar10, write_folder
+from tests.shared import interpreter
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +164,8 @@ FACTORIES = """
 
 def test_the_command_line(tmp_path):
     (tmp_path / "mine.py").write_text(textwrap.dedent(FACTORIES))
-    command = [sys.executable, "-W", "error", "-m", "fastload.explain", "mine:dataset"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = interpreter.run("-m", "fastload.explain", "mine:dataset", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert "lane: native" in done.stdout
     assert done.stderr == ""
 

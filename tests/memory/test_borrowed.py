@@ -2,8 +2,6 @@
 
 import gc
 import mmap
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import torch
 import fastload
 from fastload.columns import Rows
 from fastload.memory import borrowed
+from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
@@ -104,8 +103,7 @@ def test_a_tensor_that_moves_while_it_is_read(dataset: str, move: str, make: str
     is_foreign = make == "numpy" or move == "alternate"
     if is_foreign and not hasattr(torch.UntypedStorage, "_swap_data_ptr_"):
         pytest.skip("this release of torch cannot keep what it did not allocate: tested below")
-    arguments = [sys.executable, "-W", "ignore", "-c", MOVED_WHILE_READ, dataset, move, make]
-    done = subprocess.run(arguments, capture_output=True, text=True)
+    done = interpreter.run("-W", "ignore", "-c", MOVED_WHILE_READ, dataset, move, make)
     assert done.returncode == 0, done.stderr
 
 

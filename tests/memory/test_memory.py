@@ -6,7 +6,6 @@ What can be seen from outside is asked of the system (resident memory, page faul
 
 import gc
 import io
-import subprocess
 import sys
 import textwrap
 import threading
@@ -21,6 +20,7 @@ from torch.utils.data import RandomSampler
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
+from tests.shared import interpreter
 
 resource = pytest.importorskip("resource")
 
@@ -80,13 +80,7 @@ def rss() -> int:
 
 def run(program: str) -> str:
     """Runs a program that must end well and say nothing on stderr; returns its output."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    done = interpreter.run("-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program))
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import socket
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -19,6 +17,7 @@ import fastload
 from fastload.columns import Rows
 from fastload.monitoring import Finding
 from fastload.monitoring import run as monitor_run
+from tests.shared import interpreter
 from tests.shared.processes import OUR_PROCESSES
 
 from .lanes import BATCH, BATCHES, LANES, ROWS, Kept
@@ -252,9 +251,7 @@ list(loader)
 )
 def test_the_end_of_the_program_closes_the_monitor(tmp_path, end):
     path = tmp_path / "run.jsonl"
-    ended = subprocess.run(
-        [sys.executable, "-c", EXIT.format(end=end), path], capture_output=True, text=True
-    )
+    ended = interpreter.run("-c", EXIT.format(end=end), str(path))
     assert ended.returncode == (3 if "SystemExit" in end else 0)
     assert ended.stderr == ""
     lines = [json.loads(line) for line in path.read_text().splitlines()]

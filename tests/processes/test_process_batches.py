@@ -10,8 +10,6 @@ import pickle
 import random
 import re
 import resource
-import subprocess
-import sys
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from fastload import Loader, PadCollate, _lib
 from fastload.processes.iterator import ProcessIter
+from tests.shared import interpreter
 from tests.shared.compare import assert_same, epochs
 from tests.shared.processes import OUR_PROCESSES
 
@@ -260,7 +259,7 @@ class Looking(Dataset[Any]):
 
 def test_few_descriptors_and_no_shared_files():
     before = shared()
-    done = subprocess.run([sys.executable, "-c", FEW], capture_output=True, text=True, timeout=60)
+    done = interpreter.run("-c", FEW)
     assert done.stdout == "kept 500\n", done.stderr
     batches = list(Loader(Looking(), 2, num_workers=2))
     assert {int(number) for batch in batches for number in batch.unique()} == {before}

@@ -16,6 +16,7 @@ from torch.utils.data import Dataset, get_worker_info
 from fastload import Loader, _lib
 from fastload.processes.image import Image
 from fastload.processes.pickling import dumps, loads
+from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.processes import LINUX, is_of_memfd, mapped_datasets
 
@@ -121,9 +122,7 @@ image = Image.of({"rows": rows})
 
 
 def test_nothing_before_a_block_is_read():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BEHIND_A_GUARD_PAGE], capture_output=True, text=True
-    )
+    done = interpreter.run("-W", "ignore", "-c", BEHIND_A_GUARD_PAGE)
     assert done.returncode == 0, done.stderr
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 import textwrap
 import threading
@@ -23,6 +22,7 @@ from fastload.monitoring.sinks.jsonl import JsonLines
 from fastload.runs.figures import duration, named, ordered, shown
 from fastload.runs.file import RunFile, RunFileError, file_of
 from tests.monitoring.monitored import finding, steps, window
+from tests.shared import interpreter
 
 FINDINGS = (finding(), finding("leak", what="memory grows by <100 B> per batch", cost_s=0.0))
 
@@ -250,13 +250,7 @@ def test_the_commands(run, tmp_path):
         assert report.main([sys.argv[1], "-o", "report.html"]) == 0
         assert report.main([sys.argv[1], "--trace", "trace.json"]) == 0
     """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(source), run],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = interpreter.run("-c", textwrap.dedent(source), run, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("samples per second") == 2
     assert done.stdout.endswith("report.html\ntrace.json\n")

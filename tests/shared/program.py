@@ -1,9 +1,10 @@
 """Runs a program in an interpreter of its own, where every warning is an error."""
 
-import subprocess
 import sys
 import textwrap
 from typing import NamedTuple
+
+from tests.shared import interpreter
 
 PRELUDE = """
 import gc, os, sys, threading, time
@@ -44,11 +45,9 @@ def arguments(body: str) -> list[str]:
     return [sys.executable, "-W", "error", "-c", PRELUDE + textwrap.dedent(body)]
 
 
-def run(body: str, timeout: float = 50) -> Outcome:
+def run(body: str) -> Outcome:
     """Runs the prelude, then `body`."""
-    ended = subprocess.run(
-        arguments(body), capture_output=True, text=True, timeout=timeout, check=False
-    )
+    ended = interpreter.run("-c", PRELUDE + textwrap.dedent(body))
     return Outcome(ended.returncode, ended.stdout, ended.stderr)
 
 

@@ -1,8 +1,5 @@
 """Batches of very different size share one budget of bytes, and memory that is there."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -10,6 +7,7 @@ import torch
 from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, Unpadded, _lib, columns
 from tests.collate.test_pad_native import check, native, ragged, rows
 from tests.memory.test_pinned import Tensors
+from tests.shared import interpreter
 from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
 
 pytestmark = MANY_WORKERS
@@ -101,9 +99,8 @@ print(*(_lib.memory_stats()["mapped_blocks"] for _ in loader))
 
 def test_memory_is_used_again_whatever_the_shapes():
     """In a program of its own, for each thread of earlier tests would keep memory, too."""
-    made = subprocess.run(
-        [sys.executable, "-c", MAPPED], check=True, capture_output=True, text=True
-    )
+    made = interpreter.run("-c", MAPPED)
+    assert made.returncode == 0, made.stderr
     mapped = [int(number) for number in made.stdout.split()]
     assert len(mapped) == 700
     assert mapped[-1] - mapped[0] <= 12  # of the 26 classes that they have

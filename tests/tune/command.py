@@ -4,10 +4,13 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.shared import interpreter
 
 TAKES_TIME = [pytest.mark.slow, pytest.mark.own_sizes, pytest.mark.timeout(180)]
 """For tests that start the command: each imports torch, and measures for seconds."""
@@ -134,15 +137,16 @@ def write_targets(folder: Path) -> None:
 
 def tune(folder: Path, *arguments: str, seconds: float = 2.0) -> subprocess.CompletedProcess[str]:
     """Runs the command in a folder, for a small time."""
-    return subprocess.run(
-        command(*arguments, seconds=seconds), cwd=folder, capture_output=True, text=True
-    )
+    return interpreter.run(*_program(arguments, seconds), folder=folder)
 
 
 def command(*arguments: str, seconds: float) -> list[str]:
     """Returns the command; warnings are errors, as they may be in a user's program."""
-    begin = [sys.executable, "-W", "error", "-m", "fastload.tune"]
-    return [*begin, *arguments, "--seconds", str(seconds)]
+    return [sys.executable, "-W", "error", *_program(arguments, seconds)]
+
+
+def _program(arguments: Sequence[str], seconds: float) -> list[str]:
+    return ["-m", "fastload.tune", *arguments, "--seconds", str(seconds)]
 
 
 def found(folder: Path, *arguments: str, seconds: float = 2.0) -> dict[str, Any]:

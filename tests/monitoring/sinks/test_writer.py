@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -15,6 +14,7 @@ import pytest
 from fastload.monitoring.sinks import Sink, Writer, resolve
 from fastload.monitoring.sinks.jsonl import JsonLines
 from tests.monitoring.monitored import finding, until, window
+from tests.shared import interpreter
 
 
 class Noted(Sink):
@@ -226,13 +226,7 @@ EXITING = """
 def exiting(tmp_path, to: str, more: str = "") -> tuple[subprocess.CompletedProcess[str], float]:
     """Runs a program that ends without closing; returns how long its exit took."""
     source = textwrap.dedent(EXITING).format(to=to, more=more, tests=str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", source],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = interpreter.run("-c", source, folder=tmp_path)
     return done, time.time() - float(done.stdout.split()[0])
 
 

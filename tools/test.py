@@ -2,9 +2,9 @@
 
 Owns what a suite is: its commands, its environment, how their output is counted. Each folder of Python tests
 has a process of its own, a few at a time: one that ran them all grew by all that they import, and each worker
-that a test forks copied its pages. At other sizes, where most folders take seconds, a process runs several. A suite that fails does not keep the next from running; one of which a
-process ran no test, or ended without counting its tests, has failed. What failed is said again at the end. The
-last line is `N passed, N failed`.
+that a test forks copied its pages. At other sizes, where most folders take seconds, a process runs several. A
+suite that fails does not keep the next from running; one of which a process ran no test, or ended without
+counting its tests, has failed. What failed is said again at the end. The last line is `N passed, N failed`.
 """
 
 import argparse

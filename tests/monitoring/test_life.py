@@ -251,7 +251,7 @@ list(loader)
 )
 def test_the_end_of_the_program_closes_the_monitor(tmp_path, end):
     path = tmp_path / "run.jsonl"
-    ended = interpreter.run("-c", EXIT.format(end=end), str(path))
+    ended = interpreter.run("-c", EXIT.format(end=end), path)
     assert ended.returncode == (3 if "SystemExit" in end else 0)
     assert ended.stderr == ""
     lines = [json.loads(line) for line in path.read_text().splitlines()]

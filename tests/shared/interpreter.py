@@ -5,6 +5,7 @@ what is imported, what torch reads when it is imported, or which signals come, t
 """
 
 import atexit
+import functools
 import json
 import os
 import runpy
@@ -18,9 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.shared.repository import ROOT
-
-_servers: list[subprocess.Popen[str]] = []
-"""The process that forks, once there is one."""
 
 
 def run(
@@ -51,26 +49,26 @@ def run(
             print(json.dumps(request), file=server.stdin, flush=True)
             code = int(server.stdout.readline())
         except BaseException:  # the time of the test is up: it is not waited for
-            _servers.clear()
+            _server.cache_clear()
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
             raise
         return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
 
 
+@functools.cache
 def _server() -> subprocess.Popen[str]:
-    if not _servers:
-        server = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "tests.shared.interpreter"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        _servers.append(server)
-        atexit.register(_end, server)
-    return _servers[0]
+    """Returns the process that forks."""
+    server = subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "tests.shared.interpreter"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    atexit.register(_end, server)
+    return server
 
 
 def _end(server: subprocess.Popen[str]) -> None:
@@ -107,7 +105,6 @@ def _begin(request: dict[str, Any]) -> None:
         warnings._processoptions([what])
         kind, what, *further = further
     main = sys.modules["__main__"] = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = __builtins__
     if kind == "-m":
         sys.path[0], sys.argv = request["folder"], ["-m", *further]
         runpy._run_module_as_main(what)

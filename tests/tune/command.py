@@ -13,7 +13,7 @@ import pytest
 from tests.shared import interpreter
 
 TAKES_TIME = [pytest.mark.slow, pytest.mark.own_sizes, pytest.mark.timeout(180)]
-"""For tests that start the command: each imports torch, and measures for seconds."""
+"""For tests that start the command, which measures for seconds."""
 
 TARGETS = """
     import time

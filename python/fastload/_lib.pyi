@@ -239,6 +239,17 @@ class Program:
             ValueError: An operation cannot take the image; torch's: RuntimeError.
             Exception: What `foreign` raises.
         """
+    def batch(self, indices: list[int]) -> Any:
+        """Returns a batch, made by the calling thread.
+
+        Args:
+            indices: Its samples; negative ones count from the end.
+
+        Raises:
+            ValueError: Samples are read from files, or are PIL images, which cannot be batched.
+            IndexError: An index is outside of `-len(self) .. len(self)`.
+            RuntimeError: Samples differ in shape; torch's own error.
+        """
     def collated(
         self,
         rules: list[Rule],

@@ -29,6 +29,7 @@ from fastload.collate import PadCollate
 from fastload.iterators.convert import arguments_of
 from fastload.iterators.learned import Record, record_of
 from fastload.lowering import Memo
+from fastload.lowering.kept_reading import KeptReading
 from fastload.machine.auto import AUTO, Auto, is_auto, resolve
 from fastload.machine.budget import budget_bytes
 from fastload.machine.cpu import affinity
@@ -152,6 +153,7 @@ class Loader(DataLoader[_T_co]):
     _memo: Memo | None = None
     _ledger: Ledger | None = None
     _settled: lanes.Settled | None = None
+    _reading: KeptReading | None = None
     _read: tuple[Any, ...] = ()
     _cursor: Cursor | None = None
     _left_early = 0
@@ -531,6 +533,7 @@ class Loader(DataLoader[_T_co]):
             "_memo": None,
             "_record": None,
             "_settled": None,
+            "_reading": None,
             "_read": (),
             "_tuner": None,
             "_workers_now": None,

@@ -152,6 +152,11 @@ impl Program {
         &self.leaves
     }
 
+    /// Returns true if something is fetched for a sample before it is computed.
+    pub fn fetches(&self) -> bool {
+        self.fetches
+    }
+
     /// Returns true if a leaf is an image, whose file Python may be asked to decode.
     pub fn has_images(&self) -> bool {
         self.has_images
@@ -186,13 +191,7 @@ impl Program {
         fallback: impl Fn(&Refused) -> Option<Result<Frame>>,
     ) -> Result<Vec<Field>> {
         let run = Run::new(self.clone(), options, None);
-        let batch = run.begin(Task {
-            indices: Indices::list([index]),
-            batched: false,
-            first: 0,
-            destinations: Vec::new(),
-            attempts: None,
-        })?;
+        let batch = run.begin(Task::first(Indices::list([index]), false))?;
         let mut stages = Stages::default();
         let index = self.resolve(index)?;
         let mut fetched = self.read(index, &mut stages)?;
@@ -201,6 +200,20 @@ impl Program {
                 Some(frame) => fetched = refusal.answered(frame?),
                 None => return Err(refusal.refused.error),
             }
+        }
+        Ok(run.finish(batch)?.fields)
+    }
+
+    /// Makes a batch on the calling thread, of samples for which nothing is fetched ([`Program::fetches`]).
+    pub fn batch(self: &Arc<Self>, indices: Vec<i64>) -> Result<Vec<Field>> {
+        assert!(!self.fetches, "a stream fetches");
+        let (begun, samples) = (Instant::now(), indices.len());
+        let run = Run::new(self.clone(), Options::default(), None);
+        let batch = run.begin(Task::first(Indices::list(indices), true))?;
+        let (mut failures, mut stages) = (Vec::new(), Stages::default());
+        run.compute_range(&batch, 0..samples, begun, &mut failures, &mut stages);
+        if let Some((_, error)) = failures.into_iter().next() {
+            return Err(error);
         }
         Ok(run.finish(batch)?.fields)
     }

@@ -1,6 +1,7 @@
 //! Runs a program for one iterator; implements [`Work`].
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::time::Instant;
 
 use super::attempts::{Attempts, BadSample};
@@ -47,6 +48,19 @@ pub struct Task {
     pub destinations: Vec<Vec<Destination>>,
     /// The findings of earlier attempts at the batch; None for the first.
     pub attempts: Option<Box<Attempts>>,
+}
+
+impl Task {
+    /// Describes the first batch of an iterator, in memory of the program's own.
+    pub(super) fn first(indices: Indices, batched: bool) -> Task {
+        Task {
+            indices,
+            first: 0,
+            batched,
+            destinations: Vec::new(),
+            attempts: None,
+        }
+    }
 }
 
 /// A batch while it is being made.
@@ -182,6 +196,41 @@ impl Run {
         }
     }
 
+    /// Computes samples that need nothing fetched, as [`Work::compute`] does.
+    pub(super) fn compute_range(
+        &self,
+        batch: &OpenBatch,
+        range: Range<usize>,
+        begun: Instant,
+        failures: &mut Vec<(usize, Error)>,
+        stages: &mut Stages,
+    ) {
+        INDICES.with_borrow_mut(|(indices, scratch)| {
+            indices.clear();
+            for position in range.clone() {
+                match self.program.resolve(batch.indices.get(position)) {
+                    Ok(index) => indices.push(index),
+                    Err(error) => failures.push((position, error)),
+                }
+            }
+            if !failures.is_empty() {
+                return; // the batch fails; positions and indices no longer pair up
+            }
+            if let Err(error) = self.copy(&batch.parts, range.start, indices, scratch) {
+                let (place, error) = error.placed();
+                failures.push((range.start + place, error));
+            }
+            stages.transform += begun.elapsed();
+            if self.program.has_images {
+                for (position, &index) in range.zip(indices.iter()) {
+                    let fetched = Fetched::default();
+                    let made = self.decode(batch, position, index, fetched, stages);
+                    failures.extend(made.err().map(|error| (position, error)));
+                }
+            }
+        });
+    }
+
     /// Makes the missing leaves of one sample; returns the first file that is refused.
     pub(super) fn make(
         &self,
@@ -312,30 +361,7 @@ impl Work for Run {
         stages: &mut Stages,
     ) {
         match chunk {
-            Chunk::Range(range) => INDICES.with_borrow_mut(|(indices, scratch)| {
-                indices.clear();
-                for position in range.clone() {
-                    match self.program.resolve(batch.indices.get(position)) {
-                        Ok(index) => indices.push(index),
-                        Err(error) => failures.push((position, error)),
-                    }
-                }
-                if !failures.is_empty() {
-                    return; // the batch fails; positions and indices no longer pair up
-                }
-                if let Err(error) = self.copy(&batch.parts, range.start, indices, scratch) {
-                    let (place, error) = error.placed();
-                    failures.push((range.start + place, error));
-                }
-                stages.transform += begun.elapsed();
-                if self.program.has_images {
-                    for (position, &index) in range.zip(indices.iter()) {
-                        let fetched = Fetched::default();
-                        let made = self.decode(batch, position, index, fetched, stages);
-                        failures.extend(made.err().map(|error| (position, error)));
-                    }
-                }
-            }),
+            Chunk::Range(range) => self.compute_range(batch, range, begun, failures, stages),
             Chunk::Fetched(samples) => {
                 for (position, fetched) in samples {
                     let index = self.program.resolve(batch.indices.get(position));

@@ -142,6 +142,16 @@ impl Program {
         self.build(py, fields, Unit::Sample, tensor)
     }
 
+    fn batch<'py>(&self, py: Python<'py>, indices: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
+        if self.core.fetches() {
+            return Err(PyValueError::new_err("samples are read from files"));
+        }
+        self.check_batches(py)?;
+        let fields = py.enter(|| self.core.batch(indices))?;
+        self.check(py, None)?;
+        self.build(py, fields, Unit::Batch, |field| tensor::of_field(py, field))
+    }
+
     fn is_random(&self) -> bool {
         self.core.is_random()
     }

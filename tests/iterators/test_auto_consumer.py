@@ -295,7 +295,7 @@ class Texts(Dataset):
     """Is read, which takes as long as all of its samples do."""
 
     def __init__(self):
-        self.rows = [{"text": f"text {number}", "label": number % 7} for number in range(40)]
+        self.rows = [{"text": f"text {number}", "label": number % 7} for number in range(400)]
 
     def __len__(self):
         return len(self.rows)

@@ -224,4 +224,4 @@ def test_a_native_form_that_decides_nothing_is_made_only_to_be_explained():
     assert lanes.choose(loader).lowered is None
     assert loader._memo is None
     assert "\ndataset: 20 rows of float32, shape (3,)" in loader.explain()
-    assert lanes.choose(Loader(loader.dataset, batch_size=4)).lane == "native"
+    assert lanes.choose(Loader(loader.dataset)).lane == "native"

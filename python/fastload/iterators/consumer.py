@@ -41,13 +41,21 @@ class Maker:
         iterator: One of torch's, from which the dataset and the collation are taken.
         draws: True if samples or collation may draw random numbers.
         lazy_images: True if pictures wait.
+        program: Makes the batches of indices from 0 to its length; None if Python makes them.
 
     Attributes:
         batches: Number of batches that it has made.
         pending: The arguments for the next batch, which an interrupt leaves here to be made again; None between batches.
     """
 
-    def __init__(self, iterator: Any, *, draws: bool = True, lazy_images: bool = False) -> None:
+    def __init__(
+        self,
+        iterator: Any,
+        *,
+        draws: bool = True,
+        lazy_images: bool = False,
+        program: _lib.Program | None = None,
+    ) -> None:
         self._is_map = iterator._dataset_kind == _DatasetKind.Map
         self._is_listed = iterator._auto_collation and self._is_map
         dataset = iterator._dataset
@@ -67,6 +75,7 @@ class Maker:
             iterator._collate_fn,
             iterator._drop_last,
         )
+        self._program = program
         self.fetcher: Any = None
         self.batches = 0
         self.pending: tuple[Any, Key | None] | None = None
@@ -130,10 +139,22 @@ class Maker:
         Raises:
             StopIteration: The iterable dataset is at its end.
         """
-        arguments = (self._made, indices, key) if self._draws else (self.fetcher.fetch, indices)
-        batch = _lib.interruptibly(*arguments)
+        if self._program is not None:
+            batch = _lib.interruptibly(self._gathered, indices)
+        elif self._draws:
+            batch = _lib.interruptibly(self._made, indices, key)
+        else:
+            batch = _lib.interruptibly(self.fetcher.fetch, indices)
         self.batches += 1
         return pin_memory.pin_memory(batch, self._device) if self._pins else batch  # type: ignore[no-untyped-call]
+
+    def _gathered(self, indices: Any) -> Any:
+        """Returns a batch by the program; by Python where that fails, for torch's errors."""
+        assert self._program is not None
+        try:
+            return self._program.batch(indices)
+        except Exception:
+            return self.fetcher.fetch(indices)
 
     def _made(self, indices: Any, key: Key | None) -> Any:
         with keyed.borrowed():
@@ -191,29 +212,40 @@ class ConsumerIter(Resumable):
         loader: The loader.
         draws: True if samples or collation may draw random numbers.
         shared: The state that another iterator of this loader has shared; the loader must not have changed since.
+        program: Makes batches of torch's own samplers without Python; None if there is none.
     """
 
     _of_epochs = Resumable._of_epochs | {"_keys", "_maker", "_waiting"}
     _makes_again = False
 
-    def __init__(self, loader: Any, *, draws: bool, shared: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        loader: Any,
+        *,
+        draws: bool,
+        shared: dict[str, Any] | None = None,
+        program: _lib.Program | None = None,
+    ) -> None:
         if loader._dataset_kind == _DatasetKind.Iterable:
             self._draws_from = "workers"  # as its one worker would draw
         if shared is None:
             self._continue(loader)
             super().__init__(loader)
+            # looked at by loaders that end worker processes themselves
+            self._workers: list[Any] = []
+            self._draws = draws
+            self._lazy_images = bool(loader.lazy_images)
+            if isinstance(self._dataset, _PIPES):
+                graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         else:
             self._share(shared, loader)
-        self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._keys: Keys | None = None
         # workers that persist may find a dataset that draws in a later epoch
         if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
-        if isinstance(self._dataset, _PIPES):
-            graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
-        self._draws = draws
-        self._lazy_images = bool(loader.lazy_images)
-        self._maker = Maker(self, draws=draws, lazy_images=self._lazy_images)
+        # which indices other samplers yield is not known
+        program = program if native(self._cursor.draws.order) is not None else None
+        self._maker = Maker(self, draws=draws, lazy_images=self._lazy_images, program=program)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
@@ -226,9 +258,7 @@ class ConsumerIter(Resumable):
         else:
             order = native(self._cursor.draws.order)
             self._is_private = self._is_iterable or is_private(self._index_sampler, order)
-        if self._is_private:
-            self._ahead = 1
-        else:
+        if not self._is_private:
             self._ahead = int(loader.prefetch_factor) * int(loader.num_workers)
         if not first_iter and not self._draws and not is_cheap(self._dataset):
             self._draws = True  # the dataset was changed between two epochs of persistent workers
@@ -244,7 +274,7 @@ class ConsumerIter(Resumable):
         """Takes the indices from the sampler that workers would have been asked for by now."""
         while not self._is_exhausted and len(self._waiting) < self._ahead:
             try:
-                self._waiting.append(self._next_index())  # type: ignore[no-untyped-call]
+                self._waiting.append(self._next_index())
             except StopIteration:
                 self._is_exhausted = True
 
@@ -282,6 +312,11 @@ class ConsumerIter(Resumable):
         Raises:
             StopIteration: There is none.
         """
+        if self._is_private and not self._is_exhausted:
+            try:
+                return self._next_index()
+            except StopIteration:
+                self._is_exhausted = True
         if not self._waiting:
             self._pull()
         if self._waiting:

@@ -265,7 +265,7 @@ class Elastic(StatesOfWorkers):
             StopIteration: There is none.
         """
         if self._keys is None:  # of an iterable dataset, whose one worker is gone
-            return maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
+            return maker.make(self._next_index(), None)
         if self._ending and not self._shutdown:
             self._dismiss_idle()
         if maker.pending is None:
@@ -328,7 +328,7 @@ class Elastic(StatesOfWorkers):
             return
         while not self._is_exhausted and len(self._task_info) + len(self._waiting) < self._schedule:
             try:
-                self._waiting.append(self._next_index())  # type: ignore[no-untyped-call]
+                self._waiting.append(self._next_index())
             except StopIteration:
                 self._is_exhausted = True
 
@@ -339,7 +339,7 @@ class Elastic(StatesOfWorkers):
             StopIteration: There is none.
         """
         if self._schedule is None:
-            return self._next_index()  # type: ignore[no-untyped-call]
+            return self._next_index()
         if not self._waiting:
             raise StopIteration
         return self._waiting.popleft()

@@ -21,7 +21,8 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.no_workers import why_no_processes, why_no_workers
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
-from fastload.lowering.cheap import Code, is_cheap, read_code, read_collation
+from fastload.lowering.cheap import Code, read_code, read_collation
+from fastload.lowering.kept_reading import KeptReading
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
 from fastload.machine.interpreter import holds_interpreter
@@ -44,7 +45,7 @@ _PYTHON = {
     "texts": (list, str, bytes),
 }
 """Types in samples that are not tensors, by the form of their leaf."""
-FEW_BATCHES = 2
+FEW_BATCHES = 12
 """Batches of cheap samples that the consumer makes in the time that starting a native epoch takes."""
 _OFTEN = 2
 """Epochs in a row that are left early, after which the next one is expected to be left early, too."""
@@ -102,8 +103,28 @@ class Choice(NamedTuple):
         return self.lowered.program if self.plan is None else self.plan.program
 
 
-def choose(loader: Any, *, for_words: bool = False) -> Choice:
+def choose(loader: Any) -> Choice:
     """Returns the lane of a loader.
+
+    Raises:
+        ValueError: `loader.lane` is not the name of a lane, or one that the loader cannot take.
+    """
+    return choose_if_short(loader) or choose_if_long(loader)
+
+
+def choose_if_short(loader: Any) -> Choice | None:
+    """Returns the lane of a loader whose epochs are too short for threads to pay; None if they are not."""
+    if loader.lane != "auto" or not _is_short(loader):
+        return None
+    why = (
+        "its epochs are short or left early, and its code shows that its samples cost less than handing "
+        "them over"
+    )
+    return Choice("consumer", why, draws=False, here=why)
+
+
+def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
+    """Returns the lane of a loader whose epochs are not short.
 
     Args:
         loader: The loader.
@@ -116,12 +137,6 @@ def choose(loader: Any, *, for_words: bool = False) -> Choice:
     if lane not in LANES:
         msg = f"lane should be one of {LANES}, but got {lane!r}"
         raise ValueError(msg)
-    if lane == "auto" and _is_short(loader):
-        why = (
-            "its epochs are short or left early, and its code shows that its samples cost less than handing "
-            "them over"
-        )
-        return Choice("consumer", why, draws=False, here=why)
     lowered, refusal = (
         (None, None) if _decides_nothing(loader) and not for_words else _lowered(loader)
     )
@@ -185,7 +200,7 @@ def choose(loader: Any, *, for_words: bool = False) -> Choice:
 
 
 def _is_short(loader: Any) -> bool:
-    """Returns true if cheap code makes the samples, and too few batches are taken for threads to pay."""
+    """Returns true if cheap code makes the samples, and few batches are taken."""
     if not is_auto(loader) or not has_own_code(loader.dataset):
         return False
     length = _known_length(loader)
@@ -194,7 +209,27 @@ def _is_short(loader: Any) -> bool:
     if length > FEW_BATCHES and loader._left_early < _OFTEN:
         return False
     no_init = loader.worker_init_fn is None  # the consumer would not call it
-    return no_init and _collates_quickly(loader) and is_cheap(loader.dataset)
+    return no_init and _collates_quickly(loader) and reading_of(loader).is_cheap()
+
+
+def reading_of(loader: Any) -> KeptReading:
+    """Returns what is known of the code of a loader's dataset."""
+    if loader._reading is None:
+        vars(loader)["_reading"] = KeptReading(loader.dataset)
+    reading: KeptReading = loader._reading
+    return reading
+
+
+def program_here(loader: Any) -> _lib.Program | None:
+    """Returns the program by which the consumer makes a loader's batches sooner than in Python, if there is one."""
+    if not loader._auto_collation:
+        return None
+    lowered, _ = _lowered(loader)
+    plan, unplanned = _planned(loader, lowered)
+    if lowered is None or any(_obstacles(loader, lowered, unplanned, batched=True)):
+        return None
+    program = lowered.program if plan is None else plan.program
+    return program if program.is_cheap(loader.batch_size or 1) else None
 
 
 def _decides_nothing(loader: Any) -> bool:

@@ -20,8 +20,7 @@ from fastload.iterators.marked import check_order, marked
 from fastload.iterators.native import NativeIter, stand_in
 from fastload.iterators.notice import Logged
 from fastload.iterators.worker_init import described, only_seeds
-from fastload.lanes.choice import Choice, choose
-from fastload.lowering.kept_reading import KeptReading
+from fastload.lanes.choice import Choice, choose, program_here, reading_of
 from fastload.lowering.seam import Seam
 from fastload.machine.auto import AUTO, Auto
 from fastload.processes import UnpicklableError, iterate
@@ -39,13 +38,11 @@ class Settled(NamedTuple):
     Attributes:
         choice: The lane.
         of: The loader's attributes that decided on it, and on its iterator.
-        code: The code of its dataset, which must stay cheap.
         shared: The state that its iterators share; None until one was made.
     """
 
     choice: Choice
     of: tuple[Any, ...]
-    code: KeptReading
     shared: dict[str, Any] | None = None
 
 
@@ -63,11 +60,13 @@ def current_choice(loader: Any) -> Choice:
         return Choice("inline", "num_workers=0")
     of = (number, loader._left_early > 0, *_DECISIVE(loader))
     settled = loader._settled
-    if settled is not None and all(map(operator.is_, of, settled.of)) and settled.code.is_cheap():
+    is_same = settled is not None and all(map(operator.is_, of, settled.of))
+    if is_same and reading_of(loader).is_cheap():
         return settled.choice  # type: ignore[no-any-return]
+    vars(loader)["_reading"] = None  # its program is one of the loader as it was
     choice = choose(loader)
     is_settled = choice.lane == "consumer" and not choice.draws
-    loader._settled = Settled(choice, of, KeptReading(loader.dataset)) if is_settled else None
+    loader._settled = Settled(choice, of) if is_settled else None
     return choice
 
 
@@ -75,7 +74,8 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
     settled = loader._settled
     if settled is not None and settled.shared is not None and settled.choice is choice:
-        again = ConsumerIter(loader, draws=False, shared=settled.shared)
+        program = reading_of(loader).program(program_here, loader)
+        again = ConsumerIter(loader, draws=False, shared=settled.shared, program=program)
         vars(loader)["_counters"] = _counters_of(again)  # torch's __setattr__ takes its time
         return again
     marks, tolerant = loader._marks, loader._ledger is not None

@@ -14,7 +14,7 @@ from fastload.batching.sample_mask import is_wanted
 from fastload.draws import sampler
 from fastload.iterators.ahead import ahead
 from fastload.iterators.worker_init import described
-from fastload.lanes.choice import Choice, choose
+from fastload.lanes.choice import Choice, choose_if_long, choose_if_short
 from fastload.lowering import Leaf
 from fastload.machine.auto import is_auto, is_elastic
 from fastload.registry import name
@@ -41,13 +41,19 @@ def explain(loader: Any) -> str:
     Raises:
         ValueError: `loader.lane` asks for a lane that the loader cannot take.
     """
-    choice = choose(loader, for_words=True)
-    return "\n".join(f"{topic}: {words}" for topic, words in _lines(loader, choice))
+    return "\n".join(f"{topic}: {words}" for topic, words in _lines(loader))
 
 
-def _lines(loader: Any, choice: Choice) -> Iterator[tuple[str, str]]:
-    yield "lane", f"{choice.lane} ({_DOES[choice.lane]})"
-    yield "why", choice.why
+def _lines(loader: Any) -> Iterator[tuple[str, str]]:
+    short, choice = choose_if_short(loader), choose_if_long(loader, for_words=True)
+    if short is None or short.lane == choice.lane:
+        of = ""
+    else:
+        yield "lane", f"{short.lane} ({_DOES[short.lane]})"
+        yield "why", short.why
+        of = "longer epochs, "
+    yield f"{of}lane", f"{choice.lane} ({_DOES[choice.lane]})"
+    yield f"{of}why", choice.why
     if choice.seam:
         yield "seam", _seam(loader, choice)
     if choice.change:

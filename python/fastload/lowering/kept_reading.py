@@ -1,4 +1,4 @@
-"""`KeptReading`: whether a dataset is cheap, for loaders that ask at each epoch.
+"""`KeptReading`: whether a dataset is cheap, and its native form, for loaders that ask at each epoch.
 
 Owns when code must be read again. A reading of the code of one class is kept as long as that class, the attributes
 of the dataset and the globals that the code names are the same objects; what lies within lists and other
@@ -7,10 +7,15 @@ objects is read each time.
 
 import operator
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
+import numpy as np
+import torch
+from torch.utils.data._utils import collate
+
+from fastload import _lib
 from fastload.lowering.cheap import global_of, read_shallowly
 from fastload.lowering.code_names import names_of
 
@@ -29,16 +34,37 @@ class KeptReading:
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
         self._sources: _Sources | None = None
+        self._program: _lib.Program | None = None
+        self._lowered_at: Any = None
+        """The state of all that the program depends on, beside the code."""
 
     def is_cheap(self) -> bool:
         """Returns true if the code shows that making a sample costs next to nothing."""
         if self._sources is not None and self._sources.are_same():
             return True
         code, functions = read_shallowly(self._dataset)
-        self._sources = None
+        self._sources = self._lowered_at = None
         if code.is_cheap and functions is not None and not _has_slots(self._dataset):
             self._sources = _Sources(self._dataset, functions)
         return code.is_cheap
+
+    def program(
+        self, lower: Callable[[Any], _lib.Program | None], loader: Any
+    ) -> _lib.Program | None:
+        """Returns the program of a loader's batches, made again when what it depends on has changed.
+
+        Only for code that takes from arrays: of numbers, Python makes batches as soon, and lists may change unseen.
+
+        Args:
+            lower: Makes the program; returns None if there is none.
+            loader: Its argument.
+        """
+        if self._sources is None or not self._sources.arrays:
+            return None
+        now = _settings(), list(map(_layout, self._sources.arrays))
+        if now != self._lowered_at:
+            self._program, self._lowered_at = lower(loader), now
+        return self._program
 
 
 class _Sources:
@@ -47,6 +73,9 @@ class _Sources:
     Args:
         dataset: The dataset.
         functions: The functions that were read.
+
+    Attributes:
+        arrays: The arrays and tensors that the code may take from.
     """
 
     def __init__(self, dataset: Any, functions: Iterable[types.FunctionType]) -> None:
@@ -63,6 +92,8 @@ class _Sources:
             if (names := names_of(code)) is not None
             for path in names.of_module
         ]
+        held = chain(self._values, (value for *_, value in self._globals))
+        self.arrays = [each for each in held if isinstance(each, torch.Tensor | np.ndarray)]
 
     def are_same(self) -> bool:
         """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
@@ -82,6 +113,23 @@ class _Sources:
             if function.__defaults__ or function.__kwdefaults__:
                 return False
         return True
+
+
+def _settings() -> tuple[Any, ...]:
+    """Returns torch's settings that decide on the tensors of a batch."""
+    return (
+        torch.get_default_dtype(),
+        torch._C._len_torch_function_stack(),
+        torch._C._len_torch_dispatch_stack(),
+        dict(collate.default_collate_fn_map),
+    )
+
+
+def _layout(array: Any) -> Any:
+    """Returns where the elements of an array lie, and what they are."""
+    if isinstance(array, np.ndarray):
+        return array.__array_interface__
+    return array.data_ptr(), array.shape, array.stride(), array.dtype, array.requires_grad
 
 
 def _has_slots(dataset: Any) -> bool:

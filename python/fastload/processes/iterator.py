@@ -377,7 +377,7 @@ class ProcessIter(Paced):
         saved = cursor.datasets.get(0)
         maker.begin_at(cursor, None if saved is None else pickle.loads(saved))
         for _ in range(self._num_yielded - (0 if saved is None else cursor.kept_at)):
-            maker.make(self._next_index(), None)  # type: ignore[no-untyped-call]
+            maker.make(self._next_index(), None)
         self._to_drop = 0
         self._generators, self._datasets = {}, {}  # of the worker, which is gone
         maker.batches = 0

@@ -117,7 +117,8 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
     def _share(self, shared: dict[str, Any], loader: Any) -> None:
         """Replaces torch's `__init__`, for a loader that has not changed since another iterator was made."""
         vars(self).update(shared)
-        self._continue(loader)
+        if loader._restored is not None or loader.mesh is not None:
+            self._continue(loader)
         self._begin_cursor()
         drawn = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
         self._base_seed = int(drawn.item())
@@ -212,6 +213,9 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         self._seed = self._cursor.base_seed = drawn
         self._seeded()
 
+    def _next_index(self) -> Any:
+        return next(self._pulls)
+
     def _step(self) -> Any:
         """Returns the next batch, as torch does; skips torch's code for profilers, which costs 3 µs, while none runs."""
         is_counted = self._IterableDataset_len_called is not None
@@ -273,7 +277,7 @@ class InlineIter(Resumable, _SingleProcessDataLoaderIter):
 
     def _made(self) -> Any:
         """Makes the next batch; one that Ctrl-C stops is made at the next call."""
-        pending, self._pending = self._pending or (self._next_index(),), None  # type: ignore[no-untyped-call]
+        pending, self._pending = self._pending or (self._next_index(),), None
         try:
             batch = _lib.interruptibly(self._dataset_fetcher.fetch, *pending)
         except KeyboardInterrupt:

@@ -1,0 +1,281 @@
+"""Epochs of a few batches of cheap samples: torch's batches, which the training thread takes from arrays natively."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, SequentialSampler, default_collate
+from torch.utils.data._utils import collate
+
+import fastload
+from fastload import Pad, PadCollate
+from fastload.iterators.consumer import ConsumerIter
+from fastload.iterators.native import NativeIter
+from tests.shared.compare import assert_same, assert_same_outcomes
+
+SCALE = np.arange(1.0, 5.0)
+
+
+class Rows(Dataset):
+    def __init__(self, rows=50):
+        self.rows = torch.arange(rows * 4.0).reshape(rows, 4)
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+class Pairs(Rows):
+    def __init__(self):
+        super().__init__()
+        self.labels = np.arange(100)[::2]
+
+    def __getitem__(self, index):
+        return {"row": self.rows[index], "label": int(self.labels[index]), "index": index}
+
+
+class Windows(Rows):
+    def __init__(self):
+        self.series = np.arange(60, dtype=np.int16)
+
+    def __getitem__(self, index):
+        return torch.from_numpy(self.series[index : index + 7]), self.series[index + 7]
+
+
+class Scaled(Rows):
+    def __init__(self):
+        self.rows = np.ones((50, 4))
+
+    def __getitem__(self, index):
+        return self.rows[index] * SCALE
+
+
+class Lists(Rows):
+    def __init__(self):
+        self.rows = [[number, 2 * number] for number in range(50)]
+
+
+class Numbers(Rows):
+    def __init__(self):
+        self.factor = 3
+
+    def __getitem__(self, index):
+        return index * self.factor
+
+
+def outcomes(loader, between=lambda _: None):
+    """Returns the batches of an epoch, and the error at its end if there is one."""
+    made, batches = [], iter(loader)
+    while True:
+        try:
+            made.append(next(batches))
+        except StopIteration:
+            return made
+        except Exception as error:
+            made.append(error)
+            if len(made) > 20:
+                return made
+        between(loader.dataset)
+
+
+def gathers(loader):
+    """Returns true if batches are taken from arrays, in an epoch."""
+    iterator = iter(loader)
+    assert type(iterator) is ConsumerIter
+    assert len(list(iterator)) == len(loader)
+    return iterator._maker._program is not None
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "gathered"),
+    [
+        (Rows, True),
+        (Pairs, True),
+        (Windows, True),
+        (Scaled, True),
+        (Lists, False),
+        (Numbers, False),
+    ],
+)
+def test_epochs_are_torchs_and_arrays_are_gathered(kind, gathered, shuffle):
+    def run(loader):
+        torch.manual_seed(0)
+        return [list(loader(kind(), 8, shuffle=shuffle)) for _ in range(2)]
+
+    assert_same(run(fastload.Loader), run(DataLoader), "first epochs")
+    ours, torchs = (
+        fastload.Loader(kind(), 8, shuffle=shuffle),
+        DataLoader(kind(), 8, shuffle=shuffle),
+    )
+    assert not gathers(ours)
+    assert gathers(ours) == gathered
+    for epoch in range(3):
+        torch.manual_seed(epoch)
+        got, state = list(ours), torch.get_rng_state()
+        torch.manual_seed(epoch)
+        assert_same(got, list(torchs), f"epoch {epoch}")
+        assert torch.equal(torch.get_rng_state(), state)
+    assert "lane: consumer" in ours.explain()
+    assert "longer epochs, lane: native" in ours.explain()
+
+
+def test_epochs_of_more_batches_have_threads():
+    assert type(iter(fastload.Loader(Rows(), 4))) is NativeIter
+    assert type(iter(fastload.Loader(Rows(), 5))) is ConsumerIter
+
+
+def replaced(dataset):
+    dataset.rows = dataset.rows + 1
+
+
+def written(dataset):
+    dataset.rows += 1
+
+
+def moved(dataset):
+    dataset.rows.data = dataset.rows.flip(0)
+
+
+def reshaped(dataset):
+    dataset.rows.as_strided_((50, 2), (4, 2))
+
+
+def of_grad(dataset):
+    dataset.rows.requires_grad_()
+
+
+def of_array(dataset):
+    dataset.rows = dataset.rows.numpy()
+
+
+def of_list(dataset):
+    dataset.rows = dataset.rows.tolist()
+
+
+CHANGES = [replaced, written, moved, reshaped, of_grad, of_array, of_list]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_data_that_change_between_epochs_are_seen(change):
+    ours, torchs = fastload.Loader(Rows(), 8), DataLoader(Rows(), 8)
+    for loader in (ours, torchs):
+        for _ in range(3):
+            list(loader)
+        with torch.no_grad():
+            change(loader.dataset)
+    for epoch in range(3):
+        got, want = list(ours), list(torchs)
+        if change is of_grad:
+            assert [each.requires_grad for each in got] == [True] * 7
+            got, want = [each.detach() for each in got], [each.detach() for each in want]
+        assert_same(got, want, f"epoch {epoch}")
+
+
+def test_data_that_are_written_within_an_epoch_are_seen():
+    ours, torchs = fastload.Loader(Rows(), 8), DataLoader(Rows(), 8)
+    for _ in range(2):
+        assert_same(outcomes(ours, written), outcomes(torchs, written))
+    assert gathers(ours)
+
+
+def test_a_shape_that_is_set_in_place_is_seen():
+    class Arrays(Rows):
+        def __init__(self):
+            self.rows = np.arange(200).reshape(50, 4)
+
+    ours, torchs = fastload.Loader(Arrays(), 8), DataLoader(Arrays(), 8)
+    for shape in ((50, 4), (50, 4), (50, 2, 2), (100, 2)):
+        for loader in (ours, torchs):
+            loader.dataset.rows.shape = shape
+        assert_same(list(ours), list(torchs), str(shape))
+    assert gathers(ours)
+
+
+def test_the_code_of_now_makes_the_samples(monkeypatch):
+    loader = fastload.Loader(Rows(), 8)
+    want = list(loader)
+    assert gathers(loader)
+    monkeypatch.setattr(Rows, "__getitem__", lambda self, index: self.rows[index] * 2)
+    assert_same(list(loader), [2 * batch for batch in want])
+
+
+def test_the_collate_function_of_now_makes_the_batches(monkeypatch):
+    loader = fastload.Loader(Rows(), 8)
+    want = list(loader)
+    assert gathers(loader)
+    loader.collate_fn = PadCollate(Pad(pad_to_multiple_of=3))
+    assert [batch.shape[1] for batch in loader] == [6] * 7
+    assert [batch.shape[1] for batch in loader] == [6] * 7
+    loader.collate_fn = default_collate
+    assert_same(list(loader), want)
+    assert gathers(loader)
+
+    def doubled(batch, *, collate_fn_map):
+        return 2 * torch.stack(batch)
+
+    with monkeypatch.context() as patch:
+        patch.setitem(collate.default_collate_fn_map, torch.Tensor, doubled)
+        assert_same(list(loader), [2 * batch for batch in want])
+    assert_same(list(loader), want)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_the_default_dtype_of_now_counts(dtype):
+    class Numbered(Rows):
+        def __getitem__(self, index):
+            return torch.tensor(float(self.rows[index, 0]))
+
+    ours, torchs = fastload.Loader(Numbered(), 8), DataLoader(Numbered(), 8)
+    before = torch.get_default_dtype()
+    list(ours), list(ours)
+    try:
+        torch.set_default_dtype(dtype)
+        assert_same(list(ours), list(torchs))
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_an_index_outside_gives_torchs_error():
+    arguments = {"sampler": SequentialSampler(range(60)), "batch_size": 8}
+    ours, torchs = fastload.Loader(Rows(), **arguments), DataLoader(Rows(), **arguments)
+    for _ in range(3):
+        assert_same_outcomes(outcomes(ours), outcomes(torchs))
+    longer = fastload.Loader(Rows(60), **arguments), DataLoader(Rows(60), **arguments)
+    for _ in range(3):
+        assert_same_outcomes(*map(outcomes, longer))
+
+
+@pytest.mark.parametrize("taken", [0, 3, 7])
+def test_an_epoch_is_continued_from_a_state(taken):
+    def loader():
+        torch.manual_seed(4)
+        return fastload.Loader(Pairs(), 8, shuffle=True)
+
+    whole = loader()
+    assert not gathers(whole)
+    iterator = iter(whole)
+    assert iterator._maker._program is not None
+    for _ in range(taken):
+        next(iterator)
+    state, rest = whole.state_dict(), list(iterator)
+    other = loader()
+    other.load_state_dict(state)
+    assert_same(list(other), rest)
+    for each in (whole, other):  # their order is drawn from one generator
+        torch.manual_seed(5)
+        rest, before = list(each), rest
+    assert_same(rest, before)
+
+
+def test_two_iterators_at_once_have_their_own_batches():
+    loader = fastload.Loader(Pairs(), 8)
+    want = list(loader)
+    one, other = iter(loader), iter(loader)
+    for batch in want:
+        assert_same(next(one), batch)
+        assert_same(next(other), batch)
+    kept = list(loader)
+    assert_same(kept, want)
+    assert len({batch["row"].data_ptr() for batch in kept}) == len(kept)

@@ -111,8 +111,10 @@ def policy_of(on_error: Any, loader: Any) -> OnError | None:
         TypeError: Neither a string nor an `OnError`.
         ValueError: An unknown action, or one that the loader's batches do not allow.
     """
+    if on_error == "raise":
+        return None
     if isinstance(on_error, str):
-        on_error = OnError("raise") if on_error == "raise" else OnError(on_error)  # type: ignore[arg-type]
+        on_error = OnError(on_error)  # type: ignore[arg-type]
     if not isinstance(on_error, OnError):
         msg = f"on_error should be one of {_ACTIONS} or an OnError, but got {on_error!r}"
         raise TypeError(msg)

@@ -141,7 +141,7 @@ def _start_here(
     if vars(loader)["num_workers"] is AUTO and loader._dataset_kind == _DatasetKind.Map:
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
         if order is not None and order.is_private:
-            changes["num_workers"] = 0  # saves reading the machine: no index is taken ahead
+            changes["num_workers"] = Auto(0)  # saves reading the machine: no index is taken ahead
     if "num_workers" not in changes and loader.num_workers == 0:
         changes["num_workers"] = Auto(1)  # of an inline profile; 0 would take no index of a sampler
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)

@@ -42,20 +42,23 @@ class Draws:
 
     def __init__(self, index_sampler: Any, *, batched: bool) -> None:
         self.order = resumable(index_sampler, batched=batched)
-        within = list(layers(index_sampler)) if self.order is None else [self.order.sampler]
-        self.sampler = within[-1]
-        self.follows = next((each for each in within if epoch_of(each) is not None), self.sampler)
-        self.generator = own_generator(within)
-        self.epoch = epoch_of(self.follows)
         self.is_noted = self.is_drawn = self.is_eager = False
         self._state: torch.Tensor | None = None
         self._seed: int | None = None
         if self.order is None:
+            within = list(layers(index_sampler))
+            self.sampler = within[-1]
+            epochs = (each for each in within if epoch_of(each) is not None)
+            self.follows = next(epochs, self.sampler)
             self._may_draw = not all(
                 type(each) is BatchSampler or isinstance(each, _FIXED) for each in within
             )
         else:
+            self.sampler = self.follows = self.order.sampler
+            within = [self.sampler]
             self._may_draw = type(self.sampler) not in (DistributedSampler, SequentialSampler)
+        self.generator = own_generator(within)
+        self.epoch = epoch_of(self.follows)
 
     @property
     def is_seed(self) -> bool:

@@ -184,7 +184,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
 
     def _leave_out_taken(self) -> None:
         """Goes on behind the batches that were taken behind a snapshot; those of an iterable dataset are made again."""
-        if not self._is_iterable:
+        if self._to_drop and not self._is_iterable:
             self._pulls.leave_out(self._to_drop)
             self._to_drop = 0
 

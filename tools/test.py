@@ -1,13 +1,15 @@
-"""Runs suites of tests one after the other, and says how many tests each ran.
+"""Runs suites of tests, and says how many tests each ran.
 
-Owns what a suite is: its commands, its environment, how their output is counted. Each folder of Python tests
-has a process of its own, a few at a time: one that ran them all grew by all that they import, and each worker
+Owns what a suite is: its commands, its environment, how their output is counted. As many commands run at once as
+there are CPUs, up to a few, in the order of the suites; those of a suite that is judged by the clock run alone. Each
+folder of Python tests has a process of its own: one that ran them all grew by all that they import, and each worker
 that a test forks copied its pages. At other sizes, where most folders take seconds, a process runs several. A
 suite that fails does not keep the next from running; one of which a process ran no test, or ended without
 counting its tests, has failed. What failed is said again at the end. The last line is `N passed, N failed`.
 """
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -64,17 +66,18 @@ def count_pytest(lines: Iterable[str]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Suite:
-    """Runs of a test runner, a few at a time."""
+    """Runs of a test runner; with nothing beside them if they are judged by the clock."""
 
     title: str
     commands: list[list[str]]
     count: Callable[[Iterable[str]], Counter[str]]
     environment: dict[str, str] = field(default_factory=dict)
+    is_alone: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a suite came to."""
+    """What a suite came to; the time is that of its commands, one after the other."""
 
     suite: Suite
     counts: Counter[str]
@@ -92,14 +95,21 @@ def suites(features: str) -> dict[str, Suite]:
     # seconds each: to start a process takes longer
     sized = [_but_alone(pytest, folders[at::MOST_AT_ONCE]) for at in range(MOST_AT_ONCE)]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
+    jobs = str(max(1, _cpus() // _at_once()))  # another command compiles or tests beside
     loom = {
+        "CARGO_BUILD_JOBS": jobs,
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} --cfg loom".strip(),
         "CARGO_TARGET_DIR": f"{target}/loom",  # another RUSTFLAGS would rebuild the usual one
     }
     tiny = {"THREADS": "1", "DEPTH": "1", "CHUNK": "1"}
     large = {"THREADS": "8", "DEPTH": "8", "CHUNK": "64"}
     return {
-        "core": Suite("Rust core, without Python", [[*cargo, "--no-fail-fast"]], count_cargo),
+        "core": Suite(
+            "Rust core, without Python",
+            [[*cargo, "--no-fail-fast"]],
+            count_cargo,
+            {"CARGO_BUILD_JOBS": jobs},
+        ),
         "loom": Suite(
             "Rust under the loom model checker",
             [[*cargo, "--profile", "loom", "--lib", "--no-fail-fast", "loom"]],
@@ -107,7 +117,9 @@ def suites(features: str) -> dict[str, Suite]:
             loom,
         ),
         "python": Suite("Python", python, count_pytest),
-        "alone": Suite("Python, nothing beside it", [[*pytest, ALONE]], count_pytest),
+        "alone": Suite(
+            "Python, nothing beside it", [[*pytest, ALONE]], count_pytest, is_alone=True
+        ),
         "python-fast": Suite("Python, the fast ones", [[*pytest, "-m", "not slow"]], count_pytest),
         "processes": Suite(
             "Python, worker processes", [[*pytest, *_process_tests()]], count_pytest
@@ -154,31 +166,51 @@ def _but_alone(pytest: list[str], folders: list[str]) -> list[str]:
     return [*pytest, "--ignore", ALONE, *(f"tests/{folder}" for folder in folders)]
 
 
-def run(suite: Suite) -> Outcome:
-    """Runs the commands of `suite`; shows their output one after the other, that of the first as it comes."""
-    start = time.monotonic()
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _at_once() -> int:
+    """Returns how many commands run at once."""
+    return min(_cpus(), MOST_AT_ONCE)
+
+
+def run(chosen: list[Suite]) -> list[Outcome]:
+    """Runs suites; shows the output of their commands one after the other, that of the first as it comes."""
+    outcomes: list[Outcome] = []
+    while chosen:
+        beside = list(itertools.takewhile(lambda suite: not suite.is_alone, chosen)) or chosen[:1]
+        chosen = chosen[len(beside) :]
+        with ThreadPoolExecutor(_at_once()) as threads:
+            runs = [
+                [_Run(command, suite.environment, threads) for command in suite.commands]
+                for suite in beside
+            ]
+            outcomes += map(_shown, beside, runs)
+    return outcomes
+
+
+def _shown(suite: Suite, runs: list["_Run"]) -> Outcome:
+    """Shows the output of a suite's runs, and counts its tests."""
     counts: Counter[str] = Counter()
     notes: list[str] = []
     failures: list[str] = []
-    at_once = min(len(os.sched_getaffinity(0)), MOST_AT_ONCE)
-    with ThreadPoolExecutor(at_once) as threads:
-        runs = [_Run(command, suite.environment, threads) for command in suite.commands]
-        for number, each in enumerate(runs, 1):
-            of = f", {number} of {len(runs)}" if len(runs) > 1 else ""
-            print(f"\n== {suite.title}{of}: {' '.join(each.command)}", flush=True)
-            lines = each.shown()
-            failures += filter(FAILURE.match, lines)
-            counted = suite.count(lines)
-            is_left_out = each.code == NO_TESTS and counted["left out"] > 0
-            if counted["failed"] == 0 and not is_left_out:
-                if each.code != 0:
-                    counted["failed"] = 1
-                    notes.append(f"ended with exit code {each.code}")
-                elif counted["passed"] == 0:
-                    counted["failed"] = 1
-                    notes.append("ran no test")
-            counts += counted
-    return Outcome(suite, counts, time.monotonic() - start, "; ".join(notes), failures)
+    for number, each in enumerate(runs, 1):
+        of = f", {number} of {len(runs)}" if len(runs) > 1 else ""
+        print(f"\n== {suite.title}{of}: {' '.join(each.command)}", flush=True)
+        lines = each.shown()
+        failures += filter(FAILURE.match, lines)
+        counted = suite.count(lines)
+        is_left_out = each.code == NO_TESTS and counted["left out"] > 0
+        if counted["failed"] == 0 and not is_left_out:
+            if each.code != 0:
+                counted["failed"] = 1
+                notes.append(f"ended with exit code {each.code}")
+            elif counted["passed"] == 0:
+                counted["failed"] = 1
+                notes.append("ran no test")
+        counts += counted
+    return Outcome(suite, counts, sum(each.seconds for each in runs), "; ".join(notes), failures)
 
 
 class _Run:
@@ -192,6 +224,7 @@ class _Run:
     Attributes:
         command: The command.
         code: Its exit code, once it was shown.
+        seconds: How long it ran.
     """
 
     def __init__(
@@ -200,6 +233,7 @@ class _Run:
         tools = str(Path(sys.executable).parent)  # cmake, for libjpeg-turbo
         self.command = command
         self.code = 0
+        self.seconds = 0.0
         self._environment = {
             **os.environ,
             "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
@@ -210,6 +244,7 @@ class _Run:
         self._ended = threads.submit(self._run)
 
     def _run(self) -> int:
+        start = time.monotonic()
         try:
             with subprocess.Popen(
                 self.command,
@@ -226,6 +261,7 @@ class _Run:
                     self._lines.put(line)
             return process.returncode
         finally:
+            self.seconds = time.monotonic() - start
             self._lines.put(None)
 
     def shown(self) -> list[str]:
@@ -263,7 +299,7 @@ def main() -> int:
     parser.add_argument("suite", nargs="+", choices=list(suites("")))
     arguments = parser.parse_args()
     known = suites(arguments.features)
-    return report([run(known[name]) for name in arguments.suite])
+    return report(run([known[name] for name in arguments.suite]))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,23 @@ def test_a_program():
             made.sample(index)
 
 
+def test_a_program_makes_a_batch_at_once():
+    made = _lib.Program([rows(VALUES), rows(VALUES[:, 0])], {"x": 0, "y": (1,)})
+    want = VALUES[[3, -1, 3]]
+    batch = made.batch([3, -1, 3])
+    assert_same(batch["x"], want)
+    assert_same(batch["y"][0], want[:, 0].contiguous())
+    with pytest.raises(IndexError, match="1000"):
+        made.batch([0, COUNT])
+
+
+def test_a_batch_of_files_needs_a_stream(tmp_path: Path):
+    [path] = write_photographs(tmp_path, 1)
+    made = _lib.Program([_lib.Image([str(path)], "RGB", [], ("bytes", "hwc"))], 0)
+    with pytest.raises(ValueError, match="samples are read from files"):
+        made.batch([0])
+
+
 def test_a_program_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match="length"):
         _lib.Program([rows(VALUES), rows(VALUES[:3])], (0, 1))

@@ -115,7 +115,10 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         return {name: value for name, value in vars(self).items() if name not in self._of_epochs}
 
     def _share(self, shared: dict[str, Any], loader: Any) -> None:
-        """Replaces torch's `__init__`, for a loader that has not changed since another iterator was made."""
+        """Replaces torch's `__init__`, for a loader that has not changed since another iterator was made.
+
+        What `_continue` has set is shared, too, unless there is a state or a seed that ranks agree on.
+        """
         vars(self).update(shared)
         if loader._restored is not None or loader.mesh is not None:
             self._continue(loader)

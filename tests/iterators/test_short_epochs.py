@@ -180,6 +180,23 @@ def test_data_that_are_written_within_an_epoch_are_seen():
     assert gathers(ours)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_tensors_that_are_not_asked_for_may_be_of_any_kind():
+    class More(Rows):
+        def __init__(self):
+            super().__init__()
+            self.sparse = torch.eye(3).to_sparse()
+            self.nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+            self.nowhere = torch.empty(3, device="meta")
+            self.parameter = torch.nn.Parameter(torch.ones(2))
+            self.text = np.array(["one", None], dtype=object)
+
+    ours, torchs = fastload.Loader(More(), 8), DataLoader(More(), 8)
+    for _ in range(3):
+        assert_same(list(ours), list(torchs))
+    assert gathers(ours)
+
+
 def test_a_shape_that_is_set_in_place_is_seen():
     class Arrays(Rows):
         def __init__(self):

@@ -93,7 +93,7 @@ class _Sources:
             for path in names.of_module
         ]
         held = chain(self._values, (value for *_, value in self._globals))
-        self.arrays = [each for each in held if isinstance(each, torch.Tensor | np.ndarray)]
+        self.arrays = [each for each in held if _is_dense(each)]
 
     def are_same(self) -> bool:
         """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
@@ -123,6 +123,13 @@ def _settings() -> tuple[Any, ...]:
         torch._C._len_torch_dispatch_stack(),
         dict(collate.default_collate_fn_map),
     )
+
+
+def _is_dense(value: Any) -> bool:
+    """Returns true if a value is an array or tensor of a kind that is read."""
+    if type(value) is torch.Tensor:
+        return value.layout is torch.strided and not value.is_nested
+    return type(value) is np.ndarray
 
 
 def _layout(array: Any) -> Any:

@@ -335,10 +335,11 @@ mod tests {
                 .unwrap()
         );
         drop(ours);
+        // a process that another test forks meanwhile holds it until it ends
         assert!(
             theirs
                 .wire
-                .is_closed_within(Duration::from_millis(1))
+                .is_closed_within(Duration::from_secs(1))
                 .unwrap()
         );
         theirs.push_message(b"in vain");

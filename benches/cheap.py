@@ -2,8 +2,8 @@
 
 Data in memory, of which a sample takes microseconds, and pure Python of 20 µs, 200 µs and 2 ms. An epoch is timed
 from before the loader is made, over a dataset that no loader has seen, so that whatever is started or found out
-counts; then once more with what was learned. Epochs of 64 and of 256 samples come fifty in a row, from one loader. The first
-batch is timed by itself. `--quick` takes a tenth of the samples.
+counts; then once more with what was learned. Epochs of 64 and of 256 samples come fifty in a row, from one loader.
+The first batch is timed by itself. `--quick` takes a tenth of the samples.
 """
 
 import functools

@@ -222,14 +222,9 @@ def reading_of(loader: Any) -> KeptReading:
 
 def program_here(loader: Any) -> _lib.Program | None:
     """Returns the program by which the consumer makes a loader's batches sooner than in Python, if there is one."""
-    if not loader._auto_collation:
+    if not loader._auto_collation or (choice := choose_if_long(loader)).lane != "native":
         return None
-    lowered, _ = _lowered(loader)
-    plan, unplanned = _planned(loader, lowered)
-    if lowered is None or any(_obstacles(loader, lowered, unplanned, batched=True)):
-        return None
-    program = lowered.program if plan is None else plan.program
-    return program if program.is_cheap(loader.batch_size or 1) else None
+    return choice.program if choice.program.is_cheap(loader.batch_size or 1) else None
 
 
 def _decides_nothing(loader: Any) -> bool:

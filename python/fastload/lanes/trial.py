@@ -54,7 +54,10 @@ def why_too_quick(
 
 
 def _mean_time(dataset: Any, collate_fn: Any, may_pay: Callable[[float], bool]) -> float | None:
-    """Returns the seconds that a sample takes, in the quickest round; None if one raises, or takes far too long."""
+    """Returns the seconds that a sample takes, in the quickest round.
+
+    None if one raises, if one takes far too long, or if two of them show that workers pay.
+    """
     length = length_of(dataset)
     if not length:
         return None

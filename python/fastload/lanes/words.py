@@ -47,13 +47,13 @@ def explain(loader: Any) -> str:
 def _lines(loader: Any) -> Iterator[tuple[str, str]]:
     short, choice = choose_if_short(loader), choose_if_long(loader, for_words=True)
     if short is None or short.lane == choice.lane:
-        of = ""
+        prefix = ""
     else:
         yield "lane", f"{short.lane} ({_DOES[short.lane]})"
         yield "why", short.why
-        of = "longer epochs, "
-    yield f"{of}lane", f"{choice.lane} ({_DOES[choice.lane]})"
-    yield f"{of}why", choice.why
+        prefix = "longer epochs, "
+    yield f"{prefix}lane", f"{choice.lane} ({_DOES[choice.lane]})"
+    yield f"{prefix}why", choice.why
     if choice.seam:
         yield "seam", _seam(loader, choice)
     if choice.change:

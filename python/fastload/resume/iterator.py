@@ -217,6 +217,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         self._seeded()
 
     def _next_index(self) -> Any:
+        """Returns the next indices, as torch does, which looks at a property of the loader first."""
         return next(self._pulls)
 
     def _step(self) -> Any:

@@ -60,7 +60,7 @@ def test_samples_that_wait_get_more_workers(quick, monkeypatch, lane):
     assert [int(batch) for batch in iterator] == list(range(60))
     assert max(change.workers for change in loader.tuner.history) >= 6
     again = iter(loader)
-    assert len(again._active) == iterator._num_workers > 1
+    assert (again._later or len(again._active)) == iterator._num_workers > 1
     assert again._depth == loader.tuner.depth
     assert loader.stats()["workers"] == loader.tuner.workers
 

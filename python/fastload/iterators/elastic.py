@@ -38,6 +38,8 @@ class Elastic(StatesOfWorkers):
     _keys: Keys | None = None
     _is_begun = True
     """False until the sampler is asked for the first batch: where samples are keyed, at the first `next`."""
+    _later: int | None = None
+    """How many workers there will be behind the first request; None if they are there."""
     _schedule: int | None = None
     """How many batches ahead indices are taken; None where that makes no difference."""
     _loader: Any  # a weak reference
@@ -82,7 +84,7 @@ class Elastic(StatesOfWorkers):
         self._check("set_depth")
         number = at_least_one("set_depth", number)
         if self._maker is None:
-            self.change(self._num_workers, number)
+            self.change(self._later or self._num_workers, number)
         self._was_set()
 
     def change(self, workers: int, depth: int) -> None:
@@ -91,6 +93,7 @@ class Elastic(StatesOfWorkers):
         Raises:
             OSError: The system refuses another worker; there are as many as could be started.
         """
+        self._later = None
         self._depth = depth if self._schedule is None else min(depth, self._schedule)
         loader = self._loader()
         try:
@@ -110,6 +113,7 @@ class Elastic(StatesOfWorkers):
         """
         if self._maker is not None:
             return
+        self._later = None
         self._maker = Maker(self, lazy_images=self._lazy_images)
         self._maker.begin()
         self._leaving += self._active
@@ -190,7 +194,7 @@ class Elastic(StatesOfWorkers):
 
     def _first_depth(self) -> int:
         """Returns the depth of the first epoch."""
-        return int(self._prefetch_factor * self._num_workers)
+        return int(self._prefetch_factor * (self._later or self._num_workers))
 
     def _resume(self) -> None:
         """Begins an epoch with the workers of the last one, as torch does."""
@@ -216,8 +220,7 @@ class Elastic(StatesOfWorkers):
 
     def _next_data(self) -> Any:
         if not self._is_begun:
-            self._fill()
-            self._is_begun = True
+            self._begin()
         try:
             while True:
                 before = self._requested() - len(self._task_info)
@@ -298,6 +301,11 @@ class Elastic(StatesOfWorkers):
         is_pending = self._maker is not None and self._maker.pending is not None
         return self._send_idx - is_pending
 
+    def _begin(self) -> None:
+        """Requests the first batches of an epoch."""
+        self._fill()
+        self._is_begun = True
+
     def _fill(self) -> None:
         """Requests batches up to the depth."""
         assert self._keys is not None
@@ -353,8 +361,13 @@ class Elastic(StatesOfWorkers):
         in_hand = self._in_hand()
         return min(self._active, key=in_hand.count)
 
-    def _resize(self, number: int) -> None:
-        """Starts workers, or marks some to end."""
+    def _resize(self, number: int, among: int | None = None) -> None:
+        """Starts workers, or marks some to end.
+
+        Args:
+            number: How many there will be.
+            among: The number that new ones are told, if not the same.
+        """
         while len(self._active) > number:
             self._leaving.append(self._active.pop())
         self._dismiss_idle()
@@ -364,7 +377,7 @@ class Elastic(StatesOfWorkers):
                 continue
             taken = [self._numbers[place] for place in self._active]
             worker = next(each for each in range(number) if each not in taken)
-            place, tasks = self._start_worker(worker, number)
+            place, tasks = self._start_worker(worker, among or number)
             self._numbers[place : place + 1] = [worker]
             self._index_queues[place : place + 1] = [tasks]
             self._workers_status[place : place + 1] = [True]

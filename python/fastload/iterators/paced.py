@@ -201,7 +201,7 @@ class Paced(Elastic):
         if loader is None or self.most_workers == 1:
             return depth
         self._tuner = loader._start_tuner(
-            workers=int(self._num_workers),
+            workers=int(self._later or self._num_workers),
             depth=depth,
             budget_bytes=loader._budget_bytes,
             kind=self._kind,
@@ -210,7 +210,7 @@ class Paced(Elastic):
         )
         if self._tuner is None:
             return depth
-        self._tuner.workers = int(self._num_workers)
+        self._tuner.workers = int(self._later or self._num_workers)
         return self._tuner.depth
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
@@ -236,11 +236,11 @@ class Paced(Elastic):
             self._tuner.pause(self)
             raise
         if not self._due.tick() and self._goal is not None:
-            self._grow(self._goal, self._tuner)
+            self._grow(self._goal)
         self._pace.returned()
         return batch
 
-    def _grow(self, goal: int, tuner: "Online") -> None:
+    def _grow(self, goal: int) -> None:
         """Starts one worker, if there are fewer than `goal`."""
         if self._num_workers >= goal or self._shutdown:
             self._goal = None
@@ -248,11 +248,14 @@ class Paced(Elastic):
         try:
             self.change(self._num_workers + 1, self._depth)
         except Exception as error:  # loading goes on with the workers there are
-            _log.warning(
-                "no more than %d %s can be started: %s", self._num_workers, self._kind, error
-            )
-            self._goal = None
-            tuner.workers = self._num_workers
+            self._start_no_more(error)
+
+    def _start_no_more(self, error: Exception) -> None:
+        """Goes on with the workers there are, and says so."""
+        _log.warning("no more than %d %s can be started: %s", self._num_workers, self._kind, error)
+        self._goal = None
+        if self._tuner is not None:
+            self._tuner.workers = self._num_workers
 
 
 def batch_bytes(batch: Any) -> int:

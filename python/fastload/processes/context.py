@@ -38,6 +38,7 @@ class Context:
         real: The start method's own context, or the module that stands for the default one.
         admission: Lets tasks in.
         starts_more: True if workers are started later, too; they get what the first ones got.
+        among: Number of workers that there will be, if torch starts fewer.
         may_take_over: True if the consumer makes the batches that workers cannot hand over as they are.
         lazy_images: True if pictures wait in the workers.
         keeping: The states of their generators to keep; None where samples are keyed.
@@ -55,6 +56,7 @@ class Context:
         admission: Admission,
         *,
         starts_more: bool = False,
+        among: int | None = None,
         may_take_over: bool = False,
         lazy_images: bool = False,
         keeping: Keeping | None = None,
@@ -66,6 +68,7 @@ class Context:
         self._admission = admission
         self._real = real
         self._starts_more = starts_more
+        self._among = among
         self._may_take_over = may_take_over
         self._lazy_images = lazy_images
         self._keeping = keeping
@@ -104,7 +107,10 @@ class Context:
         assert self._end is not None
         is_first = self._first is None and self._starts_more
         if is_first:
-            self._first = target, dict(inspect.signature(target).bind(*args).arguments)
+            named = dict(inspect.signature(target).bind(*args).arguments)
+            named["num_workers"] = self._among or named["num_workers"]
+            args = tuple(named.values())
+            self._first = target, named
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
         if self._real.get_start_method() != "fork":
             args = self._imaged(target, args)

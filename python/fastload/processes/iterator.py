@@ -29,7 +29,7 @@ from fastload.iterators.learned import stays_here
 from fastload.iterators.native import stand_in
 from fastload.iterators.notice import Logged
 from fastload.iterators.paced import Paced
-from fastload.machine.auto import is_elastic
+from fastload.machine.auto import Auto, is_elastic
 from fastload.processes.admission import Admission
 from fastload.processes.arrival import Allocate, Arrival, page_locked
 from fastload.processes.context import Context
@@ -90,10 +90,16 @@ class ProcessIter(Paced):
         # forked workers have run it in no time; others begin while the program goes on
         tells_init = loader.worker_init_fn is not None and real.get_start_method() == "fork"
         self._uninitialised: set[int] = set()
+        source = stand_in(loader, **changes)
+        may_wait = is_elastic(loader) and real.get_start_method() == "fork"
+        if may_wait and source.num_workers > 1:
+            self._later = int(source.num_workers)
+            vars(source)["num_workers"] = Auto(1)
         self._context = Context(
             real,
             self._admission,
             starts_more=is_elastic(loader),
+            among=self._later,
             may_take_over=may_take_over,
             lazy_images=self._lazy_images,
             keeping=self._keeping(loader),
@@ -103,9 +109,9 @@ class ProcessIter(Paced):
         self._failures = Failures()
         self._events: deque[tuple[int, Arrival | None]] = deque()
         self._weighed = 0
-        changes["_DataLoader__multiprocessing_context"] = self._context
+        vars(source)["_DataLoader__multiprocessing_context"] = self._context
         try:
-            super().__init__(stand_in(loader, **changes))
+            super().__init__(source)
         finally:
             self._context.started()
         for place, process in enumerate(self._workers):
@@ -113,8 +119,37 @@ class ProcessIter(Paced):
         self._is_started = True
         if tells_init:
             self._await_init()
+        if self._is_begun:
+            self._start_others()
         if self._evidence is not None:
             self._evidence.started(time.perf_counter() - began_s)
+
+    def _begin(self) -> None:
+        if self._later is None:
+            super()._begin()
+            return
+        depth, self._depth = self._depth, 1
+        try:
+            super()._begin()
+        finally:
+            self._depth = depth
+        self._start_others()
+
+    def _start_others(self) -> None:
+        """Starts the workers behind the first, which has its batch by then: each takes as long as some batches."""
+        if self._later is None:
+            return
+        number, depth = self._later, self._depth
+        try:
+            try:
+                while len(self._active) < number:
+                    self._resize(len(self._active) + 1, number)
+                    self._depth = len(self._active)
+                    self._fill()
+            finally:
+                self.change(len(self._active), depth)
+        except OSError as error:
+            self._start_no_more(error)
 
     def _await_init(self) -> None:
         """Waits until the workers that were asked for batches have run `worker_init_fn`; raises its error."""
@@ -149,6 +184,10 @@ class ProcessIter(Paced):
         if evidence is None:
             return super()._step()
         began_s = time.perf_counter()
+        if not self._is_begun:
+            self._begin()
+            evidence.started(time.perf_counter() - began_s)
+            began_s = time.perf_counter()
         try:
             batch = super()._step()
         except StopIteration:

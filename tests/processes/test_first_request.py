@@ -1,0 +1,121 @@
+"""Under AUTO the first batch is requested before the other workers are started."""
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import Dataset, get_worker_info
+
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.keyed import auto
+from tests.shared.processes import OUR_PROCESSES
+
+pytestmark = [MANY_WORKERS, *OUR_PROCESSES]
+
+
+class Told(Dataset[Any]):
+    """Says who made a sample of what, and when that began."""
+
+    def __init__(self) -> None:
+        self.value = 1
+
+    def __len__(self) -> int:
+        return 48
+
+    def __getitem__(self, index: int) -> Any:
+        began_s = time.monotonic()
+        time.sleep(0.01)
+        info = get_worker_info()
+        assert info is not None
+        return torch.tensor([info.id, info.num_workers, self.value, began_s], dtype=torch.double)
+
+
+def started(dataset: Told | None = None) -> Any:
+    return iter(auto(dataset or Told(), 4, batch_size=2, lane="process"))
+
+
+def test_the_first_batch_is_at_work_while_other_workers_start(monkeypatch: pytest.MonkeyPatch):
+    iterator = started()
+    starts, start = [], iterator._start_worker
+
+    def timed(*which: int) -> Any:
+        starts.append(time.monotonic())
+        time.sleep(0.01)
+        return start(*which)
+
+    monkeypatch.setattr(iterator, "_start_worker", timed)
+    assert len(iterator._active) == 1
+    first = next(iterator)
+    assert len(starts) == 3
+    assert first[0, 3] < starts[1]
+    batches = torch.stack([first, *iterator])
+    assert batches[:4, 0, 0].tolist() == [0, 1, 2, 3]
+    assert set(batches[..., 1].unique().tolist()) == {4}
+
+
+def test_all_workers_have_the_dataset_of_the_first():
+    dataset = Told()
+    iterator = started(dataset)
+    dataset.value = 2
+    assert torch.stack(list(iterator))[..., 2].unique().tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("method", "number", "workers", "depth"), [("set_workers", 2, 2, 4), ("set_depth", 5, 4, 5)]
+)
+def test_numbers_that_are_set_before_the_first_batch_hold(
+    method: str, number: int, workers: int, depth: int
+):
+    iterator = started()
+    getattr(iterator, method)(number)
+    next(iterator)
+    assert (len(iterator._active), iterator._depth) == (workers, depth)
+    assert len(list(iterator)) == 23
+
+
+def test_no_worker_is_started_once_the_consumer_has_taken_over():
+    class Plain(Told):
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    iterator = started(Plain())
+    iterator.take_over()
+    batches = list(iterator)
+    assert torch.cat(batches).tolist() == list(range(48))
+    assert iterator.consumer_batches() == 24
+    assert len(iterator._workers) == 1
+
+
+@pytest.mark.parametrize("possible", [0, 2])
+def test_workers_that_the_system_refuses_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, possible: int
+):
+    iterator = started()
+    start = iterator._start_worker
+
+    def refused(*which: int) -> Any:
+        if len(iterator._active) > possible:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return start(*which)
+
+    monkeypatch.setattr(iterator, "_start_worker", refused)
+    batches = list(iterator)
+    there = max(1, possible + 1)
+    assert f"no more than {there} worker processes can be started: [Errno 11]" in caplog.text
+    assert len(caplog.records) == 1
+    assert len(iterator._active) == there
+    assert (len(batches), iterator._depth) == (24, 8)
+
+
+def test_an_epoch_that_is_continued_starts_all_at_once():
+    loader = auto(Told(), 3, batch_size=2, lane="process")
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    del iterator
+    again = auto(Told(), 3, batch_size=2, lane="process")
+    again.load_state_dict(state)
+    iterator = iter(again)
+    assert len(list(iterator)) == 23
+    assert len(iterator._active) == 3

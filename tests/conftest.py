@@ -22,6 +22,9 @@ from fastload import _lib
 from tests.shared import compare
 from tests.shared.processes import is_of_memfd
 
+# Seconds that torch waits for each worker of an iterator that is dropped, 5 by default: some do not end by themselves.
+torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.5
+
 hypothesis.settings.register_profile(
     "fastload",
     deadline=None,  # timings are benches

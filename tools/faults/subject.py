@@ -38,8 +38,6 @@ MAX_S = 120
 _BATCH = 4
 _SETTLED_S = 2.0
 """So long a thread that has been told to end, or a process, may still be seen."""
-_IDLE_S = 2.5
-"""After so long memory of earlier batches has gone back to the system."""
 
 
 def _signal(what: int) -> int:
@@ -173,7 +171,7 @@ class Subject:
     def _fault(self, command: dict[str, Any], result: dict[str, Any]) -> Any:
         """Returns the context in which a command's fault may happen."""
         if "addresses" in command:
-            time.sleep(_IDLE_S)
+            _lib.trim_memory()  # of earlier batches, which would be room enough
             return limited(resource.RLIMIT_AS, command["addresses"])
         if "allocation" in command:
             self._epoch(

@@ -91,7 +91,7 @@ class ProcessIter(Paced):
         tells_init = loader.worker_init_fn is not None and real.get_start_method() == "fork"
         self._uninitialised: set[int] = set()
         source = stand_in(loader, **changes)
-        may_wait = is_elastic(loader) and real.get_start_method() == "fork"
+        may_wait = is_elastic(loader) and real.get_start_method() == "fork" and not self._to_drop
         if may_wait and source.num_workers > 1:
             self._later = int(source.num_workers)
             vars(source)["num_workers"] = Auto(1)
@@ -119,8 +119,6 @@ class ProcessIter(Paced):
         self._is_started = True
         if tells_init:
             self._await_init()
-        if self._is_begun:
-            self._start_others()
         if self._evidence is not None:
             self._evidence.started(time.perf_counter() - began_s)
 
@@ -133,13 +131,15 @@ class ProcessIter(Paced):
             super()._begin()
         finally:
             self._depth = depth
-        self._start_others()
+        self._start_others(self._later)
 
-    def _start_others(self) -> None:
-        """Starts the workers behind the first, which has its batch by then: each takes as long as some batches."""
-        if self._later is None:
-            return
-        number, depth = self._later, self._depth
+    def _start_others(self, number: int) -> None:
+        """Starts the workers behind the first, which has its batch by then: each takes as long as some batches.
+
+        Args:
+            number: Number of workers that there will be.
+        """
+        depth = self._depth
         try:
             try:
                 while len(self._active) < number:

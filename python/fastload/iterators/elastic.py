@@ -84,7 +84,7 @@ class Elastic(StatesOfWorkers):
         self._check("set_depth")
         number = at_least_one("set_depth", number)
         if self._maker is None:
-            self.change(self._later or self._num_workers, number)
+            self.change(self._planned_workers, number)
         self._was_set()
 
     def change(self, workers: int, depth: int) -> None:
@@ -189,12 +189,17 @@ class Elastic(StatesOfWorkers):
         else:
             self._resume()
 
+    @property
+    def _planned_workers(self) -> int:
+        """The number of workers, with those that are started behind the first request."""
+        return int(self._later or self._num_workers)
+
     def _was_set(self) -> None:
         """Called after a caller set the workers or the depth."""
 
     def _first_depth(self) -> int:
         """Returns the depth of the first epoch."""
-        return int(self._prefetch_factor * (self._later or self._num_workers))
+        return int(self._prefetch_factor * self._planned_workers)
 
     def _resume(self) -> None:
         """Begins an epoch with the workers of the last one, as torch does."""

@@ -201,7 +201,7 @@ class Paced(Elastic):
         if loader is None or self.most_workers == 1:
             return depth
         self._tuner = loader._start_tuner(
-            workers=int(self._later or self._num_workers),
+            workers=self._planned_workers,
             depth=depth,
             budget_bytes=loader._budget_bytes,
             kind=self._kind,
@@ -210,7 +210,7 @@ class Paced(Elastic):
         )
         if self._tuner is None:
             return depth
-        self._tuner.workers = int(self._later or self._num_workers)
+        self._tuner.workers = self._planned_workers
         return self._tuner.depth
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)

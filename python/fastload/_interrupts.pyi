@@ -24,5 +24,8 @@ class WholeSteps:
 def interruptibly(function: Callable[..., _T], *arguments: Any) -> _T:
     """Calls a function that SIGINT may interrupt anywhere, also within a step."""
 
+def uninterrupted(function: Callable[..., _T], *arguments: Any) -> _T:
+    """Calls a function from which SIGINT is held back, as from a step; it is raised a millisecond later."""
+
 def check_interrupts() -> None:
     """Raises the KeyboardInterrupt that is held back, if there is one: to be called where nothing is in hand."""

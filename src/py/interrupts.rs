@@ -16,6 +16,7 @@ use super::steps::StepClocks;
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WholeSteps>()?;
     module.add_function(wrap_pyfunction!(interruptibly, module)?)?;
+    module.add_function(wrap_pyfunction!(uninterrupted, module)?)?;
     module.add_function(wrap_pyfunction!(check_interrupts, module)?)
 }
 
@@ -105,6 +106,18 @@ fn interruptibly<'py>(
     arguments: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     interrupts::interruptibly(|| function.call1(arguments))
+}
+
+/// See the stub.
+#[pyfunction]
+#[pyo3(signature = (function, *arguments))]
+fn uninterrupted<'py>(
+    function: &Bound<'py, PyAny>,
+    arguments: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let _hold = interrupts::hold();
+    function.py().check_signals()?; // what came before
+    function.call1(arguments)
 }
 
 /// See the stub.

@@ -162,6 +162,38 @@ def test_ctrl_c_while_waiting(waiting: "subprocess.Popen[str]"):
     assert err.count("Traceback") == 1
 
 
+def test_ctrl_c_while_workers_start():
+    """Within the hooks of a fork Python would print the interrupt, and go on."""
+    assert_clean(
+        """
+        import signal
+
+        class Squares(torch.utils.data.Dataset):
+            def __len__(self):
+                return 8
+
+            def __getitem__(self, index):
+                return index * index
+
+        def interrupt():
+            if forks.pop():
+                signal.raise_signal(signal.SIGINT)
+
+        forks = [False, True]
+        os.register_at_fork(after_in_parent=interrupt)
+        squares = fastload.Loader(Squares(), 2, num_workers=2, multiprocessing_context="fork")
+        try:
+            it = iter(squares)
+            time.sleep(5)  # it comes a millisecond after the fork
+        except KeyboardInterrupt:
+            print("interrupted")
+        forks = [False, False]
+        print(len(list(squares)))
+        """,
+        "interrupted\n4\n",
+    )
+
+
 def test_sigterm_while_waiting(waiting: "subprocess.Popen[str]"):
     waiting.terminate()
     _, err = waiting.communicate(timeout=5)

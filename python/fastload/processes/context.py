@@ -117,7 +117,10 @@ class Context:
         elif is_first:
             self._snapshot = Snapshot(args)
         given = self._end, target, args, self._image, self._snapshot
-        return self._real.Process(target=entry.run, args=given)
+        process = self._real.Process(target=entry.run, args=given)
+        if self._real.get_start_method() == "fork":
+            process.start = functools.partial(_start_whole, process)
+        return process
 
     def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
         """Starts one more worker; returns its tasks and its process.
@@ -199,6 +202,12 @@ class Context:
         if self._end is not None:
             os.close(self._end.descriptor)
             self._end = None
+
+
+def _start_whole(process: Any) -> None:
+    """Starts a process; Ctrl-C waits: within the hooks of a fork Python would print it, and forget it."""
+    del process.start  # from here on that of its class
+    _lib.uninterrupted(process.start)
 
 
 def _sentinel(process: Any) -> int | None:

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from fastload import _lib
-from tests.shared import compare
+from tests.shared import compare, large_pages
 from tests.shared.processes import is_of_memfd
 
 # Seconds that torch waits for each worker of an iterator that is dropped, 5 by default: some do not end by themselves.
@@ -105,9 +105,10 @@ def _takes_sizes(module: Any) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what was imported and collected, some million objects, out of the collections that tests ask for."""
+    """Leaves what was imported and collected, some million objects, out of what collections look at; forks get cheap."""
     gc.collect()
     gc.freeze()
+    large_pages.use_from_first_fork()
 
 
 def pytest_unconfigure() -> None:

@@ -61,8 +61,13 @@ def soon() -> None:
     threading.Timer(0.7, kill).start()
 
 
+def late() -> bool:
+    time.sleep(0.5)  # after the first batch of worker 0
+    return True
+
+
 def test_a_worker_that_ends_between_two_buffers():
-    source = iter(Loader(Called(half, lambda: True), None, num_workers=2))
+    source = iter(Loader(Called(half, late), None, num_workers=2))
     assert next(source)[0].unique().tolist() == [0]
     with pytest.raises(RuntimeError, match=KILLED):
         next(source)

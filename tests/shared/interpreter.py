@@ -18,6 +18,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from tests.shared import large_pages
 from tests.shared.repository import ROOT
 
 
@@ -80,6 +81,7 @@ def _accepted() -> dict[str, Any] | None:
     """Returns the request of a program in the process that will run it; None at the end of all, where it was forked."""
     import torch  # noqa: F401
 
+    large_pages.use_from_first_fork()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -34,7 +34,7 @@ LOUD = @[ -n "$(SIMD)" ] || sh tools/warn_without_simd.sh
 SOURCES := $(shell find src -type f) build.rs Cargo.toml Cargo.lock rust-toolchain.toml
 STAMPS := $(VENV)/.stamps
 
-.PHONY: check setup build release demo test test-tiny test-posix lint fix bench docs docs-serve size audit \
+.PHONY: check setup build release demo test test-posix lint fix bench docs docs-serve size audit \
         faults fuzz sanitize soak soak-proof monitor-proof test-wheels clean help always
 
 check: lint ## Lint, then the fast tests: the default
@@ -90,11 +90,8 @@ $(STAMPS)/browser: $(STAMPS)/setup tools/browser.sh
 
 # The debug build is tested: overflow checks and debug assertions find what an optimised build
 # hides, and it takes a third of the time. `make test-wheels` tests the optimised one.
-test: build $(STAMPS)/browser ## All tests: Rust, loom, Python, Python at degenerate sizes
-	@$(TEST) core loom python alone tiny large
-
-test-tiny: build ## The Python tests at 1 thread, depth 1, chunk 1; then at 8, 8, 64
-	@$(TEST) tiny large
+test: build $(STAMPS)/browser ## All tests: Rust, loom, Python, also at degenerate sizes
+	@$(TEST) core loom python alone
 
 # The extension of this build is no other target's.
 test-posix: $(STAMPS)/setup $(STAMPS)/simd ## The tests of worker processes, with macOS's memory and sockets

@@ -1,26 +1,21 @@
-"""Settings of the whole suite: hypothesis, and the sizes of `make test-tiny`.
-
-`FASTLOAD_TEST_THREADS`, `FASTLOAD_TEST_DEPTH` and `FASTLOAD_TEST_CHUNK` force every native stream
-to that many threads, batches in flight and samples per claim, whatever the loader asks for. Programs
-that tests start run with their own. Left out are tests to which forced sizes mean nothing: those marked
-`own_sizes`, which are about sizes, and those that made no stream in the ordinary run before and whose
-module takes no size from `shared/compare.py`.
-"""
+"""Settings of the whole suite: hypothesis, the sizes of `--sizes`, and what every test finds."""
 
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import hypothesis
 import psutil
 import pytest
 import torch
+from _pytest.runner import runtestprotocol
 
 from fastload import _lib
-from tests.shared import compare, large_pages
+from tests.shared import large_pages
 from tests.shared.processes import is_of_memfd
+from tests.shared.sizes import FORCED, SIZES
 
 # Seconds that torch waits for each worker of an iterator that is dropped, 5 by default: some do not end by themselves.
 torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.5
@@ -38,70 +33,54 @@ hypothesis.settings.load_profile("fastload")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def forced_sizes() -> dict[str, int]:
-    """Returns the keyword arguments of `Stream` that the environment forces."""
-    sizes = {}
-    if threads := os.environ.get("FASTLOAD_TEST_THREADS"):
-        sizes |= dict.fromkeys(("threads", "fetch", "compute"), int(threads))
-    if depth := os.environ.get("FASTLOAD_TEST_DEPTH"):
-        sizes["depth"] = int(depth)
-    if chunk := os.environ.get("FASTLOAD_TEST_CHUNK"):
-        sizes["max_chunk"] = int(chunk)
-    return sizes
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that repeats tests."""
+    words = " and at ".join(FORCED)
+    parser.addoption("--sizes", action="store_true", help=f"repeat what makes streams at {words}")
 
 
-_STREAMLESS = "fastload/without_streams"
-"""Where pytest's cache keeps, for each folder, the tests that made no stream when they last ran at ordinary sizes."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Runs a test; with `--sizes` also at each of the forced sizes, if the test has asked for sizes."""
+    if not item.config.option.sizes or item.get_closest_marker("own_sizes"):
+        return None
+    for name in ("", *FORCED):
+        SIZES.use(name)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        runtestprotocol(item, nextitem=nextitem)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if not SIZES.were_used:
+            break
+    SIZES.use("")
+    return True
 
-_made_streams: set[str] = set()
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Names the forced sizes at which a test has failed."""
+    report = yield
+    if report.failed and SIZES.name:
+        report.nodeid += f"[{SIZES.name}]"
+    return report
 
 
 @pytest.fixture(autouse=True)
-def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Applies the forced sizes to every stream that is made through `_lib.Stream`."""
-    forced, stream, test = forced_sizes(), _lib.Stream, request.node.nodeid
+    stream = _lib.Stream
 
     def sized(*arguments: Any, **keywords: Any) -> _lib.Stream:
-        _made_streams.add(test)
-        return stream(*arguments, **keywords | forced)
+        return stream(*arguments, **keywords | SIZES.forced())
 
     monkeypatch.setattr(_lib, "Stream", sized)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips what needs a CUDA device where there is none; leaves out what forced sizes cannot change."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what needs a CUDA device where there is none."""
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-    if not forced_sizes():
-        return
-    cache = getattr(config, "cache", None)  # gone with -p no:cacheprovider
-    streamless: set[str] = set()
-    for folder in {_folder(item) for item in items} if cache is not None else ():
-        streamless.update(cache.get(f"{_STREAMLESS}/{folder}", ()))
-    left_out, kept = [], []
-    for item in items:
-        is_streamless = item.nodeid in streamless and not _takes_sizes(
-            getattr(item, "module", None)
-        )
-        means_nothing = is_streamless or item.get_closest_marker("own_sizes")
-        (left_out if means_nothing else kept).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
-
-
-def _folder(item: pytest.Item) -> str:
-    """Returns the name of the folder in `tests` that a test is in; each has a run of its own."""
-    return item.nodeid.split("/")[1]
-
-
-def _takes_sizes(module: Any) -> bool:
-    """Returns true if a module takes from `shared/compare.py` the sizes that it asks for."""
-    return any(
-        getattr(module, name, None) is getattr(compare, name)
-        for name in ("SIZES", "THREADS", "DEPTH")
-    )
 
 
 def pytest_collection_finish() -> None:
@@ -114,17 +93,6 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Lets the interpreter free everything as it ends: nanobind reports what is left."""
     gc.unfreeze()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Remembers the tests that passed at ordinary sizes and made no stream."""
-    cache = getattr(session.config, "cache", None)
-    if forced_sizes() or session.testsfailed or cache is None:
-        return
-    for folder in {_folder(item) for item in session.items}:
-        run = {item.nodeid for item in session.items if _folder(item) == folder}
-        before = set(cache.get(f"{_STREAMLESS}/{folder}", ()))
-        cache.set(f"{_STREAMLESS}/{folder}", sorted(before - run | run - _made_streams))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 Owns what a suite is: its commands, its environment, how their output is counted. As many commands run at once as
 there are CPUs, up to a few, in the order of the suites; those of a suite that is judged by the clock run alone. Each
 folder of Python tests has a process of its own: one that ran them all grew by all that they import, and each worker
-that a test forks copied its pages. At other sizes, where most folders take seconds, a process runs several. A
+that a test forks copied its pages. Of the smallest folders, which take seconds, a process runs several. A
 suite that fails does not keep the next from running; one of which a process ran no test, or ended without
 counting its tests, has failed. What failed is said again at the end. The last line is `N passed, N failed`.
 """
@@ -25,14 +25,14 @@ from queue import SimpleQueue
 ROOT = Path(__file__).resolve().parent.parent
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 PYTEST_RESULT = re.compile(r"^(?:=+ )?(?:\d+ \w+,? ?)+ in [\d.]+s.*$|^=+ .*\bin [\d.]+s.*=+$")
-PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected)")
+PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)")
 FAILURE = re.compile(
     r"(?:FAILED|ERROR|Fatal Python error:) |test .* \.\.\. FAILED$|!+ .* !+$|\S+:\d+: KeyboardInterrupt$"
 )
 ALONE = "tests/monitoring/test_troubles.py"  # runs that are judged by the clock
-LONGEST = ("resume", "project", "processes", "tune", "loader", "iterators")  # minutes each
+LONGEST = ("loader", "tune", "resume", "project", "iterators", "processes")  # minutes each
+SMALLEST = 8  # folders, of seconds each
 MOST_AT_ONCE = 4  # each loads torch, and its tests start threads and processes of their own
-NO_TESTS = 5  # pytest's exit code where it collected none, or all were left out
 PYTEST_COLUMNS = {
     "passed": "passed",
     "xfailed": "passed",
@@ -41,7 +41,6 @@ PYTEST_COLUMNS = {
     "error": "failed",
     "errors": "failed",
     "skipped": "skipped",
-    "deselected": "left out",
 }
 
 
@@ -90,10 +89,6 @@ def suites(features: str) -> dict[str, Suite]:
     """Returns every suite by name; `features` are further features for cargo."""
     cargo = ["cargo", "test", "--locked", "--no-default-features", "--features", features]
     pytest = [sys.executable, "-m", "pytest"]
-    folders = _folders()
-    python = [_but_alone(pytest, [folder]) for folder in folders]
-    # seconds each: to start a process takes longer
-    sized = [_but_alone(pytest, folders[at::MOST_AT_ONCE]) for at in range(MOST_AT_ONCE)]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     jobs = str(max(1, _cpus() // _at_once()))  # another command compiles or tests beside
     loom = {
@@ -101,8 +96,6 @@ def suites(features: str) -> dict[str, Suite]:
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} --cfg loom".strip(),
         "CARGO_TARGET_DIR": f"{target}/loom",  # another RUSTFLAGS would rebuild the usual one
     }
-    tiny = {"THREADS": "1", "DEPTH": "1", "CHUNK": "1"}
-    large = {"THREADS": "8", "DEPTH": "8", "CHUNK": "64"}
     return {
         "core": Suite(
             "Rust core, without Python",
@@ -116,25 +109,20 @@ def suites(features: str) -> dict[str, Suite]:
             count_cargo,
             loom,
         ),
-        "python": Suite("Python", python, count_pytest),
+        "python": Suite(
+            "Python",
+            [
+                [*pytest, "--sizes", "--ignore", ALONE, *(f"tests/{each}" for each in folders)]
+                for folders in _folders()
+            ],
+            count_pytest,
+        ),
         "alone": Suite(
             "Python, nothing beside it", [[*pytest, ALONE]], count_pytest, is_alone=True
         ),
         "python-fast": Suite("Python, the fast ones", [[*pytest, "-m", "not slow"]], count_pytest),
         "processes": Suite(
             "Python, worker processes", [[*pytest, *_process_tests()]], count_pytest
-        ),
-        "tiny": Suite(
-            "Python at 1 thread, depth 1, chunk 1",
-            sized,
-            count_pytest,
-            {f"FASTLOAD_TEST_{name}": value for name, value in tiny.items()},
-        ),
-        "large": Suite(
-            "Python at 8 threads, depth 8, chunk 64",
-            sized,
-            count_pytest,
-            {f"FASTLOAD_TEST_{name}": value for name, value in large.items()},
         ),
     }
 
@@ -152,18 +140,18 @@ def _process_tests() -> list[str]:
     return sorted(str(file) for name in names for file in ROOT.glob(f"tests/{name}.py"))
 
 
-def _folders() -> list[str]:
-    """Returns the folders of Python tests, the longest first."""
+def _folders() -> list[list[str]]:
+    """Returns the folders of Python tests by process, the longest first."""
     tests = ROOT / "tests"
     code: Counter[str] = Counter()
     for file in tests.glob("*/**/test_*.py"):
         code[file.relative_to(tests).parts[0]] += file.stat().st_size
-    return [*LONGEST, *(each for each, _ in code.most_common() if each not in LONGEST)]
-
-
-def _but_alone(pytest: list[str], folders: list[str]) -> list[str]:
-    """Returns the command that runs the tests of folders but `ALONE`."""
-    return [*pytest, "--ignore", ALONE, *(f"tests/{folder}" for folder in folders)]
+    others = [each for each, _ in code.most_common() if each not in LONGEST]
+    smallest = others[-SMALLEST:]
+    return [
+        *([each] for each in (*LONGEST, *others[:-SMALLEST])),
+        *(smallest[at :: _at_once()] for at in range(_at_once())),
+    ]
 
 
 def _cpus() -> int:
@@ -201,8 +189,7 @@ def _shown(suite: Suite, runs: list["_Run"]) -> Outcome:
         lines = each.shown()
         failures += filter(FAILURE.match, lines)
         counted = suite.count(lines)
-        is_left_out = each.code == NO_TESTS and counted["left out"] > 0
-        if counted["failed"] == 0 and not is_left_out:
+        if counted["failed"] == 0:
             if each.code != 0:
                 counted["failed"] = 1
                 notes.append(f"ended with exit code {each.code}")

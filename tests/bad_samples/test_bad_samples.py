@@ -12,7 +12,8 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, Subset, defau
 
 from fastload import BucketBatchSampler, Loader, OnError, PadCollate, columns
 from fastload import Dataset as Columns
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 from .bad import (
     BAD,

@@ -9,7 +9,8 @@ import torch
 import torch.utils.data
 
 from fastload import BucketBatchSampler, Dataset, Loader, PadCollate, TokenBatchSampler, columns
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -16,7 +16,8 @@ import fastload
 from fastload import BucketBatchSampler, PackBatchSampler, TokenBatchSampler, _lib
 from fastload.batching import Filler
 from fastload.columns import Image, Ragged, Rows
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.sizes import SIZES
 
 from .lengths import Samples, counted, of_ranks, tokens
 

@@ -11,7 +11,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 from torch.utils.data import DataLoader
 
 from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, TokenBatchSampler, columns
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.sizes import SIZES
 
 from .lengths import tokens
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from fastload import Dataset, Loader, PackBatchSampler, PackCollate, columns
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 from .test_pad_native import LENGTHS, check, files, native, ragged, rows
 

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader
 
 from fastload import Dataset, Keep, Loader, Pad, PadCollate, Unpadded, columns
 from fastload.collate import Flat
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 
@@ -58,7 +59,7 @@ def shown(value):
 
 
 def native(dataset, collate, **arguments):
-    loader = Loader(dataset, collate_fn=collate, lane="native", **(SIZES | arguments))
+    loader = Loader(dataset, collate_fn=collate, lane="native", **{**SIZES, **arguments})
     assert "lane: native" in loader.explain()
     return loader
 

@@ -5,7 +5,8 @@ import torch
 from torch.utils.data import DataLoader, StackDataset
 
 from fastload import Keep, Loader, Pad, PadCollate, Unpadded
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes
+from tests.shared.sizes import SIZES
 
 from .test_pad_native import native, shown
 

@@ -10,7 +10,8 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from fastload import Dataset as Columns
 from fastload import Loader, columns
 from fastload.collate import stacking
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -17,8 +17,9 @@ import fastload
 from fastload import transforms
 from fastload.columns import Image, Rows
 from fastload.transforms import ToTensor
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
 from tests.shared.photographs import write_photographs
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -13,7 +13,8 @@ import torch
 from PIL import Image
 
 from fastload import Dataset, Loader, OnError, columns
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = [
     MANY_WORKERS,

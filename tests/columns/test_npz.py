@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Npz
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
 
 pytestmark = MANY_WORKERS
 
@@ -93,7 +93,7 @@ def test_no_more_is_read_than_the_member_or_the_rows_of_a_stored_one(tmp_path):
         assert read_bytes(Npz([path], "x", rows=slice(10, 20))) == min(limit, member)
 
 
-@pytest.mark.parametrize("num_workers", [SIZES["num_workers"], 1, 2, 8])
+@pytest.mark.parametrize("num_workers", [1, 2, 8])
 @pytest.mark.parametrize("write", SAVES)
 def test_batches_are_those_of_torch(tmp_path, num_workers, write):
     arrays = [values("f4", (30, 40), seed) for seed in range(50)]

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Pt
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
 
 from .damage import scattered, tally
 from .formats import FORMATS, read_pt
@@ -175,7 +175,7 @@ def test_files_without_a_byte_order_are_little(tmp_path):
     assert equal(Pt([path])[0], load(path))
 
 
-@pytest.mark.parametrize("num_workers", [SIZES["num_workers"], 1, 2, 8])
+@pytest.mark.parametrize("num_workers", [1, 2, 8])
 def test_batches_are_those_of_torch(tmp_path, num_workers):
     samples = [values(torch.bfloat16, (30, 40), seed) for seed in range(50)]
     paths = save(tmp_path, [s if n % 3 else s.t().clone().t() for n, s in enumerate(samples)])

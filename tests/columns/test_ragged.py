@@ -15,7 +15,8 @@ import fastload
 from fastload import _lib
 from fastload.columns import Ragged, Rows
 from fastload.memory import layout
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, mapped, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, mapped, outcomes
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

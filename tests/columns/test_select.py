@@ -13,7 +13,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
 from fastload import _lib
 from fastload.memory import layout
-from tests.shared.compare import DEPTH, THREADS, assert_same
+from tests.shared.compare import assert_same
 
 
 def rows(array):
@@ -21,8 +21,8 @@ def rows(array):
 
 
 def stream(program, **changes):
-    limits = {"depth": DEPTH, "budget_bytes": 1 << 20, "threads": THREADS}
-    limits |= {"batched": True, "fetch": THREADS, "compute": THREADS}
+    limits = {"depth": 2, "budget_bytes": 1 << 20, "threads": 2}
+    limits |= {"batched": True, "fetch": 2, "compute": 2}
     return _lib.Stream(program, **limits | changes)
 
 

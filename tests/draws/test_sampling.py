@@ -21,7 +21,8 @@ from torch.utils.data import (
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
-from tests.shared.compare import DEPTH, MANY_WORKERS, SIZES, THREADS, assert_same, epochs
+from tests.shared.compare import MANY_WORKERS, assert_same, epochs
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 COUNT = 70
@@ -215,7 +216,9 @@ def test_draws_of_the_global_generator(*, persistent: bool):
     """One `base_seed` by iterator and one seed by shuffle, drawn when torch's workers draw them."""
     _lib.park()
     want = states_of_epochs(DataLoader, num_workers=2, persistent_workers=persistent)
-    got = states_of_epochs(fastload.Loader, num_workers=THREADS, persistent_workers=persistent)
+    got = states_of_epochs(
+        fastload.Loader, num_workers=SIZES["num_workers"], persistent_workers=persistent
+    )
     assert_same(got, want, "steps")
 
 
@@ -267,7 +270,7 @@ def schedule(kind: type[DataLoader[Any]], data: Any, **sizes: Any) -> list[int]:
     return [sampler.pulled, *(sampler.pulled for _ in iterator)]
 
 
-@pytest.mark.parametrize("factor", [1, DEPTH, 4])
+@pytest.mark.parametrize("factor", [1, 2, 4, 8])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_indices_are_pulled_on_torchs_schedule(workers: int, factor: int):
     """Not on one that depends on time: what a sampler has seen after k batches is a fact."""

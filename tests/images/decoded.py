@@ -13,7 +13,8 @@ from torch.utils.data import Subset
 from torchvision.io import decode_image
 
 import fastload
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.sizes import SIZES
 
 MARKS = [
     MANY_WORKERS,

@@ -16,7 +16,8 @@ from torchvision.transforms import v2
 import fastload
 from fastload.lanes import choose
 from fastload.lowering import lower
-from tests.shared.compare import SIZES, assert_same, assert_same_outcomes, outcomes
+from tests.shared.compare import assert_same, assert_same_outcomes, outcomes
+from tests.shared.sizes import SIZES
 
 from .decoded import MARKS, asked, encode, folder, native, stray
 

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.images import torchvision_io
 from fastload.lanes import choose
-from tests.shared.compare import SIZES, assert_same, assert_same_outcomes, outcomes
+from tests.shared.compare import assert_same, assert_same_outcomes, outcomes
+from tests.shared.sizes import SIZES
 
 from .decoded import HEIGHT, MARKS, WIDTH, asked, encode, folder, native, photograph, stray
 from .encoded import by_torchvision, read

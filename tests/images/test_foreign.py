@@ -16,7 +16,8 @@ from fastload import _lib, transforms
 from fastload.columns import Image, Rows
 from fastload.images import foreign
 from fastload.machine import pillow
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes
+from tests.shared.sizes import SIZES
 
 from .foreign import KINDS, Plain, dataset, write
 

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.machine import pillow
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, assert_same_outcomes, outcomes
+from tests.shared.sizes import SIZES
 
 from .foreign import HEIGHT, KINDS, WIDTH, Plain, assert_no_threads, dataset, pixels, write
 

@@ -16,8 +16,9 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload.machine import pillow
 from tests.loader.test_fork import in_child
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.program import arguments, assert_clean
+from tests.shared.sizes import SIZES
 
 from .foreign import THREAD, Plain, assert_no_threads, dataset, threads, write
 

@@ -14,7 +14,8 @@ from torchvision.transforms import v2
 
 import fastload
 from fastload import lanes
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, assert_same_outcomes, outcomes
+from tests.shared.compare import MANY_WORKERS, assert_same, assert_same_outcomes, outcomes
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

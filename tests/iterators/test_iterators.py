@@ -16,9 +16,10 @@ import fastload
 from fastload import _lib
 from fastload.columns import Image, Rows
 from fastload.iterators.native import NativeIter
-from tests.shared.compare import MANY_WORKERS, SIZES, THREADS, assert_same, heavy
+from tests.shared.compare import MANY_WORKERS, assert_same, heavy
 from tests.shared.held import descriptors, foreign_threads
 from tests.shared.photographs import operations, write_photographs
+from tests.shared.sizes import SIZES
 from tests.shared.waiting import wait_until
 
 pytestmark = MANY_WORKERS
@@ -140,7 +141,7 @@ def test_quick_iterators_leave_nothing(tmp_path: Path):
     it = fastload.Loader(data, batch_size=2, shuffle=True, **SIZES)
     gc.collect()  # torch's own iterators of earlier tests take seconds; idle threads would end
     # One iterator is left while the next begins; those of earlier tests may have had more.
-    most = max(THREADS + 1, _lib.pool_threads())
+    most = max(SIZES["num_workers"] + 1, _lib.pool_threads())
 
     def rounds(count: int) -> None:
         for number in range(count):

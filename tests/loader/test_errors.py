@@ -16,8 +16,9 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload.columns import Image, Rows
-from tests.shared.compare import MANY_WORKERS, SIZES, Plain, assert_same
+from tests.shared.compare import MANY_WORKERS, Plain, assert_same
 from tests.shared.photographs import encoded, fifo, operations, write_photographs
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 COUNT = 12

@@ -15,8 +15,9 @@ from torch.utils.data import DataLoader
 import fastload
 from fastload import _lib
 from fastload.columns import Rows
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, heavy
+from tests.shared.compare import MANY_WORKERS, assert_same, heavy
 from tests.shared.program import assert_clean
+from tests.shared.sizes import SIZES
 
 COUNT = 400
 VALUES = torch.arange(COUNT * 8, dtype=torch.float32).reshape(COUNT, 8)

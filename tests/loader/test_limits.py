@@ -11,10 +11,11 @@ import torch
 
 import fastload
 from fastload.columns import Image, Rows
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
 from tests.shared.held import descriptors
 from tests.shared.photographs import operations, write_photographs
 from tests.shared.program import assert_clean
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

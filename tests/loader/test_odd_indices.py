@@ -15,7 +15,8 @@ from torch.utils.data import (
 import fastload
 from fastload import Loader, lanes
 from fastload.columns import Rows
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes_by_type
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -5,7 +5,8 @@ import warnings
 from torch.utils.data import DataLoader
 
 import fastload
-from tests.shared.compare import SIZES, assert_same
+from tests.shared.compare import assert_same
+from tests.shared.sizes import SIZES
 
 COUNT = 24
 FORMATS = [None, "numpy", "torch"]

@@ -7,7 +7,8 @@ from torch.utils.data import DataLoader
 
 from fastload import Dataset, Loader, columns
 from tests.collate.test_pad_native import ragged, rows
-from tests.shared.compare import MANY_WORKERS, SIZES, outcomes
+from tests.shared.compare import MANY_WORKERS, outcomes
+from tests.shared.sizes import SIZES
 
 from .test_collators import COLLATORS, assert_equal, made, tokenizer  # noqa: F401 (a fixture)
 

@@ -16,7 +16,8 @@ from torch.utils.data import ConcatDataset, DataLoader, StackDataset, Subset, Te
 import fastload
 from fastload import lanes
 from fastload.columns import Rows
-from tests.shared.compare import MANY_WORKERS, SIZES, Plain, assert_same
+from tests.shared.compare import MANY_WORKERS, Plain, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -11,7 +11,8 @@ from torch.utils.data import DataLoader
 
 import fastload
 from fastload import lanes
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

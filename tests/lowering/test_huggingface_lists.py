@@ -11,7 +11,8 @@ from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, StackDatas
 
 import fastload
 from fastload import lanes
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 from .huggingface import FORMATS, chunked, column, same, table, theirs
 

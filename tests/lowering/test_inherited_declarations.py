@@ -10,7 +10,8 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 import fastload
 from fastload import lanes
 from fastload.columns import Rows
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

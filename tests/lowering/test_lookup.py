@@ -8,7 +8,8 @@ from fastload import Loader, _lib
 from fastload.lowering import lower
 from fastload.memory import layout
 from tests.lowering.reading.classes import Held
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

@@ -7,7 +7,8 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from fastload import Loader, _lib, lanes
 from fastload.lowering.memo import Memo
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

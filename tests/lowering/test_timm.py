@@ -5,7 +5,8 @@ import torch
 import torchvision.datasets
 
 from fastload import Loader, lanes
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
+from tests.shared.sizes import SIZES
 
 from .test_torchvision import assert_native
 from .torchvision_files import write_folder

@@ -1,5 +1,7 @@
 """torchvision's datasets and transforms: recognised, native, and the batches of torch's DataLoader."""
 
+import copy
+
 import pytest
 import torch
 import torchvision.datasets
@@ -9,7 +11,8 @@ from torchvision.models import EfficientNet_B0_Weights, ResNet50_Weights
 from torchvision.transforms import v2
 
 from fastload import Loader, lanes
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 from .torchvision_files import COUNT, IN_MEMORY, cifar10, folder, mnist, write_folder
 
@@ -241,6 +244,7 @@ def test_subsets_and_sums_of_folders(tmp_path):
 
 @pytest.mark.parametrize("table", [{0: 7, 1: 3}, [7, 3]], ids=["dict", "list"])
 def test_targets_are_looked_up(table, tmp_path):
+    table = copy.copy(table)
     dataset = cifar10(tmp_path)
     dataset.targets = [each % 2 for each in dataset.targets]
     dataset.transform = v1.ToTensor()

@@ -14,7 +14,8 @@ import fastload
 from fastload.columns import Rows
 from fastload.memory import borrowed
 from tests.shared import interpreter
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

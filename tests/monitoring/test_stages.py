@@ -20,8 +20,9 @@ from fastload import columns
 from fastload.columns import Rows
 from fastload.monitoring.loading import STAGES
 from fastload.monitoring.stages import NAMES, NONE, StageSpans, wait_stages
-from tests.shared.compare import MANY_WORKERS, SIZES
+from tests.shared.compare import MANY_WORKERS
 from tests.shared.photographs import encoded, fifo, operations, pixels, write_photographs
+from tests.shared.sizes import SIZES
 
 from .monitored import steps, until
 from .traces import assert_apart, ours

@@ -1,6 +1,5 @@
 """What the contract tests share: bit-for-bit comparison, and epochs run under one seed."""
 
-import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,11 +11,6 @@ from torch.utils.data import DataLoader, Dataset
 
 import fastload
 from fastload.columns import Rows
-
-THREADS = int(os.environ.get("FASTLOAD_TEST_THREADS", "2"))
-DEPTH = int(os.environ.get("FASTLOAD_TEST_DEPTH", "2"))
-SIZES: dict[str, Any] = {"num_workers": THREADS, "prefetch_factor": DEPTH}
-"""The arguments of a native loader whose size does not matter to its test."""
 
 MANY_WORKERS = pytest.mark.filterwarnings("ignore:This DataLoader will:UserWarning")
 """For tests that ask for more workers than a small machine has cores: a loader warns of it."""

@@ -8,7 +8,8 @@ from fastload import Dataset, Loader, PackCollate, Pad, PadCollate, Unpadded, _l
 from tests.collate.test_pad_native import check, native, ragged, rows
 from tests.memory.test_pinned import Tensors
 from tests.shared import interpreter
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

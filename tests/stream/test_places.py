@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fastload import _lib
-from tests.shared.compare import DEPTH, THREADS, assert_same
+from tests.shared.compare import assert_same
 from tests.shared.plans import column, photograph
 
 FLIPS = (
@@ -22,11 +22,11 @@ def stream(**changes: Any) -> _lib.Stream:
     images = column(*FLIPS, pixels=photograph(23, 17)[None])
     arguments = {
         "batched": True,
-        "depth": DEPTH,
+        "depth": 2,
         "budget_bytes": 1 << 30,
-        "threads": THREADS,
-        "fetch": THREADS,
-        "compute": THREADS,
+        "threads": 2,
+        "fetch": 2,
+        "compute": 2,
         "seed": 3,
         "repeats": True,
     }

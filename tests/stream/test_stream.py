@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fastload import _lib
-from tests.shared.compare import DEPTH, THREADS, assert_same
+from tests.shared.compare import assert_same
 from tests.shared.photographs import encoded, fifo, write_photographs
 
 COUNT = 1000
@@ -31,11 +31,11 @@ def program(values: torch.Tensor = VALUES) -> _lib.Program:
 def stream(made: _lib.Program | None = None, **changes: Any) -> _lib.Stream:
     arguments = {
         "batched": True,
-        "depth": DEPTH,
+        "depth": 2,
         "budget_bytes": 1 << 30,
-        "threads": THREADS,
-        "fetch": THREADS,
-        "compute": THREADS,
+        "threads": 2,
+        "fetch": 2,
+        "compute": 2,
     }
     return _lib.Stream(made or program(), **{**arguments, **changes})
 

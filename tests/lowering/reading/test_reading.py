@@ -17,7 +17,8 @@ from torch.utils.data import (
 
 from fastload import Loader, PadCollate, lanes
 from fastload.lowering import Memo, NotNative, lower
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes_by_type
+from tests.shared.sizes import SIZES
 
 from . import classes
 

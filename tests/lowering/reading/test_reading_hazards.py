@@ -15,7 +15,8 @@ from torchvision import transforms as v1
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
 from fastload.lowering.reading import source
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same
+from tests.shared.compare import MANY_WORKERS, assert_same
+from tests.shared.sizes import SIZES
 
 from .classes import Held, N, Pairs
 
@@ -183,6 +184,7 @@ SOURCE = """
 
 
 def test_a_source_that_changed_is_not_read(tmp_path):
+    source.parsed.cache_clear()  # of the same code, whichever file it was in
     file = tmp_path / "edited.py"
     file.write_text(textwrap.dedent(SOURCE.format(after="* 2")))
     spec = importlib.util.spec_from_file_location("edited", file)

@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
-from tests.shared.compare import MANY_WORKERS, SIZES, assert_same, outcomes_by_type
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes_by_type
+from tests.shared.sizes import SIZES
 
 pytestmark = MANY_WORKERS
 

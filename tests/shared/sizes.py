@@ -1,0 +1,57 @@
+"""The sizes of native loaders whose tests do not choose them: threads, batches in flight, samples per claim.
+
+With `pytest --sizes` each test that makes a stream or takes `SIZES` runs three times: at the sizes that it asks for, and
+with each of `FORCED` in their place. Those marked `own_sizes`, which are about sizes, run once. Programs
+that tests start run with their own.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+FORCED = {
+    "1 thread, depth 1, chunk 1": (1, 1, 1),
+    "8 threads, depth 8, chunk 64": (8, 8, 64),
+}
+"""Threads, depth and chunk, by what they are called in reports."""
+
+
+class _Sizes(Mapping[str, int]):
+    """`num_workers` and `prefetch_factor`, as they are now.
+
+    Attributes:
+        name: Of the forced sizes; empty if there are none.
+        were_used: True if a test has asked for them since they were set.
+    """
+
+    def __init__(self) -> None:
+        self.use("")
+
+    def use(self, name: str) -> None:
+        """Forces the sizes of a name from now on; none if it is empty."""
+        self.name = name
+        self.were_used = False
+        threads, depth, _ = FORCED.get(name, (2, 2, None))
+        self._arguments = {"num_workers": threads, "prefetch_factor": depth}
+
+    def forced(self) -> dict[str, int]:
+        """Returns the keyword arguments of `Stream` that are forced."""
+        self.were_used = True
+        if not self.name:
+            return {}
+        threads, depth, chunk = FORCED[self.name]
+        names = ("threads", "fetch", "compute")
+        return dict.fromkeys(names, threads) | {"depth": depth, "max_chunk": chunk}
+
+    def __getitem__(self, name: str) -> int:
+        self.were_used = True
+        return self._arguments[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arguments)
+
+    def __len__(self) -> int:
+        return len(self._arguments)
+
+
+SIZES: Any = _Sizes()
+"""The arguments of a native loader whose size does not matter to its test."""

@@ -1,4 +1,4 @@
-//! Holds Ctrl-C back while a step of an iterator is half done.
+//! Holds Ctrl-C back while a step of an iterator is half done, or a worker is forked.
 //!
 //! Python raises `KeyboardInterrupt` between any two instructions of the main thread. In the middle of a step
 //! that would lose the batch that was just taken from a worker. So the system's handler of SIGINT is wrapped:
@@ -116,7 +116,24 @@ mod unix {
 
     /// Holds interrupts back until the value is dropped.
     pub fn hold() -> Hold {
-        Hold(is_main().then(|| HELD.swap(generation() + 1, Ordering::SeqCst)))
+        if !is_main() {
+            return Hold(None);
+        }
+        forget_inherited();
+        let before = HELD.swap(generation() + 1, Ordering::SeqCst);
+        if before == 0 {
+            TORN.store(false, Ordering::SeqCst); // by whoever held interrupts last
+        }
+        Hold(Some(before))
+    }
+
+    /// Forgets, in a forked child, an interrupt that its parent held back: it was sent to the parent.
+    fn forget_inherited() {
+        let held = HELD.load(Ordering::SeqCst);
+        if held != 0 && !is_held(held) {
+            CAME_NS.store(0, Ordering::SeqCst);
+            HELD.store(0, Ordering::SeqCst);
+        }
     }
 
     impl Drop for Hold {
@@ -134,6 +151,7 @@ mod unix {
         if !is_main() {
             return function();
         }
+        forget_inherited();
         let before = HELD.swap(0, Ordering::SeqCst);
         if CAME_NS.swap(0, Ordering::SeqCst) != 0 {
             raise();

@@ -24,8 +24,11 @@ class WholeSteps:
 def interruptibly(function: Callable[..., _T], *arguments: Any) -> _T:
     """Calls a function that SIGINT may interrupt anywhere, also within a step."""
 
-def uninterrupted(function: Callable[..., _T], *arguments: Any) -> _T:
-    """Calls a function from which SIGINT is held back, as from a step; it is raised a millisecond later."""
+def uninterruptibly(function: Callable[..., _T], *arguments: Any) -> _T:
+    """Calls a function while SIGINT is held back, as within a step; to be called where a `WholeSteps` was made.
+
+    It is raised a millisecond after the call, or after the next one that has begun by then.
+    """
 
 def check_interrupts() -> None:
     """Raises the KeyboardInterrupt that is held back, if there is one: to be called where nothing is in hand."""

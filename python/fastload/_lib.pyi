@@ -48,7 +48,7 @@ from fastload._generators import Generators as Generators
 from fastload._interrupts import WholeSteps as WholeSteps
 from fastload._interrupts import check_interrupts as check_interrupts
 from fastload._interrupts import interruptibly as interruptibly
-from fastload._interrupts import uninterrupted as uninterrupted
+from fastload._interrupts import uninterruptibly as uninterruptibly
 from fastload._links import Links as Links
 from fastload._links import Part as Part
 from fastload._links import WorkerLink as WorkerLink
@@ -142,7 +142,7 @@ __all__ = [
     "shapes",
     "shutdown",
     "trim_memory",
-    "uninterrupted",
+    "uninterruptibly",
     "write_file",
 ]
 

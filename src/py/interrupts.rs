@@ -16,7 +16,7 @@ use super::steps::StepClocks;
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WholeSteps>()?;
     module.add_function(wrap_pyfunction!(interruptibly, module)?)?;
-    module.add_function(wrap_pyfunction!(uninterrupted, module)?)?;
+    module.add_function(wrap_pyfunction!(uninterruptibly, module)?)?;
     module.add_function(wrap_pyfunction!(check_interrupts, module)?)
 }
 
@@ -111,7 +111,7 @@ fn interruptibly<'py>(
 /// See the stub.
 #[pyfunction]
 #[pyo3(signature = (function, *arguments))]
-fn uninterrupted<'py>(
+fn uninterruptibly<'py>(
     function: &Bound<'py, PyAny>,
     arguments: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {

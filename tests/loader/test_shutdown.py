@@ -162,10 +162,11 @@ def test_ctrl_c_while_waiting(waiting: "subprocess.Popen[str]"):
     assert err.count("Traceback") == 1
 
 
-def test_ctrl_c_while_workers_start():
-    """Within the hooks of a fork Python would print the interrupt, and go on."""
+@pytest.mark.parametrize("hook", ["before", "after_in_parent"])
+def test_ctrl_c_while_workers_start(hook: str):
+    """Within the hooks of a fork Python would print the interrupt, and go on. It is none of the child's."""
     assert_clean(
-        """
+        f"""
         import signal
 
         class Squares(torch.utils.data.Dataset):
@@ -180,7 +181,7 @@ def test_ctrl_c_while_workers_start():
                 signal.raise_signal(signal.SIGINT)
 
         forks = [False, True]
-        os.register_at_fork(after_in_parent=interrupt)
+        os.register_at_fork({hook}=interrupt, after_in_child=_lib.check_interrupts)
         squares = fastload.Loader(Squares(), 2, num_workers=2, multiprocessing_context="fork")
         try:
             it = iter(squares)

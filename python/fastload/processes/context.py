@@ -112,14 +112,15 @@ class Context:
             args = tuple(named.values())
             self._first = target, named
         args = tuple(self._end if isinstance(arg, Results | Tasks | Done) else arg for arg in args)
-        if self._real.get_start_method() != "fork":
+        forks = self._real.get_start_method() == "fork"
+        if not forks:
             args = self._imaged(target, args)
         elif is_first:
             self._snapshot = Snapshot(args)
         given = self._end, target, args, self._image, self._snapshot
         process = self._real.Process(target=entry.run, args=given)
-        if self._real.get_start_method() == "fork":
-            process.start = functools.partial(_start_whole, process)
+        if forks:
+            process.start = functools.partial(_start_uninterruptibly, process)
         return process
 
     def start(self, worker: int, among: int) -> tuple["Tasks", Any]:
@@ -204,10 +205,10 @@ class Context:
             self._end = None
 
 
-def _start_whole(process: Any) -> None:
-    """Starts a process; Ctrl-C waits: within the hooks of a fork Python would print it, and forget it."""
-    del process.start  # from here on that of its class
-    _lib.uninterrupted(process.start)
+def _start_uninterruptibly(process: Any) -> None:
+    """Starts a process with Ctrl-C held back: Python only prints what is raised in the hooks of a fork."""
+    del process.start  # restores that of the class
+    _lib.uninterruptibly(process.start)
 
 
 def _sentinel(process: Any) -> int | None:

@@ -24,19 +24,23 @@ _NOT_PLAIN = (
 )
 
 
-@functools.lru_cache(maxsize=256)
 def parsed(code: types.CodeType) -> ast.FunctionDef | NotNative:
     """Returns the definition that a code object was compiled from, or the reason why it is not known."""
+    return _parsed(code, code.co_filename)  # code of two files may be equal
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(code: types.CodeType, file: str) -> ast.FunctionDef | NotNative:
     name = code.co_name
     if code.co_flags & _NOT_PLAIN:
         return NotNative(f"{name} is a generator, a coroutine or takes any number of arguments")
     if name == "<lambda>":
         return NotNative("a lambda is not read")
-    lines = linecache.getlines(code.co_filename)
+    lines = linecache.getlines(file)
     if not lines:
         return NotNative(f"the source of {name} is not there")
     try:
-        tree, module = _compiled("".join(lines), code.co_filename)
+        tree, module = _compiled("".join(lines), file)
     except (SyntaxError, ValueError):
         return NotNative(f"the file of {name} does not compile")
     if code not in _codes(module):

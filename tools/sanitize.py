@@ -268,7 +268,7 @@ def main() -> int:
         start = time.monotonic()
         suite = check.suite(check.title, tools)
         built = time.monotonic() - start
-        outcome = run(suite)
+        [outcome] = run([suite])
         counts = outcome.counts
         rounds = counts["rounds"] or ""
         rows.append(

@@ -90,7 +90,7 @@ $(STAMPS)/browser: $(STAMPS)/setup tools/browser.sh
 
 # The debug build is tested: overflow checks and debug assertions find what an optimised build
 # hides, and it takes a third of the time. `make test-wheels` tests the optimised one.
-test: build $(STAMPS)/browser ## All tests: Rust, loom, Python, also at degenerate sizes
+test: build $(STAMPS)/browser ## All tests: Rust, loom, Python (repeated at degenerate sizes)
 	@$(TEST) core loom python alone
 
 # The extension of this build is no other target's.

@@ -1,4 +1,4 @@
-"""Settings of the whole suite: hypothesis, the sizes of `--sizes`, and what every test finds."""
+"""Settings of the whole suite: hypothesis, the sizes of `--sizes`, fixtures."""
 
 import gc
 import os
@@ -10,7 +10,6 @@ import hypothesis
 import psutil
 import pytest
 import torch
-from _pytest.runner import runtestprotocol
 
 from fastload import _lib
 from tests.shared import large_pages
@@ -33,6 +32,9 @@ hypothesis.settings.load_profile("fastload")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_IS_RUNNING = pytest.StashKey[bool]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that repeats tests."""
     words = " and at ".join(FORCED)
@@ -41,17 +43,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Runs a test; with `--sizes` also at each of the forced sizes, if the test has asked for sizes."""
-    if not item.config.option.sizes or item.get_closest_marker("own_sizes"):
+    """Runs a test; with `--sizes` again at each of the forced sizes, if it passed and has read any.
+
+    Each run has a time limit of its own.
+    """
+    is_repeated = item.config.getoption("sizes") and not item.get_closest_marker("own_sizes")
+    if not is_repeated or item.stash.get(_IS_RUNNING, False):
         return None
+    item.stash[_IS_RUNNING] = True
+    failed = item.session.testsfailed
     for name in ("", *FORCED):
-        SIZES.use(name)
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        runtestprotocol(item, nextitem=nextitem)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-        if not SIZES.were_used:
+        SIZES.force(name)
+        if name:
+            _lib.park()  # its threads, which may be more
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+        if item.session.testsfailed > failed or not (name or SIZES.were_read):
             break
-    SIZES.use("")
+    SIZES.force("")
+    item.stash[_IS_RUNNING] = False
     return True
 
 
@@ -59,8 +68,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Names the forced sizes at which a test has failed."""
     report = yield
-    if report.failed and SIZES.name:
-        report.nodeid += f"[{SIZES.name}]"
+    if SIZES.name:
+        report.sections.append(("Sizes", SIZES.name))
     return report
 
 
@@ -70,7 +79,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = _lib.Stream
 
     def sized(*arguments: Any, **keywords: Any) -> _lib.Stream:
-        return stream(*arguments, **keywords | SIZES.forced())
+        return stream(*arguments, **keywords | SIZES.of_stream())
 
     monkeypatch.setattr(_lib, "Stream", sized)
 
@@ -84,7 +93,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what was imported and collected, some million objects, out of what collections look at; forks get cheap."""
+    """Freezes what was imported and collected, some million objects, which no collection then looks at."""
     gc.collect()
     gc.freeze()
     large_pages.use_from_first_fork()

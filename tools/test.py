@@ -3,9 +3,9 @@
 Owns what a suite is: its commands, its environment, how their output is counted. As many commands run at once as
 there are CPUs, up to a few, in the order of the suites; those of a suite that is judged by the clock run alone. Each
 folder of Python tests has a process of its own: one that ran them all grew by all that they import, and each worker
-that a test forks copied its pages. Of the smallest folders, which take seconds, a process runs several. A
-suite that fails does not keep the next from running; one of which a process ran no test, or ended without
-counting its tests, has failed. What failed is said again at the end. The last line is `N passed, N failed`.
+that a test forks copied its pages. One process runs several of the smallest folders. A suite that fails does not keep
+the next from running; one of which a process ran no test, or ended without counting its tests, has failed. What
+failed is said again at the end. The last line is `N passed, N failed`.
 """
 
 import argparse

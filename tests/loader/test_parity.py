@@ -1,6 +1,6 @@
 """Batches of the native lane equal torch's: values, dtypes, containers, order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ def rows(structure: Any) -> fastload.Dataset:
 
 
 def assert_parity(
-    structure: Any, arguments: dict[str, Any], sizes: dict[str, Any] = SIZES, count: int = 2
+    structure: Any, arguments: dict[str, Any], sizes: Mapping[str, Any] = SIZES, count: int = 2
 ) -> None:
     """Compares with torch over plain tensors and over the very same dataset of columns."""
     dataset = rows(structure)

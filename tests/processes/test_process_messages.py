@@ -4,6 +4,8 @@ import os
 import signal
 import threading
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,14 +63,17 @@ def soon() -> None:
     threading.Timer(0.7, kill).start()
 
 
-def late() -> bool:
-    time.sleep(0.5)  # after the first batch of worker 0
+def when_there(file: Path) -> bool:
+    while not file.exists():
+        time.sleep(0.01)
     return True
 
 
-def test_a_worker_that_ends_between_two_buffers():
-    source = iter(Loader(Called(half, late), None, num_workers=2))
+def test_a_worker_that_ends_between_two_buffers(tmp_path: Path):
+    file = tmp_path / "first batch taken"
+    source = iter(Loader(Called(half, partial(when_there, file)), None, num_workers=2))
     assert next(source)[0].unique().tolist() == [0]
+    file.touch()
     with pytest.raises(RuntimeError, match=KILLED):
         next(source)
 

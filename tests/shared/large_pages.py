@@ -1,7 +1,7 @@
 """Large pages for a process that forks: each fork copies the table of its pages, and frees the copy as it ends.
 
-With torch it has some hundred thousand pages of four kilobytes, and a fork takes 16 ms until it has ended; in pages of
-two megabytes it is 6. A page that either of the two writes to is a small one from then on.
+With torch 2.15 for CUDA it has some hundred thousand pages of four kilobytes, and a fork takes 16 ms until it has ended
+(AMD EPYC, Linux 6.18); in pages of two megabytes it is 6. The kernel splits a page that either of the two writes to.
 """
 
 import ctypes
@@ -30,4 +30,5 @@ def _collapse() -> None:
         if permissions == "rw-p" and name in ([], ["[heap]"]):
             start, end = (int(address, 16) for address in addresses.split("-"))
             start, end = -(-start // _SIZE) * _SIZE, end // _SIZE * _SIZE
-            madvise(start, max(end - start, 0), _MADV_COLLAPSE)
+            if start < end:
+                madvise(start, end - start, _MADV_COLLAPSE)

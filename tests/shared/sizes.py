@@ -6,7 +6,6 @@ that tests start run with their own.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 FORCED = {
     "1 thread, depth 1, chunk 1": (1, 1, 1),
@@ -20,22 +19,22 @@ class _Sizes(Mapping[str, int]):
 
     Attributes:
         name: Of the forced sizes; empty if there are none.
-        were_used: True if a test has asked for them since they were set.
+        were_read: True if a test has read them since they were set, here or for a stream.
     """
 
     def __init__(self) -> None:
-        self.use("")
+        self.force("")
 
-    def use(self, name: str) -> None:
+    def force(self, name: str) -> None:
         """Forces the sizes of a name from now on; none if it is empty."""
         self.name = name
-        self.were_used = False
+        self.were_read = False
         threads, depth, _ = FORCED.get(name, (2, 2, None))
         self._arguments = {"num_workers": threads, "prefetch_factor": depth}
 
-    def forced(self) -> dict[str, int]:
-        """Returns the keyword arguments of `Stream` that are forced."""
-        self.were_used = True
+    def of_stream(self) -> dict[str, int]:
+        """Reads the keyword arguments of `Stream` that are forced."""
+        self.were_read = True
         if not self.name:
             return {}
         threads, depth, chunk = FORCED[self.name]
@@ -43,7 +42,7 @@ class _Sizes(Mapping[str, int]):
         return dict.fromkeys(names, threads) | {"depth": depth, "max_chunk": chunk}
 
     def __getitem__(self, name: str) -> int:
-        self.were_used = True
+        self.were_read = True
         return self._arguments[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -53,5 +52,5 @@ class _Sizes(Mapping[str, int]):
         return len(self._arguments)
 
 
-SIZES: Any = _Sizes()
+SIZES = _Sizes()
 """The arguments of a native loader whose size does not matter to its test."""

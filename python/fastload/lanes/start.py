@@ -8,7 +8,8 @@ import logging
 import operator
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
@@ -32,7 +33,8 @@ __all__ = ["Settled", "current_choice", "start"]
 _log = logging.getLogger("fastload")
 
 
-class Settled(NamedTuple):
+@dataclass(slots=True)
+class Settled:
     """The results that the next epoch of a loader reuses.
 
     Attributes:
@@ -74,7 +76,7 @@ def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
     settled = loader._settled
     if settled is not None and settled.shared is not None and settled.choice is choice:
-        program = reading_of(loader).program(program_here, loader)
+        program = loader._reading.program(program_here, loader)
         again = ConsumerIter(loader, draws=False, shared=settled.shared, program=program)
         vars(loader)["_counters"] = _counters_of(again)  # torch's __setattr__ takes its time
         return again
@@ -147,7 +149,7 @@ def _start_here(
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
     iterator: ConsumerIter = kind(stand_in(loader, **changes), draws=choice.draws)
     if loader._settled is not None and kind is ConsumerIter and "num_workers" in changes:
-        loader._settled = loader._settled._replace(shared=iterator.shared())
+        loader._settled.shared = iterator.shared()
     loader._counters = _counters_of(iterator)
     return iterator
 

@@ -9,7 +9,7 @@ import operator
 import types
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from fastload.lowering.code_names import names_of
 __all__ = ["KeptReading"]
 
 _VALUES = operator.methodcaller("values")
+_ARRAYS = (np.ndarray, torch.Tensor)
 
 
 class KeptReading:
@@ -81,8 +82,10 @@ class _Sources:
     def __init__(self, dataset: Any, functions: Iterable[types.FunctionType]) -> None:
         self._dataset = dataset
         self._classes = type(dataset).__mro__
-        # views, which follow later changes
-        self._attributes = [vars(each) for each in (dataset, *self._classes[:-1])]
+        own = [each for each in self._classes if each not in (object, Generic)]
+        self._attributes = [
+            vars(each) for each in (dataset, *own)
+        ]  # views, which follow later changes
         self._names = list(chain.from_iterable(self._attributes))
         self._values = list(chain.from_iterable(map(_VALUES, self._attributes)))
         self._codes = [(each, each.__code__) for each in functions]
@@ -93,7 +96,7 @@ class _Sources:
             for path in names.of_module
         ]
         held = chain(self._values, (value for *_, value in self._globals))
-        self.arrays = [each for each in held if _is_dense(each)]
+        self.arrays = [each for each in held if type(each) in _ARRAYS and _is_dense(each)]
 
     def are_same(self) -> bool:
         """Returns true if nothing has changed. Asked at each epoch: loops take half the time of generators."""
@@ -126,10 +129,8 @@ def _settings() -> tuple[Any, ...]:
 
 
 def _is_dense(value: Any) -> bool:
-    """Returns true if a value is an array or tensor of a kind that is read."""
-    if type(value) is torch.Tensor:
-        return value.layout is torch.strided and not value.is_nested
-    return type(value) is np.ndarray
+    """Returns true if an array or tensor is of a kind that is read."""
+    return type(value) is np.ndarray or (value.layout is torch.strided and not value.is_nested)
 
 
 def _layout(array: Any) -> Any:

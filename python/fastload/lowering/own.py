@@ -56,7 +56,7 @@ def declares(kind: type) -> bool:
 def _describing(kind: type) -> type | None:
     """Returns the nearest class that says what columns its samples are, or None."""
     for each in kind.__mro__:
-        ours = each is Dataset or (_is_fastloads(each) and issubclass(each, Column))
+        ours = each is Dataset or (issubclass(each, Column) and _is_fastloads(each))
         if ours or "__fastload__" in vars(each):
             return each
     return None

@@ -23,7 +23,7 @@ from fastload.batching.device_mesh import base_seed_of
 from fastload.batching.layers import layers
 from fastload.batching.repeats import repeats_of
 from fastload.draws import keyed
-from fastload.draws.sampler import picks_batches, resumable
+from fastload.draws.sampler import draw_seed, picks_batches, resumable
 from fastload.faults import INTERRUPTS
 from fastload.machine.auto import is_auto
 from fastload.resume.cursor import Cursor
@@ -93,7 +93,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         if opened is None:
             self._unopened = self._before_draws(loader)
             super()._reset(loader, first_iter)
-        else:
+        elif self._num_workers or self._shared_seed is not None:  # else torch does nothing more
             sampler, self._index_sampler = self._index_sampler, opened
             super()._reset(loader, first_iter)
             self._index_sampler = sampler
@@ -101,18 +101,25 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         self._num_yielded = self._cursor.taken
         self._restored = None
 
-    def _before_draws(self, loader: Any) -> torch.Tensor | None:
-        """Returns the state of the generator of a sampler that may draw when its iterator is made."""
-        sampler = loader._index_sampler
+    def _before_draws(self, of: Any) -> torch.Tensor | None:
+        """Returns the state of the generator of a sampler that may draw when its iterator is made.
+
+        Args:
+            of: The loader, or an iterator of it.
+        """
+        sampler = of._index_sampler
         if picks_batches(sampler) or isinstance(sampler, PlannedBatchSampler):
             return None
-        if self._is_iterable or resumable(sampler, batched=loader._auto_collation) is not None:
+        if self._is_iterable or resumable(sampler, batched=of._auto_collation) is not None:
             return None
         return (own_generator(layers(sampler)) or torch.default_generator).get_state()
 
     def shared(self) -> dict[str, Any]:
         """Returns the attributes that torch's `__init__` has set and no epoch changes, for `_share`."""
-        return {name: value for name, value in vars(self).items() if name not in self._of_epochs}
+        shared = dict(vars(self))
+        for name in self._of_epochs:
+            shared.pop(name, None)
+        return shared
 
     def _share(self, shared: dict[str, Any], loader: Any) -> None:
         """Replaces torch's `__init__`, for a loader that has not changed since another iterator was made.
@@ -122,9 +129,9 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         vars(self).update(shared)
         if loader._restored is not None or loader.mesh is not None:
             self._continue(loader)
-        self._begin_cursor()
-        drawn = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
-        self._base_seed = int(drawn.item())
+        self._unopened = self._before_draws(self)
+        self._sampler_iter = iter(self._index_sampler)
+        self._base_seed = draw_seed(loader.generator)
 
     def _saved_here(self) -> Any:
         """Returns the state from which a dataset continues whose samples this process makes."""

@@ -66,9 +66,9 @@ class Pulls:
             self._repeats = repeats.after(*cursor.origin)
         self._number = cursor.first
         self._left_out = cursor.left_out if leaves_out else {}
-        # torch's own BatchSampler hides the iterator, and is cut here
-        self._is_cut = batched and picks_batches(index_sampler)
         is_known = cursor.draws.order is not None or isinstance(index_sampler, PlannedBatchSampler)
+        # torch's own BatchSampler hides the iterator of a sampler of others, and is cut here
+        self._is_cut = not is_known and batched and picks_batches(index_sampler)
         self._is_foreign = not (is_known or self._is_cut)
 
     def __iter__(self) -> Iterator[Any]:
@@ -76,36 +76,36 @@ class Pulls:
 
     def __next__(self) -> Any:
         while True:
-            task, number = self._pull(), self._number
+            task = next(self._iterator) if self._is_begun else self._first()
+            if self._stateful is not None:
+                self._samples += count_of(task, batched=self._batched)
+                ended = self._is_cut and len(task) < self._index_sampler.batch_size
+                self._keep_state(ended=ended)
+            if self._is_foreign:
+                task = _own(task)
+            number = self._number
             self._number += 1
             if number not in self._left_out:
                 return task if self._repeats is None else self._repeats.marked(task, number)
             self._left_out[number] = count_of(task, batched=self._batched)
 
-    def _pull(self) -> Any:
-        """Returns the sampler's next batch."""
-        if self._is_begun:
-            task = next(self._iterator)
-        elif self._restored is not None:
+    def _first(self) -> Any:
+        """Returns the sampler's first batch."""
+        if self._restored is not None:
             self.begin()
-            task = next(self._iterator)
-        else:
-            self._is_begun = True
-            draws = self._cursor.draws
-            draws.note()
-            if draws.order is None:
-                self._open(None)
-                self._keep_state(ended=True)
-            elif self._repeats is not None or draws.order.is_quicker:
-                self._iterator = draws.order.tasks(Start())
-            try:
-                task = next(self._iterator)
-            finally:
-                draws.settle()
-        if self._stateful is not None:
-            self._samples += count_of(task, batched=self._batched)
-            self._keep_state(ended=self._is_cut and len(task) < self._index_sampler.batch_size)
-        return _own(task) if self._is_foreign else task
+            return next(self._iterator)
+        self._is_begun = True
+        draws = self._cursor.draws
+        draws.note()
+        if draws.order is None:
+            self._open(None)
+            self._keep_state(ended=True)
+        elif self._repeats is not None or draws.order.is_quicker:
+            self._iterator = draws.order.tasks(Start())
+        try:
+            return next(self._iterator)
+        finally:
+            draws.settle()
 
     def _open(self, state: Any) -> bool:
         """Iterates a sampler that is not one of torch's, from the position in its own state.

@@ -1,5 +1,7 @@
 """Epochs of a few batches of cheap samples: torch's batches, which the training thread takes from arrays natively."""
 
+import importlib
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from fastload.iterators.consumer import ConsumerIter
 from fastload.iterators.native import NativeIter
 from tests.shared.compare import assert_same, assert_same_outcomes, outcomes
 
+START = importlib.import_module("fastload.lanes.start")  # `fastload.lanes.start` is its function
 SCALE = np.arange(1.0, 5.0)
 
 
@@ -288,3 +291,59 @@ def test_two_iterators_at_once_have_their_own_batches():
     kept = list(loader)
     assert_same(kept, want)
     assert len({batch["row"].data_ptr() for batch in kept}) == len(kept)
+
+
+class Changed(Rows):
+    """Code that draws, or does not, as an attribute says."""
+
+    change = staticmethod(torch.clone)
+
+    def __getitem__(self, index):
+        return self.change(self.rows[index])
+
+
+def noisy(row):
+    return row + torch.rand(4)
+
+
+def numbered(batch):
+    return [row.tolist() for row in batch]
+
+
+def epoch_of(loader, seed):
+    """Returns the batches of an epoch, and the process's next number."""
+    torch.manual_seed(seed)
+    return list(loader), torch.rand(1)
+
+
+def test_epochs_of_a_kept_choice_are_those_of_a_new_loader(monkeypatch):
+    monkeypatch.setattr(START, "_AGAIN", 1e9)
+    dataset = Changed()
+    loader = fastload.Loader(dataset, 8, collate_fn=numbered)
+    for seed in range(6):
+        dataset.change = noisy if seed % 4 in (1, 2) else torch.clone
+        new = fastload.Loader(dataset, 8, collate_fn=numbered)
+        kept, state = epoch_of(loader, seed), loader.state_dict()
+        assert_same(kept, epoch_of(new, seed), f"epoch {seed}")
+        assert state == new.state_dict()
+    assert type(iter(loader)) is ConsumerIter
+    dataset.change = torch.clone
+    assert_same(list(loader), list(DataLoader(dataset, 8, collate_fn=numbered)))
+
+
+@pytest.mark.parametrize(("again", "chosen"), [(0, 5), (1e9, 1)])
+def test_a_choice_of_the_consumer_is_kept_for_a_while(monkeypatch, again, chosen):
+    calls = []
+    monkeypatch.setattr(START, "_AGAIN", again)
+    choose = START.choose
+    monkeypatch.setattr(START, "choose", lambda loader: (calls.append(loader), choose(loader))[1])
+    loader = fastload.Loader(Changed(), 8, collate_fn=numbered)
+    list(loader)  # a worker shows that batches cost little
+    calls.clear()
+    for _ in range(5):
+        list(loader)
+    assert len(calls) == chosen
+    loader.collate_fn = torch.stack
+    want = list(DataLoader(Changed(), 8, collate_fn=torch.stack))
+    assert_same(list(loader), want)
+    assert len(calls) == chosen + 1

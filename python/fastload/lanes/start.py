@@ -6,6 +6,7 @@ Chooses no lane and tunes nothing.
 
 import logging
 import operator
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,13 +39,15 @@ class Settled:
     """The results that the next epoch of a loader reuses.
 
     Attributes:
-        choice: The lane.
+        choice: The lane: the consumer.
         of: The loader's attributes that decided on it, and on its iterator.
+        until_s: The time after which it is chosen again, if the code of the dataset was not found to be cheap.
         shared: The state that its iterators share; None until one was made.
     """
 
     choice: Choice
     of: tuple[Any, ...]
+    until_s: float
     shared: dict[str, Any] | None = None
 
 
@@ -55,29 +58,47 @@ _DECISIVE = operator.attrgetter(
 )
 
 
+_AGAIN = 50
+"""How long a choice of the consumer is kept, in multiples of the time that it took: 2 % are spent on choosing."""
+
+
 def current_choice(loader: Any) -> Choice:
-    """Returns the lane; reuses the last choice if the loader's epochs cost less than choosing again."""
-    number = vars(loader)["num_workers"]
-    if number == 0 and loader.lane == "auto" and loader._profile is None:
+    """Returns the lane; reuses the last choice if the loader's epochs cost less than choosing again.
+
+    No sample depends on that: what the consumer may draw is read from the code at each epoch.
+    """
+    if vars(loader)["num_workers"] == 0 and loader.lane == "auto" and loader._profile is None:
         return Choice("inline", "num_workers=0")
-    of = (number, loader._left_early > 0, *_DECISIVE(loader))
+    of = _decisive(loader)
     settled = loader._settled
-    is_same = settled is not None and all(map(operator.is_, of, settled.of))
-    if is_same and reading_of(loader).is_cheap():
-        return settled.choice  # type: ignore[no-any-return]
+    if settled is not None and all(map(operator.is_, of, settled.of)):
+        if settled.choice.draws:
+            is_current = time.monotonic() < settled.until_s
+        else:
+            is_current = reading_of(loader).is_cheap()
+        if is_current:
+            return settled.choice  # type: ignore[no-any-return]
     vars(loader)["_reading"] = None  # its program is one of the loader as it was
+    began_s = time.monotonic()
     choice = choose(loader)
-    is_settled = choice.lane == "consumer" and not choice.draws
-    loader._settled = Settled(choice, of) if is_settled else None
+    now_s = time.monotonic()
+    is_settled = choice.lane == "consumer" and not choice.seam
+    until_s = now_s + _AGAIN * (now_s - began_s)
+    loader._settled = Settled(choice, _decisive(loader), until_s) if is_settled else None
     return choice
+
+
+def _decisive(loader: Any) -> tuple[Any, ...]:
+    """Returns what decides on the lane of a loader, and on its iterator."""
+    return vars(loader)["num_workers"], loader._left_early > 0, *_DECISIVE(loader)
 
 
 def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
     settled = loader._settled
     if settled is not None and settled.shared is not None and settled.choice is choice:
-        program = loader._reading.program(program_here, loader)
-        again = ConsumerIter(loader, draws=False, shared=settled.shared, program=program)
+        program = None if choice.draws else loader._reading.program(program_here, loader)
+        again = ConsumerIter(loader, draws=choice.draws, shared=settled.shared, program=program)
         vars(loader)["_counters"] = _counters_of(again)  # torch's __setattr__ takes its time
         return again
     marks, tolerant = loader._marks, loader._ledger is not None

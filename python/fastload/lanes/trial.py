@@ -79,6 +79,8 @@ def _mean_time(dataset: Any, collate_fn: Any, may_pay: Callable[[float], bool]) 
             if collate_fn is not None:
                 collate_fn(samples)
             rounds.append(time.perf_counter() - start)
+            if not may_pay(_APART * rounds[-1] / len(indices)):
+                break
     except Exception:  # whatever a user's class raises: it may have other indices
         return None
     return min(rounds) / len(indices)

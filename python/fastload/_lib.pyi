@@ -58,7 +58,6 @@ from fastload._memory import make_file as make_file
 from fastload._plans import Epoch as Epoch
 from fastload._plans import Lengths as Lengths
 from fastload._plans import Permutation as Permutation
-from fastload._plans import pack_bins as pack_bins
 from fastload._plans import plan_packed_batches as plan_packed_batches
 from fastload._plans import plan_token_batches as plan_token_batches
 from fastload._plans import shapes as shapes
@@ -133,7 +132,6 @@ __all__ = [
     "memory_stats",
     "numbers_of_lists",
     "own",
-    "pack_bins",
     "park",
     "plan_packed_batches",
     "plan_token_batches",

@@ -145,26 +145,6 @@ def plan_packed_batches(
         remainder: The treatment of a last step with fewer documents than ranks.
     """
 
-def pack_bins(
-    lengths: list[int],
-    max_length: int,
-    strategy: Literal["best_fit", "first_fit", "concat_split"],
-) -> list[list[tuple[int, int, int]]]:
-    """Packs documents into bins.
-
-    There are never more bins than documents need that stay in order; so never more than were
-    planned for a batch of `plan_packed_batches`.
-
-    Args:
-        lengths: The documents'; longer ones than a bin are cut.
-        max_length: Tokens of a bin, at least 1.
-        strategy: The strategy by which documents are put into bins.
-
-    Returns:
-        For each bin its pieces in order: the document's place in `lengths`, its first token, and
-        the first that is not in the bin.
-    """
-
 def shapes(column: Column) -> tuple[bytes, int] | None:
     """Returns the shape of each sample, as far as offsets and headers tell.
 

@@ -164,6 +164,11 @@ mod tests {
             sizes(&best),
             [[(0, 0, 3), (1, 0, 7)], [(2, 0, 4), (3, 0, 6)]]
         );
+        let apart = pack(&[3, 4, 7, 6], room, Strategy::BestFit);
+        assert_eq!(
+            sizes(&apart),
+            [[(0, 0, 3), (2, 0, 7)], [(1, 0, 4), (3, 0, 6)]]
+        );
         let first = pack(&[3, 4, 7, 2], room, Strategy::FirstFit);
         let expected = [vec![(0, 0, 3), (1, 0, 4), (3, 0, 2)], vec![(2, 0, 7)]];
         assert_eq!(sizes(&first), expected);
@@ -174,13 +179,15 @@ mod tests {
     #[test]
     fn long_documents_are_cut() {
         let room = NonZeroU32::new(10).unwrap();
-        let bins = pack(&[4, 25], room, Strategy::BestFit);
-        let expected = [
-            vec![(1, 0, 10)],
-            vec![(1, 10, 20)],
-            vec![(0, 0, 4), (1, 20, 25)],
-        ];
-        assert_eq!(sizes(&bins), expected);
+        for (short, long) in [(4, 25), (2, 21)] {
+            let bins = pack(&[short, long], room, Strategy::BestFit);
+            let expected = [
+                vec![(1, 0, 10)],
+                vec![(1, 10, 20)],
+                vec![(0, 0, short), (1, 20, long)],
+            ];
+            assert_eq!(sizes(&bins), expected);
+        }
         assert_eq!(pack(&[20], room, Strategy::BestFit).len(), 2);
     }
 
@@ -195,7 +202,9 @@ mod tests {
                 prop_assert_eq!(bins.len() as u64, count(&lengths, room, strategy));
                 let mut seen = vec![0; lengths.len()];
                 let mut pieces: Vec<Piece> = bins.concat();
-                pieces.sort_by_key(|piece| (piece.sample, piece.start));
+                let by_document = |piece: &Piece| (piece.sample, piece.start);
+                prop_assert!(strategy != Strategy::ConcatSplit || pieces.is_sorted_by_key(by_document));
+                pieces.sort_by_key(by_document);
                 for piece in pieces {
                     prop_assert_eq!(piece.start, seen[piece.sample]);
                     seen[piece.sample] = piece.stop;

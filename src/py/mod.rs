@@ -94,7 +94,6 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shapes::shapes, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_token_batches, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_packed_batches, module)?)?;
-    module.add_function(wrap_pyfunction!(plan::pack_bins, module)?)?;
     module.add_function(wrap_pyfunction!(lists::same_items, module)?)?;
     generators::add_to(module)?;
     interrupts::add_to(module)?;

@@ -222,20 +222,6 @@ pub(super) fn plan_packed_batches(
     ))
 }
 
-/// Packs documents into bins.
-#[pyfunction]
-pub(super) fn pack_bins(
-    py: Python<'_>,
-    lengths: Vec<u32>,
-    max_length: NonZeroU32,
-    strategy: &str,
-) -> PyResult<Vec<Vec<(usize, u32, u32)>>> {
-    let strategy = parse_strategy(strategy)?;
-    let bins = py.detach(|| plan::pack(&lengths, max_length, strategy));
-    let pieces = |bin: plan::Bin| bin.iter().map(|p| (p.sample, p.start, p.stop)).collect();
-    Ok(bins.into_iter().map(pieces).collect())
-}
-
 fn shuffling(keys: Option<(u64, u64)>) -> Option<Shuffle> {
     keys.map(|(seed, epoch)| Shuffle { seed, epoch })
 }

@@ -1,4 +1,4 @@
-"""`PackBatchSampler` and `pack_bins`: documents in rows of a fixed length."""
+"""`PackBatchSampler`: documents in rows of a fixed length."""
 
 import pickle
 
@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
-from fastload import PackBatchSampler
-from fastload._lib import pack_bins
+from fastload import PackBatchSampler, PackCollate
 from tests.shared.compare import MANY_WORKERS
 
 from .lengths import Samples, counted, of_ranks, tokens
@@ -16,46 +15,6 @@ from .lengths import Samples, counted, of_ranks, tokens
 pytestmark = MANY_WORKERS
 
 STRATEGIES = ["best_fit", "first_fit", "concat_split"]
-
-
-@given(
-    lengths=st.lists(st.integers(0, 40), max_size=80),
-    max_length=st.integers(1, 30),
-    strategy=st.sampled_from(STRATEGIES),
-)
-def test_bins_hold_every_token_once(lengths, max_length, strategy):
-    bins = pack_bins(lengths, max_length, strategy)
-    assert all(sum(stop - start for _, start, stop in pieces) <= max_length for pieces in bins)
-    pieces = sorted(piece for pieces in bins for piece in pieces)
-    whole = [
-        [token for s, a, b in pieces if s == i for token in range(a, b)]
-        for i in range(len(lengths))
-    ]
-    assert whole == [list(range(length)) for length in lengths]
-    if strategy == "concat_split":
-        assert len(bins) == max(-(-sum(lengths) // max_length), bool(lengths))
-        assert [p for pieces in bins for p in pieces] == pieces
-
-
-def test_strategies_are_what_their_names_say():
-    assert pack_bins([3, 4, 7, 6], 10, "best_fit") == [
-        [(0, 0, 3), (2, 0, 7)],
-        [(1, 0, 4), (3, 0, 6)],
-    ]
-    assert pack_bins([3, 4, 7, 2], 10, "first_fit") == [
-        [(0, 0, 3), (1, 0, 4), (3, 0, 2)],
-        [(2, 0, 7)],
-    ]
-    assert pack_bins([3, 9], 10, "concat_split") == [[(0, 0, 3), (1, 0, 7)], [(1, 7, 9)]]
-    assert pack_bins([2, 21], 10, "best_fit") == [
-        [(1, 0, 10)],
-        [(1, 10, 20)],
-        [(0, 0, 2), (1, 20, 21)],
-    ]
-    with pytest.raises(ValueError, match="unknown strategy"):
-        pack_bins([1], 10, "worst_fit")
-    with pytest.raises(ValueError, match="zero"):
-        pack_bins([1], 0, "best_fit")
 
 
 @given(
@@ -88,19 +47,17 @@ def test_a_plan_is_a_partition_into_batches_of_few_rows(
     cuts = strategy == "concat_split"
     kept = [i for i, n in enumerate(lengths) if cuts or overlong != "drop" or n <= 32]
     assert counted(ranks) == dict.fromkeys(kept, 1)
-    used = 0
+    collate, used = PackCollate(32, strategy, "split"), 0
     for batch in (batch for batches in ranks for batch in batches):
         found = [
             lengths[i] if cuts or overlong != "truncate" else min(lengths[i], 32) for i in batch
         ]
-        bins = pack_bins(found, 32, strategy)
-        used += len(bins)
+        packed = len(collate([[0] * n for n in found])["input_ids"])
+        used += packed
         longest = max(found)
-        assert len(bins) <= max(rows, sum(-(-n // 32) for n in found if n > 32) + (not cuts)), (
-            longest
-        )
+        assert packed <= max(rows, sum(-(-n // 32) for n in found if n > 32) + (not cuts)), longest
         if longest <= 32:
-            assert len(bins) <= rows
+            assert packed <= rows
     stats = make(0).plan_stats()
     if used:
         fillers = [i for b in ranks for batch in b for i in batch if type(i) is not int]

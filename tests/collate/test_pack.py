@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from fastload import PackCollate
+from fastload._lib import Pack
 from tests.shared.compare import assert_same
 
 DOCUMENTS = [[1, 2, 3], [4, 5], [6], [7, 8, 9, 10], []]
@@ -128,3 +129,11 @@ def test_documents_that_cannot_be_packed(samples, words):
 def test_options_out_of_range(arguments):
     with pytest.raises(ValueError, match="should be"):
         PackCollate(*arguments)
+
+
+def test_native_code_checks_its_options_too():
+    options = {"overlong": "drop", "pad_rows": True}
+    with pytest.raises(ValueError, match="unknown strategy"):
+        Pack(10, strategy="worst_fit", **options)
+    with pytest.raises(ValueError, match="zero"):
+        Pack(0, strategy="best_fit", **options)

@@ -11,10 +11,7 @@ use crate::sync::{Mutex, lock};
 
 /// The memory of one field while its batch is being made.
 #[derive(Debug)]
-pub struct Slot {
-    dtype: Dtype,
-    kind: Storage,
-}
+pub struct Slot(Storage);
 
 #[derive(Debug)]
 enum Storage {
@@ -22,8 +19,12 @@ enum Storage {
         writer: Writer,
         rows: usize,
         shape: Shape,
+        dtype: Dtype,
     },
-    Loose(Mutex<Vec<Option<Loose>>>),
+    Loose {
+        samples: Mutex<Vec<Option<Loose>>>,
+        dtype: Dtype,
+    },
     Texts(Mutex<Vec<Box<str>>>),
     Bytes(Mutex<Vec<Box<[u8]>>>),
     Lists(Vec<Slot>),
@@ -38,91 +39,63 @@ impl Slot {
     /// Makes a slot for `rows` samples of one `shape`, written to `memory`.
     pub fn fixed(memory: Destination, rows: usize, shape: Shape, dtype: Dtype) -> Slot {
         let row_bytes = shape.iter().product::<usize>() * dtype.itemsize();
-        Slot {
+        Slot(Storage::Fixed {
+            writer: Writer::new(memory, rows, row_bytes),
+            rows,
+            shape,
             dtype,
-            kind: Storage::Fixed {
-                writer: Writer::new(memory, rows, row_bytes),
-                rows,
-                shape,
-            },
-        }
+        })
     }
 
     /// Makes a slot for `rows` samples of unknown shapes.
     pub fn loose(rows: usize, dtype: Dtype) -> Slot {
         let samples = std::iter::repeat_with(|| None).take(rows).collect();
-        Slot {
-            dtype,
-            kind: Storage::Loose(Mutex::new(samples)),
-        }
+        let samples = Mutex::new(samples);
+        Slot(Storage::Loose { samples, dtype })
     }
 
     /// Makes a slot for `rows` texts.
     pub fn texts(rows: usize) -> Slot {
         let texts = vec![Box::default(); rows];
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Texts(Mutex::new(texts)),
-        }
+        Slot(Storage::Texts(Mutex::new(texts)))
     }
 
     /// Makes a slot for the bytes of `rows` samples.
     pub fn bytes(rows: usize) -> Slot {
         let all = vec![Box::default(); rows];
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Bytes(Mutex::new(all)),
-        }
+        Slot(Storage::Bytes(Mutex::new(all)))
     }
 
     /// Makes a slot for samples that are lists of one length, with one slot for each list position.
     pub fn lists(places: Vec<Slot>) -> Slot {
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Lists(places),
-        }
+        Slot(Storage::Lists(places))
     }
 
     /// Makes a slot for separate samples, with one slot for each.
     pub fn separate(slots: Vec<Slot>) -> Slot {
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Separate(slots),
-        }
+        Slot(Storage::Separate(slots))
     }
 
     pub(super) fn padded(padded: Padded) -> Slot {
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Padded(Box::new(padded)),
-        }
+        Slot(Storage::Padded(Box::new(padded)))
     }
 
     pub(super) fn joined(joined: Joined) -> Slot {
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Joined(joined),
-        }
+        Slot(Storage::Joined(joined))
     }
 
     pub(super) fn packed(packed: Packed) -> Slot {
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Packed(packed),
-        }
+        Slot(Storage::Packed(packed))
     }
 
     /// Makes a slot for samples that do not fit together; [`Slot::finish`] returns the error.
     pub fn refused(error: Error) -> Slot {
-        Slot {
-            dtype: Dtype::UInt8,
-            kind: Storage::Refused(error),
-        }
+        Slot(Storage::Refused(error))
     }
 
     /// Returns the writer of the batch's memory, if all samples have one known shape.
     pub fn writer(&self) -> Option<&Writer> {
-        match &self.kind {
+        match &self.0 {
             Storage::Fixed { writer, .. } => Some(writer),
             _ => None,
         }
@@ -130,7 +103,7 @@ impl Slot {
 
     /// Returns the expected shape of the sample at `position`, in a field of known but different shapes.
     pub fn expected_shape(&self, position: usize) -> Option<&[usize]> {
-        match &self.kind {
+        match &self.0 {
             Storage::Padded(padded) => Some(padded.shape(position)),
             Storage::Joined(joined) => Some(joined.shape(position)),
             Storage::Packed(packed) => Some(packed.shape(position)),
@@ -140,7 +113,7 @@ impl Slot {
 
     /// Claims the rows of neighbouring samples, if they are padded and fill them.
     pub fn block(&self, first: usize, samples: usize) -> Result<Option<RowsMut<'_>>> {
-        match &self.kind {
+        match &self.0 {
             Storage::Padded(padded) => padded.block(first, samples),
             _ => Ok(None),
         }
@@ -154,7 +127,7 @@ impl Slot {
         samples: usize,
         write: impl FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<bool> {
-        match &self.kind {
+        match &self.0 {
             Storage::Padded(padded) => padded.write(first, samples, write),
             _ => Ok(false),
         }
@@ -171,7 +144,7 @@ impl Slot {
         shape: &[usize],
         itemsize: usize,
     ) -> Result<SampleMut<'_>> {
-        let expected_shape = match &self.kind {
+        let expected_shape = match &self.0 {
             Storage::Fixed { shape, .. } => Some(&shape[..]),
             _ => self.expected_shape(position),
         };
@@ -183,7 +156,7 @@ impl Slot {
                 found: shape.to_vec(),
             });
         }
-        match &self.kind {
+        match &self.0 {
             Storage::Fixed { writer, .. } => {
                 let row = writer.rows(position..position + 1);
                 Ok(SampleMut::row(row.ok_or(Error::WrittenTwice { position })?))
@@ -201,7 +174,7 @@ impl Slot {
 
     /// Returns the slots of separate samples.
     pub fn each(&self) -> Option<&[Slot]> {
-        match &self.kind {
+        match &self.0 {
             Storage::Separate(slots) => Some(slots),
             _ => None,
         }
@@ -217,7 +190,7 @@ impl Slot {
 
     /// Returns the slots of the list positions, if samples are lists.
     pub fn places(&self) -> Option<&[Slot]> {
-        match &self.kind {
+        match &self.0 {
             Storage::Lists(places) => Some(places),
             _ => None,
         }
@@ -225,14 +198,14 @@ impl Slot {
 
     /// Keeps the sample at `position` until all are there; only for unknown shapes.
     pub fn keep(&self, position: usize, sample: Loose) {
-        if let Storage::Loose(samples) = &self.kind {
+        if let Storage::Loose { samples, .. } = &self.0 {
             lock(samples)[position] = Some(sample);
         }
     }
 
     /// Keeps texts, from `position` on.
     pub fn keep_texts(&self, position: usize, texts: impl IntoIterator<Item = Box<str>>) {
-        if let Storage::Texts(kept) = &self.kind {
+        if let Storage::Texts(kept) = &self.0 {
             for (place, text) in lock(kept)[position..].iter_mut().zip(texts) {
                 *place = text;
             }
@@ -241,7 +214,7 @@ impl Slot {
 
     /// Keeps the bytes of samples, from `position` on.
     pub fn keep_bytes(&self, position: usize, all: impl IntoIterator<Item = Box<[u8]>>) {
-        if let Storage::Bytes(kept) = &self.kind {
+        if let Storage::Bytes(kept) = &self.0 {
             for (place, bytes) in lock(kept)[position..].iter_mut().zip(all) {
                 *place = bytes;
             }
@@ -260,12 +233,12 @@ impl Slot {
 
     /// Returns the field. Without `batched` there is one sample, and it gets no leading dimension.
     pub fn finish(self, batched: bool) -> Result<Field> {
-        let dtype = self.dtype;
-        match self.kind {
+        match self.0 {
             Storage::Fixed {
                 writer,
                 rows,
                 mut shape,
+                dtype,
             } => {
                 if batched {
                     shape.insert(0, rows);
@@ -282,7 +255,7 @@ impl Slot {
                     dtype,
                 }))
             }
-            Storage::Loose(samples) => {
+            Storage::Loose { samples, dtype } => {
                 let samples = std::mem::take(&mut *lock(&samples));
                 let samples: Option<Vec<Loose>> = samples.into_iter().collect();
                 stack(samples.ok_or(Error::Abandoned)?, batched, dtype).map(Field::Dense)

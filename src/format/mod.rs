@@ -27,7 +27,7 @@ pub use jsonl::{Element, JsonColumn, JsonLists, Jsonl};
 pub use megatron::Megatron;
 pub use npy::{Npy, RowRange};
 pub use npz::Npz;
-pub use plain::{Integer, Utf8};
+pub use plain::{Integer, text};
 pub use pt::Pt;
 pub use shapes::Shapes;
 
@@ -82,14 +82,4 @@ pub trait Array: Debug + Send + Sync {
     ///
     /// [`Error::Decode`](crate::Error): the bytes are damaged.
     fn decode(&self, index: usize, bytes: &[u8], target: &mut dyn Target) -> Result<()>;
-}
-
-/// Samples that are texts, each decoded from its own bytes.
-pub trait Text: Debug + Send + Sync {
-    /// Returns the text of the sample at `index`, of which all `bytes` were read.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Decode`](crate::Error): the bytes are not such a text.
-    fn text(&self, index: usize, bytes: &[u8]) -> Result<Box<str>>;
 }

@@ -1,23 +1,22 @@
 //! Small files that are one value: a text, or an integer in digits.
 
-use super::{Array, Target, Text};
+use super::{Array, Target};
 use crate::error::{Error, Result};
 use crate::memory::Dtype;
 use crate::memory::fallible::boxed;
 
-/// UTF-8 text.
-#[derive(Debug)]
-pub struct Utf8;
-
-impl Text for Utf8 {
-    fn text(&self, _index: usize, bytes: &[u8]) -> Result<Box<str>> {
-        let text = String::from_utf8(boxed(bytes)?.into_vec());
-        let text = text.map_err(|error| {
-            let error = error.utf8_error();
-            Error::decode(format!("it is no UTF-8 text: {error}"))
-        });
-        Ok(text?.into_boxed_str())
-    }
+/// Returns UTF-8 text.
+///
+/// # Errors
+///
+/// [`Error::Decode`]: the bytes are not such a text.
+pub fn text(bytes: &[u8]) -> Result<Box<str>> {
+    let text = String::from_utf8(boxed(bytes)?.into_vec());
+    let text = text.map_err(|error| {
+        let error = error.utf8_error();
+        Error::decode(format!("it is no UTF-8 text: {error}"))
+    });
+    Ok(text?.into_boxed_str())
 }
 
 /// An integer in decimal digits, as Python's `int()` reads it; 64 bits.

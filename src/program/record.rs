@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::collate::{SampleMut, Shape, Slot};
 use crate::column::{Blob, Blobs, Column, Layout, Place, Refused};
 use crate::error::{Error, Result};
-use crate::format::{Array, Target, Text};
+use crate::format::{self, Array, Target};
 use crate::memory::fallible::shrunk;
 use crate::stats::Stages;
 
@@ -22,7 +22,7 @@ pub struct Contents {
 #[derive(Debug)]
 enum Format {
     Array(Box<dyn Array>),
-    Text(Box<dyn Text>),
+    Text,
     Bytes,
 }
 
@@ -33,9 +33,9 @@ impl Contents {
         Contents::new(blobs, Format::Array(Box::new(array)), layout)
     }
 
-    /// Takes the bytes of texts, and what decodes them.
-    pub fn texts(blobs: Blobs, text: impl Text + 'static) -> Contents {
-        Contents::new(blobs, Format::Text(Box::new(text)), Layout::text())
+    /// Takes the bytes of texts.
+    pub fn texts(blobs: Blobs) -> Contents {
+        Contents::new(blobs, Format::Text, Layout::text())
     }
 
     /// Takes bytes that are the samples.
@@ -69,8 +69,8 @@ impl Contents {
                 made?;
                 target.buffer.ok_or(Error::Abandoned)?.commit();
             }
-            Format::Text(text) => {
-                let text = text.text(index, &bytes);
+            Format::Text => {
+                let text = format::text(&bytes);
                 Blobs::recycle(bytes);
                 place.slot.keep_texts(place.position, [text?]);
             }

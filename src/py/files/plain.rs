@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::blobs;
-use crate::format::{Integer, Utf8};
+use crate::format::Integer;
 use crate::program::Contents;
 use crate::py::column::Column;
 use crate::sync::Arc;
@@ -20,7 +20,7 @@ impl Plain {
         let blobs = blobs(source)?;
         let core = match what {
             "bytes" => Contents::bytes(blobs),
-            "text" => Contents::texts(blobs, Utf8),
+            "text" => Contents::texts(blobs),
             "integer" => Contents::arrays(blobs, Integer),
             _ => return Err(PyValueError::new_err(format!("unknown content {what:?}"))),
         };

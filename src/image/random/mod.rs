@@ -6,8 +6,8 @@
 
 mod affine;
 mod area_range;
+mod augment;
 mod augmentation;
-mod auto_augment;
 mod blur;
 mod crop;
 mod erasing;
@@ -16,15 +16,13 @@ mod grayscale;
 mod jitter;
 pub(super) mod nested;
 mod policy;
-mod rand_augment;
 mod resized_crop;
 mod rotation;
-mod trivial_augment;
 
 pub use affine::RandomAffine;
 pub use area_range::AreaRange;
+pub use augment::{Augment, Choice};
 pub use augmentation::Augmenter;
-pub use auto_augment::AutoAugment;
 pub use blur::RandomBlur;
 pub use crop::RandomCrop;
 pub use erasing::RandomErasing;
@@ -33,10 +31,8 @@ pub use grayscale::RandomGrayscale;
 pub use jitter::ColorJitter;
 pub use nested::Nested;
 pub use policy::Policy;
-pub use rand_augment::RandAugment;
 pub use resized_crop::RandomResizedCrop;
 pub use rotation::RandomRotation;
-pub use trivial_augment::TrivialAugmentWide;
 
 use super::{Draws, Plan};
 use crate::Result;
@@ -60,12 +56,8 @@ pub enum Random {
     Rotation(RandomRotation),
     /// Rotates, translates, scales and shears images.
     Affine(RandomAffine),
-    /// Several augmentations of one magnitude.
-    RandAugment(RandAugment),
-    /// One augmentation of random magnitude.
-    TrivialAugmentWide(TrivialAugmentWide),
-    /// A pair of augmentations from a policy.
-    AutoAugment(AutoAugment),
+    /// Applies augmentations that are drawn.
+    Augment(Augment),
     /// Overwrites a rectangle of some samples.
     Erasing(RandomErasing),
 }
@@ -82,9 +74,7 @@ impl Random {
             Self::Blur(blur) => blur.plan(&mut draws, plan),
             Self::Rotation(rotation) => rotation.plan(&mut draws, plan),
             Self::Affine(affine) => affine.plan(&mut draws, plan),
-            Self::RandAugment(augment) => augment.plan(&mut draws, plan),
-            Self::TrivialAugmentWide(augment) => augment.plan(&mut draws, plan),
-            Self::AutoAugment(augment) => augment.plan(&mut draws, plan),
+            Self::Augment(augment) => augment.plan(&mut draws, plan),
             Self::Erasing(erasing) => erasing.plan(draws, plan),
         }
         Ok(())
@@ -102,9 +92,7 @@ impl Random {
             | Self::Grayscale(_)
             | Self::Blur(_)
             | Self::Affine(_)
-            | Self::RandAugment(_)
-            | Self::TrivialAugmentWide(_)
-            | Self::AutoAugment(_)
+            | Self::Augment(_)
             | Self::Erasing(_) => before,
         }
     }

@@ -5,9 +5,9 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::{parse_all, parse_interpolation, parse_kernel, unknown};
 use crate::image::random::{
-    AreaRange, Augmenter, AutoAugment, ColorJitter, Nested, Policy, RandAugment, Random,
-    RandomAffine, RandomBlur, RandomCrop, RandomErasing, RandomFlip, RandomGrayscale,
-    RandomResizedCrop, RandomRotation, TrivialAugmentWide,
+    AreaRange, Augment, Augmenter, Choice, ColorJitter, Nested, Policy, Random, RandomAffine,
+    RandomBlur, RandomCrop, RandomErasing, RandomFlip, RandomGrayscale, RandomResizedCrop,
+    RandomRotation,
 };
 use crate::image::{GaussianBlur, Luma, Movement, Op, Pad, Padding, Rotation};
 
@@ -124,51 +124,39 @@ fn affine(op: &Bound<'_, PyTuple>) -> PyResult<RandomAffine> {
 /// Reads operations that choose among augmentations. The last three values of each tuple are `(interpolation,
 /// fill, "v1" | "v2")`.
 fn augment(name: &str, op: &Bound<'_, PyTuple>) -> PyResult<Option<Op>> {
-    if !matches!(
-        name,
-        "rand_augment" | "trivial_augment_wide" | "auto_augment"
-    ) {
-        return nested(name, op);
-    }
     let split = op.len().saturating_sub(3);
     let values = op.get_slice(1, split);
-    let (interpolation, fill, version): (String, Option<_>, String) =
-        op.get_slice(split, op.len()).extract()?;
-    let augmenter = |bins: u32| {
-        let known = bins >= 2 && matches!(version.as_str(), "v1" | "v2");
-        Ok::<_, PyErr>(Augmenter {
-            bins: known.then_some(bins).ok_or_else(|| unknown(op))?,
-            wide: name == "trivial_augment_wide",
-            second: version == "v2",
-            interpolation: parse_interpolation(&interpolation, op)?,
-            fill: fill.unwrap_or_default(),
-        })
-    };
-    Ok(Some(Op::Random(match name {
+    let (choice, bins) = match name {
         "rand_augment" => {
             let (count, level, bins) = values.extract()?;
             if level >= bins {
                 return Err(unknown(op));
             }
-            Random::RandAugment(RandAugment {
-                count,
-                level,
-                augmenter: augmenter(bins)?,
-            })
+            (Choice::Several { count, level }, bins)
         }
-        "trivial_augment_wide" => {
-            let (bins,) = values.extract()?;
-            let augmenter = augmenter(bins)?;
-            Random::TrivialAugmentWide(TrivialAugmentWide { augmenter })
+        "trivial_augment_wide" => (Choice::One, values.extract::<(u32,)>()?.0),
+        "auto_augment" => {
+            let (policy,): (String,) = values.extract()?;
+            let policy = Policy::from_name(&policy).ok_or_else(|| unknown(op))?;
+            (Choice::Pair(policy), 10)
         }
-        _ => {
-            let (name,): (String,) = values.extract()?;
-            Random::AutoAugment(AutoAugment {
-                policy: Policy::from_name(&name).ok_or_else(|| unknown(op))?,
-                augmenter: augmenter(10)?,
-            })
-        }
-    })))
+        _ => return nested(name, op),
+    };
+    let (interpolation, fill, version): (String, Option<_>, String) =
+        op.get_slice(split, op.len()).extract()?;
+    if bins < 2 || !matches!(version.as_str(), "v1" | "v2") {
+        return Err(unknown(op));
+    }
+    Ok(Some(Op::Random(Random::Augment(Augment {
+        choice,
+        augmenter: Augmenter {
+            bins,
+            wide: choice == Choice::One,
+            second: version == "v2",
+            interpolation: parse_interpolation(&interpolation, op)?,
+            fill: fill.unwrap_or_default(),
+        },
+    }))))
 }
 
 /// Reads operations that contain others and decide whether to apply them.

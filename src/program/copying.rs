@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::run::Run;
-use super::spans::FieldSlot;
+use super::run::{FieldSlot, Run};
 use super::tree;
 use crate::collate::Slot;
 use crate::column::{Column, Kind, Ragged, Scratch};

@@ -5,8 +5,7 @@
 
 use std::fmt::Debug;
 
-use super::Run;
-use super::fetched::Fetched;
+use super::{Fetched, Run};
 use crate::column::{Blob, Refused};
 use crate::error::Result;
 use crate::image::Frame;

@@ -6,7 +6,6 @@
 mod attempts;
 mod copying;
 mod fallback;
-mod fetched;
 mod image;
 mod packed;
 mod picture;
@@ -14,7 +13,6 @@ mod planned;
 mod record;
 mod ruled;
 mod run;
-mod spans;
 mod tree;
 
 use std::path::PathBuf;
@@ -23,7 +21,6 @@ use std::time::Instant;
 pub use attempts::{Attempts, BadSample, Tolerance};
 use fallback::Refusal;
 pub use fallback::{FallbackDecoder, Request};
-pub use fetched::Fetched;
 pub use image::{Image, Source};
 pub use picture::Picture;
 pub use planned::Planned;
@@ -90,6 +87,26 @@ impl Options {
             draw: if self.repeats { place } else { 0 },
             leaf: leaf as u64,
         }
+    }
+}
+
+/// The files of one sample, read but not decoded.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// The first leaf that is still to be made.
+    first: usize,
+    /// One entry for each leaf with files, from that one on.
+    blobs: Vec<Blob>,
+}
+
+impl Fetched {
+    /// Returns the number of bytes held.
+    fn bytes(&self) -> usize {
+        let bytes = self.blobs.iter().map(|blob| match blob {
+            Blob::Encoded(bytes) => bytes.len(),
+            Blob::Decoded(frame) => frame.pixels().len(),
+        });
+        bytes.sum()
     }
 }
 

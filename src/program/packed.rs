@@ -5,8 +5,7 @@
 //! others must agree.
 
 use super::ruled::of_sample;
-use super::run::Run;
-use super::spans::FieldSlot;
+use super::run::{FieldSlot, Run};
 use crate::collate::{Dense, Field, Method, Packing, Rows, Shape, Slot};
 use crate::error::{Error, Result};
 use crate::order::Indices;

@@ -4,7 +4,7 @@
 //! batches of very different size share a budget.
 
 use super::Program;
-use super::spans::Spans;
+use super::run::Spans;
 use crate::collate::{Method, Packs, Shape, sizes};
 use crate::column::Kind;
 use crate::error::Result;

@@ -3,8 +3,7 @@
 //! Owns the time at which shapes are known: before the batch is made, so that each sample is written in
 //! place; or once its samples are there, which are separate until then.
 
-use super::run::Run;
-use super::spans::FieldSlot;
+use super::run::{FieldSlot, Run};
 use super::tree;
 use crate::collate::{Dense, Field, Method, Slot};
 use crate::column::{Kind, holder};

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::attempts::{Attempts, BadSample};
-use super::spans::FieldSlot;
 use super::tree;
 use super::{FallbackDecoder, Fetched, Options, Program, Refusal, Request};
 use crate::collate::{Field, Method, Shape, Slot};
@@ -60,6 +59,25 @@ impl Task {
             destinations: Vec::new(),
             attempts: None,
         }
+    }
+}
+
+/// The row range of each sample in one array, in batch order: looked up once, when the batch is begun.
+pub(super) type Spans = Vec<Range<usize>>;
+
+/// One field of a batch while it is being made.
+#[derive(Debug)]
+pub(super) struct FieldSlot {
+    /// The memory of its samples.
+    pub(super) slot: Slot,
+    /// The ranges of the samples in the source array; empty if they are not in one, or it is not needed.
+    pub(super) spans: Spans,
+}
+
+impl From<Slot> for FieldSlot {
+    fn from(slot: Slot) -> FieldSlot {
+        let spans = Spans::new();
+        FieldSlot { slot, spans }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Interpolation between pixels: the bilinear and bicubic filters of Pillow's `Geometry.c`.
 //!
-//! Owns the code that is compiled twice, for any CPU and for those with AVX2. Invariant: sums are formed in
-//! the reference's order, in doubles, and truncated; beyond its edges the source repeats its last pixel.
+//! Invariant: sums are formed in the reference's order, in doubles, and truncated; beyond its edges the source
+//! repeats its last pixel.
 #![allow(unsafe_code)]
 #![allow(clippy::inline_always)] // inlined into callers compiled for other instructions
 #![allow(clippy::many_single_char_names)] // a matrix, as in the documents of Pillow
@@ -9,6 +9,7 @@
 use super::grid::Grid;
 use super::to_byte::double_to_byte;
 use super::{Frame, Pixels};
+use crate::wide::wide;
 
 /// Maps `source` to `target`, interpolating two by two pixels of `C` channels on `L` lanes (`L` at least
 /// `C`); see [`Affine`](super::Affine).
@@ -17,12 +18,10 @@ pub(super) fn bilinear<const C: usize, const L: usize>(
     matrix: &[f64; 6],
     target: &mut Frame,
 ) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the CPU has AVX2.
-        return unsafe { avx2::bilinear::<C, L>(source, matrix, target) };
-    }
-    each::<C, L, 2>(source, matrix, target, 0, two_by_two);
+    wide(
+        #[inline(always)]
+        || each::<C, L, 2>(source, matrix, target, 0, two_by_two),
+    );
 }
 
 /// As [`bilinear`], with four by four pixels.
@@ -31,35 +30,10 @@ pub(super) fn bicubic<const C: usize, const L: usize>(
     matrix: &[f64; 6],
     target: &mut Frame,
 ) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the CPU has AVX2.
-        return unsafe { avx2::bicubic::<C, L>(source, matrix, target) };
-    }
-    each::<C, L, 4>(source, matrix, target, 1, four_by_four);
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::{Frame, Pixels, each, four_by_four, two_by_two};
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn bilinear<const C: usize, const L: usize>(
-        source: Pixels<'_>,
-        matrix: &[f64; 6],
-        target: &mut Frame,
-    ) {
-        each::<C, L, 2>(source, matrix, target, 0, two_by_two);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn bicubic<const C: usize, const L: usize>(
-        source: Pixels<'_>,
-        matrix: &[f64; 6],
-        target: &mut Frame,
-    ) {
-        each::<C, L, 4>(source, matrix, target, 1, four_by_four);
-    }
+    wide(
+        #[inline(always)]
+        || each::<C, L, 4>(source, matrix, target, 1, four_by_four),
+    );
 }
 
 /// `N` by `N` pixels, each with its channels in the first of `L` lanes.

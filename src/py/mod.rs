@@ -10,7 +10,6 @@ mod budget;
 mod column;
 mod copying;
 mod dlpack;
-mod enter;
 mod error;
 mod feed;
 mod files;

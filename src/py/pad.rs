@@ -4,7 +4,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyList};
 
-use super::enter::Enter;
 use super::tensor;
 use super::value::Values;
 use crate::Error;
@@ -92,7 +91,7 @@ impl Pad {
         detached(py, out.len(), || {
             let samples: Vec<_> = values.arrays().collect();
             layout.write_by(threads, &samples, side, fill, out);
-        })?;
+        });
         let padded = tensor::of_field(py, padded)?;
         let lengths = lengths
             .then(|| lengths_of(py, &layout, &values))
@@ -106,7 +105,7 @@ impl Pad {
             let out = mask.memory.bytes_mut();
             detached(py, out.len(), || {
                 layout.write_masks(values.shapes(), side, dtype.itemsize(), out);
-            })?;
+            });
             tensor::of_field(py, mask)
         });
         Ok((padded, lengths, mask.transpose()?))
@@ -130,7 +129,7 @@ pub(super) fn flatten(
     let out = all.memory.bytes_mut();
     detached(py, out.len(), || {
         flat.write(values.arrays(), values.dtype.itemsize(), out);
-    })?;
+    });
     let (shortest, longest) = flat.extremes();
     let offsets = flat.offsets.iter().copied();
     let offsets = int64s(py, sizes(flat.offsets.len(), &[]), offsets)?;
@@ -178,15 +177,12 @@ pub(super) fn int64s(
 }
 
 /// Runs `write`, which writes `bytes` bytes; detached from the interpreter if they are many.
-pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send) -> PyResult<()> {
+pub(super) fn detached(py: Python<'_>, bytes: usize, write: impl FnOnce() + Send) {
     if bytes < LARGE {
         write();
-        return Ok(());
+    } else {
+        py.detach(write);
     }
-    py.enter(|| {
-        write();
-        Ok(())
-    })
 }
 
 /// Makes errors with the field's name.

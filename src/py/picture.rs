@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use super::enter::Enter;
 use super::{pad, tensor, transform};
 use crate::decode::{Draft, Reading, Switches};
 use crate::image::{Layout, Output, Pipeline};
@@ -63,7 +62,7 @@ impl Picture {
         let shape = pipeline.sample_shape(&plan).into();
         let mut dense = pad::field_of(py, shape, pipeline.dtype(), None)?;
         let out = dense.memory.bytes_mut();
-        py.enter(|| self.core.write(&pipeline, &plan, keep, out))?;
+        py.detach(|| self.core.write(&pipeline, &plan, keep, out))?;
         tensor::of_field(py, dense)
     }
 
@@ -84,7 +83,7 @@ impl Picture {
         let plan = self.core.plan(&pipeline)?;
         let bytes = pipeline.sample_shape(&plan).iter().product();
         PyBytes::new_with(py, bytes, |out| {
-            py.enter(|| self.core.write(&pipeline, &plan, keep, out))
+            Ok(py.detach(|| self.core.write(&pipeline, &plan, keep, out))?)
         })
     }
 }

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::column::{Column, Rows, numbers};
-use super::enter::Enter;
 use crate::column::Kind;
 use crate::memory::ReadGuard;
 use crate::plan::{
@@ -25,7 +24,7 @@ impl Lengths {
         let py = source.py();
         if let Ok(rows) = source.cast::<Rows>() {
             let all = numbers(rows, "lengths")?;
-            let lengths = py.enter(|| {
+            let lengths = py.detach(|| {
                 let _guard = ReadGuard::take();
                 let each = (0..all.len()).map(|index| Ok(all.get(index)));
                 plan::Lengths::new(each)
@@ -37,7 +36,7 @@ impl Lengths {
             let message = "lengths are Rows of one number per sample, or those of ragged rows";
             return Err(PyTypeError::new_err(message));
         }
-        let lengths = py.enter(|| {
+        let lengths = py.detach(|| {
             let _guard = ReadGuard::take();
             let rows = (0..core.len()).map(|index| {
                 let shape = core.shape(index)?.unwrap_or_default();

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::column::{self, Column, Rows};
-use super::enter::Enter;
 use super::foreign;
 use super::form::{Form, Unit};
 use super::rule::{Collation, Rule};
@@ -137,7 +136,7 @@ impl Program {
             let decode = foreign.as_ref()?;
             Some(foreign::decode(decode, refused))
         };
-        let fields = py.enter(|| self.core.sample(index, options, decode))?;
+        let fields = py.detach(|| self.core.sample(index, options, decode))?;
         let tensor = |field| tensor::of_field(py, field);
         self.build(py, fields, Unit::Sample, tensor)
     }
@@ -147,7 +146,7 @@ impl Program {
             return Err(PyValueError::new_err("samples are read from files"));
         }
         self.check_batches(py)?;
-        let fields = py.enter(|| self.core.batch(indices))?;
+        let fields = py.detach(|| self.core.batch(indices))?;
         self.check(py, None)?;
         self.build(py, fields, Unit::Batch, |field| tensor::of_field(py, field))
     }

@@ -4,7 +4,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::column::Column;
-use super::enter::Enter;
 use crate::collate::Shape;
 use crate::column;
 use crate::error::Result;
@@ -19,7 +18,7 @@ type Table<'py> = (Bound<'py, PyBytes>, usize);
 pub(super) fn shapes<'py>(column: &Bound<'py, Column>) -> PyResult<Option<Table<'py>>> {
     let py = column.py();
     let core = column.get().core.clone();
-    let Some((table, dimensions)) = py.enter(|| table(&*core))? else {
+    let Some((table, dimensions)) = py.detach(|| table(&*core))? else {
         return Ok(None);
     };
     let bytes = PyBytes::new_with(py, table.len() * size_of::<i64>(), |out| {

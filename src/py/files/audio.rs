@@ -9,7 +9,6 @@ use crate::format::{self, Depth, Output, Span};
 use crate::memory::Dtype;
 use crate::program::Contents;
 use crate::py::column::Column;
-use crate::py::enter::Enter;
 use crate::sync::Arc;
 
 /// Recordings in audio files.
@@ -60,8 +59,8 @@ impl Audio {
         let output = Output { depth, mono };
         let blobs = blobs(source)?;
         let mut tick = tick(progress.as_ref(), blobs.len());
-        let (audio, blobs) =
-            py.enter(|| format::Audio::open(&blobs, spans.into(), output, sample_rate, &mut tick))?;
+        let (audio, blobs) = py
+            .detach(|| format::Audio::open(&blobs, spans.into(), output, sample_rate, &mut tick))?;
         let rates = audio.rates().collect();
         let column = Column::over(Arc::new(Contents::arrays(blobs, audio)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Audio { rates }))

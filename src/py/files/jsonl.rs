@@ -12,7 +12,6 @@ use crate::format::{self, Element, JsonColumn, JsonLists};
 use crate::memory::Dtype;
 use crate::program::Contents;
 use crate::py::column::Column;
-use crate::py::enter::Enter;
 use crate::sync::Arc;
 use crate::{Error, Result};
 
@@ -34,7 +33,7 @@ impl Lines {
     ) -> PyResult<Lines> {
         let paths = paths.into_iter().collect();
         let mut tell = tell(progress.as_ref());
-        let lines = py.enter(|| column::Lines::open(paths, &stored, &mut tell))?;
+        let lines = py.detach(|| column::Lines::open(paths, &stored, &mut tell))?;
         let core = Arc::new(lines);
         Ok(Lines { core })
     }
@@ -65,7 +64,7 @@ impl Jsonl {
             .iter()
             .map(|name| name.as_deref().map(wanted).transpose());
         let wanted: Vec<Option<Element>> = wanted.collect::<PyResult<_>>()?;
-        let elements = py.enter(|| {
+        let elements = py.detach(|| {
             let each = wanted.iter().enumerate();
             let each = each.map(|(field, wanted)| core.element(field, *wanted));
             each.collect::<Result<Vec<_>>>()
@@ -86,7 +85,7 @@ impl Jsonl {
             }
             Element::Text => (Column::alone(JsonColumn::new(source, place, None)), "text"),
             Element::List(dtype) => {
-                let (lists, blobs) = py.enter(|| JsonLists::new(source, place, dtype))?;
+                let (lists, blobs) = py.detach(|| JsonLists::new(source, place, dtype))?;
                 (Column::alone(Contents::arrays(blobs, lists)), "tensor")
             }
         };

@@ -17,7 +17,6 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-use super::enter::Enter;
 use crate::{Error, whole_file};
 
 pub(super) use blobs::{Blobs, blobs, no_bytes};
@@ -44,5 +43,6 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Writes a file, completely or not at all.
 #[pyfunction]
 fn write_file(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
-    py.enter(|| whole_file::write(&path, data).map_err(|source| Error::read(&path, source)))
+    let written = py.detach(|| whole_file::write(&path, data));
+    Ok(written.map_err(|source| Error::read(&path, source))?)
 }

@@ -8,7 +8,6 @@ use crate::format;
 use crate::format::RowRange;
 use crate::program::Contents;
 use crate::py::column::Column;
-use crate::py::enter::Enter;
 use crate::sync::Arc;
 
 /// Arrays in `.npy` files.
@@ -31,7 +30,7 @@ impl Npy {
             .map(|(start, stop)| RowRange { start, stop });
         let rows = rows.collect();
         let mut tick = tick(progress.as_ref(), blobs.len());
-        let (npy, blobs) = py.enter(|| format::Npy::open(&blobs, rows, &mut tick))?;
+        let (npy, blobs) = py.detach(|| format::Npy::open(&blobs, rows, &mut tick))?;
         let column = Column::over(Arc::new(Contents::arrays(blobs, npy)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Npy))
     }

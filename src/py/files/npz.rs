@@ -8,7 +8,6 @@ use crate::format;
 use crate::format::RowRange;
 use crate::program::Contents;
 use crate::py::column::Column;
-use crate::py::enter::Enter;
 use crate::sync::Arc;
 
 /// Arrays in `.npz` files.
@@ -32,7 +31,7 @@ impl Npz {
             .map(|(start, stop)| RowRange { start, stop });
         let rows = rows.collect();
         let mut tick = tick(progress.as_ref(), blobs.len());
-        let (npz, blobs) = py.enter(|| format::Npz::open(&blobs, key, rows, &mut tick))?;
+        let (npz, blobs) = py.detach(|| format::Npz::open(&blobs, key, rows, &mut tick))?;
         let column = Column::over(Arc::new(Contents::arrays(blobs, npz)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Npz))
     }

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use super::tick::tick;
 use crate::parquet;
 use crate::py::column::Column;
-use crate::py::enter::Enter;
 use crate::sync::Arc;
 
 /// Parquet files, open, with what is decoded of them.
@@ -26,7 +25,7 @@ impl ParquetFiles {
     ) -> PyResult<ParquetFiles> {
         let mut tick = tick(progress.as_ref(), paths.len());
         let paths = paths.into_iter().collect();
-        let tables = py.enter(|| parquet::Tables::open(paths, cache_bytes, &mut tick))?;
+        let tables = py.detach(|| parquet::Tables::open(paths, cache_bytes, &mut tick))?;
         Ok(ParquetFiles(Arc::new(tables)))
     }
 
@@ -47,7 +46,7 @@ impl Parquet {
         files: &ParquetFiles,
         column: &str,
     ) -> PyResult<PyClassInitializer<Parquet>> {
-        let table = py.enter(|| parquet::Parquet::new(files.0.clone(), column))?;
+        let table = py.detach(|| parquet::Parquet::new(files.0.clone(), column))?;
         let column = Column::alone(table);
         Ok(PyClassInitializer::from(column).add_subclass(Parquet))
     }

@@ -7,7 +7,6 @@ use super::tick::tick;
 use crate::format;
 use crate::program::Contents;
 use crate::py::column::Column;
-use crate::py::enter::Enter;
 use crate::sync::Arc;
 
 /// Tensors in files of `torch.save`.
@@ -26,7 +25,7 @@ impl Pt {
     ) -> PyResult<PyClassInitializer<Pt>> {
         let blobs = blobs(source)?;
         let mut tick = tick(progress.as_ref(), blobs.len());
-        let (pt, blobs) = py.enter(|| format::Pt::open(&blobs, key, &mut tick))?;
+        let (pt, blobs) = py.detach(|| format::Pt::open(&blobs, key, &mut tick))?;
         let column = Column::over(Arc::new(Contents::arrays(blobs, pt)), [source]);
         Ok(PyClassInitializer::from(column).add_subclass(Pt))
     }

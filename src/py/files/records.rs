@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use super::tokens::no_cast;
 use crate::column::{Files, Flat, Strided};
 use crate::py::column::{Column, parse_dtype};
-use crate::py::enter::Enter;
 
 /// Records of binary files.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
@@ -26,7 +25,7 @@ impl Records {
     ) -> PyResult<PyClassInitializer<Records>> {
         let (dtype, out_dtype) = (parse_dtype(dtype)?, parse_dtype(out_dtype)?);
         let (stride, start, offset) = of_records;
-        let records = py.enter(|| {
+        let records = py.detach(|| {
             let files = Files::look(paths.into_iter().collect())?;
             let flat = Flat::new(files, dtype, out_dtype);
             flat.map(|flat| Strided::records(flat, &shape, stride, start, offset))

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 
 use super::Blobs;
 use super::tick::tick;
+use crate::Result;
 use crate::archive::{Members, index_tar};
 use crate::column::{self, Files, Paths, Spans};
-use crate::py::enter::Enter;
 use crate::scan::scan;
 use crate::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Tar {
     #[pyo3(signature = (paths, progress=None))]
     fn new(py: Python<'_>, paths: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<Tar> {
         let mut tick = tick(progress.as_ref(), paths.len());
-        let (members, stamps) = py.enter(|| {
+        let (members, stamps) = py.detach(|| -> Result<_> {
             let shards = paths.clone();
             let look = move |shard: usize| index_tar(Path::new(&shards[shard]));
             let (mut members, mut stamps) = (Members::default(), Vec::new());

@@ -11,7 +11,6 @@ use crate::column::{Blobs, Documents, Files, Flat, Strided};
 use crate::format;
 use crate::memory::Dtype;
 use crate::py::column::{Column, parse_dtype};
-use crate::py::enter::Enter;
 
 /// Windows of files of tokens.
 #[pyclass(frozen, extends = Column, module = "fastload._lib")]
@@ -34,7 +33,7 @@ impl Tokens {
         if sizes.contains(&None) {
             return Err(PyValueError::new_err("length and stride are at least 1"));
         }
-        let windows = py.enter(|| {
+        let windows = py.detach(|| {
             let files = Files::look(paths.into_iter().collect())?;
             let flat = Flat::new(files, dtype, out_dtype);
             flat.map(|flat| Strided::windows(flat, length, stride, offset))
@@ -61,7 +60,7 @@ impl Megatron {
         out_dtype: Option<&str>,
     ) -> PyResult<PyClassInitializer<Megatron>> {
         let out_dtype = out_dtype.map(parse_dtype).transpose()?;
-        let (dtype, table) = py.enter(|| {
+        let (dtype, table) = py.detach(|| -> Result<_> {
             let files = Files::look([tokens].into_iter().collect())?;
             let read = read(&index, documents);
             let read = read.map_err(|error| error.of_file(Path::new(&index)))?;

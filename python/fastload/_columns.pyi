@@ -150,17 +150,6 @@ class Image(Column):
         Raises:
             ValueError: An operation cannot take an image of this size; torch's: RuntimeError.
         """
-    def plans(
-        self,
-        count: int,
-        height: int,
-        width: int,
-        channels: int = 3,
-        *,
-        seed: int = 0,
-        epoch: int = 0,
-    ) -> list[list[Action]]:
-        """Returns the plans of the first `count` indices, were all images of this size."""
 
 @final
 class Picture:

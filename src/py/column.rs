@@ -306,45 +306,14 @@ impl Image {
             draw,
             leaf: 0,
         };
-        planned(slf, [height, width, channels], key)
+        let shape = Shape {
+            height,
+            width,
+            channels,
+        };
+        let plan = slf.get().0.pipeline().plan(shape, key)?;
+        action::of_plan(slf.py(), &plan)
     }
-
-    #[pyo3(signature = (count, height, width, channels=3, *, seed=0, epoch=0))]
-    #[allow(clippy::too_many_arguments)] // the boundary's contract
-    fn plans<'py>(
-        slf: &Bound<'py, Self>,
-        count: u64,
-        height: usize,
-        width: usize,
-        channels: usize,
-        seed: u64,
-        epoch: u64,
-    ) -> PyResult<Vec<Vec<Bound<'py, PyTuple>>>> {
-        let keys = (0..count).map(|index| Key {
-            seed,
-            epoch,
-            index,
-            draw: 0,
-            leaf: 0,
-        });
-        keys.map(|key| planned(slf, [height, width, channels], key))
-            .collect()
-    }
-}
-
-/// Returns the plan for an image of a given shape, as tuples.
-fn planned<'py>(
-    image: &Bound<'py, Image>,
-    [height, width, channels]: [usize; 3],
-    key: Key,
-) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-    let shape = Shape {
-        height,
-        width,
-        channels,
-    };
-    let plan = image.get().0.pipeline().plan(shape, key)?;
-    action::of_plan(image.py(), &plan)
 }
 
 /// A selection of a column's samples, in any order.

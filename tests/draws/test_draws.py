@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.shared.distributions import assert_same_numbers, assert_uniform
-from tests.shared.plans import FLOATS, column, sample
+from tests.shared.plans import FLOATS, column, plans_of, sample
 
 COUNT = 100_000
 JITTER = ("color_jitter", (0.0, 1.0), None, None, None)
@@ -14,7 +14,7 @@ SIDE = 64
 
 def units(image, count=COUNT, **key):
     """Returns a number of [0, 1) for each index."""
-    return np.array([plan[0][1] for plan in image.plans(count, SIDE, SIDE, **key)])
+    return np.array([plan[0][1] for plan in plans_of(image, count, SIDE, SIDE, **key)])
 
 
 def lone(image, **key):
@@ -89,7 +89,7 @@ def test_repetitions_are_independent():
     ids=str,
 )
 def test_operations_are_independent(ops):
-    plans = column(*ops).plans(COUNT, SIDE, SIDE)
+    plans = plans_of(column(*ops), COUNT, SIDE, SIDE)
     first, second = (bins(np.array([plan[at][1] for plan in plans])) for at in (0, 1))
     assert_uniform(first * 16 + second, 256)
 
@@ -97,13 +97,14 @@ def test_operations_are_independent(ops):
 def test_what_an_operation_draws_does_not_depend_on_what_others_drew():
     alone = column(("apply", 0.0, [JITTER, JITTER]), JITTER)
     after = column(("apply", 1.0, [JITTER, JITTER]), JITTER)
-    plans = zip(alone.plans(100, SIDE, SIDE), after.plans(100, SIDE, SIDE), strict=True)
+    plans = zip(*(plans_of(image, 100, SIDE, SIDE) for image in (alone, after)), strict=True)
     assert all(one == other[2:] for one, other in plans)
 
 
 def test_numbers_within_an_operation_are_independent():
     image = column(("color_jitter", (0.0, 1.0), (0.0, 1.0), None, None))
-    drawn = [{action[0]: action[1] for action in plan} for plan in image.plans(COUNT, SIDE, SIDE)]
+    plans = plans_of(image, COUNT, SIDE, SIDE)
+    drawn = [{action[0]: action[1] for action in plan} for plan in plans]
     first, second = (
         bins(np.array([each[name] for each in drawn])) for name in ("brightness", "contrast")
     )
@@ -112,7 +113,7 @@ def test_numbers_within_an_operation_are_independent():
 
 def test_probabilities():
     for p in (0.0, 0.1, 0.5, 1.0):
-        done = sum(map(len, column(("flip", p, False)).plans(COUNT, SIDE, SIDE)))
+        done = sum(map(len, plans_of(column(("flip", p, False)), COUNT, SIDE, SIDE)))
         assert abs(done - p * COUNT) <= 4 * (p * (1 - p) * COUNT) ** 0.5
 
 

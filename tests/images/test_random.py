@@ -8,7 +8,7 @@ from torchvision import transforms
 from torchvision.transforms import InterpolationMode, v2
 
 from tests.shared.distributions import assert_same_counts, assert_same_numbers
-from tests.shared.plans import BYTES, FLOATS, KERNEL, column, their_plans
+from tests.shared.plans import BYTES, FLOATS, KERNEL, column, plans_of, their_plans
 
 OURS, FEW, THEIRS = 100_000, 20_000, 3_000
 BLACK = (0, 0, 0)
@@ -39,7 +39,7 @@ def numbers(plans):
 
 def compare(monkeypatch, op, transform, size, output=BYTES, ours=OURS, theirs=THEIRS):
     """Compares which actions there are, in which order, and every number of each."""
-    mine = column(op, output=output).plans(ours, *size)
+    mine = plans_of(column(op, output=output), ours, *size)
     others = their_plans(monkeypatch, transform, size, theirs)
     assert_same_counts([names(plan) for plan in mine], [names(plan) for plan in others])
     mine, others = numbers(mine), numbers(others)
@@ -203,9 +203,9 @@ def test_kernels_are_equally_likely():
     other = ("pillow13", "bicubic")
     both = column(("random_resized_crop", (9, 8), (0.08, 1.0), RATIO, [KERNEL, other]))
     one = column(("random_resized_crop", (9, 8), (0.08, 1.0), RATIO, KERNEL))
-    plans = both.plans(OURS, 60, 80)
+    plans = plans_of(both, OURS, 60, 80)
     assert_same_counts([plan[1][2] for plan in plans], [KERNEL, other] * (OURS // 2))
-    assert [plan[0] for plan in plans[:100]] == [plan[0] for plan in one.plans(100, 60, 80)]
+    assert [plan[0] for plan in plans[:100]] == [plan[0] for plan in plans_of(one, 100, 60, 80)]
 
 
 AUGMENTATIONS = [
@@ -231,7 +231,7 @@ def test_augmentations_are_torchvisions_to_the_bit(
     )
     size = (331, 224)  # the translations of 331 are integers, but for rounding
     values = [getattr(value, "value", value) for value in values]
-    mine = column((name, *values, "nearest", None, version)).plans(FEW, *size)
+    mine = plans_of(column((name, *values, "nearest", None, version)), FEW, *size)
     others = their_plans(monkeypatch, transform, size, 2_000)
     mine, others = (list(map(tuple, plans)) for plans in (mine, others))
     assert set(others) <= set(mine)

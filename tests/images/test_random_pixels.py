@@ -13,7 +13,7 @@ from torchvision.transforms.v2.functional import _misc
 
 from fastload import _lib
 from fastload.images import blur
-from tests.shared.plans import FLOATS, carry_out, column, photograph, sample
+from tests.shared.plans import FLOATS, carry_out, column, photograph, plans_of, sample
 
 KERNELS = [("pillow13", "bilinear"), ("pillow13", "bicubic")]
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
@@ -152,7 +152,7 @@ def test_what_has_no_choice_is_torchvisions(op, transform):
 def test_a_random_blur_has_the_weights_of_its_strength():
     (_, blurs) = BLUR
     sigmas = [0.1 + 1.9 * (place + 0.5) / blur.STRENGTHS for place in range(blur.STRENGTHS)]
-    drawn = [plan[0][1:] for plan in column(BLUR).plans(20_000, 37, 53)]
+    drawn = [plan[0][1:] for plan in plans_of(column(BLUR), 20_000, 37, 53)]
     places = {tuple(across): place for place, (across, _) in enumerate(blurs)}
     found = np.bincount([places[tuple(across)] for across, _ in drawn], minlength=len(sigmas))
     assert found.min() > 0

@@ -48,6 +48,11 @@ def sample(image: _lib.Image, index: int = 0, seed: int = 0) -> torch.Tensor:
     return made
 
 
+def plans_of(image: _lib.Image, count: int, height: int, width: int, **key: int) -> list[Plan]:
+    """Returns the plans of the first `count` indices, were all images of this size."""
+    return [image.plan(height, width, index=index, **key) for index in range(count)]
+
+
 TURNS = {Transpose.ROTATE_90: 1, Transpose.ROTATE_180: 2, Transpose.ROTATE_270: 3}
 """Quarters, counter-clockwise."""
 

@@ -10,7 +10,7 @@ from fastload.images.operations import Action, Op, Output
 
 @disjoint_base
 class Column:
-    """A leaf of a sample; its kinds are the classes below."""
+    """A leaf of a sample, of one of the kinds that the classes and functions below make."""
 
     def __len__(self) -> int: ...
 
@@ -80,9 +80,8 @@ class Ragged(Column):
 
     def __new__(cls, values: Rows, offsets: Rows) -> Ragged: ...
 
-@final
-class Text(Column):
-    """Text.
+def text(letters: Ragged) -> Column:
+    """Returns a column of text.
 
     Args:
         letters: Bytes of UTF-8, which are looked at only when they are read.
@@ -91,11 +90,8 @@ class Text(Column):
         ValueError: `letters` are no single bytes, or have gaps.
     """
 
-    def __new__(cls, letters: Ragged) -> Text: ...
-
-@final
-class Bytes(Column):
-    """Bytes.
+def binary(bytes: Ragged) -> Column:
+    """Returns a column of bytes.
 
     Args:
         bytes: Those of all samples.
@@ -103,8 +99,6 @@ class Bytes(Column):
     Raises:
         ValueError: `bytes` are no single bytes, or have gaps.
     """
-
-    def __new__(cls, bytes: Ragged) -> Bytes: ...
 
 @final
 class Image(Column):
@@ -197,9 +191,8 @@ class Picture:
     def pixels(self, ops: list[Op], *, keep: bool = False) -> bytes:
         """Returns the pixels after operations, row after row, one byte for each channel; else as `tensor`."""
 
-@final
-class Select(Column):
-    """Some samples of a column, in an order of their own.
+def select(column: Column, indices: Rows) -> Column:
+    """Returns a column of some samples of another, in an order of their own.
 
     Random operations draw by the index that the sampler gives, not by the one it stands for.
 
@@ -212,11 +205,8 @@ class Select(Column):
         ValueError: `indices` are no such numbers.
     """
 
-    def __new__(cls, column: Column, indices: Rows) -> Select: ...
-
-@final
-class Concat(Column):
-    """Several columns, one after the other.
+def concat(columns: list[Column]) -> Column:
+    """Returns one column of several, one after the other.
 
     Args:
         columns: Of one kind and dtype; the shape of rows is the same, that of others may differ.
@@ -225,11 +215,8 @@ class Concat(Column):
         ValueError: Columns that differ, or none.
     """
 
-    def __new__(cls, columns: list[Column]) -> Concat: ...
-
-@final
-class Lists(Column):
-    """Lists of the samples of a column, more or fewer for each sample.
+def lists(items: Column, offsets: Rows) -> Column:
+    """Returns a column of lists of the samples of another, more or fewer for each sample.
 
     A batch of them is put together by place, as torch's `default_collate` does. Lists of numbers that
     are of one length at each depth are arrays, unless they are leaves of the form `"list"`.
@@ -243,5 +230,3 @@ class Lists(Column):
         ValueError: A sample does not lie within `items`, `offsets` are no such numbers, or `items`
             are decoded.
     """
-
-    def __new__(cls, items: Column, offsets: Rows) -> Lists: ...

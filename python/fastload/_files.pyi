@@ -1,4 +1,4 @@
-"""The part of `_lib` that reads files: its columns, one class per format. There is no such module."""
+"""The part of `_lib` that reads files: its columns, one class or function per format. There is no such module."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -41,9 +41,12 @@ class Blobs:
 
     def __len__(self) -> int: ...
 
-@final
-class Npy(Column):
-    """Arrays in `.npy` files.
+def npy(
+    source: list[str] | Ragged | Blobs,
+    rows: list[tuple[int | None, int | None]],
+    progress: Callable[[int, int], None] | None = None,
+) -> Column:
+    """Returns a column of arrays in `.npy` files.
 
     Args:
         source: The files: their paths, the bytes of each, or stretches of larger files.
@@ -55,16 +58,13 @@ class Npy(Column):
         OSError: Not one of the files can be read.
     """
 
-    def __new__(
-        cls,
-        source: list[str] | Ragged | Blobs,
-        rows: list[tuple[int | None, int | None]],
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Npy: ...
-
-@final
-class Npz(Column):
-    """Arrays in `.npz` files.
+def npz(
+    source: list[str] | Ragged | Blobs,
+    key: str,
+    rows: list[tuple[int | None, int | None]],
+    progress: Callable[[int, int], None] | None = None,
+) -> Column:
+    """Returns a column of arrays in `.npz` files.
 
     Args:
         source: The files: their paths, the bytes of each, or stretches of larger files.
@@ -77,17 +77,12 @@ class Npz(Column):
         OSError: Not one of the files can be read.
     """
 
-    def __new__(
-        cls,
-        source: list[str] | Ragged | Blobs,
-        key: str,
-        rows: list[tuple[int | None, int | None]],
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Npz: ...
-
-@final
-class Pt(Column):
-    """Tensors in files of `torch.save`.
+def pt(
+    source: list[str] | Ragged | Blobs,
+    key: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Column:
+    """Returns a column of tensors in files of `torch.save`.
 
     Args:
         source: The files: their paths, the bytes of each, or stretches of larger files.
@@ -98,16 +93,8 @@ class Pt(Column):
         OSError: Not one of the files can be read.
     """
 
-    def __new__(
-        cls,
-        source: list[str] | Ragged | Blobs,
-        key: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Pt: ...
-
-@final
-class Plain(Column):
-    """Files that are one value.
+def plain(source: list[str] | Ragged | Blobs, what: str) -> Column:
+    """Returns a column of files that are one value each.
 
     Args:
         source: The files: their paths, the bytes of each, or stretches of larger files.
@@ -116,8 +103,6 @@ class Plain(Column):
     Raises:
         ValueError: Another content.
     """
-
-    def __new__(cls, source: list[str] | Ragged | Blobs, what: str) -> Plain: ...
 
 @final
 class Tar:
@@ -194,9 +179,8 @@ class Jsonl:
     def column(self, place: int) -> tuple[Column, Literal["tensor", "text"]]:
         """Returns the column of a field, and the form of its values."""
 
-@final
-class Megatron(Column):
-    """Documents of a `.bin` file of tokens that has an `.idx` file, of varying length.
+def megatron(tokens: str, index: str, documents: bool, out_dtype: str | None) -> Column:
+    """Returns a column of documents of a `.bin` file of tokens that has an `.idx` file, of varying length.
 
     Args:
         tokens: The `.bin` file.
@@ -208,29 +192,6 @@ class Megatron(Column):
         OSError: A file cannot be read or is damaged, or a sample does not lie within `tokens`.
         ValueError: Elements cannot be had as `out_dtype`.
     """
-
-    def __new__(
-        cls, tokens: str, index: str, documents: bool, out_dtype: str | None
-    ) -> Megatron: ...
-
-@final
-class Parquet(Column):
-    """A column of Parquet files.
-
-    Args:
-        files: The files.
-        column: Its name.
-
-    Raises:
-        KeyError: There is none.
-        TypeError: Its values are no numbers, text or bytes, nor lists of numbers.
-        ValueError: It has nulls.
-    """
-
-    def __new__(cls, files: ParquetFiles, column: str) -> Parquet: ...
-    @property
-    def form(self) -> Literal["tensor", "text", "bytes"]:
-        """The form of its samples."""
 
 @final
 class ParquetFiles:
@@ -252,10 +213,23 @@ class ParquetFiles:
         progress: Callable[[int, int], None] | None = None,
     ) -> ParquetFiles: ...
     def __len__(self) -> int: ...
+    def column(self, column: str) -> tuple[Column, Literal["tensor", "text", "bytes"]]:
+        """Returns a column by its name, and the form of its samples.
 
-@final
-class Records(Column):
-    """Arrays at equal distances in binary files.
+        Raises:
+            KeyError: There is none.
+            TypeError: Its values are no numbers, text or bytes, nor lists of numbers.
+            ValueError: It has nulls.
+        """
+
+def records(
+    paths: list[str],
+    dtype: str,
+    out_dtype: str,
+    shape: Sequence[int],
+    of_records: tuple[int, int, int],
+) -> Column:
+    """Returns a column of arrays at equal distances in binary files.
 
     Args:
         paths: The files.
@@ -270,18 +244,10 @@ class Records(Column):
         ValueError: Elements cannot be had as `out_dtype`, or a sample does not fit into a record.
     """
 
-    def __new__(
-        cls,
-        paths: list[str],
-        dtype: str,
-        out_dtype: str,
-        shape: Sequence[int],
-        of_records: tuple[int, int, int],
-    ) -> Records: ...
-
-@final
-class Tokens(Column):
-    """Windows of files of tokens; none reaches from one file into the next.
+def tokens(
+    paths: list[str], dtype: str, out_dtype: str, length: int, stride: int, offset: int
+) -> Column:
+    """Returns a column of windows of files of tokens; none reaches from one file into the next.
 
     Args:
         paths: The files.
@@ -295,16 +261,6 @@ class Tokens(Column):
         OSError: A file cannot be read, or its size is not a multiple of the dtype's.
         ValueError: Elements cannot be had as `out_dtype`, or `length` or `stride` is 0.
     """
-
-    def __new__(
-        cls,
-        paths: list[str],
-        dtype: str,
-        out_dtype: str,
-        length: int,
-        stride: int,
-        offset: int,
-    ) -> Tokens: ...
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file, whole or not at all: readers see the old one or the new one.

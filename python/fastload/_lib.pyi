@@ -15,31 +15,30 @@ from fastload._collation import flatten as flatten
 from fastload._collation import floats as floats
 from fastload._collation import ints as ints
 from fastload._collation import numbers_of_lists as numbers_of_lists
-from fastload._columns import Bytes as Bytes
 from fastload._columns import Column as Column
-from fastload._columns import Concat as Concat
 from fastload._columns import Image as Image
-from fastload._columns import Lists as Lists
 from fastload._columns import Picture as Picture
 from fastload._columns import Ragged as Ragged
 from fastload._columns import Rows as Rows
-from fastload._columns import Select as Select
 from fastload._columns import Storage as Storage
-from fastload._columns import Text as Text
+from fastload._columns import binary as binary
+from fastload._columns import concat as concat
+from fastload._columns import lists as lists
+from fastload._columns import select as select
+from fastload._columns import text as text
 from fastload._files import Audio as Audio
 from fastload._files import Blobs as Blobs
 from fastload._files import Jsonl as Jsonl
 from fastload._files import Lines as Lines
-from fastload._files import Megatron as Megatron
-from fastload._files import Npy as Npy
-from fastload._files import Npz as Npz
-from fastload._files import Parquet as Parquet
 from fastload._files import ParquetFiles as ParquetFiles
-from fastload._files import Plain as Plain
-from fastload._files import Pt as Pt
-from fastload._files import Records as Records
 from fastload._files import Tar as Tar
-from fastload._files import Tokens as Tokens
+from fastload._files import megatron as megatron
+from fastload._files import npy as npy
+from fastload._files import npz as npz
+from fastload._files import plain as plain
+from fastload._files import pt as pt
+from fastload._files import records as records
+from fastload._files import tokens as tokens
 from fastload._files import write_file as write_file
 from fastload._foreign import Request as Request
 from fastload._foreign import Requests as Requests
@@ -74,9 +73,7 @@ from fastload._tuning import Window as Window
 __all__ = [
     "Audio",
     "Blobs",
-    "Bytes",
     "Column",
-    "Concat",
     "Copying",
     "Epoch",
     "Followed",
@@ -87,34 +84,23 @@ __all__ = [
     "Lengths",
     "Lines",
     "Links",
-    "Lists",
-    "Megatron",
-    "Npy",
-    "Npz",
     "Pack",
     "Pad",
-    "Parquet",
     "ParquetFiles",
     "Part",
     "Permutation",
     "Picture",
-    "Plain",
     "Program",
-    "Pt",
     "Ragged",
-    "Records",
     "Request",
     "Requests",
     "Rows",
     "Rule",
-    "Select",
     "Spans",
     "StepClocks",
     "Storage",
     "Stream",
     "Tar",
-    "Text",
-    "Tokens",
     "Tuner",
     "Unframed",
     "Watch",
@@ -122,23 +108,35 @@ __all__ = [
     "Window",
     "WorkerLink",
     "__version__",
+    "binary",
     "check_interrupts",
+    "concat",
     "debug_assertions",
     "flatten",
     "floats",
     "interruptibly",
     "ints",
+    "lists",
     "make_file",
+    "megatron",
     "memory_stats",
+    "npy",
+    "npz",
     "numbers_of_lists",
     "own",
     "park",
+    "plain",
     "plan_packed_batches",
     "plan_token_batches",
     "pool_threads",
+    "pt",
+    "records",
     "same_items",
+    "select",
     "shapes",
     "shutdown",
+    "text",
+    "tokens",
     "trim_memory",
     "uninterruptibly",
     "write_file",

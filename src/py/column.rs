@@ -19,7 +19,7 @@ use crate::program::{self, Source};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Error, Result};
 
-/// A column of a dataset; each kind of column is a class of its own.
+/// A column of a dataset; a kind of column that has methods is a class of its own.
 #[pyclass(frozen, subclass, module = "fastload._lib")]
 pub(super) struct Column {
     pub(super) core: Arc<dyn column::Column>,
@@ -227,34 +227,19 @@ impl Ragged {
     }
 }
 
-/// Text: the UTF-8 bytes of all samples, joined.
-#[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Text;
-
-#[pymethods]
-impl Text {
-    #[new]
-    fn new(letters: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Text>> {
-        let column = binary(letters, Layout::text())?;
-        Ok(PyClassInitializer::from(column).add_subclass(Text))
-    }
+/// Makes a column of text: the UTF-8 bytes of all samples, joined.
+#[pyfunction]
+pub(super) fn text(letters: &Bound<'_, Ragged>) -> PyResult<Column> {
+    joined(letters, Layout::text())
 }
 
-/// Bytes: those of all samples, joined.
-#[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Bytes;
-
-#[pymethods]
-impl Bytes {
-    #[new]
-    fn new(bytes: &Bound<'_, Ragged>) -> PyResult<PyClassInitializer<Bytes>> {
-        let column = binary(bytes, Layout::bytes())?;
-        Ok(PyClassInitializer::from(column).add_subclass(Bytes))
-    }
+/// Makes a column of bytes: those of all samples, joined.
+#[pyfunction]
+pub(super) fn binary(bytes: &Bound<'_, Ragged>) -> PyResult<Column> {
+    joined(bytes, Layout::bytes())
 }
 
-/// Makes a column of text or bytes.
-fn binary(bytes: &Bound<'_, Ragged>, layout: Layout) -> PyResult<Column> {
+fn joined(bytes: &Bound<'_, Ragged>, layout: Layout) -> PyResult<Column> {
     let binary = Binary::new(bytes.get().core.clone(), layout).ok_or_else(no_bytes)?;
     Ok(Column::over(Arc::new(binary), [bytes.as_super()]))
 }
@@ -316,55 +301,30 @@ impl Image {
     }
 }
 
-/// A selection of a column's samples, in any order.
-#[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Select;
-
-#[pymethods]
-impl Select {
-    #[new]
-    fn new(
-        column: &Bound<'_, Column>,
-        indices: &Bound<'_, Rows>,
-    ) -> PyResult<PyClassInitializer<Select>> {
-        let numbers = numbers(indices, "indices")?;
-        let select = column::Select::new(column.get().core.clone(), numbers)?;
-        let column = Column::over(Arc::new(select), [column, indices.as_super()]);
-        Ok(PyClassInitializer::from(column).add_subclass(Select))
-    }
+/// Selects samples of a column, in any order.
+#[pyfunction]
+pub(super) fn select(column: &Bound<'_, Column>, indices: &Bound<'_, Rows>) -> PyResult<Column> {
+    let numbers = numbers(indices, "indices")?;
+    let select = column::Select::new(column.get().core.clone(), numbers)?;
+    let sources = [column, indices.as_super()];
+    Ok(Column::over(Arc::new(select), sources))
 }
 
-/// Several columns, one after the other.
-#[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Concat;
-
-#[pymethods]
-impl Concat {
-    #[new]
-    fn new(columns: Vec<Bound<'_, Column>>) -> PyResult<PyClassInitializer<Concat>> {
-        let parts = columns.iter().map(|column| column.get().core.clone());
-        let concat = column::Concat::new(parts.collect())?;
-        let column = Column::over(Arc::new(concat), &columns);
-        Ok(PyClassInitializer::from(column).add_subclass(Concat))
-    }
+/// Joins several columns, one after the other.
+#[pyfunction]
+pub(super) fn concat(columns: Vec<Bound<'_, Column>>) -> PyResult<Column> {
+    let parts = columns.iter().map(|column| column.get().core.clone());
+    let concat = column::Concat::new(parts.collect())?;
+    Ok(Column::over(Arc::new(concat), &columns))
 }
 
-/// Lists of a column's samples.
-#[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Lists;
-
-#[pymethods]
-impl Lists {
-    #[new]
-    fn new(
-        items: &Bound<'_, Column>,
-        offsets: &Bound<'_, Rows>,
-    ) -> PyResult<PyClassInitializer<Lists>> {
-        let numbers = numbers(offsets, "offsets")?;
-        let lists = column::Lists::new(items.get().core.clone(), numbers)?;
-        let column = Column::over(Arc::new(lists), [items, offsets.as_super()]);
-        Ok(PyClassInitializer::from(column).add_subclass(Lists))
-    }
+/// Makes lists of a column's samples.
+#[pyfunction]
+pub(super) fn lists(items: &Bound<'_, Column>, offsets: &Bound<'_, Rows>) -> PyResult<Column> {
+    let numbers = numbers(offsets, "offsets")?;
+    let lists = column::Lists::new(items.get().core.clone(), numbers)?;
+    let sources = [items, offsets.as_super()];
+    Ok(Column::over(Arc::new(lists), sources))
 }
 
 /// Converts rows to indices, offsets or lengths.

@@ -60,12 +60,12 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<column::Rows>()?;
     module.add_class::<column::Storage>()?;
     module.add_class::<column::Ragged>()?;
-    module.add_class::<column::Text>()?;
-    module.add_class::<column::Bytes>()?;
     module.add_class::<column::Image>()?;
-    module.add_class::<column::Select>()?;
-    module.add_class::<column::Concat>()?;
-    module.add_class::<column::Lists>()?;
+    module.add_function(wrap_pyfunction!(column::text, module)?)?;
+    module.add_function(wrap_pyfunction!(column::binary, module)?)?;
+    module.add_function(wrap_pyfunction!(column::select, module)?)?;
+    module.add_function(wrap_pyfunction!(column::concat, module)?)?;
+    module.add_function(wrap_pyfunction!(column::lists, module)?)?;
     files::add_to(module)?;
     module.add_class::<copying::Copying>()?;
     module.add_class::<form::Leaf>()?;

@@ -164,7 +164,7 @@ def test_lengths_come_from_anywhere():
 def _selected(column):
     """Returns a native column of the same samples, put together from two halves of them."""
     halves = [Rows(torch.arange(*span)) for span in ((0, 2), (2, 5))]
-    return _lib.Concat([_lib.Select(column._core, half._core) for half in halves])
+    return _lib.concat([_lib.select(column._core, half._core) for half in halves])
 
 
 @pytest.mark.parametrize(

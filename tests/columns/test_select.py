@@ -35,12 +35,12 @@ def both(data, depth):
     if kind == "concat":
         parts = [both(data, depth - 1) for _ in range(data.draw(st.integers(1, 3)))]
         theirs, ours = zip(*parts, strict=True)
-        return ConcatDataset(theirs), _lib.Concat(list(ours))
+        return ConcatDataset(theirs), _lib.concat(list(ours))
     theirs, ours = both(data, depth - 1)
     place = st.integers(0, len(theirs) - 1)
     indices = data.draw(st.lists(place, min_size=1, max_size=12))
     width = data.draw(st.sampled_from([np.int32, np.int64]))
-    return Subset(theirs, indices), _lib.Select(ours, rows(np.array(indices, width)))
+    return Subset(theirs, indices), _lib.select(ours, rows(np.array(indices, width)))
 
 
 @given(data=st.data())
@@ -61,12 +61,12 @@ def test_any_nesting_gives_the_batches_of_torch(data):
 def test_indices_outside_of_the_column_are_refused():
     for index in (-1, 3, 1 << 40):
         with pytest.raises(IndexError, match=rf"index {index} is out of range .* 3 samples"):
-            _lib.Select(rows(np.zeros(3)), rows([0, index]))
+            _lib.select(rows(np.zeros(3)), rows([0, index]))
 
 
 def test_indices_that_change_later_are_an_error():
     indices = np.array([2, 1])
-    program = _lib.Program([_lib.Select(rows(np.arange(3)), rows(indices))], 0)
+    program = _lib.Program([_lib.select(rows(np.arange(3)), rows(indices))], 0)
     indices[1] = 7
     assert program.sample(0) == 2
     with pytest.raises(IndexError, match="index 7 is out of range"):
@@ -76,7 +76,7 @@ def test_indices_that_change_later_are_an_error():
 def test_indices_are_whole_numbers():
     for indices in (np.zeros(2), np.zeros((2, 1), np.int64), np.zeros(2, np.uint64)):
         with pytest.raises(ValueError, match="indices are one int64 or int32 per row"):
-            _lib.Select(rows(np.zeros(3)), rows(indices))
+            _lib.select(rows(np.zeros(3)), rows(indices))
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_indices_are_whole_numbers():
 )
 def test_columns_that_differ_are_not_put_together(other):
     with pytest.raises(ValueError, match="samples of a column have one kind, dtype"):
-        _lib.Concat([rows(np.zeros((2, 2))), rows(other)])
+        _lib.concat([rows(np.zeros((2, 2))), rows(other)])
 
 
 def test_nothing_is_no_column():
     with pytest.raises(ValueError, match="cannot concatenate nothing"):
-        _lib.Concat([])
+        _lib.concat([])
 
 
 def test_empty_parts_are_passed_over():
-    column = _lib.Concat([rows(np.zeros(0)), rows(np.arange(2.0)), rows(np.zeros(0))])
+    column = _lib.concat([rows(np.zeros(0)), rows(np.arange(2.0)), rows(np.zeros(0))])
     program = _lib.Program([column], 0)
     assert [program.sample(index).item() for index in (0, 1, -1)] == [0, 1, 1]
     with pytest.raises(IndexError):
@@ -124,7 +124,7 @@ def test_images_are_selected_and_put_together(photographs):
     of_files = _lib.Image(paths, "RGB", [], output)
     of_bytes = _lib.Image(buffer, "RGB", [], output)
     of_rows = _lib.Image(rows(pixels), "RGB", [], output)
-    column = _lib.Concat([_lib.Select(of_files, rows([4, 1])), of_bytes, of_rows])
+    column = _lib.concat([_lib.select(of_files, rows([4, 1])), of_bytes, of_rows])
     program = _lib.Program([column, rows(np.arange(12))], (0, 1))
     found = stream(program)
     order = [11, 0, 3, 7, 1, 0]
@@ -143,7 +143,7 @@ def test_errors_name_the_file_that_is_meant(photographs, tmp_path):
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(b"\xff\xd8\xff nothing")
     column = _lib.Image([*paths, str(broken), "/no/such.jpg"], "RGB", [], ("bytes", "hwc"))
-    chosen = _lib.Concat([_lib.Select(column, rows([0, 6])), _lib.Select(column, rows([5]))])
+    chosen = _lib.concat([_lib.select(column, rows([0, 6])), _lib.select(column, rows([5]))])
     program = _lib.Program([chosen], 0)
     with pytest.raises(FileNotFoundError, match=r"/no/such\.jpg"):
         program.sample(1)
@@ -155,7 +155,7 @@ def test_draws_are_made_by_the_index_that_the_sampler_gives():
     pixels = np.arange(300, dtype=np.uint8).reshape(1, 10, 10, 3).repeat(64, 0)
     flips = [("flip", 0.5, False)]
     image = _lib.Image(rows(pixels), "RGB", flips, ("bytes", "hwc"))
-    alike = _lib.Select(image, rows(np.zeros(64, np.int64)))
+    alike = _lib.select(image, rows(np.zeros(64, np.int64)))
     programs = [_lib.Program([column], 0) for column in (image, alike)]
     plain, selected = ([p.sample(i, seed=3) for i in range(64)] for p in programs)
     assert_same(selected, plain)
@@ -165,7 +165,7 @@ def test_draws_are_made_by_the_index_that_the_sampler_gives():
 def test_pillow_images_are_in_samples_alone():
     pixels = np.random.default_rng(0).integers(0, 256, (3, 4, 5, 3), np.uint8)
     image = _lib.Image(rows(pixels), "RGB", [], ("bytes", "hwc"))
-    program = _lib.Program([_lib.Select(image, rows([2]))], _lib.Leaf(0, "pillow"))
+    program = _lib.Program([_lib.select(image, rows([2]))], _lib.Leaf(0, "pillow"))
     sample = program.sample(0)
     assert (type(sample), sample.mode) == (PIL.Image.Image, "RGB")
     assert (np.asarray(sample) == pixels[2]).all()

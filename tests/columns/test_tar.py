@@ -102,7 +102,7 @@ def test_members_are_those_that_webdataset_finds(tmp_path, form):
         assert lacking == [n for n, sample in enumerate(expected) if extension not in sample]
         having = [n for n in range(len(expected)) if n not in lacking]
         blobs = tar._shards.index.members([extension], having)
-        column = fastload._lib.Plain(blobs, "bytes")
+        column = fastload._lib.plain(blobs, "bytes")
         program = fastload._lib.Program([column], fastload._lib.Leaf(0, "bytes"))
         found = [program.sample(n) for n in range(len(having))]
         assert found == [expected[n][extension] for n in having]

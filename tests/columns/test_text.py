@@ -21,7 +21,7 @@ def text(words, width=np.int64):
     letters = [word.encode() for word in words]
     offsets = np.cumsum([0, *map(len, letters)]).astype(width)
     joined = np.frombuffer(b"".join(letters), np.uint8)
-    return _lib.Text(_lib.Ragged(rows(joined), rows(offsets)))
+    return _lib.text(_lib.Ragged(rows(joined), rows(offsets)))
 
 
 def loaded(column, template, indices, *, batched=True):
@@ -78,7 +78,7 @@ def test_single_texts_are_converted_as_torch_converts_them(kind):
 
 
 def test_text_is_selected_and_concatenated():
-    column = _lib.Concat([_lib.Select(text(WORDS), rows([4, 0])), text(WORDS)])
+    column = _lib.concat([_lib.select(text(WORDS), rows([4, 0])), text(WORDS)])
     batch, _ = loaded(column, LEAF, [0, 1, 2, 7])
     assert batch == [WORDS[4], WORDS[0], WORDS[0], WORDS[5]]
 
@@ -91,7 +91,7 @@ def test_text_may_be_a_str_of_numpy():
 
 def test_what_is_no_text_is_an_error_of_its_batch():
     letters = rows(np.frombuffer(b"ab\xff", np.uint8))
-    column = _lib.Text(_lib.Ragged(letters, rows([0, 2, 3])))
+    column = _lib.text(_lib.Ragged(letters, rows([0, 2, 3])))
     assert loaded(column, LEAF, [0])[0] == ["ab"]
     with pytest.raises(ValueError, match="text 1 cannot be read: invalid utf-8"):
         loaded(column, LEAF, [0, 1])
@@ -100,7 +100,7 @@ def test_what_is_no_text_is_an_error_of_its_batch():
 def test_text_needs_single_bytes_without_gaps():
     for letters in (np.zeros(4), np.zeros((4, 2), np.uint8), np.zeros(8, np.uint8)[::2]):
         with pytest.raises(ValueError, match="ragged rows of one uint8, without gaps"):
-            _lib.Text(_lib.Ragged(rows(letters), rows([0, 4])))
+            _lib.text(_lib.Ragged(rows(letters), rows([0, 4])))
 
 
 def test_text_has_no_other_form():

@@ -108,8 +108,8 @@ def test_the_right_file_behind_columns_over_columns(tmp_path: Path):
         _lib.Image(source, "RGB", [], ("bytes", "hwc"))
         for source in (paths, buffer, rows(torch.stack(want)))
     )
-    left = _lib.Concat([_lib.Select(of_files, rows([3, 1])), of_pixels, of_bytes])
-    right = _lib.Select(left, rows(range(len(left) - 1, -1, -1)))
+    left = _lib.concat([_lib.select(of_files, rows([3, 1])), of_pixels, of_bytes])
+    right = _lib.select(left, rows(range(len(left) - 1, -1, -1)))
     expected = [want[3], want[1], *want, *want]
     program = _lib.Program([left, right], (0, 1))
     limits = {"depth": 2, "budget_bytes": 1 << 20, "threads": 2, "fetch": 2, "compute": 2}

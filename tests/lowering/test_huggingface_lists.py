@@ -268,15 +268,15 @@ def test_lists_that_cannot_be_are_refused():
         return _lib.Rows(*layout.of_array(np.array(numbers)))
 
     with pytest.raises(ValueError, match=r"2..9 of 3 values"):
-        _lib.Lists(rows(1, 2, 3), rows(0, 2, 9))
+        _lib.lists(rows(1, 2, 3), rows(0, 2, 9))
     with pytest.raises(ValueError, match="cannot be read"):
-        _lib.Lists(rows(1, 2, 3), _lib.Rows(*layout.of_array(np.zeros(0, np.int64))))
+        _lib.lists(rows(1, 2, 3), _lib.Rows(*layout.of_array(np.zeros(0, np.int64))))
     image = _lib.Image(["a.png"], "RGB", [], ("bytes", "hwc"))
     with pytest.raises(ValueError, match="an item of a list"):
-        _lib.Lists(image, rows(0, 1))
-    lists = _lib.Lists(rows(1, 2, 3), rows(0, 1, 3))
+        _lib.lists(image, rows(0, 1))
+    lists = _lib.lists(rows(1, 2, 3), rows(0, 1, 3))
     for form in ("text", "bytes", "texts", "number", "cell"):
         with pytest.raises(ValueError, match="needs"):
             _lib.Program([lists], _lib.Leaf(0, form))
     with pytest.raises(ValueError, match="number of dimensions"):
-        _lib.Concat([lists, _lib.Lists(lists, rows(0, 2))])
+        _lib.concat([lists, _lib.lists(lists, rows(0, 2))])

@@ -44,4 +44,4 @@ def rows(array: Any, dtype: str | None = None) -> _lib.Rows:
 
 def joined(columns: list[Any]) -> _lib.Column:
     """Returns one column of several, one after the other."""
-    return columns[0] if len(columns) == 1 else _lib.Concat(columns)
+    return columns[0] if len(columns) == 1 else _lib.concat(columns)

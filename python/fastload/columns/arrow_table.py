@@ -120,9 +120,9 @@ def column(array: Any, name: str) -> tuple[_lib.Column, Literal["tensor", "text"
     kind = array.type
     parts = chunks(array)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return joined([_lib.Text(ragged_bytes(chunk)) for chunk in parts]), "text"
+        return joined([_lib.text(ragged_bytes(chunk)) for chunk in parts]), "text"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return joined([_lib.Bytes(ragged_bytes(chunk)) for chunk in parts]), "bytes"
+        return joined([_lib.binary(ragged_bytes(chunk)) for chunk in parts]), "bytes"
     first, columns = 0, []
     for chunk in parts:
         columns.append(_numbers(chunk, name, first))

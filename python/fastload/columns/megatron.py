@@ -50,7 +50,7 @@ class Megatron(Column):
         self._prefix = path.removesuffix(".bin").removesuffix(".idx")
         self._unit = unit
         self._out = None if out_dtype is None else layout.dtype_name(out_dtype)
-        self._native = _lib.Megatron(
+        self._native = _lib.megatron(
             f"{self._prefix}.bin", f"{self._prefix}.idx", unit == "document", self._out
         )
 

@@ -138,12 +138,12 @@ def _image(blobs: _lib.Blobs, transform: Any) -> _lib.Column:
 
 def _npy(blobs: _lib.Blobs, _: Any) -> _lib.Column:
     with progress("headers") as tell:
-        return _lib.Npy(blobs, [], tell)
+        return _lib.npy(blobs, [], tell)
 
 
 def _pt(blobs: _lib.Blobs, _: Any) -> _lib.Column:
     with progress("headers") as tell:
-        return _lib.Pt(blobs, None, tell)
+        return _lib.pt(blobs, None, tell)
 
 
 def _audio(blobs: _lib.Blobs, _: Any) -> _lib.Column:
@@ -153,14 +153,14 @@ def _audio(blobs: _lib.Blobs, _: Any) -> _lib.Column:
 
 
 def _plain(what: str) -> Callable[[_lib.Blobs, Any], _lib.Column]:
-    return lambda blobs, _: _lib.Plain(blobs, what)
+    return lambda blobs, _: _lib.plain(blobs, what)
 
 
-def _text(values: list[str]) -> _lib.Text:
+def _text(values: list[str]) -> _lib.Column:
     encoded = [value.encode() for value in values]
     utf8 = Rows(np.frombuffer(b"".join(encoded), np.uint8))
     offsets = Rows(np.cumsum([0, *map(len, encoded)], dtype=np.int64))
-    return _lib.Text(_lib.Ragged(utf8._native, offsets._native))
+    return _lib.text(_lib.Ragged(utf8._native, offsets._native))
 
 
 _MAKERS: dict[str, Callable[[_lib.Blobs, Any], _lib.Column]] = {

@@ -41,7 +41,7 @@ class Npy(Column):
         self._paths = expand(paths)
         self._rows = rows
         with progress("headers") as tell:
-            self._native = _lib.Npy(self._paths, ranges(rows, len(self._paths)), tell)
+            self._native = _lib.npy(self._paths, ranges(rows, len(self._paths)), tell)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and the rows; the headers are read again."""

@@ -44,7 +44,7 @@ class Npz(Column):
         self._key = key
         self._rows = rows
         with progress("headers") as tell:
-            self._native = _lib.Npz(self._paths, key, ranges(rows, len(self._paths)), tell)
+            self._native = _lib.npz(self._paths, key, ranges(rows, len(self._paths)), tell)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths, the key and the rows; the headers are read again."""

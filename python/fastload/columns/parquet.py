@@ -63,13 +63,13 @@ class Parquet(Column):
         self._name = column
         self._cache = budget_bytes(cache, "cache")
         self._files = _shared(self._paths, self._cache)
-        self._native = _lib.Parquet(self._files, column)
+        self._native, self._kind = self._files.column(column)
 
-    _native: _lib.Parquet
+    _kind: Form
 
     @property
     def _form(self) -> Form:
-        return self._native.form
+        return self._kind
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and the arguments; the footers are read again."""

@@ -40,7 +40,7 @@ class Pt(Column):
         self._paths = expand(paths)
         self._key = key
         with progress("headers") as tell:
-            self._native = _lib.Pt(self._paths, key, tell)
+            self._native = _lib.pt(self._paths, key, tell)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and the key; the headers are read again."""

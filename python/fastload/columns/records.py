@@ -66,7 +66,7 @@ class Records(Column):
         if min(*self._shape, *self._bytes) < 0:
             msg = f"sizes are at least 0, found shape {self._shape}, (stride, start, offset) {self._bytes}"
             raise ValueError(msg)
-        self._native = _lib.Records(self._paths, self._dtype, self._out, self._shape, self._bytes)
+        self._native = _lib.records(self._paths, self._dtype, self._out, self._shape, self._bytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the paths and the arguments."""

@@ -57,7 +57,7 @@ class Tokens(Column):
         self._offset = _at_least(0, offset, "offset")
         self._dtype = layout.dtype_name(dtype)
         self._out = _wide(self._dtype) if out_dtype is None else layout.dtype_name(out_dtype)
-        self._native = _lib.Tokens(
+        self._native = _lib.tokens(
             self._paths, self._dtype, self._out, self._length, self._stride, self._offset
         )
 

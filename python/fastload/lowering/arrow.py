@@ -249,16 +249,16 @@ def _tree(array: Any, dtype: str | None = None) -> _lib.Column:
     """
     if str(array.type) in _TEXTS:
         check_nulls(array)
-        return _lib.Text(ragged_bytes(array))
+        return _lib.text(ragged_bytes(array))
     if str(array.type) in _BYTES:
         check_nulls(array)
-        return _lib.Bytes(ragged_bytes(array))
+        return _lib.binary(ragged_bytes(array))
     if not _holds_lists(array.type):
         raise _unread(array.type)
     entries, offsets = _spread(array)
     if str(entries.type) in _NUMBERS:
         return _lib.Ragged(rows(_rectangle(entries), dtype), rows(offsets))
-    return _lib.Lists(_tree(entries, dtype), rows(offsets))
+    return _lib.lists(_tree(entries, dtype), rows(offsets))
 
 
 def _has_gaps(array: Any) -> bool:

@@ -72,5 +72,5 @@ def select(leaf: Leaf, picked: _lib.Rows, count: str, memo: Memo) -> Leaf:
         memo: The memo.
     """
     columns = leaf.native, picked
-    native = memo.of_objects("selection", columns, lambda: _lib.Select(*columns))
+    native = memo.of_objects("selection", columns, lambda: _lib.select(*columns))
     return leaf.over(native, f"{count} {leaf.column}")

@@ -312,7 +312,7 @@ def _joined(parts: Any, memo: Memo) -> Leaf:
             raise NotNative(msg, "join the parts in another way than by ConcatDataset")
     try:
         natives = tuple(leaf.native for leaf in parts)
-        native = memo.of_objects("joined", natives, lambda: _lib.Concat(list(natives)))
+        native = memo.of_objects("joined", natives, lambda: _lib.concat(list(natives)))
     except ValueError as error:
         msg = f"the parts of the ConcatDataset do not fit together: {error}"
         raise NotNative(msg, "give them one dtype") from error

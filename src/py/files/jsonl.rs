@@ -72,13 +72,13 @@ impl Jsonl {
         Ok(Jsonl { core, elements })
     }
 
-    fn column(&self, py: Python<'_>, place: usize) -> PyResult<(Py<Column>, &'static str)> {
+    fn column(&self, py: Python<'_>, place: usize) -> PyResult<(Column, &'static str)> {
         let element = *self.elements.get(place).ok_or(Error::Index {
             index: place.cast_signed() as i64,
             len: self.elements.len(),
         })?;
         let source = self.core.clone();
-        let (column, form) = match element {
+        Ok(match element {
             Element::Number(dtype) => {
                 let column = JsonColumn::new(source, place, Some(dtype));
                 (Column::alone(column), "tensor")
@@ -88,8 +88,7 @@ impl Jsonl {
                 let (lists, blobs) = py.detach(|| JsonLists::new(source, place, dtype))?;
                 (Column::alone(Contents::arrays(blobs, lists)), "tensor")
             }
-        };
-        Ok((Py::new(py, column)?, form))
+        })
     }
 }
 

@@ -1,17 +1,13 @@
-//! Columns over files, as Python makes them: one format per file.
+//! Columns over files, as Python makes them.
 
+mod arrays;
 mod audio;
 mod blobs;
+mod flat;
 mod jsonl;
-mod npy;
-mod npz;
 mod parquet;
-mod plain;
-mod pt;
-mod records;
 mod tar;
 mod tick;
-mod tokens;
 
 use std::path::PathBuf;
 
@@ -21,22 +17,21 @@ use crate::{Error, whole_file};
 
 pub(super) use blobs::{Blobs, blobs, no_bytes};
 
-/// Adds the classes of this module to the extension module.
+/// Adds the classes and functions of this module to the extension module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<audio::Audio>()?;
     module.add_class::<Blobs>()?;
-    module.add_class::<npy::Npy>()?;
-    module.add_class::<npz::Npz>()?;
-    module.add_class::<pt::Pt>()?;
-    module.add_class::<plain::Plain>()?;
     module.add_class::<tar::Tar>()?;
     module.add_class::<jsonl::Lines>()?;
     module.add_class::<jsonl::Jsonl>()?;
-    module.add_class::<parquet::Parquet>()?;
     module.add_class::<parquet::ParquetFiles>()?;
-    module.add_class::<records::Records>()?;
-    module.add_class::<tokens::Megatron>()?;
-    module.add_class::<tokens::Tokens>()?;
+    module.add_function(wrap_pyfunction!(arrays::npy, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays::npz, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays::pt, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays::plain, module)?)?;
+    module.add_function(wrap_pyfunction!(flat::tokens, module)?)?;
+    module.add_function(wrap_pyfunction!(flat::records, module)?)?;
+    module.add_function(wrap_pyfunction!(flat::megatron, module)?)?;
     module.add_function(wrap_pyfunction!(write_file, module)?)
 }
 

@@ -1,10 +1,11 @@
-//! `_lib.ParquetFiles` and `_lib.Parquet`.
+//! `_lib.ParquetFiles`.
 
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
 use super::tick::tick;
+use crate::column::Kind;
 use crate::parquet;
 use crate::py::column::Column;
 use crate::sync::Arc;
@@ -32,33 +33,14 @@ impl ParquetFiles {
     fn __len__(&self) -> usize {
         self.0.rows()
     }
-}
-
-/// A column of Parquet files.
-#[pyclass(frozen, extends = Column, module = "fastload._lib")]
-pub(super) struct Parquet;
-
-#[pymethods]
-impl Parquet {
-    #[new]
-    fn new(
-        py: Python<'_>,
-        files: &ParquetFiles,
-        column: &str,
-    ) -> PyResult<PyClassInitializer<Parquet>> {
-        let table = py.detach(|| parquet::Parquet::new(files.0.clone(), column))?;
+    fn column(&self, py: Python<'_>, column: &str) -> PyResult<(Column, &'static str)> {
+        let table = py.detach(|| parquet::Parquet::new(self.0.clone(), column))?;
         let column = Column::alone(table);
-        Ok(PyClassInitializer::from(column).add_subclass(Parquet))
-    }
-
-    /// The form of samples.
-    #[getter]
-    fn form(slf: &Bound<'_, Self>) -> &'static str {
-        use crate::column::Kind;
-        match slf.as_super().get().core.layout().kind {
+        let form = match column.core.layout().kind {
             Kind::Text => "text",
             Kind::Bytes => "bytes",
             _ => "tensor",
-        }
+        };
+        Ok((column, form))
     }
 }

@@ -187,7 +187,7 @@ class Stored:
                 msg = f"a text has no bytes: {error}"
                 raise NotNative(msg) from error
             joined = np.frombuffer(b"".join(encoded), np.uint8)
-            return _lib.Text(_ragged(joined, map(len, encoded)))
+            return _lib.text(_ragged(joined, map(len, encoded)))
 
         return self.memo.of_values(self.place("texts"), values, make, set(map(type, values)))
 
@@ -204,7 +204,7 @@ class Stored:
         """Returns the column of some rows of another, by their places."""
         places = self.memo.of_values(self.place("picks"), picks.tolist(), lambda: column_of(picks))
         return self.memo.of_objects(
-            "selection", (native, places), lambda: _lib.Select(native, places)
+            "selection", (native, places), lambda: _lib.select(native, places)
         )
 
     def rows(self, rows: Rows) -> Any:

@@ -343,7 +343,13 @@ def test_a_choice_of_the_consumer_is_kept_for_a_while(monkeypatch, again, chosen
     for _ in range(5):
         list(loader)
     assert len(calls) == chosen
+    loader.dataset.change = torch.neg
+    assert_same(
+        list(loader), [[row.neg().tolist() for row in batch] for batch in DataLoader(Rows(), 8)]
+    )
+    assert len(calls) == chosen + 1
+    loader.dataset.change = torch.clone
     loader.collate_fn = torch.stack
     want = list(DataLoader(Changed(), 8, collate_fn=torch.stack))
     assert_same(list(loader), want)
-    assert len(calls) == chosen + 1
+    assert len(calls) == chosen + 2

@@ -41,12 +41,14 @@ class Settled:
     Attributes:
         choice: The lane: the consumer.
         of: The loader's attributes that decided on it, and on its iterator.
-        until_s: The time after which it is chosen again, if the code of the dataset was not found to be cheap.
+        held: The identities of the dataset's attributes, if its code was not found to be cheap.
+        until_s: The time after which it is then chosen again.
         shared: The state that its iterators share; None until one was made.
     """
 
     choice: Choice
     of: tuple[Any, ...]
+    held: list[int]
     until_s: float
     shared: dict[str, Any] | None = None
 
@@ -61,6 +63,9 @@ _DECISIVE = operator.attrgetter(
 _AGAIN = 50
 """How long a choice of the consumer is kept, in multiples of the time that it took: 2 % are spent on choosing."""
 
+_MOST_HELD = 1000
+"""Attributes of datasets that are compared, at most."""
+
 
 def current_choice(loader: Any) -> Choice:
     """Returns the lane; reuses the last choice if the loader's epochs cost less than choosing again.
@@ -72,25 +77,38 @@ def current_choice(loader: Any) -> Choice:
     of = _decisive(loader)
     settled = loader._settled
     if settled is not None and all(map(operator.is_, of, settled.of)):
-        if settled.choice.draws:
-            is_current = time.monotonic() < settled.until_s
-        else:
-            is_current = reading_of(loader).is_cheap()
-        if is_current:
+        is_kept = settled.choice.draws
+        if _is_current(settled, loader.dataset) if is_kept else reading_of(loader).is_cheap():
             return settled.choice  # type: ignore[no-any-return]
     vars(loader)["_reading"] = None  # its program is one of the loader as it was
     began_s = time.monotonic()
     choice = choose(loader)
-    now_s = time.monotonic()
-    is_settled = choice.lane == "consumer" and not choice.seam
-    until_s = now_s + _AGAIN * (now_s - began_s)
-    loader._settled = Settled(choice, _decisive(loader), until_s) if is_settled else None
+    loader._settled = None
+    if choice.lane == "consumer" and not choice.seam:
+        now_s = time.monotonic()
+        held = _held(loader.dataset) if choice.draws else []
+        until_s = now_s + _AGAIN * (now_s - began_s)
+        loader._settled = Settled(choice, _decisive(loader), held, until_s)
     return choice
 
 
 def _decisive(loader: Any) -> tuple[Any, ...]:
     """Returns what decides on the lane of a loader, and on its iterator."""
     return vars(loader)["num_workers"], loader._left_early > 0, *_DECISIVE(loader)
+
+
+def _is_current(settled: Settled, dataset: Any) -> bool:
+    """Returns true if a choice that rests on more than the code of a dataset holds still."""
+    return time.monotonic() < settled.until_s and settled.held == _held(dataset)
+
+
+def _held(dataset: Any) -> list[int]:
+    """Returns the identities of the attributes of a dataset, and of the one that it wraps; nothing is kept alive."""
+    held: list[int] = []
+    while type(attributes := getattr(dataset, "__dict__", None)) is dict and len(held) < _MOST_HELD:
+        held += map(id, attributes.values())
+        dataset = attributes.get("dataset")
+    return held
 
 
 def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:

@@ -7,12 +7,13 @@ import io
 import itertools
 import logging
 import os
+import queue
 import sqlite3
 import sys
 import tarfile
 import threading
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
@@ -66,6 +67,8 @@ def held(tmp_path):
         lock.acquire()
         again.acquire()
         database = sqlite3.connect(":memory:")
+        filled = queue.PriorityQueue()
+        filled.put(1)
         yield {
             "text": (text, "an open file"),
             "raw": (raw, "an open file"),
@@ -77,6 +80,10 @@ def held(tmp_path):
             "lock": (lock, "a lock that is held"),
             "again": (again, "a lock that is held"),
             "pool": (pool, "a pool of threads"),
+            "queue": (filled, "a queue"),
+            "simple queue": (queue.SimpleQueue(), "a queue"),
+            "result": (Future(), "a result that a thread"),
+            "event": (threading.Event(), "an event that a thread"),
             "generator": ((each for each in "ab"), "a generator"),
             "iterator": (iter([1]), "an iterator"),
             "counter": (itertools.count(), "an iterator"),
@@ -244,10 +251,20 @@ def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):
     over = (each for each in ())
     list(over)
     database = sqlite3.connect
+    done, happened = Future(), threading.Event()
+    done.set_result(1)
+    happened.set()
     harmless = [
         *(closed, zipped, tar, over, database, io.BytesIO(b"a"), io.StringIO("a")),
         *(threading.Lock(), threading.RLock(), threading.Condition(), threading.Event()),
-        *(ThreadPoolExecutor(1), torch.nn.Linear(2, 2), torch.default_generator, torch.rand(2)),
+        *(
+            done,
+            happened,
+            ThreadPoolExecutor(1),
+            torch.nn.Linear(2, 2),
+            torch.default_generator,
+            torch.rand(2),
+        ),
         *(logging.getLogger("fastload"), sys.stdout, sys, print, range(3), tmp_path),
     ]
     assert why_one_process(is_forked=True, dataset=Held(harmless)) is None

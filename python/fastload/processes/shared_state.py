@@ -1,18 +1,19 @@
 """The parts of a dataset that a worker would share, have a copy of, or find dead: files, iterators, locks.
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
-bytes. A generator, of random numbers or of values, goes on in each from the same point; a thread, and a lock that it
-would release, are not there at all. Looks wherever `reach` leads; calls nothing of the user's.
+bytes. A generator, of random numbers or of values, goes on in each from the same point; a thread is not there at all,
+and nobody releases its lock, fills its queue, or sets its result or event. Looks wherever `reach` leads; calls nothing of the user's.
 """
 
 import io
 import logging
 import os
+import queue
 import stat
 import sys
 import threading
 import types
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -35,6 +36,7 @@ _MANY = 10_000
 _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_QUEUES = (queue.Queue, queue.SimpleQueue)
 _LEFT = ATOMS | {np.ndarray}
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
@@ -109,8 +111,10 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
             return f"{path} is a random generator, of which each worker would have a copy"
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
-        waiting.extend(parts(thing, path))
         kind = type(thing)
+        if ThreadPoolExecutor in kind.__mro__:
+            continue  # it has no threads yet: nothing is in its queue
+        waiting.extend(parts(thing, path))
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
             if (name := _descriptor(thing)) is not None:
@@ -171,6 +175,13 @@ def hazard(thing: Any) -> str | None:
     if ThreadPoolExecutor in mro:
         started = vars(thing).get("_threads")
         return "a pool of threads, which a forked process does not have" if started else None
+    if any(each in mro for each in _QUEUES):
+        return "a queue, of which each worker would have a copy"
+    if Future in mro:
+        return None if Future.done(thing) else "a result that a thread of this process is to set"
+    if threading.Event in mro:
+        is_waited_for = not threading.Event.is_set(thing) and _has_threads()
+        return "an event that a thread of this process is to set" if is_waited_for else None
     if _is_iterator(kind):
         return "an iterator, of which each worker would have a copy"
     return _opened(thing)
@@ -211,6 +222,12 @@ def _is_held(lock: Any) -> bool:
         return True
     lock.release()
     return bool(getattr(lock, "_is_owned", bool)())  # an RLock lets its own thread in
+
+
+def _has_threads() -> bool:
+    """Returns true if this process has other threads that Python started."""
+    threads = set(threading.enumerate()) - {threading.current_thread(), threading.main_thread()}
+    return any(not isinstance(each, threading._DummyThread) for each in threads)
 
 
 def _is_iterator(kind: type) -> bool:

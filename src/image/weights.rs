@@ -1,20 +1,28 @@
 //! One pass of a resize: the weights of a dimension, and the scaling of rows with them.
 //!
-//! Owns the division of rows between vector code and scalar code. Invariant: both give the same bytes.
+//! Owns the scalar code, and the division of rows between it and vector code. Invariant: both give the same
+//! bytes.
 
 use std::fmt::Debug;
 use std::ops::Range;
 
 use super::resample::Axis;
+use super::vector::VectorPasses;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::vector::{LANES, ROWS, Vector};
 use super::{Frame, Pixels};
 use crate::Result;
 
-/// The weights of one dimension, with the arithmetic of one library.
-pub(super) trait Weights: Debug + Default {
+/// Bits of the low part of a weight that is split for 16-bit multiplication.
+pub(super) const LOW_BITS: u32 = 15;
+
+/// The weights of one dimension, in fixed point, as one library rounds them.
+pub(super) trait Weights: VectorPasses + Debug + Default {
     /// The parameters of the weights, besides sizes.
     type Filter: Copy;
+
+    /// An integer of 16 or 32 bits.
+    type Weight: Copy + Into<i32>;
 
     /// Computes the weights for scaling a dimension, of the outputs in `window`.
     ///
@@ -26,35 +34,47 @@ pub(super) trait Weights: Debug + Default {
     /// Returns the source pixels of each output of the window.
     fn spans(&self) -> &[Span];
 
+    /// Returns the fraction bits of the weights.
+    fn bits(&self) -> u32;
+
+    /// Returns the weights of an output, as many as its span has pixels.
+    fn weights(&self, output: usize) -> &[Self::Weight];
+
+    /// Returns the weights of an output in pairs, the last one of an odd number with a zero. Weights of 32 bits
+    /// are split: each pair of low parts, of [`LOW_BITS`], comes before the pair of high parts.
+    #[cfg(target_arch = "x86_64")]
+    fn pairs(&self, output: usize) -> &[[i16; 2]];
+
     /// Scales one row of pixels of `C` channels in scalar code. The weights count pixels from `left` pixels
     /// before the first of `source`.
-    fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]);
+    fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]) {
+        let bits = self.bits();
+        for (output, (pixel, span)) in target.chunks_exact_mut(C).zip(self.spans()).enumerate() {
+            let mut sums = [1 << (bits - 1); C];
+            let pixels = source[(span.start - left) * C..].chunks_exact(C);
+            for (&weight, from) in self.weights(output).iter().zip(pixels) {
+                for (sum, &value) in sums.iter_mut().zip(from) {
+                    *sum = plus(*sum, weight, value);
+                }
+            }
+            for (value, sum) in pixel.iter_mut().zip(sums) {
+                *value = clip(sum, bits);
+            }
+        }
+    }
 
-    /// Scales [`ROWS`] rows of RGB, which begin every `stride` bytes; otherwise as [`Weights::across_row`].
-    /// `source` extends at least [`SLACK_BYTES`](super::frame::SLACK_BYTES) beyond the last pixel.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn across_rows(
-        &self,
-        vector: Vector,
-        source: (&[u8], usize),
-        left: usize,
-        targets: [&mut [u8]; ROWS],
-    );
-
-    /// Computes row `output` as a weighted sum of rows. `source` starts at the first of them; rows begin
-    /// every `stride` bytes.
-    fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]);
-
-    /// As [`Weights::down_row`], with vectors, for rows of at least [`LANES`] bytes.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn down_row_wide(
-        &self,
-        vector: Vector,
-        source: &[u8],
-        stride: usize,
-        output: usize,
-        target: &mut [u8],
-    );
+    /// Computes row `output` as a weighted sum of rows, in scalar code. `source` starts at the first of them;
+    /// rows begin every `stride` bytes.
+    fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]) {
+        let bits = self.bits();
+        for (at, value) in target.iter_mut().enumerate() {
+            let mut sum = 1 << (bits - 1);
+            for (row, &weight) in self.weights(output).iter().enumerate() {
+                sum = plus(sum, weight, source[row * stride + at]);
+            }
+            *value = clip(sum, bits);
+        }
+    }
 
     /// Scales every row of `source` along its length. The weights count pixels from `left` pixels before the
     /// first of `source`.
@@ -92,6 +112,17 @@ pub(super) trait Weights: Debug + Default {
             self.down_row(from, source.stride(), output, into);
         }
     }
+}
+
+/// Adds a weighted value to a sum, which wraps as Pillow's do; torch's never overflow.
+fn plus(sum: i32, weight: impl Into<i32>, value: u8) -> i32 {
+    sum.wrapping_add(weight.into().wrapping_mul(i32::from(value)))
+}
+
+/// Drops the fraction of a sum.
+#[allow(clippy::cast_sign_loss)] // clamped
+fn clip(sum: i32, bits: u32) -> u8 {
+    (sum >> bits).clamp(0, 255) as u8
 }
 
 /// The source pixels of one output.

@@ -1,13 +1,10 @@
 //! Scaling as Pillow: weights of 22 bits, and 8 bits between the passes (`Resample.c`).
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod filter;
 mod nearest;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod pass_order;
-mod scalar;
 mod taps;
 
 pub use filter::Filter;

@@ -8,35 +8,34 @@ use std::arch::aarch64::{
 };
 
 use super::taps::{PRECISION_BITS, Taps};
-use crate::image::vector::{LANES, ROWS, Vector, load, pack, put, store};
+use crate::image::vector::{LANES, ROWS, Vector, VectorPasses, load, pack, put, store};
 use crate::image::weights::Weights;
 
 const HALF: i32 = 1 << (PRECISION_BITS - 1);
 
-/// Scales [`ROWS`] rows of RGB; as [`Weights::across_rows`].
-pub(super) fn across(
-    _: Vector,
-    source: (&[u8], usize),
-    left: usize,
-    taps: &Taps,
-    targets: [&mut [u8]; ROWS],
-) {
-    // SAFETY: a `Vector` exists only where the instructions do.
-    unsafe { rgb_across(source, left, taps, targets) }
-}
+impl VectorPasses for Taps {
+    fn across_rows(
+        &self,
+        _: Vector,
+        source: (&[u8], usize),
+        left: usize,
+        targets: [&mut [u8]; ROWS],
+    ) {
+        // SAFETY: a `Vector` exists only where the instructions do.
+        unsafe { rgb_across(source, left, self, targets) }
+    }
 
-/// Computes one row, of at least [`LANES`] bytes, as a weighted sum of rows; otherwise as
-/// [`scalar::down`](super::scalar::down).
-pub(super) fn down(
-    _: Vector,
-    source: &[u8],
-    stride: usize,
-    taps: &Taps,
-    output: usize,
-    target: &mut [u8],
-) {
-    // SAFETY: a `Vector` exists only where the instructions do.
-    unsafe { wide_down(source, stride, taps, output, target) }
+    fn down_row_wide(
+        &self,
+        _: Vector,
+        source: &[u8],
+        stride: usize,
+        output: usize,
+        target: &mut [u8],
+    ) {
+        // SAFETY: a `Vector` exists only where the instructions do.
+        unsafe { wide_down(source, stride, self, output, target) }
+    }
 }
 
 #[target_feature(enable = "neon")]

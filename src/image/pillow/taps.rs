@@ -5,26 +5,14 @@
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
-use super::avx2 as passes;
-#[cfg(target_arch = "aarch64")]
-use super::neon as passes;
-use super::{Filter, scalar};
+use super::Filter;
 use crate::image::resample::Axis;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::image::vector::{ROWS, Vector};
-use crate::image::weights::{Span, Weights};
+use crate::image::weights::{LOW_BITS, Span, Weights};
 use crate::memory::fallible::reserve_growing;
 use crate::{Error, Result};
 
 /// Fraction bits of a weight: 32, less 8 for the pixel and 2 for sums beyond 1 and below 0.
 pub(super) const PRECISION_BITS: u32 = 32 - 8 - 2;
-
-/// Bits of the low part when a weight is split for 16-bit multiplication.
-pub(super) const LOW_BITS: u32 = 15;
-
-/// Weights are stored in groups of this many, the last one padded with zeros.
-pub(super) const GROUP: usize = 4;
 
 #[derive(Debug, PartialEq)]
 struct Key {
@@ -37,19 +25,18 @@ struct Key {
 #[derive(Debug, Default)]
 pub(in crate::image) struct Taps {
     key: Option<Key>,
-    /// Weights kept per output, a multiple of [`GROUP`].
+    /// Weights kept per output: an even number, the last ones padded with zeros.
     stride: usize,
     spans: Vec<Span>,
     weights: Vec<i32>,
-    /// Neighbouring weights in pairs, the second in the upper half: their low [`LOW_BITS`] bits.
-    low: Vec<i32>,
-    /// As `low`, for the high bits.
-    high: Vec<i32>,
+    /// Neighbouring weights: the low [`LOW_BITS`] of two, then their high bits.
+    pairs: Vec<[i16; 2]>,
     exact: Vec<f64>,
 }
 
 impl Weights for Taps {
     type Filter = Filter;
+    type Weight = i32;
 
     /// Also fails where Pillow raises `MemoryError`: if the weights of the whole result, in double precision,
     /// take 2 GiB.
@@ -77,16 +64,14 @@ impl Weights for Taps {
             });
         }
         let most = most.min(from);
-        self.stride = most.next_multiple_of(GROUP);
+        self.stride = most.next_multiple_of(2);
         let count = key.window.len() * self.stride;
         self.spans.clear();
         self.weights.clear();
-        self.low.clear();
-        self.high.clear();
+        self.pairs.clear();
         reserve_growing(&mut self.spans, key.window.len())?;
         reserve_growing(&mut self.weights, count)?;
-        reserve_growing(&mut self.low, count / 2)?;
-        reserve_growing(&mut self.high, count / 2)?;
+        reserve_growing(&mut self.pairs, count)?;
         self.weights.resize(count, 0);
         for (output, fixed) in key
             .window
@@ -109,10 +94,11 @@ impl Weights for Taps {
                 len: end - start,
             });
         }
-        split(&self.weights, &mut self.low, |weight| {
-            weight & ((1 << LOW_BITS) - 1)
-        });
-        split(&self.weights, &mut self.high, |weight| weight >> LOW_BITS);
+        let (pairs, _) = self.weights.as_chunks();
+        self.pairs.extend(pairs.iter().flat_map(|pair: &[i32; 2]| {
+            let low = pair.map(|weight| (weight & ((1 << LOW_BITS) - 1)) as i16);
+            [low, pair.map(|weight| (weight >> LOW_BITS) as i16)]
+        }));
         self.key = Some(key);
         Ok(())
     }
@@ -121,53 +107,17 @@ impl Weights for Taps {
         &self.spans
     }
 
-    fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]) {
-        scalar::across::<C>(source, left, self, target);
+    fn bits(&self) -> u32 {
+        PRECISION_BITS
     }
 
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn across_rows(
-        &self,
-        vector: Vector,
-        source: (&[u8], usize),
-        left: usize,
-        targets: [&mut [u8]; ROWS],
-    ) {
-        passes::across(vector, source, left, self, targets);
-    }
-
-    fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]) {
-        scalar::down(source, stride, self, output, target);
-    }
-
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn down_row_wide(
-        &self,
-        vector: Vector,
-        source: &[u8],
-        stride: usize,
-        output: usize,
-        target: &mut [u8],
-    ) {
-        passes::down(vector, source, stride, self, output, target);
-    }
-}
-
-impl Taps {
-    /// Returns the weights of an output, as many as its span has pixels.
-    pub(super) fn weights(&self, output: usize) -> &[i32] {
+    fn weights(&self, output: usize) -> &[i32] {
         &self.weights[output * self.stride..][..self.spans[output].len]
     }
 
-    /// Returns the weights of an output as pairs of 16-bit parts, low and high, in whole groups.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn pairs(&self, output: usize) -> (&[i32], &[i32]) {
-        let first = output * self.stride / 2;
-        let len = self.spans[output].len.next_multiple_of(GROUP) / 2;
-        (
-            &self.low[first..first + len],
-            &self.high[first..first + len],
-        )
+    fn pairs(&self, output: usize) -> &[[i16; 2]] {
+        &self.pairs[output * self.stride..][..self.spans[output].len.next_multiple_of(2)]
     }
 }
 
@@ -175,13 +125,4 @@ impl Taps {
 fn to_fixed(weight: f64) -> i32 {
     let half = if weight < 0.0 { -0.5 } else { 0.5 };
     (half + weight * f64::from(1 << PRECISION_BITS)) as i32
-}
-
-/// Appends a part of each weight, in pairs, to `pairs`.
-fn split(weights: &[i32], pairs: &mut Vec<i32>, part: impl Fn(i32) -> i32) {
-    pairs.extend(
-        weights
-            .chunks_exact(2)
-            .map(|pair| (part(pair[0]) & 0xffff) | (part(pair[1]) << 16)),
-    );
 }

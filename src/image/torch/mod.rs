@@ -4,14 +4,11 @@
 //! Owns the arithmetic of torch's `interpolate` for uint8 (`UpSampleKernel.cpp`). Refuses modes that use
 //! floating point there: their results depend on the order of sums, and so on the compiler.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod filter;
 mod interpolation;
 mod nearest;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-mod scalar;
 mod taps;
 
 pub use interpolation::Interpolation;

@@ -5,15 +5,9 @@
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
-use super::avx2 as passes;
-#[cfg(target_arch = "aarch64")]
-use super::neon as passes;
-use super::{Interpolation, scalar};
+use super::Interpolation;
 use crate::Result;
 use crate::image::resample::Axis;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::image::vector::{ROWS, Vector};
 use crate::image::weights::{Span, Weights};
 use crate::memory::fallible::reserve_growing;
 
@@ -46,6 +40,7 @@ pub(in crate::image) struct Taps {
 
 impl Weights for Taps {
     type Filter = Interpolation;
+    type Weight = i16;
 
     fn prepare(
         &mut self,
@@ -90,35 +85,17 @@ impl Weights for Taps {
         &self.spans
     }
 
-    fn across_row<const C: usize>(&self, source: &[u8], left: usize, target: &mut [u8]) {
-        scalar::across::<C>(source, left, self, target);
+    fn bits(&self) -> u32 {
+        self.bits
     }
 
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn across_rows(
-        &self,
-        vector: Vector,
-        source: (&[u8], usize),
-        left: usize,
-        targets: [&mut [u8]; ROWS],
-    ) {
-        passes::across(vector, source, left, self, targets);
+    fn weights(&self, output: usize) -> &[i16] {
+        &self.pairs[output * self.stride..][..self.stride].as_flattened()[..self.spans[output].len]
     }
 
-    fn down_row(&self, source: &[u8], stride: usize, output: usize, target: &mut [u8]) {
-        scalar::down(source, stride, self, output, target);
-    }
-
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn down_row_wide(
-        &self,
-        vector: Vector,
-        source: &[u8],
-        stride: usize,
-        output: usize,
-        target: &mut [u8],
-    ) {
-        passes::down(vector, source, stride, self, output, target);
+    #[cfg(target_arch = "x86_64")]
+    fn pairs(&self, output: usize) -> &[[i16; 2]] {
+        &self.pairs[output * self.stride..][..self.spans[output].len.div_ceil(2)]
     }
 }
 
@@ -134,22 +111,6 @@ impl Taps {
         reserve_growing(&mut self.spans, count)?;
         reserve_growing(&mut self.pairs, pairs)?;
         reserve_growing(&mut self.exact, pairs.saturating_mul(2))
-    }
-
-    /// Returns the fraction bits of the weights.
-    pub(super) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// Returns the weights of an output, as many as its span is long.
-    pub(super) fn weights(&self, output: usize) -> &[i16] {
-        &self.pairs[output * self.stride..][..self.stride].as_flattened()[..self.spans[output].len]
-    }
-
-    /// Returns the weights of an output in pairs, the last one of an odd number with a zero.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn pairs(&self, output: usize) -> &[[i16; 2]] {
-        &self.pairs[output * self.stride..][..self.spans[output].len.div_ceil(2)]
     }
 }
 

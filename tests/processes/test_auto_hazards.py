@@ -83,7 +83,9 @@ def held(tmp_path):
             "queue": (filled, "a queue"),
             "simple queue": (queue.SimpleQueue(), "a queue"),
             "result": (Future(), "a result that a thread"),
-            "event": (threading.Event(), "an event that a thread"),
+            "event": (threading.Event(), "an event"),
+            "condition": (threading.Condition(), "a condition"),
+            "semaphore": (threading.Semaphore(0), "a semaphore"),
             "generator": ((each for each in "ab"), "a generator"),
             "iterator": (iter([1]), "an iterator"),
             "counter": (itertools.count(), "an iterator"),
@@ -256,18 +258,21 @@ def test_what_is_closed_or_in_memory_is_left_alone(tmp_path):
     happened.set()
     harmless = [
         *(closed, zipped, tar, over, database, io.BytesIO(b"a"), io.StringIO("a")),
-        *(threading.Lock(), threading.RLock(), threading.Condition(), threading.Event()),
-        *(
-            done,
-            happened,
-            ThreadPoolExecutor(1),
-            torch.nn.Linear(2, 2),
-            torch.default_generator,
-            torch.rand(2),
-        ),
+        *(threading.Lock(), threading.RLock(), done, happened, ThreadPoolExecutor(1)),
+        *(torch.nn.Linear(2, 2), torch.default_generator, torch.rand(2)),
         *(logging.getLogger("fastload"), sys.stdout, sys, print, range(3), tmp_path),
     ]
     assert why_one_process(is_forked=True, dataset=Held(harmless)) is None
+
+
+def test_signals_are_left_alone_in_a_process_without_other_threads():
+    held = Held(
+        [threading.Event(), threading.Condition(), threading.Semaphore(), threading.Barrier(2)]
+    )
+    child = os.fork()
+    if child == 0:  # has this thread only
+        os._exit(why_one_process(is_forked=True, dataset=held) is not None)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_circles_and_long_lists_end():

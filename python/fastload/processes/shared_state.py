@@ -37,6 +37,13 @@ _FILE: Any = io.IOBase.__base__
 _IN_MEMORY = (io.BytesIO, io.StringIO)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _QUEUES = (queue.Queue, queue.SimpleQueue)
+_SIGNALS: dict[type, str] = {
+    threading.Event: "an event",
+    threading.Condition: "a condition",
+    threading.Semaphore: "a semaphore",
+}
+_OF_THREADS = (ThreadPoolExecutor, Future, threading.Event)
+"""Classes whose own queues and conditions are looked into no further."""
 _LEFT = ATOMS | {np.ndarray}
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
@@ -112,8 +119,8 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
         kind = type(thing)
-        if ThreadPoolExecutor in kind.__mro__:
-            continue  # it has no threads yet: nothing is in its queue
+        if any(each in kind.__mro__ for each in _OF_THREADS):
+            continue
         waiting.extend(parts(thing, path))
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
@@ -179,9 +186,10 @@ def hazard(thing: Any) -> str | None:
         return "a queue, of which each worker would have a copy"
     if Future in mro:
         return None if Future.done(thing) else "a result that a thread of this process is to set"
-    if threading.Event in mro:
-        is_waited_for = not threading.Event.is_set(thing) and _has_threads()
-        return "an event that a thread of this process is to set" if is_waited_for else None
+    if (signal := next((_SIGNALS[each] for each in mro if each in _SIGNALS), None)) is not None:
+        is_over = threading.Event in mro and threading.Event.is_set(thing)
+        seen = f"{signal}, which workers would not see when a thread of this process signals it"
+        return seen if not is_over and _has_threads() else None
     if _is_iterator(kind):
         return "an iterator, of which each worker would have a copy"
     return _opened(thing)

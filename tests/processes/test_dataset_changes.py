@@ -116,6 +116,12 @@ def test_changed_attributes_are_named_once(caplog, change, attributes, names, nu
     )
 
 
+def test_the_loader_may_be_gone(caplog):
+    for _ in Loader(Changing(SAID["an array"][0], seen=np.zeros(3)), 4):
+        pass
+    assert [each.getMessage() for each in caplog.records if "dataset.seen" in each.getMessage()]
+
+
 @pytest.mark.parametrize(("change", "attributes"), SILENT.values(), ids=SILENT)
 def test_nothing_is_said_of_what_is_begun_in_a_worker_or_stays(caplog, change, attributes):
     assert lines(caplog, Changing(change, **attributes), num_workers=2) == []

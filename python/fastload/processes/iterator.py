@@ -75,6 +75,9 @@ class ProcessIter(Paced):
         if may_take_over and loader._profile is None and loader.worker_init_fn is None:
             self._evidence = Evidence(int(loader.prefetch_factor * loader.num_workers))
         self._loader = weakref.ref(loader)
+        # also those of a loader that only its iterator outlives, as in `for batch in Loader(dataset)`
+        self._users_dataset, self._record = loader.dataset, loader._record
+        self._logged = Logged.of(loader)
         self._continue(loader)
         self._allocate = allocate
         self._is_started = False
@@ -222,10 +225,8 @@ class ProcessIter(Paced):
     def _note_here(self, why: str, level: int = logging.INFO) -> None:
         """Keeps for other iterators that the samples are made in this process."""
         _log.log(level, "loading in this process from here on: %s", why)
-        loader = self._loader()
-        if loader is not None:
-            stays_here(loader.dataset, why)
-            loader._record.why_here = why
+        stays_here(self._users_dataset, why)
+        self._record.why_here = why
 
     def _start_worker(self, worker: int, among: int) -> tuple[int, Any]:
         _lib.park()  # a fork then copies a process without idle threads
@@ -351,12 +352,11 @@ class ProcessIter(Paced):
 
     def _tell_of_changes(self, names: str) -> None:
         """Logs, once for a loader, that samples change attributes of the dataset."""
-        loader = self._loader()
-        if loader is not None and Logged.of(loader).first("attributes"):
+        if self._logged.first("attributes"):
             _log.warning(
                 "samples of %s change %s: each worker process changes a copy of its own, "
                 "which no other process sees",
-                type(loader.dataset).__qualname__,
+                type(self._users_dataset).__qualname__,
                 names,
             )
 

@@ -69,6 +69,8 @@ def held(tmp_path):
         database = sqlite3.connect(":memory:")
         filled = queue.PriorityQueue()
         filled.put(1)
+        opened = Future()
+        opened.set_result(text)
         yield {
             "text": (text, "an open file"),
             "raw": (raw, "an open file"),
@@ -83,6 +85,7 @@ def held(tmp_path):
             "queue": (filled, "a queue"),
             "simple queue": (queue.SimpleQueue(), "a queue"),
             "result": (Future(), "a result that a thread"),
+            "file of a result": (opened, "an open file"),
             "event": (threading.Event(), "an event"),
             "condition": (threading.Condition(), "a condition"),
             "semaphore": (threading.Semaphore(0), "a semaphore"),

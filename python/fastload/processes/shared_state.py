@@ -1,8 +1,9 @@
 """The parts of a dataset that a worker would share, have a copy of, or find dead: files, iterators, locks.
 
 A forked process has the parent's open files with the parent's position in them: two that read get each other's
-bytes. A generator, of random numbers or of values, goes on in each from the same point; a thread is not there at all,
-and nobody releases its lock, fills its queue, or sets its result or event. Looks wherever `reach` leads; calls nothing of the user's.
+bytes. A generator, of random numbers or of values, goes on in each from the same point. A thread is not there at all:
+its lock stays held, its queue empty, its result and event unset. Looks wherever `reach` leads; calls nothing of the
+user's.
 """
 
 import io
@@ -43,7 +44,8 @@ _SIGNALS: dict[type, str] = {
     threading.Semaphore: "a semaphore",
 }
 _OF_THREADS = (ThreadPoolExecutor, Future, threading.Event)
-"""Classes whose own queues and conditions are looked into no further."""
+_OF_THEIRS = (threading.Condition, threading.Semaphore, queue.SimpleQueue)
+"""Classes of what those hold for themselves, and which says nothing."""
 _LEFT = ATOMS | {np.ndarray}
 _FIRST_OWN = 3
 """The lowest descriptor that is no standard stream's."""
@@ -119,9 +121,8 @@ def why_one_process(*, is_forked: bool, **things: Any) -> str | None:
         if is_forked and (what := hazard(thing)) is not None:
             return f"{path} is {what}"
         kind = type(thing)
-        if any(each in kind.__mro__ for each in _OF_THREADS):
-            continue
-        waiting.extend(parts(thing, path))
+        skipped = _OF_THEIRS if any(each in kind.__mro__ for each in _OF_THREADS) else ()
+        waiting.extend(part for part in parts(thing, path) if type(part[0]) not in skipped)
         if id(kind) not in met and not issubclass(kind, type):
             met.add(id(kind))
             if (name := _descriptor(thing)) is not None:

@@ -64,7 +64,7 @@ _AGAIN = 50
 """How long a choice of the consumer is kept, in multiples of the time that it took: 2 % are spent on choosing."""
 
 _MOST_HELD = 1000
-"""Attributes of datasets that are compared, at most."""
+"""Attributes after which no further dataset within a dataset is looked at."""
 
 
 def current_choice(loader: Any) -> Choice:
@@ -76,10 +76,8 @@ def current_choice(loader: Any) -> Choice:
         return Choice("inline", "num_workers=0")
     of = _decisive(loader)
     settled = loader._settled
-    if settled is not None and all(map(operator.is_, of, settled.of)):
-        is_kept = settled.choice.draws
-        if _is_current(settled, loader.dataset) if is_kept else reading_of(loader).is_cheap():
-            return settled.choice  # type: ignore[no-any-return]
+    if settled is not None and all(map(operator.is_, of, settled.of)) and _holds(settled, loader):
+        return settled.choice  # type: ignore[no-any-return]
     vars(loader)["_reading"] = None  # its program is one of the loader as it was
     began_s = time.monotonic()
     choice = choose(loader)
@@ -97,9 +95,11 @@ def _decisive(loader: Any) -> tuple[Any, ...]:
     return vars(loader)["num_workers"], loader._left_early > 0, *_DECISIVE(loader)
 
 
-def _is_current(settled: Settled, dataset: Any) -> bool:
-    """Returns true if a choice that rests on more than the code of a dataset holds still."""
-    return time.monotonic() < settled.until_s and settled.held == _held(dataset)
+def _holds(settled: Settled, loader: Any) -> bool:
+    """Returns true if the dataset has not changed, and a choice that rests on more than its code is not too old."""
+    if not settled.choice.draws:
+        return reading_of(loader).is_cheap()
+    return time.monotonic() < settled.until_s and settled.held == _held(loader.dataset)
 
 
 def _held(dataset: Any) -> list[int]:

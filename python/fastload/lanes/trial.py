@@ -80,7 +80,7 @@ def _mean_time(dataset: Any, collate_fn: Any, may_pay: Callable[[float], bool]) 
                 collate_fn(samples)
             rounds.append(time.perf_counter() - start)
             if not may_pay(_APART * rounds[-1] / len(indices)):
-                break
+                break  # not even if others take so much longer
     except Exception:  # whatever a user's class raises: it may have other indices
         return None
     return min(rounds) / len(indices)

@@ -83,9 +83,8 @@ class _Sources:
         self._dataset = dataset
         self._classes = type(dataset).__mro__
         own = [each for each in self._classes if each not in (object, Generic)]
-        self._attributes = [
-            vars(each) for each in (dataset, *own)
-        ]  # views, which follow later changes
+        # views, which follow later changes
+        self._attributes = [vars(each) for each in (dataset, *own)]
         self._names = list(chain.from_iterable(self._attributes))
         self._values = list(chain.from_iterable(map(_VALUES, self._attributes)))
         self._codes = [(each, each.__code__) for each in functions]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyRange};
@@ -103,7 +103,11 @@ impl Feed {
         lock(&self.0).add(pulled);
     }
 
-    /// Pulls the next task, if the source has one. Raises what the source raises.
+    /// Pulls the next task, if the source has one. An error of the source takes the place of that task.
+    ///
+    /// # Errors
+    ///
+    /// What is no `Exception`, such as `KeyboardInterrupt`; and the error in place of a task that is left out.
     pub(super) fn pull(&self, py: Python<'_>) -> PyResult<()> {
         let mut inner = lock(&self.0);
         if inner.pulling {
@@ -117,7 +121,12 @@ impl Feed {
         let outcome = loop {
             let is_left_out = inner.earlier.has(inner.seq);
             drop(inner); // no lock is held while Python runs
-            let pulled = source.next(py, is_left_out);
+            let pulled = source.next(py, is_left_out).or_else(|error| {
+                if is_left_out || !error.is_instance_of::<PyException>(py) {
+                    return Err(error);
+                }
+                Ok(Some(Pulled::made(Err(error.into_value(py)))))
+            });
             inner = lock(&self.0);
             match pulled {
                 Ok(Some(pulled)) => {

@@ -337,3 +337,64 @@ def test_a_single_index_that_cannot_be_read_takes_the_place_of_its_sample(bad):
     want = outcomes(DataLoader(data, batch_size=None, sampler=indices))
     assert isinstance(want[3], type)
     assert outcomes(fastload.Loader(data, batch_size=None, sampler=indices, **SIZES)) == want
+
+
+class Breaking(Sampler[int]):
+    """Gives some indices, then raises."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(self.count)
+        msg = "the list of samples is gone"
+        raise OSError(msg)
+
+
+class Numbers:
+    """A dataset in Python, which workers can be sent."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Sorted(Numbers):
+    """Code that is not read."""
+
+    def __getitem__(self, index: int) -> int:
+        return sorted([index])[0]
+
+
+@pytest.mark.parametrize("count", [0, 3, 8, 30, 33])
+@pytest.mark.parametrize(
+    ("data", "lane"),
+    [
+        (fastload.Dataset(Rows(torch.arange(COUNT))), "native"),
+        (Numbers(), "auto"),
+        (Sorted(), "auto"),
+        (Sorted(), "process"),
+        (Sorted(), "threads"),
+    ],
+)
+def test_a_samplers_error_comes_behind_the_batches_before_it(data, lane, count):
+    want = outcomes(DataLoader(data, batch_size=4, sampler=Breaking(count)))
+    assert want == [[*range(at, at + 4)] for at in range(0, count - 3, 4)] + [OSError]
+    assert outcomes(fastload.Loader(data, batch_size=4, sampler=Breaking(count), lane=lane)) == want
+
+
+def test_a_samplers_error_is_raised_behind_what_the_consumer_took_over():
+    loader = fastload.Loader(Numbers(), batch_size=4, sampler=Breaking(30), lane="process")
+    iterator = iter(loader)
+    seen = [next(iterator).tolist()]
+    iterator.take_over()
+    seen += [next(iterator).tolist() for _ in range(6)]
+    with pytest.raises(OSError, match="is gone"):
+        next(iterator)
+    assert seen == [[*range(at, at + 4)] for at in range(0, 28, 4)]
+    assert list(iterator) == []

@@ -7,7 +7,6 @@ would, so that no order depends on where samples are made.
 
 import operator
 import random
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -211,11 +210,11 @@ class ConsumerIter(Resumable):
     Args:
         loader: The loader.
         draws: True if samples or collation may draw random numbers.
-        shared: The state that another iterator of this loader has shared; the loader must not have changed since.
+        shared: The state that another iterator of this loader has shared, for `_share`.
         program: Makes batches of torch's own samplers without Python; None if there is none.
     """
 
-    _of_epochs = Resumable._of_epochs | {"_keys", "_maker", "_waiting"}
+    _of_epochs = Resumable._of_epochs | {"_keys", "_maker"}
     _makes_again = False
 
     def __init__(
@@ -243,15 +242,33 @@ class ConsumerIter(Resumable):
         # workers that persist may find a dataset that draws in a later epoch
         if self._dataset_kind == _DatasetKind.Map and (draws or self._persistent_workers):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
-        # which indices other samplers yield is not known
-        program = program if native(self._cursor.draws.order) is not None else None
+        if native(self._cursor.draws.order) is None:
+            program = None  # which indices other samplers yield is not known
         self._maker = Maker(self, draws=draws, lazy_images=self._lazy_images, program=program)
-        self._reset(loader, first_iter=True)
+        if shared is None:
+            self._reset(loader, first_iter=True)
+        else:
+            self._begin(loader, None)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001 (torch's)
         saved = self._saved_here()
         super()._reset(loader, first_iter)
         self._leave_out_taken()
+        if not first_iter and not self._draws and not is_cheap(self._dataset):
+            self._draws = True  # the dataset was changed between two epochs of persistent workers
+            self._maker = Maker(self, lazy_images=self._lazy_images)
+        self._send_idx = self._rcvd_idx = 0
+        if not first_iter:
+            self._maker.keep_streams(self._cursor)
+        self._begin(loader, saved)
+
+    def _begin(self, loader: Any, saved: dict[str, Any] | None) -> None:
+        """Begins an epoch whose cursor is set.
+
+        Args:
+            loader: The loader.
+            saved: The state of the dataset; None where it has none, and at the start of an epoch.
+        """
         # an order whose draws have no effect outside is asked for one batch at a time
         if self._keys is not None:
             self._is_private = self._keys.begin(self._index_sampler, self._cursor)
@@ -259,35 +276,24 @@ class ConsumerIter(Resumable):
             order = native(self._cursor.draws.order)
             self._is_private = self._is_iterable or is_private(self._index_sampler, order)
         if not self._is_private:
-            self._ahead = int(loader.prefetch_factor) * int(loader.num_workers)
-        if not first_iter and not self._draws and not is_cheap(self._dataset):
-            self._draws = True  # the dataset was changed between two epochs of persistent workers
-            self._maker = Maker(self, lazy_images=self._lazy_images)
-        self._waiting: deque[Any] = deque()
-        self._is_exhausted = False
-        self._send_idx = self._rcvd_idx = 0
-        if not first_iter:
-            self._maker.keep_streams(self._cursor)
+            # as many as workers would have been asked for, when the next one is made
+            self._ahead = int(loader.prefetch_factor) * int(loader.num_workers) + 1
         self._maker.begin_at(self._cursor, saved)
-
-    def _pull(self) -> None:
-        """Takes the indices from the sampler that workers would have been asked for by now."""
-        while not self._is_exhausted and len(self._waiting) < self._ahead:
-            try:
-                self._waiting.append(self._next_index())
-            except StopIteration:
-                self._is_exhausted = True
 
     def _next_data(self) -> Any:
         maker = self._maker
         if maker.pending is None:
-            indices = self._indices()
+            try:
+                if not self._is_private:
+                    self._pulls.fill(self._ahead)
+                indices = self._next_index()
+            except StopIteration:
+                self._cursor.is_finished = True
+                raise
             key = self._keys.next(indices) if self._draws and self._keys is not None else None
             maker.pending = indices, key
             self._send_idx += 1
         try:
-            if not self._is_private:
-                self._pull()
             while self._to_drop > 0:  # of an iterable dataset that does not say where it is
                 self._to_drop -= 1
                 maker.make(*maker.pending)
@@ -306,24 +312,6 @@ class ConsumerIter(Resumable):
         self._took()
         return batch
 
-    def _indices(self) -> Any:
-        """Returns the indices of the next batch.
-
-        Raises:
-            StopIteration: There is none.
-        """
-        if self._is_private and not self._is_exhausted:
-            try:
-                return self._next_index()
-            except StopIteration:
-                self._is_exhausted = True
-        if not self._waiting:
-            self._pull()
-        if self._waiting:
-            return self._waiting.popleft()
-        self._cursor.is_finished = True
-        raise StopIteration
-
     def _took(self) -> None:
         """Counts the pending batch; not called after an interrupt, which leaves it to be made again."""
         self._maker.pending = None
@@ -332,8 +320,7 @@ class ConsumerIter(Resumable):
 
     def _shutdown_workers(self) -> None:
         """Forgets what is ahead; the iterator is at its end then."""
-        self._waiting.clear()
-        self._is_exhausted = True
+        self._pulls, self._is_private = iter(()), True
 
     def set_workers(self, number: int) -> None:
         """Checks the number, as iterators with workers do; there are none here."""

@@ -8,7 +8,6 @@ workers.
 """
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -170,8 +169,7 @@ class Elastic(StatesOfWorkers):
             super(_MultiProcessingDataLoaderIter, self)._reset(loader)
         is_private = self._keys.begin(self._index_sampler, self._cursor)
         self._asked: dict[int, tuple[Any, Key]] = {}
-        self._waiting: deque[Any] = deque()
-        self._is_begun = self._is_exhausted = False
+        self._is_begun = False
         if self._maker is not None:
             self._shutdown_workers()  # what they were asked for in an epoch that was left early
             self._send_idx = self._rcvd_idx = 0
@@ -226,6 +224,8 @@ class Elastic(StatesOfWorkers):
     def _next_data(self) -> Any:
         if not self._is_begun:
             self._begin()
+        if self._schedule is not None and not self._task_info:
+            self._pulls.check()
         try:
             while True:
                 before = self._requested() - len(self._task_info)
@@ -337,13 +337,8 @@ class Elastic(StatesOfWorkers):
 
     def _keep_schedule(self) -> None:
         """Takes the indices from the sampler that torch would have taken by now, if that can matter."""
-        if self._schedule is None:
-            return
-        while not self._is_exhausted and len(self._task_info) + len(self._waiting) < self._schedule:
-            try:
-                self._waiting.append(self._next_index())
-            except StopIteration:
-                self._is_exhausted = True
+        if self._schedule is not None:
+            self._pulls.fill(self._schedule - len(self._task_info))
 
     def _indices(self) -> Any:
         """Returns the indices of the next batch to request.
@@ -351,11 +346,9 @@ class Elastic(StatesOfWorkers):
         Raises:
             StopIteration: There is none.
         """
-        if self._schedule is None:
-            return self._next_index()
-        if not self._waiting:
+        if self._schedule is not None and not self._pulls.waiting:
             raise StopIteration
-        return self._waiting.popleft()
+        return self._next_index()
 
     def _in_hand(self) -> list[int]:
         """Returns the indices of the workers of all batches that are not finished."""

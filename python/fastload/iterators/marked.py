@@ -56,7 +56,7 @@ class _MarkedAhead(_Marked):
     _rcvd_idx: int
 
     def _pulled(self) -> int:
-        return self._send_idx + len(getattr(self, "_waiting", ()))  # pulled, and not asked for yet
+        return self._send_idx
 
     def _at(self) -> int:
         return self._rcvd_idx - 1

@@ -114,18 +114,19 @@ def _held(dataset: Any) -> list[int]:
 def start(loader: Any, choice: Choice) -> _BaseDataLoaderIter:
     """Returns a new iterator of a lane, and keeps on the loader where its counters are read."""
     settled = loader._settled
-    if settled is not None and settled.shared is not None and settled.choice is choice:
+    is_kept = settled is not None and settled.choice is choice and settled.shared is not None
+    if is_kept and loader._restored is None:
         program = None if choice.draws else loader._reading.program(program_here, loader)
         again = ConsumerIter(loader, draws=choice.draws, shared=settled.shared, program=program)
         vars(loader)["_counters"] = _counters_of(again)  # torch's __setattr__ takes its time
         return again
-    marks, tolerant = loader._marks, loader._ledger is not None
     if choice.lane == "native":
         _log_worker_init(loader)
         loader._read = choice.read
         return NativeIter(
             loader, choice.program, batched=choice.batched, from_zero=choice.from_zero
         )
+    marks, tolerant = loader._marks, loader._ledger is not None
     if choice.lane == "consumer":
         return _start_here(loader, choice, choice.here, marks=marks, is_news=choice.fallback)
     if choice.fallback:
@@ -179,15 +180,18 @@ def _start_here(
     changes: dict[str, Any] = {}
     if choice.seam:
         changes["dataset"] = Seam(loader.dataset, loader._memo)
+    is_private = False
     if vars(loader)["num_workers"] is AUTO and loader._dataset_kind == _DatasetKind.Map:
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
-        if order is not None and order.is_private:
-            changes["num_workers"] = Auto(0)  # saves reading the machine: no index is taken ahead
-    if "num_workers" not in changes and loader.num_workers == 0:
+        is_private = order is not None and order.is_private
+    if is_private:
+        changes["num_workers"] = Auto(0)  # saves reading the machine: no index is taken ahead
+    elif loader.num_workers == 0:
         changes["num_workers"] = Auto(1)  # of an inline profile; 0 would take no index of a sampler
     kind = marked(ConsumerIter, wanted=marks, tolerant=loader._ledger is not None)
     iterator: ConsumerIter = kind(stand_in(loader, **changes), draws=choice.draws)
-    if loader._settled is not None and kind is ConsumerIter and "num_workers" in changes:
+    is_fresh = loader._restored is None and loader.mesh is None and iterator._shared_seed is None
+    if loader._settled is not None and kind is ConsumerIter and is_private and is_fresh:
         loader._settled.shared = iterator.shared()
     loader._counters = _counters_of(iterator)
     return iterator

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._C._autograd import _profiler_enabled
+from torch.autograd import profiler
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
@@ -115,23 +115,18 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         return (own_generator(layers(sampler)) or torch.default_generator).get_state()
 
     def shared(self) -> dict[str, Any]:
-        """Returns the attributes that torch's `__init__` has set and no epoch changes, for `_share`."""
-        shared = dict(vars(self))
-        for name in self._of_epochs:
-            shared.pop(name, None)
-        return shared
+        """Returns the attributes that do not differ between epochs, for `_share`; called before the first batch."""
+        return vars(self) | dict.fromkeys(self._of_epochs)
 
     def _share(self, shared: dict[str, Any], loader: Any) -> None:
-        """Replaces torch's `__init__`, for a loader that has not changed since another iterator was made.
+        """Replaces torch's `__init__` and `_reset`, for a loader that has not changed since another iterator was made.
 
-        What `_continue` has set is shared, too, unless there is a state or a seed that ranks agree on.
+        Of a map-style dataset that is no data pipe, where no state and no seed that ranks agree on is to be met.
         """
         vars(self).update(shared)
-        if loader._restored is not None or loader.mesh is not None:
-            self._continue(loader)
         self._unopened = self._before_draws(self)
-        self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = draw_seed(loader.generator)
+        self._open(iter(self._index_sampler))
+        self._seed = self._cursor.base_seed = draw_seed(loader.generator)
 
     def _saved_here(self) -> Any:
         """Returns the state from which a dataset continues whose samples this process makes."""
@@ -168,8 +163,11 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
 
     @_sampler_iter.setter
     def _sampler_iter(self, iterator: Iterator[Any]) -> None:
-        if iterator is vars(self).get("_pulls"):
-            return
+        if iterator is not vars(self).get("_pulls"):
+            self._open(iterator)
+
+    def _open(self, iterator: Iterator[Any]) -> None:
+        """Takes the iterator of the sampler for an epoch."""
         restored = self._restored
         if not self._is_first:  # torch sets it twice before the first epoch
             self._begin_cursor()
@@ -178,7 +176,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
         elif self._unopened is not None:  # its draws are made again, from where they were made
             source = self._cursor.draws.generator or torch.default_generator
             source.set_state(self._unopened)
-        if self._dataset_kind == _DatasetKind.Iterable:
+        if self._is_iterable:
             self._pulls = iterator  # torch's endless one, which has no position
             self._cursor.draws.is_noted = self._cursor.draws.is_drawn = True
             return
@@ -230,7 +228,7 @@ class Resumable(_lib.WholeSteps, _BaseDataLoaderIter):
     def _step(self) -> Any:
         """Returns the next batch, as torch does; skips torch's code for profilers, which costs 3 µs, while none runs."""
         is_counted = self._IterableDataset_len_called is not None
-        if is_counted or self._pulls is None or _profiler_enabled():
+        if is_counted or self._pulls is None or profiler._is_profiler_enabled:
             return _BaseDataLoaderIter.__next__(self)
         batch: Any = self._next_data()
         self._num_yielded += 1

@@ -6,6 +6,7 @@ iterating it up to there. Invariant: the global generator is left as it was foun
 
 import contextlib
 import copy
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -40,6 +41,9 @@ class Pulls:
         batched: True if there are lists of indices.
         repeats: The positions of repeats in the order, to be marked; None for none.
         leaves_out: True if batches that were handed over before are left out here.
+
+    Attributes:
+        waiting: The batches that were taken from the sampler early.
     """
 
     def __init__(
@@ -58,6 +62,9 @@ class Pulls:
         self._cursor = cursor
         self._restored = restored
         self._batched = batched
+        self.waiting: deque[Any] = deque()
+        self._raised: Exception | None = None
+        """What the sampler raised behind those that wait."""
         self._is_begun = False
         self._stateful: tuple[Any, Any] | None = None
         self._samples = 0  # that a sampler with a state was asked for, with those of earlier runs
@@ -75,6 +82,29 @@ class Pulls:
         return self
 
     def __next__(self) -> Any:
+        if self.waiting:
+            return self.waiting.popleft()
+        if self._raised is None:
+            return self._pull()
+        try:
+            raise self._raised
+        finally:
+            self._raised = None
+
+    def fill(self, count: int) -> None:
+        """Takes batches from the sampler until `count` wait; its error waits for its turn behind them."""
+        while self._raised is None and len(self.waiting) < count:
+            try:
+                self.waiting.append(self._pull())
+            except Exception as error:  # StopIteration, too
+                self._raised = error
+
+    def check(self) -> None:
+        """Raises the error of the sampler if its turn has come."""
+        if not self.waiting and not isinstance(self._raised, StopIteration | None):
+            next(self)
+
+    def _pull(self) -> Any:
         while True:
             task = next(self._iterator) if self._is_begun else self._first()
             if self._stateful is not None:

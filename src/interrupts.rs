@@ -121,7 +121,7 @@ mod unix {
         }
         forget_inherited();
         let before = HELD.swap(generation() + 1, Ordering::SeqCst);
-        if before == 0 {
+        if before == 0 && TORN.load(Ordering::SeqCst) {
             TORN.store(false, Ordering::SeqCst); // by whoever held interrupts last
         }
         Hold(Some(before))
@@ -140,7 +140,9 @@ mod unix {
         fn drop(&mut self) {
             let Some(before) = self.0 else { return };
             HELD.store(before, Ordering::SeqCst);
-            if !is_held(before) && CAME_NS.swap(0, Ordering::SeqCst) != 0 {
+            // each step ends here: a load takes a tenth of what a swap takes
+            let came = CAME_NS.load(Ordering::SeqCst) != 0 && !is_held(before);
+            if came && CAME_NS.swap(0, Ordering::SeqCst) != 0 {
                 send_again();
             }
         }

@@ -148,17 +148,20 @@ debug_assertions: bool
 
 @final
 class Unframed:
-    """A dataset or a collate function behind a function call that leaves no frame in tracebacks.
+    """A dataset behind a function call that leaves no frame in tracebacks.
 
     Args:
-        made: Returns a value, or else an exception to raise with the traceback that it has.
+        made: Called with `make` and an index: returns a value, or else an exception to raise with the traceback that
+            it has; and the number of next values that `make` returns without it.
+        make: Returns the value for an index.
         lists: Likewise, for lists of indices; None if there is nothing for them.
     """
 
     def __new__(
         cls,
-        made: Callable[[Any], tuple[Any, Exception | None]],
-        lists: Callable[[Any], tuple[Any, Exception | None]] | None = None,
+        made: Callable[[Callable[[Any], Any], Any], tuple[Any, Exception | None, int]],
+        make: Callable[[Any], Any],
+        lists: Callable[[Any], Any] | None = None,
     ) -> Unframed: ...
     @property
     def __getitems__(self) -> Unframed | None: ...

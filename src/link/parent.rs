@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::failed;
 use super::message::{Message, decode, malformed, take};
 use super::socket::Socket;
-use super::wire::{Incoming, Kind, wait_for_any};
+use super::wire::{Incoming, Kind, Waiter};
 use crate::error::{Error, Result};
 use crate::fork::Uninherited;
 use crate::memory::Arena;
@@ -57,6 +57,7 @@ pub struct Stats {
 #[derive(Debug)]
 pub struct Links {
     state: Uninherited<Mutex<State>>,
+    waiter: Waiter,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +89,7 @@ impl Links {
     pub fn new() -> Self {
         Self {
             state: Uninherited::new(Mutex::default()),
+            waiter: Waiter::default(),
         }
     }
 
@@ -176,7 +178,9 @@ impl Links {
             .iter()
             .map(|(_, sentinel)| PollFd::from_borrowed_fd(sentinel.as_fd(), PollFlags::IN));
         let mut polled: Vec<_> = talking.chain(ending).collect();
-        wait_for_any(&mut polled, time).map_err(|e| failed("hear from", e))?;
+        self.waiter
+            .wait(&mut polled, time)
+            .map_err(|e| failed("hear from", e))?;
         let (talked, ended) = polled.split_at(sockets.len());
         let mut state = self.state().ok_or(Error::Inherited)?;
         for ((number, ..), polled) in sockets.iter().zip(talked) {

@@ -56,7 +56,7 @@ impl WholeSteps {
             Some(clocks) => recorded(slf, clocks.bind(py)),
         };
         drop(hold);
-        if interrupts::is_torn() && made.is_err() {
+        if made.is_err() && interrupts::is_torn() {
             slf.get().is_torn.store(true, Ordering::Relaxed);
         }
         made

@@ -49,7 +49,8 @@ pub(super) struct Stream {
     position: Mutex<Position>,
     made: MadeBatches,
     state: Mutex<Option<Box<[u8]>>>,
-    outcome: LastOutcome,
+    /// None where bad samples raise.
+    outcome: Option<LastOutcome>,
     budget: Budget,
     batch_bytes: AtomicU64,
     /// The size above which batches are checked, and what checks them.
@@ -126,6 +127,7 @@ impl Stream {
         let foreign = requests
             .as_ref()
             .map(|requests| requests.queue.clone() as _);
+        let outcome = options.tolerance.is_some().then(LastOutcome::default);
         let run = Run::new(program.get().core.clone(), options, foreign);
         let position = Position::new(missing, first_seq);
         let core = Core::open(run, limits, position.first()).map_err(|error| quietly(py, error))?;
@@ -140,7 +142,7 @@ impl Stream {
             position: Mutex::new(position),
             made: MadeBatches::new(again),
             state: Mutex::new(None),
-            outcome: LastOutcome::default(),
+            outcome,
             budget: Budget::new(budget_bytes, limits.depth),
             batch_bytes: AtomicU64::new(0),
             check,
@@ -232,12 +234,16 @@ impl Stream {
         } = match ready.output {
             Ok(finished) => finished,
             Err(error) => {
-                self.outcome.note(None);
+                if let Some(outcome) = &self.outcome {
+                    outcome.note(None);
+                }
                 let made = self.made.in_place_of(py, ready.seq, &error);
                 return made.unwrap_or_else(|| Err(self.program.get().advised(py, error)));
             }
         };
-        self.outcome.note(Some((samples, retried, bad)));
+        if let Some(outcome) = &self.outcome {
+            outcome.note(Some((samples, retried, bad)));
+        }
         if fields.is_empty() {
             return Ok(py.None().into_bound(py));
         }
@@ -297,11 +303,12 @@ impl Stream {
     }
 
     fn is_clean(&self) -> bool {
-        self.outcome.is_clean()
+        self.outcome.as_ref().is_none_or(LastOutcome::is_clean)
     }
 
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
-        self.outcome.take(py)
+        let outcome = self.outcome.as_ref();
+        outcome.map_or_else(|| Ok(Outcome::default()), |outcome| outcome.take(py))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -3,21 +3,43 @@
 
 use pyo3::prelude::*;
 
+use crate::sync::atomic::{AtomicU32, Ordering};
+
 /// A dataset whose samples a function makes. See the stub.
 #[pyclass(frozen, module = "fastload._lib")]
 pub(super) struct Unframed {
     made: Py<PyAny>,
+    make: Py<PyAny>,
+    /// Number of next values that `make` makes by itself.
+    alone: AtomicU32,
     lists: Option<Py<Unframed>>,
+}
+
+impl Unframed {
+    fn over(made: Py<PyAny>, make: Py<PyAny>, lists: Option<Py<Unframed>>) -> Unframed {
+        let alone = AtomicU32::new(0);
+        Unframed {
+            made,
+            make,
+            alone,
+            lists,
+        }
+    }
 }
 
 #[pymethods]
 impl Unframed {
     #[new]
-    #[pyo3(signature = (made, lists=None))]
-    fn new(py: Python<'_>, made: Py<PyAny>, lists: Option<Py<PyAny>>) -> PyResult<Unframed> {
-        let lists = lists.map(|made| Py::new(py, Unframed { made, lists: None }));
+    #[pyo3(signature = (made, make, lists=None))]
+    fn new(
+        py: Python<'_>,
+        made: Py<PyAny>,
+        make: Py<PyAny>,
+        lists: Option<Py<PyAny>>,
+    ) -> PyResult<Unframed> {
+        let lists = lists.map(|make| Py::new(py, Unframed::over(made.clone_ref(py), make, None)));
         let lists = lists.transpose()?;
-        Ok(Unframed { made, lists })
+        Ok(Unframed::over(made, make, lists))
     }
 
     #[getter]
@@ -30,8 +52,14 @@ impl Unframed {
     }
 
     fn __call__(&self, py: Python<'_>, index: Py<PyAny>) -> PyResult<Py<PyAny>> {
-        let (value, error): (Py<PyAny>, Option<Bound<'_, PyAny>>) =
-            self.made.call1(py, (index,))?.extract(py)?;
+        let alone = self.alone.load(Ordering::Relaxed);
+        if alone > 0 {
+            self.alone.store(alone - 1, Ordering::Relaxed);
+            return self.make.call1(py, (index,));
+        }
+        let (value, error, alone): (Py<PyAny>, Option<Bound<'_, PyAny>>, u32) =
+            self.made.call1(py, (&self.make, index))?.extract(py)?;
+        self.alone.store(alone, Ordering::Relaxed);
         match error {
             None => Ok(value),
             Some(error) => Err(PyErr::from_value(error)),

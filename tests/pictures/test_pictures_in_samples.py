@@ -2,6 +2,7 @@
 
 import io
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,28 @@ def test_tracebacks_are_what_they_are_without_waiting(folder):
         frames.append([entry.name for entry in raised.traceback][1:])
     assert frames[0] == frames[1]
     assert Image.open.__code__.co_filename == Image.__file__
+
+
+def test_samples_without_pictures_are_soon_made_directly(folder):
+    class Late(Files):
+        def __getitem__(self, index):
+            if index == "missing":
+                raise KeyError(index)
+            caller = sys._getframe(1).f_code.co_filename
+            picture = Image.open(self.paths[0]) if index == "picture" else None
+            return caller == __file__, isinstance(picture, Waiting)
+
+    waited = samples.waited(Late(folder))
+    direct, _ = zip(*(waited["number"] for _ in range(200)), strict=True)
+    assert 190 < sum(direct) < 200
+    _, waits = zip(*(waited["picture"] for _ in range(100)), strict=True)
+    assert not waits[0]
+    assert all(waits[64:])
+    for _ in range(10):
+        waited["number"]
+    with pytest.raises(KeyError) as raised:
+        waited["missing"]
+    assert [entry.name for entry in raised.traceback][1:] == ["__getitem__"]
 
 
 def test_an_exception_of_the_users_comes_after_that_of_a_damaged_file(folder):

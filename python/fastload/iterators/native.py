@@ -59,6 +59,7 @@ class NativeIter(Resumable):
             )
             raise AssertionError(msg)
         workers = int(loader.num_workers)
+        self._in_order = bool(loader.in_order)
         self._workers: list[Any] = []  # looked at by loaders that end worker processes themselves
         self._program = program
         self._below = len(program) if from_zero else None
@@ -74,7 +75,7 @@ class NativeIter(Resumable):
             "threads": workers,
             "fetch": workers,
             "compute": workers,
-            "in_order": bool(loader.in_order),
+            "in_order": self._in_order,
             "allocate": _pinned if self._pin_memory else None,
             "seed": self._base_seed,
             "again": self._fetch(),
@@ -226,7 +227,8 @@ class NativeIter(Resumable):
             self._note_order()
             raise
         self._cursor.taken += 1
-        self._note_order()
+        if not self._in_order:
+            self._note_order()
         ledger = self._ledger
         if ledger is not None and (ledger.records or self._marks or not self._stream.is_clean()):
             batch = self._taken(ledger, batch)
@@ -239,7 +241,7 @@ class NativeIter(Resumable):
 
     def _note_order(self) -> None:
         """Notes which batches later ones have overtaken."""
-        if not self._settings["in_order"]:
+        if not self._in_order:
             self._cursor.overtaken = self._stream.overtaken()
 
 

@@ -397,6 +397,8 @@ def _recollated(lowered: Lowered) -> str | None:
     fns = collate.default_collate_fn_map
     own = [kind for kind, fn in fns.items() if fn is not _COLLATIONS.get(kind)]
     gone = [kind for kind in _COLLATIONS if kind not in fns]
+    if not own and not gone:
+        return None
     kinds = {torch.Tensor, *lowered.containers}
     kinds = kinds.union(*(_PYTHON.get(leaf.form, ()) for _, leaf in lowered.leaves))
     for kind in sorted(kinds, key=name):

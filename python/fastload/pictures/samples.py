@@ -38,10 +38,8 @@ def _wait(fetcher: Any, dataset: Any) -> None:
 
 def waited(dataset: Any) -> _lib.Unframed:
     """Returns a dataset for torch's fetcher, whose pictures wait while its samples are made."""
-    making = _Samples()
-    lists = getattr(dataset, "__getitems__", None)
-    made = functools.partial(making.made, functools.partial(operator.getitem, dataset))
-    return _lib.Unframed(made, functools.partial(making.made, lists) if lists else None)
+    make = functools.partial(operator.getitem, dataset)
+    return _lib.Unframed(_Samples().made, make, getattr(dataset, "__getitems__", None) or None)
 
 
 class _Samples:
@@ -53,12 +51,21 @@ class _Samples:
         self._tensors: Any = None
         self._idle = 0
 
-    def made(self, make: Callable[[Any], Any], index: Any) -> tuple[Any, Exception | None]:
-        """Returns the result of `make` for an index, or its exception without fastload's frames in the traceback."""
+    def made(self, make: Callable[[Any], Any], index: Any) -> tuple[Any, Exception | None, int]:
+        """Returns the result of `make` for an index, or its exception without fastload's frames in the traceback.
+
+        And the number of next samples that are not looked at.
+        """
+        sample = error = None
         try:
-            return self._made(make, index) if self._waits() else make(index), None
-        except Exception as error:
-            return None, error.with_traceback(_without_ours(error.__traceback__))
+            if self._waits():
+                sample = self._made(make, index)
+            else:
+                self._idle += 1
+                sample = make(index)
+        except Exception as raised:
+            error = raised.with_traceback(_without_ours(raised.__traceback__))
+        return sample, error, _SELDOM - 1 if self._idle >= _FEW else 0
 
     def _made(self, make: Callable[[Any], Any], index: Any) -> Any:
         making = self._source.making
@@ -97,10 +104,6 @@ class _Samples:
             from fastload.pictures import files, source
 
             self._files, self._source = files, source
-        if self._idle >= _FEW:
-            self._idle += 1
-            if self._idle % _SELDOM:
-                return False
         if not self._files.install():
             return False
         if self._tensors is None and _V1 in sys.modules:

@@ -86,7 +86,7 @@ def dumps_small(*values: Any) -> bytes | None:
     Returns:
         None if there is anything but such tensors, numbers, text, and tuples, lists and dicts of them.
     """
-    if not _are_small(values, set()):
+    if not _are_small(reversed(values), set()):  # what is large comes last
         return None
     file = io.BytesIO()
     pickling = _SmallPickler(file, 5)

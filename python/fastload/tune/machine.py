@@ -23,7 +23,7 @@ from fastload.machine.cpu import affinity, cpu_budget
 from fastload.machine.ranks import ranks_on_host
 
 _SAME_MEMORY = 0.05  # kernels report the same memory with up to this relative difference
-_TASKS = Path("/proc/self/task")
+_TASKS = "/proc/self/task"
 _POOL_PREFIX = "fastload-"
 
 
@@ -115,17 +115,22 @@ class PoolClock:
         self._other_threads: set[str] = set()
 
     def passed(self) -> PoolTime:
-        """Returns the time since the last call; a new thread counts from its start."""
+        """Returns the time since the last call; a new thread counts from its start.
+
+        Each iterator starts with a call: paths are strings, which take half the time of `pathlib`.
+        """
         cpu_s = queued_s = 0.0
-        alive = {task.name for task in _TASKS.iterdir()} if _TASKS.is_dir() else set()
+        alive: set[str] = set()
+        with contextlib.suppress(OSError):
+            alive.update(os.listdir(_TASKS))  # noqa: PTH208 (slower)
         for task in alive - self._other_threads:
             if task not in self._pool:
-                if not kernel_file.read(_TASKS / task / "comm").startswith(_POOL_PREFIX):
+                if not kernel_file.read(f"{_TASKS}/{task}/comm").startswith(_POOL_PREFIX):
                     self._other_threads.add(task)
                     continue
                 self._pool[task] = PoolTime(0.0, 0.0)
             before = self._pool[task]
-            match kernel_file.read(_TASKS / task / "schedstat").split():
+            match kernel_file.read(f"{_TASKS}/{task}/schedstat").split():
                 case [on, ready, *_]:
                     now = PoolTime(int(on) / 1e9, int(ready) / 1e9)
                 case _:  # the thread has ended

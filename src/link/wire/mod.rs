@@ -22,6 +22,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
+use crate::sync::atomic::{AtomicU32, Ordering};
+
 #[cfg(memfd)]
 pub(super) use packets::{KEEP_SENT_DESCRIPTORS, Wire};
 #[cfg(not(memfd))]
@@ -122,26 +124,50 @@ fn receive_once(
     Ok((received.bytes, descriptor))
 }
 
-/// Time for which [`wait_for_any`] checks before it sleeps. Processes that pass each other small batches then need
+/// Time for which [`Waiter::wait`] checks before it sleeps. Processes that pass each other small batches then need
 /// no wake-ups, each of which takes some 50 us of CPU time.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Waits for any of `polled`; a signal ends the wait early. Spins before it sleeps, but leaves the CPU to whoever
-/// needs it.
-pub(super) fn wait_for_any(polled: &mut [PollFd<'_>], time: Duration) -> Result<()> {
-    let start = Instant::now();
-    loop {
-        let waited = start.elapsed();
-        let spins = waited < SPIN.min(time);
-        let left = if spins {
-            Duration::ZERO
-        } else {
-            time.saturating_sub(waited)
-        };
-        if sleep_for_any(polled, left)? || !spins {
+/// Waits after which it sleeps at once: nothing came in time while it spun.
+const PATIENCE: u32 = 8;
+
+/// Of later waits, it spins in one of so many.
+const SELDOM: u32 = 16;
+
+/// Waits for messages. Spins before it sleeps, while that saves wake-ups: a core that spins can slow its neighbour.
+#[derive(Debug, Default)]
+pub(super) struct Waiter {
+    /// Number of last waits in which nothing came within [`SPIN`].
+    in_vain: AtomicU32,
+}
+
+impl Waiter {
+    /// Waits for any of `polled`; a signal ends the wait early. Leaves the CPU to whoever needs it.
+    pub(super) fn wait(&self, polled: &mut [PollFd<'_>], time: Duration) -> Result<()> {
+        let in_vain = self.in_vain.load(Ordering::Relaxed);
+        let spins = in_vain < PATIENCE || in_vain.is_multiple_of(SELDOM);
+        let (start, spin) = (
+            Instant::now(),
+            if spins {
+                SPIN.min(time)
+            } else {
+                Duration::ZERO
+            },
+        );
+        if sleep_for_any(polled, Duration::ZERO)? {
             return Ok(());
         }
-        std::thread::yield_now();
+        while start.elapsed() < spin {
+            std::thread::yield_now();
+            if sleep_for_any(polled, Duration::ZERO)? {
+                self.in_vain.store(0, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        self.in_vain
+            .store(in_vain.wrapping_add(1), Ordering::Relaxed);
+        sleep_for_any(polled, time.saturating_sub(start.elapsed()))?;
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset, Subset
 
+import fastload
 from fastload.lowering import kept_reading
 from fastload.lowering.kept_reading import KeptReading
 
@@ -150,6 +151,78 @@ def test_what_lies_deeper_is_read_each_time(dataset, change):
     assert kept._sources is None
     change(dataset)
     assert not kept.is_cheap()
+
+
+class Stored(Dataset):
+    def __init__(self, entries):
+        self.entries = entries
+
+    def __len__(self):
+        return len(self.entries)
+
+    def __getitem__(self, index):
+        return self.entries[index]
+
+
+def pairs():
+    return [(torch.zeros(2), f"text {index}", (index, np.float32(1))) for index in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "change"),
+    [
+        (list(range(8)), lambda entries: entries.append(9)),
+        (list(range(1000)), lambda entries: entries.__setitem__(500, drawn)),
+        ([torch.zeros(3) for _ in range(8)], lambda entries: entries.__setitem__(7, drawn)),
+        (pairs(), lambda entries: entries.__setitem__(3, (drawn, "", ()))),
+        (dict(enumerate(pairs())), lambda entries: entries.update({3: drawn})),
+        (dict(enumerate(pairs())), lambda entries: entries.pop(0)),
+    ],
+)
+def test_entries_are_read_again_when_one_is_another_object(entries, change, readings):
+    kept = KeptReading(Stored(entries))
+    assert kept.is_cheap()
+    assert kept.is_cheap()
+    assert len(readings) == 1
+    change(entries)
+    assert kept.is_cheap() == (drawn not in read_flat(entries))
+    assert len(readings) == 2
+
+
+def read_flat(entries):
+    listed = list(entries.values() if isinstance(entries, dict) else entries)
+    return [part for each in listed for part in (each if isinstance(each, tuple) else (each,))]
+
+
+@pytest.mark.parametrize("within", [[1], {"a": 1}, {1}, torch.nn.Identity()], ids=repr)
+def test_entries_that_can_change_are_read_each_time(within, readings):
+    kept = KeptReading(Stored([(0, within) for _ in range(8)]))
+    answers = [kept.is_cheap(), kept.is_cheap()]
+    assert answers[0] == answers[1]
+    assert len(readings) == 2
+
+
+def test_there_is_no_program_of_lists_which_may_change_within_an_epoch():
+    class Labelled(Dataset):
+        def __init__(self):
+            self.rows, self.labels = torch.zeros(64, 16), list(range(64))
+
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, index):
+            return self.rows[index], self.labels[index]
+
+    dataset = Labelled()
+    loader = fastload.Loader(dataset, batch_size=32)
+    assert [len(list(loader)) for _ in range(3)] == [2, 2, 2]
+    batches = iter(loader)
+    next(batches)
+    assert loader.stats()["consumer_batches"] == 1
+    dataset.labels[40] = -1
+    assert next(batches)[1][8] == -1
+    dataset.labels[0] = -2
+    assert next(iter(loader))[1][0] == -2
 
 
 def test_a_range_and_an_array_are_their_own(readings):

@@ -47,7 +47,7 @@ from fastload.lowering.known_functions import (
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
 __all__ = [
-    *("Code", "drawn_from", "global_of", "is_cheap", "read_code", "read_collation"),
+    *("Code", "Shallow", "drawn_from", "global_of", "is_cheap", "read_code", "read_collation"),
     "read_shallowly",
 ]
 
@@ -115,15 +115,24 @@ def read_code(dataset: Any) -> Code:
     return _Reader().read_dataset(dataset)
 
 
-def read_shallowly(dataset: Any) -> tuple[Code, list[types.FunctionType] | None]:
-    """Reads what makes a sample of a dataset.
+class Shallow(NamedTuple):
+    """What code may meet beside its dataset and the values of its attributes.
 
-    Returns also the functions that were read; None if they may meet other objects than the dataset, or what lies within
-    its attributes.
+    Attributes:
+        functions: The functions that were read.
+        containers: The lists, tuples and dicts, whose entries were met, too: data that stays what it is as long as they
+            are the same objects.
     """
+
+    functions: list[types.FunctionType]
+    containers: list[Any]
+
+
+def read_shallowly(dataset: Any) -> tuple[Code, Shallow | None]:
+    """Reads what makes a sample of a dataset; returns also what it may meet, None if that is anything else."""
     reader = _Reader()
     code = reader.read_dataset(dataset)
-    return code, reader.functions if reader.is_shallow else None
+    return code, Shallow(reader.functions, reader.containers) if reader.is_shallow else None
 
 
 def read_collation(collate_fn: Any) -> Code:
@@ -173,6 +182,8 @@ class _Reader:
         """True if objects are copied, by methods that their classes may have for that."""
         self.is_shallow = True
         """False if what was met lies within other objects, or is held by functions."""
+        self.containers: list[Any] = []
+        """The outermost lists, tuples and dicts that were met."""
         self._read: dict[int, types.FunctionType] = {}
         self._owners: dict[int, Any] = {}
         """The objects and classes that may be met, by identity."""
@@ -403,7 +414,10 @@ class _Reader:
         if kind in (np.ndarray, np.memmap) and not value.dtype.hasobject:
             self._is_quick &= kind is np.ndarray  # else a file is read
             return _is_small(value, value.nbytes)
-        self.is_shallow = False
+        if depth == 0 and kind in (list, tuple, dict) and len(value) <= _ALL:
+            self.containers.append(value)
+        elif kind is not tuple or depth == 0:  # the entries of a tuple stay the same
+            self.is_shallow = False
         if kind in (Subset, ConcatDataset, TensorDataset):
             return self._dataset(value)
         is_array = kind is np.ndarray and value.dtype == object

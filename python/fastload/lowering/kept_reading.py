@@ -1,13 +1,12 @@
 """`KeptReading`: whether a dataset is cheap, and its native form, for loaders that ask at each epoch.
 
 Owns when code must be read again. A reading of the code of one class is kept as long as that class, the attributes
-of the dataset and the globals that the code names are the same objects; what lies within lists and other
-objects is read each time.
+of the dataset, the globals that the code names and the entries of lists, tuples and dicts are the same objects; what
+lies within others is read each time.
 """
 
 import operator
-import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, Generic
 
@@ -16,7 +15,7 @@ import torch
 from torch.utils.data._utils import collate
 
 from fastload import _lib
-from fastload.lowering.cheap import global_of, read_shallowly
+from fastload.lowering.cheap import Shallow, global_of, read_shallowly
 from fastload.lowering.code_names import names_of
 
 __all__ = ["KeptReading"]
@@ -43,10 +42,10 @@ class KeptReading:
         """Returns true if the code shows that making a sample costs next to nothing."""
         if self._sources is not None and self._sources.are_same():
             return True
-        code, functions = read_shallowly(self._dataset)
+        code, shallow = read_shallowly(self._dataset)
         self._sources = self._lowered_at = None
-        if code.is_cheap and functions is not None and not _has_slots(self._dataset):
-            self._sources = _Sources(self._dataset, functions)
+        if code.is_cheap and shallow is not None and not _has_slots(self._dataset):
+            self._sources = _Sources(self._dataset, shallow)
         return code.is_cheap
 
     def program(
@@ -54,13 +53,14 @@ class KeptReading:
     ) -> _lib.Program | None:
         """Returns the program of a loader's batches, made again when what it depends on has changed.
 
-        Only for code that takes from arrays: of numbers, Python makes batches as soon, and lists may change unseen.
+        Only for code that takes from arrays: of numbers, Python makes batches as soon, and lists may change within an
+        epoch.
 
         Args:
             lower: Makes the program; returns None if there is none.
             loader: Its argument.
         """
-        if self._sources is None or not self._sources.arrays:
+        if self._sources is None or not self._sources.arrays or self._sources.entries:
             return None
         now = _settings(), list(map(_layout, self._sources.arrays))
         if now != self._lowered_at:
@@ -73,13 +73,14 @@ class _Sources:
 
     Args:
         dataset: The dataset.
-        functions: The functions that were read.
+        shallow: What its code may meet.
 
     Attributes:
         arrays: The arrays and tensors that the code may take from.
+        entries: The containers that it may take from, each with its entries.
     """
 
-    def __init__(self, dataset: Any, functions: Iterable[types.FunctionType]) -> None:
+    def __init__(self, dataset: Any, shallow: Shallow) -> None:
         self._dataset = dataset
         self._classes = type(dataset).__mro__
         own = [each for each in self._classes if each not in (object, Generic)]
@@ -87,7 +88,8 @@ class _Sources:
         self._attributes = [vars(each) for each in (dataset, *own)]
         self._names = list(chain.from_iterable(self._attributes))
         self._values = list(chain.from_iterable(map(_VALUES, self._attributes)))
-        self._codes = [(each, each.__code__) for each in functions]
+        self._codes = [(each, each.__code__) for each in shallow.functions]
+        self.entries = [(each, _entries_of(each)) for each in shallow.containers]
         self._globals = [
             (each, path, global_of(each, path)[0])
             for each, code in self._codes
@@ -106,6 +108,10 @@ class _Sources:
             return False
         if not all(map(operator.is_, chain.from_iterable(map(_VALUES, now)), self._values)):
             return False
+        for container, entries in self.entries:
+            same = _entries_of(container)
+            if len(same) != len(entries) or not all(map(operator.is_, same, entries)):
+                return False
         for function, path, value in self._globals:
             if global_of(function, path)[0] is not value:
                 return False
@@ -115,6 +121,11 @@ class _Sources:
             if function.__defaults__ or function.__kwdefaults__:
                 return False
         return True
+
+
+def _entries_of(container: Any) -> list[Any]:
+    """Returns the entries of a list, a tuple or a dict."""
+    return list(container.values() if type(container) is dict else container)
 
 
 def _settings() -> tuple[Any, ...]:

@@ -96,6 +96,17 @@ def test_what_has_not_changed_is_read_once(readings):
     assert len(readings) == 1
 
 
+def test_what_draws_is_read_once_too(readings):
+    dataset = Rows()
+    dataset.transform = drawn
+    kept = KeptReading(dataset)
+    assert [kept.code().draws, kept.code().draws] == [{"python"}, {"python"}]
+    assert len(readings) == 1
+    dataset.transform = plain
+    assert kept.code().draws == set()
+    assert len(readings) == 2
+
+
 def draws(self, index):
     return torch.rand(())
 

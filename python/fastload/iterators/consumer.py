@@ -23,7 +23,8 @@ from fastload.draws.generators import seed_numpy
 from fastload.draws.keyed import Key, Keys
 from fastload.draws.sampler import is_private, native
 from fastload.faults import INTERRUPTS
-from fastload.lowering.cheap import drawn_from, is_cheap
+from fastload.lowering.cheap import drawn_from
+from fastload.lowering.kept_reading import KeptReading
 from fastload.pictures import waited
 from fastload.resume.iterator import Resumable
 from fastload.resume.stateful import load_dataset, load_iterator
@@ -41,6 +42,7 @@ class Maker:
         draws: True if samples or collation may draw random numbers.
         lazy_images: True if pictures wait.
         program: Makes the batches of indices from 0 to its length; None if Python makes them.
+        reading: The reading of the dataset's code, if one was kept.
 
     Attributes:
         batches: Number of batches that it has made.
@@ -54,6 +56,7 @@ class Maker:
         draws: bool = True,
         lazy_images: bool = False,
         program: _lib.Program | None = None,
+        reading: KeptReading | None = None,
     ) -> None:
         self._is_map = iterator._dataset_kind == _DatasetKind.Map
         self._is_listed = iterator._auto_collation and self._is_map
@@ -75,6 +78,7 @@ class Maker:
             iterator._drop_last,
         )
         self._program = program
+        self._reading = KeptReading(dataset) if reading is None else reading
         self.fetcher: Any = None
         self.batches = 0
         self.pending: tuple[Any, Key | None] | None = None
@@ -83,8 +87,9 @@ class Maker:
         """Begins an epoch: an iterable dataset is iterated anew, as by a worker."""
         self.pending = None
         if self._may_draw and self._is_map:
-            _, dataset, _, collate_fn, _ = self._arguments
-            of_samples, self._drawn_from = drawn_from(dataset, collate_fn)
+            collate_fn = self._arguments[3]
+            of_samples = self._reading.code().draws
+            self._drawn_from = drawn_from(of_samples, collate_fn)
             self._keys_samples = of_samples is None or bool(of_samples)
             self._draws = self._drawn_from is None or bool(self._drawn_from)
         if self.streams is None:
@@ -234,6 +239,7 @@ class ConsumerIter(Resumable):
             self._workers: list[Any] = []
             self._draws = draws
             self._lazy_images = bool(loader.lazy_images)
+            self._reading = KeptReading(self._dataset)
             if isinstance(self._dataset, _PIPES):
                 graph_settings.apply_sharding(self._dataset, self._world_size, self._rank)
         else:
@@ -244,7 +250,13 @@ class ConsumerIter(Resumable):
             self._keys = Keys(int(self._base_seed), batched=self._auto_collation)
         if native(self._cursor.draws.order) is None:
             program = None  # which indices other samplers yield is not known
-        self._maker = Maker(self, draws=draws, lazy_images=self._lazy_images, program=program)
+        self._maker = Maker(
+            self,
+            draws=draws,
+            lazy_images=self._lazy_images,
+            program=program,
+            reading=self._reading,
+        )
         if shared is None:
             self._reset(loader, first_iter=True)
         else:
@@ -254,7 +266,7 @@ class ConsumerIter(Resumable):
         saved = self._saved_here()
         super()._reset(loader, first_iter)
         self._leave_out_taken()
-        if not first_iter and not self._draws and not is_cheap(self._dataset):
+        if not first_iter and not self._draws and not self._reading.code().is_cheap:
             self._draws = True  # the dataset was changed between two epochs of persistent workers
             self._maker = Maker(self, lazy_images=self._lazy_images)
         self._send_idx = self._rcvd_idx = 0

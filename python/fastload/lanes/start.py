@@ -24,7 +24,7 @@ from fastload.iterators.notice import Logged
 from fastload.iterators.worker_init import described, only_seeds
 from fastload.lanes.choice import Choice, choose, program_here, reading_of
 from fastload.lowering.seam import Seam
-from fastload.machine.auto import AUTO, Auto
+from fastload.machine.auto import AUTO, Auto, is_auto
 from fastload.processes import UnpicklableError, iterate
 from fastload.resume.iterator import InlineIter
 from fastload.threads import ThreadIter
@@ -181,10 +181,10 @@ def _start_here(
     if choice.seam:
         changes["dataset"] = Seam(loader.dataset, loader._memo)
     is_private = False
-    if vars(loader)["num_workers"] is AUTO and loader._dataset_kind == _DatasetKind.Map:
+    if is_auto(loader) and loader._dataset_kind == _DatasetKind.Map:
         order = recognise(loader._index_sampler, batched=loader._auto_collation)
         is_private = order is not None and order.is_private
-    if is_private:
+    if is_private and vars(loader)["num_workers"] is AUTO:
         changes["num_workers"] = Auto(0)  # saves reading the machine: no index is taken ahead
     elif loader.num_workers == 0:
         changes["num_workers"] = Auto(1)  # of an inline profile; 0 would take no index of a sampler

@@ -142,17 +142,15 @@ def read_collation(collate_fn: Any) -> Code:
     return _Reader().read_function(collate_fn)
 
 
-def drawn_from(
-    dataset: Any, collate_fn: Any
-) -> tuple[frozenset[str] | None, frozenset[str] | None]:
-    """Returns the generators that samples may draw from, and those that samples or their collation may.
+def drawn_from(of_samples: frozenset[str] | None, collate_fn: Any) -> frozenset[str] | None:
+    """Returns the generators that samples or their collation may draw from; None if that is not known.
 
-    None in place of those that are not known.
+    Args:
+        of_samples: The generators that samples may draw from; None if that is not known.
+        collate_fn: The collation.
     """
-    of_samples, of_batch = read_code(dataset).draws, read_collation(collate_fn).draws
-    if of_samples is None or of_batch is None:
-        return of_samples, None
-    return of_samples, of_samples | of_batch
+    of_batch = read_collation(collate_fn).draws
+    return None if of_samples is None or of_batch is None else of_samples | of_batch
 
 
 def is_cheap(dataset: Any) -> bool:

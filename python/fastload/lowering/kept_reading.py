@@ -1,4 +1,4 @@
-"""`KeptReading`: whether a dataset is cheap, and its native form, for loaders that ask at each epoch.
+"""`KeptReading`: what the code of a dataset shows, and its native form, for loaders that ask at each epoch.
 
 Owns when code must be read again. A reading of the code of one class is kept as long as that class, the attributes
 of the dataset, the globals that the code names and the entries of lists, tuples and dicts are the same objects; what
@@ -15,7 +15,7 @@ import torch
 from torch.utils.data._utils import collate
 
 from fastload import _lib
-from fastload.lowering.cheap import Shallow, global_of, read_shallowly
+from fastload.lowering.cheap import Code, Shallow, global_of, read_shallowly
 from fastload.lowering.code_names import names_of
 
 __all__ = ["KeptReading"]
@@ -33,6 +33,7 @@ class KeptReading:
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
+        self._code = Code(None)
         self._sources: _Sources | None = None
         self._program: _lib.Program | None = None
         self._lowered_at: Any = None
@@ -40,13 +41,18 @@ class KeptReading:
 
     def is_cheap(self) -> bool:
         """Returns true if the code shows that making a sample costs next to nothing."""
+        return self.code().is_cheap
+
+    def code(self) -> Code:
+        """Returns what the code shows."""
         if self._sources is not None and self._sources.are_same():
-            return True
-        code, shallow = read_shallowly(self._dataset)
+            return self._code
+        self._code, shallow = read_shallowly(self._dataset)
         self._sources = self._lowered_at = None
-        if code.is_cheap and shallow is not None and not _has_slots(self._dataset):
+        is_known = self._code.draws is not None and not _has_slots(self._dataset)
+        if is_known and shallow is not None:
             self._sources = _Sources(self._dataset, shallow)
-        return code.is_cheap
+        return self._code
 
     def program(
         self, lower: Callable[[Any], _lib.Program | None], loader: Any

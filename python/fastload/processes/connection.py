@@ -18,7 +18,7 @@ from fastload import _lib
 from fastload.draws import keyed
 from fastload.faults import ONLY_HERE
 from fastload.iterators.cost import Watch
-from fastload.lowering.cheap import drawn_from
+from fastload.lowering.cheap import drawn_from, read_code
 from fastload.processes import unpicklable
 from fastload.processes.changes import Changes
 from fastload.processes.failures import samples
@@ -93,7 +93,7 @@ class Connection:
             if not self._is_stream:
                 self._changes = Changes(info.dataset, self._collate_fn, indices)
             if key is not None:
-                _, self._drawn_from = drawn_from(info.dataset, self._collate_fn)
+                self._drawn_from = drawn_from(read_code(info.dataset).draws, self._collate_fn)
         if self._state is not None:
             self._state.begin()
         self._in_hand, self._followed = indices, None

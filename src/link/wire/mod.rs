@@ -146,14 +146,12 @@ impl Waiter {
     pub(super) fn wait(&self, polled: &mut [PollFd<'_>], time: Duration) -> Result<()> {
         let in_vain = self.in_vain.load(Ordering::Relaxed);
         let spins = in_vain < PATIENCE || in_vain.is_multiple_of(SELDOM);
-        let (start, spin) = (
-            Instant::now(),
-            if spins {
-                SPIN.min(time)
-            } else {
-                Duration::ZERO
-            },
-        );
+        let spin = if spins {
+            SPIN.min(time)
+        } else {
+            Duration::ZERO
+        };
+        let start = Instant::now();
         if sleep_for_any(polled, Duration::ZERO)? {
             return Ok(());
         }

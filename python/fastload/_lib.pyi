@@ -403,7 +403,8 @@ class Stream:
 
         One more task is pulled for each batch taken. `chunks` yields int64 CPU tensors or
         `range`s (step 1); it is asked for the next one, on the consumer's thread, only when the
-        last is used up. `batch_size=None`: one index per task.
+        last is used up; an error that it raises takes the place of the next task. `batch_size=None`: one index
+        per task.
         """
     def feed_batches(
         self,

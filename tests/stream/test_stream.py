@@ -185,14 +185,28 @@ def test_feed_asks_for_a_chunk_when_the_last_is_used_up():
     assert len(asked) == 6
 
 
-def test_feed_raises_what_its_chunks_raise():
+@pytest.mark.parametrize("ahead", [1, 2, 10])
+def test_what_chunks_raise_comes_behind_the_batches_before_it(ahead):
     def chunks() -> Iterator[range]:
         yield range(4)
         raise ZeroDivisionError
 
     source = stream()
+    source.feed(chunks(), 2, False, ahead)
+    assert_same([source.take(10), source.take(10)], [VALUES[:2], VALUES[2:4]])
     with pytest.raises(ZeroDivisionError):
-        source.feed(chunks(), 2, False, 10)
+        source.take(10)
+    with pytest.raises(StopIteration):
+        source.take(10)
+
+
+def test_ctrl_c_in_chunks_is_raised_at_once():
+    def chunks() -> Iterator[range]:
+        yield range(4)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stream().feed(chunks(), 2, False, 10)
 
 
 @pytest.mark.own_sizes

@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
 from fastload import PadCollate
-from fastload.lowering.cheap import is_cheap, read_code, read_collation
+from fastload.lowering.cheap import read_code, read_collation
 
 values = Dataset()  # a global of the name of an attribute
 
@@ -105,7 +105,7 @@ LABELS = list(range(10))
     ids=lambda dataset: type(dataset).__name__,
 )
 def test_data_in_memory_is_cheap(dataset):
-    assert is_cheap(dataset)
+    assert read_code(dataset).is_cheap
 
 
 class Guarded(Held):
@@ -182,7 +182,7 @@ TEXTS = np.array(["a", "b"] * 5, dtype=object)
 )
 def test_functions_and_objects_that_only_read_memory_are_cheap(dataset):
     if type(dataset) is not Points:  # `math.sqrt` is known, not measured
-        assert is_cheap(dataset)
+        assert read_code(dataset).is_cheap
     assert draws_nothing(dataset)
     assert read_code(dataset).only_reads
     dataset[0]
@@ -298,12 +298,12 @@ class Lazy(list):
     ids=lambda dataset: type(dataset).__name__,
 )
 def test_everything_else_is_left_to_be_measured(dataset):
-    assert not is_cheap(dataset)
+    assert not read_code(dataset).is_cheap
 
 
 def test_files_that_are_mapped_are_read_and_nothing_is_drawn(tmp_path):
     mapped = np.memmap(tmp_path / "rows", np.float32, "w+", shape=(10, 4))
-    assert not is_cheap(Transformed(values=mapped))
+    assert not read_code(Transformed(values=mapped)).is_cheap
     assert draws_nothing(Transformed(values=mapped))
 
 
@@ -383,7 +383,7 @@ CONTAINERS = [
     ids=lambda dataset: type(dataset).__name__,
 )
 def test_enumerations_and_containers_are_memory(dataset):
-    assert is_cheap(dataset)
+    assert read_code(dataset).is_cheap
     assert read_code(dataset).only_reads
 
 
@@ -477,9 +477,9 @@ def test_what_they_hide_is_found(dataset):
 
 def test_what_is_set_later_counts():
     dataset = Transformed(values=ROWS)
-    assert is_cheap(dataset)
+    assert read_code(dataset).is_cheap
     dataset.transform = random.random
-    assert not is_cheap(dataset)
+    assert not read_code(dataset).is_cheap
 
 
 def test_a_stream_that_is_its_own_iterator_is_not_known():
@@ -492,7 +492,7 @@ def test_a_stream_that_is_its_own_iterator_is_not_known():
         def __next__(self):
             return torch.rand(())
 
-    assert not is_cheap(Own())
+    assert not read_code(Own()).is_cheap
 
 
 class Tokens(Held):
@@ -555,7 +555,7 @@ class Matched(Held):
     ids=lambda value: type(value).__name__,
 )
 def test_code_of_unknown_cost_may_draw_nothing(dataset, reads):
-    assert not is_cheap(dataset)
+    assert not read_code(dataset).is_cheap
     assert draws_nothing(dataset)
     assert read_code(dataset).only_reads == reads
 
@@ -762,7 +762,7 @@ class Evaluated(Held):
 )
 def test_whatever_may_draw_is_refused(dataset):
     assert not draws_nothing(dataset)
-    assert not is_cheap(dataset)
+    assert not read_code(dataset).is_cheap
 
 
 def test_methods_are_read_of_whatever_has_them():
@@ -772,7 +772,7 @@ def test_methods_are_read_of_whatever_has_them():
         def __getitem__(self, index):
             return self.values.get(index)
 
-    assert is_cheap(Got(values={1: 2}))
+    assert read_code(Got(values={1: 2})).is_cheap
     assert not draws_nothing(Got(values=queue.Queue()))
 
 

@@ -268,7 +268,7 @@ class ConsumerIter(Resumable):
         self._leave_out_taken()
         if not first_iter and not self._draws and not self._reading.code().is_cheap:
             self._draws = True  # the dataset was changed between two epochs of persistent workers
-            self._maker = Maker(self, lazy_images=self._lazy_images)
+            self._maker = Maker(self, lazy_images=self._lazy_images, reading=self._reading)
         self._send_idx = self._rcvd_idx = 0
         if not first_iter:
             self._maker.keep_streams(self._cursor)

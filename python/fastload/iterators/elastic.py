@@ -224,8 +224,8 @@ class Elastic(StatesOfWorkers):
     def _next_data(self) -> Any:
         if not self._is_begun:
             self._begin()
-        is_idle = not self._task_info and self._requested() == self._send_idx
-        if is_idle and self._schedule is not None:
+        is_idle = self._schedule is not None and not self._task_info
+        if is_idle and self._requested() == self._send_idx:  # no batch is left to be made again
             self._pulls.check()
         try:
             while True:

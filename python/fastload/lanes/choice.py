@@ -21,7 +21,7 @@ from fastload.iterators.worker_init import only_seeds
 from fastload.lanes.no_workers import why_no_processes, why_no_workers
 from fastload.lanes.trial import why_too_quick
 from fastload.lowering import Leaf, Lowered, Memo, NotNative, collator_plans, has_own_code, lower
-from fastload.lowering.cheap import Code, read_code, read_collation
+from fastload.lowering.cheap import Code, read_collation
 from fastload.lowering.kept_reading import KeptReading
 from fastload.lowering.plan_parts import Plan
 from fastload.machine.auto import is_auto
@@ -180,7 +180,7 @@ def choose_if_long(loader: Any, *, for_words: bool = False) -> Choice:
     may_choose = lane == "auto" and is_auto(loader)
     may_read = may_choose and named != "process" and not seam
     may_read = may_read and loader.worker_init_fn is None  # the consumer would not call it
-    code = read_code(loader.dataset) if may_read else Code(None)
+    code = reading_of(loader).code() if may_read else Code(None)
     if code.is_cheap and _collates_quickly(loader):
         here = "its code shows that its samples cost less than handing them over"
         return Choice("consumer", f"{obstacle.why}, and {here}", **rest, draws=False, here=here)
@@ -231,7 +231,7 @@ def _decides_nothing(loader: Any) -> bool:
     """Returns true if the lane does not depend on the native form: Python collates what costs little to make."""
     may_choose = loader.lane == "auto" and is_auto(loader)
     is_pythons = may_choose and not _collates_quickly(loader) and has_own_code(loader.dataset)
-    return is_pythons and read_code(loader.dataset).only_reads
+    return is_pythons and reading_of(loader).code().only_reads
 
 
 def _known_length(loader: Any) -> int | None:

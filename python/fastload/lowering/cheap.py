@@ -47,7 +47,7 @@ from fastload.lowering.known_functions import (
 from fastload.lowering.reading.attributes import all_stored, is_plain, of_class
 
 __all__ = [
-    *("Code", "Shallow", "drawn_from", "global_of", "is_cheap", "read_code", "read_collation"),
+    *("Code", "Shallow", "drawn_from", "global_of", "read_code", "read_collation"),
     "read_shallowly",
 ]
 
@@ -151,11 +151,6 @@ def drawn_from(of_samples: frozenset[str] | None, collate_fn: Any) -> frozenset[
     """
     of_batch = read_collation(collate_fn).draws
     return None if of_samples is None or of_batch is None else of_samples | of_batch
-
-
-def is_cheap(dataset: Any) -> bool:
-    """Returns true if a dataset's code shows that making a sample costs next to nothing."""
-    return read_code(dataset).is_cheap
 
 
 class _Reader:

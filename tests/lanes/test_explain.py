@@ -46,13 +46,17 @@ def test_a_folder_of_images(root):
 
 
 def test_the_seam_of_a_chain(root):
-    steps = [v1.Resize((8, 8)), v1.CenterCrop(8), lambda image: image, v1.ToTensor()]
+    steps = [v1.Resize((8, 8)), v1.ToTensor(), lambda image: image, v1.CenterCrop(8)]
     words = explained(torchvision.datasets.ImageFolder(root, v1.Compose(steps)))
     assert words["lane"].startswith("process")
     assert words["why"].endswith("<lambda> is Python code, at position 2 of transform")
-    assert words["seam"].startswith("dataset[0] is native up to CenterCrop; ")
-    assert words["seam"].endswith("ToTensor in Python, in worker processes")
+    assert words["seam"].startswith("dataset[0] is native up to ToTensor; ")
+    assert words["seam"].endswith("CenterCrop in Python, in worker processes")
     assert words["to make it native"] == "use a transform of torchvision in its place"
+    steps = [v1.Resize((8, 8)), lambda image: image, v1.ToTensor()]  # on Pillow images of files
+    words = explained(torchvision.datasets.ImageFolder(root, v1.Compose(steps)))
+    assert words["why"].endswith("<lambda> is Python code, at position 1 of transform")
+    assert "seam" not in words
 
 
 def test_the_seam_of_a_collation(root):
@@ -116,8 +120,8 @@ def test_an_obstacle_is_named_once(root):
     assert words["why"] == f"{__name__}.collation is Python code, at position 0 of transform"
     words = explained(torchvision.datasets.ImageFolder(root), collate_fn=collation)
     assert words["why"] == (
-        f"collate_fn is {__name__}.collation, Python code; "
-        "samples[0] are Pillow images, which cannot be batched"
+        "its samples are Pillow images, with all that Pillow read in their files; "
+        f"collate_fn is {__name__}.collation, Python code"
     )
 
 

@@ -4,6 +4,8 @@ import pickle
 
 import numpy as np
 import PIL.Image
+import PIL.ImageCms
+import PIL.ImageOps
 import pytest
 import torch
 import torchvision.datasets
@@ -16,7 +18,7 @@ from fastload.lowering.seam import Seam
 from fastload.processes.iterator import ProcessIter
 from tests.shared.compare import assert_same
 
-from .torchvision_files import folder, write_folder
+from .torchvision_files import cifar10, folder, write_folder
 
 
 def negative(image):
@@ -25,6 +27,10 @@ def negative(image):
 
 def doubled(tensor):
     return {"twice": 2 * tensor, "kind": str(type(tensor))}
+
+
+def as_array(tensor):
+    return tensor.numpy()
 
 
 def as_list(samples):
@@ -64,18 +70,71 @@ def assert_seamed(dataset, **arguments):
     return loader.explain()
 
 
-@pytest.mark.parametrize("steps", TAILS.values(), ids=TAILS)
-def test_a_chain_that_ends_in_python(steps, root):
-    words = assert_seamed(images(root, *steps))
+@pytest.mark.parametrize("tail", ["on a tensor", "on an image of v2", "nested"])
+def test_a_chain_that_ends_in_python(tail, root):
+    words = assert_seamed(images(root, *TAILS[tail]))
     assert "seam: dataset[0] is native up to" in words
     assert "in Python, in worker processes" in words
 
 
-def test_a_collation_of_ones_own(root):
+@pytest.mark.parametrize("tail", TAILS.keys() - {"at once"})
+def test_a_chain_of_images_in_memory(tail, tmp_path):
+    assert_seamed(cifar10(tmp_path, transform=v1.Compose(TAILS[tail])))
+
+
+def upright(image):
+    return np.array(PIL.ImageOps.exif_transpose(image))
+
+
+PILLOWS = {name: TAILS[name] for name in ("on pillow", "in the middle", "at once")}
+PILLOWS["turned"] = [upright]
+PILLOWS["resized, turned"] = [v1.Resize((20, 24)), upright]
+
+
+@pytest.mark.parametrize("steps", PILLOWS.values(), ids=PILLOWS)
+def test_pillow_images_of_files_are_pillows_own(steps, turned):
+    assert_pillows(images(turned, *steps))
+
+
+def test_pillow_images_keep_what_was_read_in_their_files(turned):
+    assert_pillows(images(turned, *RESIZED), collate_fn=infos)
+    dataset = torchvision.datasets.ImageFolder(turned)
+    assert_pillows(dataset, collate_fn=infos)
+    assert "exif" in next(iter(Loader(dataset, 4, collate_fn=infos)))[0][0]
+
+
+def infos(samples):
+    return [(image.info, image.size, image.tobytes()) for image, _ in samples]
+
+
+def assert_pillows(dataset, **arguments):
+    """Asserts that Python makes the samples, and that they are torch's."""
+    for workers in (0, 1):
+        loader = Loader(dataset, 4, num_workers=workers, **arguments)
+        assert not lanes.choose(loader).seam
+        assert_same(list(loader), list(DataLoader(dataset, 4, **arguments)))
+
+
+@pytest.fixture(scope="module")
+def turned(tmp_path_factory):
+    """Photographs that are to be turned, with a profile of their colours."""
+    root = tmp_path_factory.mktemp("turned")
+    (root / "cat").mkdir()
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    profile = PIL.ImageCms.ImageCmsProfile(PIL.ImageCms.createProfile("sRGB")).tobytes()
+    for place in range(6):
+        pixels = np.random.default_rng(place).integers(0, 256, (20, 30, 3), np.uint8)
+        image = PIL.Image.fromarray(pixels)
+        image.save(root / "cat" / f"{place}.jpg", exif=exif, icc_profile=profile, dpi=(300, 300))
+    return root
+
+
+def test_a_collation_of_ones_own(root, tmp_path):
     words = assert_seamed(images(root, *RESIZED, v1.ToTensor()), collate_fn=as_list)
     assert "seam: samples are native" in words
     assert "as_list makes their batches" in words
-    assert_seamed(images(root, *RESIZED), collate_fn=as_sizes)
+    assert_seamed(cifar10(tmp_path, transform=v1.Compose(RESIZED)), collate_fn=as_sizes)
 
 
 def as_sizes(samples):
@@ -90,18 +149,15 @@ def test_samples_one_by_one(root):
 
 
 def test_datasets_that_hold_one(root):
-    dataset = images(root, *RESIZED, doubled_pixels)
+    dataset = images(root, *RESIZED, v1.ToTensor(), doubled)
     assert_seamed(Subset(dataset, [5, 1, -1]))
     assert_seamed(ConcatDataset([dataset, Subset(dataset, [0, 1])]))
     assert_seamed(StackDataset(a=dataset, b=torch.arange(len(dataset))))
 
 
-def doubled_pixels(image):
-    return 2 * torch.from_numpy(np.asarray(image).astype(np.int32))
-
-
 def test_parts_that_end_differently_are_python(root):
-    dataset = ConcatDataset([images(root, *RESIZED, negative), images(root, *RESIZED, np.array)])
+    parts = [images(root, *RESIZED, v1.ToTensor(), last) for last in (negative, as_array)]
+    dataset = ConcatDataset(parts)
     loader = Loader(dataset, num_workers=1)
     assert "end in different Python calls" in lanes.choose(loader).why
     iterator = iter(loader)
@@ -110,7 +166,8 @@ def test_parts_that_end_differently_are_python(root):
 
 
 def test_random_samples_repeat_under_a_seed(root):
-    loader = Loader(images(root, v1.RandomResizedCrop(16), doubled_pixels), 4, num_workers=2)
+    dataset = images(root, v1.RandomResizedCrop(16), v1.ToTensor(), negative)
+    loader = Loader(dataset, 4, num_workers=2)
 
     def run(seed):
         torch.manual_seed(seed)
@@ -137,7 +194,7 @@ def tag(worker):
 
 
 def test_worker_init_fn_reaches_the_dataset(root):
-    dataset = images(root, *RESIZED, Watched())
+    dataset = images(root, *RESIZED, v1.ToTensor(), Watched())
     dataset.tag = "none"
     [(seen, _)] = Loader(dataset, 10, num_workers=1, worker_init_fn=tag, collate_fn=first)
     assert seen == (10, ["cat", "dog"], "worker 0")
@@ -152,22 +209,22 @@ def small(worker):
 
 
 def test_what_worker_init_fn_changes_takes_effect(root):
-    dataset = images(root, v1.Resize((8, 8)), np.array)
+    dataset = images(root, v1.Resize((8, 8)), v1.ToTensor(), as_array)
     arguments = {"batch_size": 4, "num_workers": 1, "worker_init_fn": small}
     ours = list(Loader(dataset, **arguments))
-    assert ours[0][0].shape == (4, 5, 6, 3)
+    assert ours[0][0].shape == (4, 3, 5, 6)
     assert_same(ours, list(DataLoader(dataset, **arguments)))
 
 
 def test_changes_between_epochs_take_effect(root):
     resize = v1.Resize((8, 8))
-    dataset = images(root, resize, np.array)
+    dataset = images(root, resize, v1.ToTensor(), as_array)
     loader = Loader(dataset, 4, num_workers=1)
-    assert next(iter(loader))[0].shape == (4, 8, 8, 3)
+    assert next(iter(loader))[0].shape == (4, 3, 8, 8)
     resize.size = (9, 7)
-    assert next(iter(loader))[0].shape == (4, 9, 7, 3)
-    dataset.transform.transforms.append(v1.ToTensor())
     assert next(iter(loader))[0].shape == (4, 3, 9, 7)
+    dataset.transform.transforms.append(np.transpose)
+    assert next(iter(loader))[0].shape == (4, 7, 9, 3)
 
 
 @pytest.mark.timeout(90)  # spawned workers import torch and torchvision
@@ -181,7 +238,7 @@ def test_every_way_to_start_a_worker(method, root):
 
 
 def test_persistent_workers(root):
-    dataset = images(root, *RESIZED, negative)
+    dataset = images(root, *RESIZED, v1.ToTensor(), negative)
     loader = Loader(dataset, 4, num_workers=1, persistent_workers=True)
     torchs = list(DataLoader(dataset, 4))
     for _ in range(2):
@@ -191,7 +248,7 @@ def test_persistent_workers(root):
 
 
 def test_a_seam_is_its_dataset_otherwise(root):
-    dataset = images(root, *RESIZED, negative)
+    dataset = images(root, *RESIZED, v1.ToTensor(), negative)
     seam = Seam(dataset)
     assert len(seam) == len(dataset)
     assert seam.classes == dataset.classes
@@ -208,7 +265,7 @@ def test_a_seam_is_its_dataset_otherwise(root):
 
 
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path):
-    dataset = folder(tmp_path, transform=v1.Compose([*RESIZED, negative]))
+    dataset = folder(tmp_path, transform=v1.Compose([*RESIZED, v1.ToTensor(), negative]))
     path = tmp_path / "cat" / "1.jpg"
     path.write_bytes(b"\xff\xd8\xff" + bytes(20))
     loader = Loader(dataset, 10, num_workers=1)
@@ -251,6 +308,6 @@ def set_transform(_worker):
 
 
 def test_worker_init_fn_may_set_attributes(root):
-    dataset = images(root, *RESIZED, negative)
+    dataset = images(root, *RESIZED, v1.ToTensor(), negative)
     arguments = {"batch_size": 4, "num_workers": 1, "worker_init_fn": set_transform}
     assert_same(list(Loader(dataset, **arguments)), list(DataLoader(dataset, **arguments)))

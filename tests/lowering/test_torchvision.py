@@ -263,6 +263,14 @@ def test_numbers_of_targets_stay_numbers_in_samples(tmp_path):
     assert {image.shape for image in images} == {(1, 28, 28)}
 
 
+@pytest.mark.parametrize("kind", ["MNIST", "KMNIST"])
+@pytest.mark.parametrize("change", [lambda y: y > 4, lambda y: y.double(), lambda y: y + 1])
+def test_torchvision_makes_ints_of_targets_in_a_list(kind, change, tmp_path):
+    dataset = mnist(kind)(tmp_path, transform=v1.ToTensor())
+    dataset.targets = change(dataset.targets).tolist()
+    assert_same(list(Loader(dataset, 4, **SIZES)), list(DataLoader(dataset, 4)))
+
+
 def test_what_changes_between_epochs_takes_effect(tmp_path):
     resize = v1.Resize((20, 20))
     dataset = folder(tmp_path, transform=v1.Compose([resize, v1.ToTensor()]))

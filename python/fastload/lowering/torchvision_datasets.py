@@ -64,7 +64,11 @@ def _folder(dataset: Any, memo: Memo) -> Any:
         f"{len(files.paths)} files",
         f"JPEG, PNG and WebP files to {decode}",
     )
-    return _sample(image, files.classes, target_transform, memo)
+    sample = _sample(image, files.classes, target_transform, memo)
+    if image.form == "pillow":
+        msg = "its samples are Pillow images, with all that Pillow read in their files"
+        raise image.stop or NotNative(msg, "add ToTensor() to its transform")
+    return sample
 
 
 @registry.dataset(
@@ -88,7 +92,8 @@ def _cifar(dataset: Any, memo: Memo) -> Any:
 )
 def _mnist(dataset: Any, memo: Memo) -> Any:
     transform, target_transform = _transforms(dataset)
-    return _sample(_decoded(dataset.data, transform), dataset.targets, target_transform, memo)
+    targets = _integers(dataset.targets, memo)
+    return _sample(_decoded(dataset.data, transform), targets, target_transform, memo)
 
 
 @registry.dataset("torchvision.datasets.mnist.QMNIST", notes="with `compat=True`")
@@ -112,7 +117,7 @@ def _channels_first(dataset: Any, memo: Memo) -> Any:
         raise NotNative(msg, 'use the split "train" or "test"')
     transform, target_transform = _transforms(dataset)
     image = _decoded(dataset.data.transpose(0, 2, 3, 1), transform)
-    return _sample(image, dataset.labels, target_transform, memo)
+    return _sample(image, _integers(dataset.labels, memo), target_transform, memo)
 
 
 class _Files:
@@ -238,6 +243,13 @@ def _sample(image: Leaf, classes: Any, target_transform: Any, memo: Memo) -> tup
         if image.stop is None:
             raise
         raise NotNative.joined([image.stop, reason]) from reason
+
+
+def _integers(targets: Any, memo: Memo) -> Any:
+    """Returns targets of which torchvision makes ints; those of a list as an array, which tells if it has others."""
+    if type(targets) is not list:
+        return targets
+    return memo.of_list("array of targets", targets, lambda: np.asarray(targets))
 
 
 def _labels(classes: Any, target_transform: Any, memo: Memo) -> Leaf:

@@ -129,6 +129,16 @@ def drafted(mode, size):
     return draft
 
 
+def coloured(image):
+    image.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0] + [7] * 759)
+    return image
+
+
+def without_info(image):
+    image.info.clear()
+    return image
+
+
 def stated(image):
     """Returns what else can be seen of an image; of one that was loaded, where Pillow loads it."""
     return (
@@ -181,6 +191,9 @@ STEPS = {
     "pasted": pasted,
     "drawn": drawn_on,
     "put": put,
+    "coloured": coloured,
+    "without info": without_info,
+    "without info, small": lambda i: shrunk((20, 30))(without_info(i)),
     "written": written,
     "blur": lambda i: i.filter(ImageFilter.BoxBlur(1)) if i.mode in ("RGB", "L") else i,
     "bright": lambda i: ImageEnhance.Brightness(i.convert("RGB")).enhance(0.7),

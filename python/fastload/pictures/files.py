@@ -65,13 +65,14 @@ class _File(Waiting):
         if self.format != "JPEG" or not (smaller or _took(self, kept)):
             try:
                 image = self._reopened()()
+                known = set(image.info)
                 image.load()
             except Exception as error:
                 if kept:
                     fail(error)
                 raise
-            for name, value in image.info.items():
-                self.info.setdefault(name, value)
+            for name in image.info.keys() - known:  # what the code took out stays out
+                self.info.setdefault(name, image.info[name])
             left = ("info", "filename", "_exif")
             self.__dict__.update({k: v for k, v in image.__dict__.items() if k not in left})
         if smaller is not None:

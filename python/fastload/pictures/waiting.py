@@ -141,6 +141,11 @@ class Waiting(Image.Image):
         """Returns the image mirrored or turned."""
         return _after(self, steps.transpose(self._size, method)) or settled(self).transpose(method)
 
+    def putpalette(self, *args: Any, **named: Any) -> None:
+        """Attaches a palette, which makes indices of the pixels: Pillow sets the mode before it asks for them."""
+        self.finish()
+        self.putpalette(*args, **named)
+
     def tensor(self, output: Output) -> torch.Tensor | None:
         """Returns a tensor of the pixels; None where native code does not make it."""
         start = begun(self, self._mode)

@@ -168,6 +168,85 @@ def test_data_that_change_between_epochs_are_seen(change):
         assert_same(got, want, f"epoch {epoch}")
 
 
+class Ordered(Rows):
+    def __init__(self):
+        super().__init__()
+        self.order = np.arange(50)
+
+    def __getitem__(self, index):
+        return self.rows[self.order[index]]
+
+    def change(self, epoch):
+        self.order[:] = np.roll(self.order, 1)
+
+
+class Normalized(Rows):
+    def __init__(self):
+        self.rows, self.mean = np.arange(200.0).reshape(50, 4), np.zeros(4)
+
+    def __getitem__(self, index):
+        return (self.rows[index] - self.mean) / 2
+
+    def change(self, epoch):
+        (self.mean if epoch % 2 else self.rows)[...] += 100
+
+
+class Labelled(Rows):
+    def __init__(self):
+        super().__init__()
+        self.labels = torch.full((50,), -1)
+
+    def __getitem__(self, index):
+        return self.rows[index, 0].long() if self.labels[index] < 0 else self.labels[index]
+
+    def change(self, epoch):
+        self.labels[:] = epoch if epoch > 2 else -1
+
+
+class Halved(Rows):
+    def __getitem__(self, index):
+        return self.rows[index].half(), int(self.rows[index, 0]), self.rows[index, 1].item()
+
+    def change(self, epoch):
+        self.rows += 100
+
+
+class Backwards(Rows):
+    def __init__(self):
+        super().__init__()
+        self.names = list("x" * 50)
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        return self.rows[len(self) - 1 - index]
+
+    def change(self, epoch):
+        del self.names[-4:]
+
+
+@pytest.mark.parametrize("kind", [Ordered, Normalized, Labelled, Halved, Backwards])
+def test_contents_that_decide_what_is_taken_are_seen(kind):
+    """What was computed, picked or chosen by the numbers in an array follows them, when they are written in place."""
+    ours, torchs = fastload.Loader(kind(), 8), DataLoader(kind(), 8)
+    for epoch in range(1, 7):
+        assert_same(list(ours), list(torchs), f"epoch {epoch}")
+        for loader in (ours, torchs):
+            loader.dataset.change(epoch)
+
+
+def test_large_arrays_are_not_compared_but_left_to_python():
+    class Large(Ordered):
+        def __init__(self):
+            super().__init__()
+            self.rows = torch.zeros(50, 6000)
+
+    ours = fastload.Loader(Large(), 8)
+    assert_same(list(ours), list(DataLoader(Large(), 8)))
+    assert not gathers(ours)
+
+
 def test_data_that_are_written_within_an_epoch_are_seen():
     ours, torchs = fastload.Loader(Rows(), 8), DataLoader(Rows(), 8)
     for _ in range(2):

@@ -326,8 +326,7 @@ class Loader(DataLoader[_T_co]):
         """Returns an iterator; a new one even with persistent workers if the dataset now reads differently."""
         began_s = time.monotonic()
         if self._cursor is not None:
-            is_early = self._cursor.taken <= lanes.FEW_BATCHES and not self._cursor.is_finished
-            vars(self)["_left_early"] = self._left_early + 1 if is_early else 0
+            vars(self)["_left_early"] = self._left_early + 1 if lanes.was_left_early(self) else 0
         if self._iterator is not None and self._read and lanes.choose(self).read != self._read:
             self._iterator = None
         if self._loaded is None:

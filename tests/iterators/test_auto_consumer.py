@@ -315,6 +315,40 @@ def test_epochs_that_are_left_early_start_no_stream():
     assert kinds == [NativeIter] * 2 + [ConsumerIter] * 2 + [NativeIter] * 2
 
 
+def test_a_small_part_of_an_epoch_is_early_too():
+    dataset = Subset(Texts(), list(range(400)) * 5)
+    loader, torchs = fastload.Loader(dataset, 4), DataLoader(dataset, 4)
+    kinds = []
+    for count in (25, 25, 25, 26, 26):
+        iterator = iter(loader)
+        kinds.append(type(iterator))
+        assert_same(list(islice(iterator, count)), list(islice(torchs, count)))
+    assert kinds == [NativeIter] * 2 + [ConsumerIter] * 2 + [NativeIter]
+
+
+class Sharded(IterableDataset):
+    """Asks which worker iterates it, in a way that is not read."""
+
+    def __iter__(self):
+        info = vars(torch.utils.data)["get_worker_info"]()
+        start, among = (100, 1) if info is None else (info.id, info.num_workers)
+        assert info is None or info.dataset is not None
+        return iter([torch.tensor([each, among]) for each in range(start, 20, among)])
+
+
+def test_an_iterable_dataset_has_one_worker_wherever_it_is_iterated():
+    loader, kinds = fastload.Loader(Sharded(), 4), []
+    for _ in range(3):
+        iterator = iter(loader)
+        kinds.append(type(iterator))
+        assert_same(list(iterator), list(DataLoader(Sharded(), 4, num_workers=1)))
+    assert kinds[0] is ProcessIter
+    assert torch.utils.data.get_worker_info() is None
+    record_of(loader.dataset).why_here = "the test says so"
+    assert_same(list(loader), list(DataLoader(Sharded(), 4, num_workers=1)))
+    assert type(iter(loader)) is ConsumerIter
+
+
 def test_workers_that_do_not_pay_end_and_others_know(caplog):
     caplog.set_level(logging.INFO, "fastload")
     dataset = Worked()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.data import IterDataPipe, MapDataPipe, graph_settings
-from torch.utils.data._utils import pin_memory
+from torch.utils.data._utils import pin_memory, worker
 from torch.utils.data._utils.worker import _generate_state
 from torch.utils.data.dataloader import _DatasetKind
 
@@ -70,6 +70,7 @@ class Maker:
         self._pins = iterator._pin_memory
         self._device = iterator._pin_memory_device
         self.streams = _Streams(int(iterator._base_seed)) if draws and not self._is_map else None
+        self._worker = _OnlyWorker(dataset, int(iterator._base_seed))
         self._arguments = (
             iterator._dataset_kind,
             dataset,
@@ -125,7 +126,12 @@ class Maker:
             cursor.keep({0: packed}, {})
 
     def _new_fetcher(self) -> Any:
-        fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
+        if self._is_map or self._reading.code().draws is not None:
+            fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
+        else:  # unknown code may ask which worker iterates the dataset
+            with self._worker:
+                fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
+            fetcher.dataset_iter = _OneWorkers(fetcher.dataset_iter, self._worker)
         if self._lazy_images and self._keys_samples:  # else there are no pictures
             fetcher.dataset = waited(fetcher.dataset)
         if self._policy is not None:
@@ -173,6 +179,36 @@ class Maker:
             else:
                 indices = keyed.follow(indices, key, self._drawn_from)
             return self.fetcher.fetch(indices)
+
+
+class _OnlyWorker:
+    """Has `get_worker_info()` tell of torch's first worker of one, whose samples those made here are equal to."""
+
+    def __init__(self, dataset: Any, base_seed: int) -> None:
+        self._info = worker.WorkerInfo(id=0, num_workers=1, seed=base_seed, dataset=dataset)
+
+    def __enter__(self) -> None:
+        worker._worker_info = self._info
+
+    def __exit__(self, *_: object) -> None:
+        worker._worker_info = None
+
+
+class _OneWorkers:
+    """The iterator of a dataset, in the only worker; not its collation, which would write to shared memory there."""
+
+    def __init__(self, iterator: Any, only: _OnlyWorker) -> None:
+        self._iterator, self._only = iterator, only
+
+    def __iter__(self) -> "_OneWorkers":
+        return self
+
+    def __next__(self) -> Any:
+        with self._only:
+            return next(self._iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
 
 
 class _Streams:

@@ -1,11 +1,10 @@
 """The choice of a loader's lane, its explanation, and the start of its iterator."""
 
-from fastload.lanes.choice import FEW_BATCHES, Choice, Lane, choose
+from fastload.lanes.choice import Choice, Lane, choose, was_left_early
 from fastload.lanes.start import Settled, current_choice, start
 from fastload.lanes.words import explain
 
 __all__ = [
-    "FEW_BATCHES",
     "Choice",
     "Lane",
     "Settled",
@@ -13,4 +12,5 @@ __all__ = [
     "current_choice",
     "explain",
     "start",
+    "was_left_early",
 ]

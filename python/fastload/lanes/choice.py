@@ -45,8 +45,10 @@ _PYTHON = {
     "texts": (list, str, bytes),
 }
 """Types in samples that are not tensors, by the form of their leaf."""
-FEW_BATCHES = 12
+_FEW_BATCHES = 12
 """Batches of cheap samples that the consumer makes in the time that starting a native epoch takes."""
+_PARTS = 20
+"""Parts of an epoch, of which the first is few batches, too: to look through a long list takes as long as the rest."""
 _OFTEN = 2
 """Epochs in a row that are left early, after which the next one is expected to be left early, too."""
 _COLLATIONS = dict(collate.default_collate_fn_map)
@@ -206,10 +208,18 @@ def _is_short(loader: Any) -> bool:
     length = _known_length(loader)
     if length is None:
         return False
-    if length > FEW_BATCHES and loader._left_early < _OFTEN:
+    if length > _FEW_BATCHES and loader._left_early < _OFTEN:
         return False
     no_init = loader.worker_init_fn is None  # the consumer would not call it
     return no_init and _collates_quickly(loader) and reading_of(loader).is_cheap()
+
+
+def was_left_early(loader: Any) -> bool:
+    """Returns true if the last epoch was left after few batches, or a small part of them."""
+    cursor = loader._cursor
+    if cursor.is_finished:
+        return False
+    return bool(cursor.taken <= max(_FEW_BATCHES, (_known_length(loader) or 0) // _PARTS))
 
 
 def reading_of(loader: Any) -> KeptReading:

@@ -60,9 +60,9 @@ def test_their_pictures_wait(folder, name, monkeypatch):
     monkeypatch.setattr(Waiting, "settle", lambda self: (settled.append(1), settle(self)))
     dataset = CLASSES[name](folder)
     waited = samples.waited(dataset)
-    opened = making.opened
+    opened = making().opened
     lists = waited.__getitems__
     sample = waited[2] if lists is None else lists([2])[0]
-    assert making.opened > opened
+    assert making().opened > opened
     assert sample is not None
     assert not settled

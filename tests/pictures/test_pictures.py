@@ -271,7 +271,7 @@ def installed():
 
 def outcome(file, steps, end, *, waits):
     """Returns what comes of an image, or how it fails; `end` is a function, or the name of one."""
-    making.is_on = waits
+    making().is_on = waits
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -283,8 +283,8 @@ def outcome(file, steps, end, *, waits):
     except Exception as error:
         return (type(error), str(error)), waits
     finally:
-        making.is_on = False
-        making.sources.clear()
+        making().is_on = False
+        making().sources.clear()
 
 
 def same(one, other):
@@ -334,12 +334,12 @@ def test_parts_are_scaled_as_pillow_scales_them(data):
         return made.crop(window).tobytes(), image.reduce(factor).tobytes()
 
     eager = scaled(Image.open(io.BytesIO(file)))
-    making.is_on = True
+    making().is_on = True
     try:
         assert scaled(Image.open(io.BytesIO(file))) == eager
     finally:
-        making.is_on = False
-        making.sources.clear()
+        making().is_on = False
+        making().sources.clear()
 
 
 @hypothesis.settings(max_examples=300)
@@ -384,7 +384,7 @@ def test_several_threads_use_an_image_at_once(monkeypatch, ready):
 
 @pytest.mark.parametrize("kind", ["jpeg", "png"])
 def test_what_is_noted_down_has_no_pixels(kind):
-    making.is_on = True
+    making().is_on = True
     try:
         image = Image.open(io.BytesIO(FILES[kind])).convert("RGB")
         image = image.crop((3, 4, 40, 30)).resize((9, 9)).rotate(90)
@@ -394,8 +394,8 @@ def test_what_is_noted_down_has_no_pixels(kind):
         image.getpixel((0, 0))
         assert type(image) is Image.Image
     finally:
-        making.is_on = False
-        making.sources.clear()
+        making().is_on = False
+        making().sources.clear()
 
 
 def test_nothing_waits_where_no_sample_is_made():
@@ -407,13 +407,13 @@ def test_several_views_of_an_image_decode_it_twice_at_most(monkeypatch):
     made = []
     make = Source._keeps
     monkeypatch.setattr(Source, "_keeps", lambda self: made.append(make(self)) or made[-1])
-    making.is_on = True
+    making().is_on = True
     try:
         image = Image.open(io.BytesIO(FILES["jpeg"])).convert("RGB")
         views = [v1.to_tensor(image.crop((n, n, n + 20, n + 20))) for n in range(5)]
     finally:
-        making.is_on = False
-        making.sources.clear()
+        making().is_on = False
+        making().sources.clear()
     assert made[1:] == [True] * 4
     whole = v1.to_tensor(Image.open(io.BytesIO(FILES["jpeg"])))
     for n, view in enumerate(views):

@@ -1,9 +1,14 @@
 """Samples whose pictures wait: damage is found where it would have been, and nothing of it is left."""
 
+import functools
 import io
 import random
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -167,7 +172,33 @@ class Smaller(Files):
         return str(thumbnail.size), whole
 
 
-CLASSES = [Placeholder, NextOne, Checked, Loaded, Bare, Cached, Smaller]
+class Pooled(Files):
+    """Needs the pixels in other threads."""
+
+    def __getitem__(self, index):
+        frames = []
+        for path in (self.paths[index], self.paths[index - 1]):
+            try:
+                frames.append(Image.open(path).convert("RGB"))
+            except Exception:
+                frames.append(Image.new("RGB", (20, 20), (index, 0, 0)))
+        with ThreadPoolExecutor(2) as pool:
+            return [float(each.sum()) for each in pool.map(transforms.functional.to_tensor, frames)]
+
+
+class Nested(Files):
+    """Makes another dataset's sample between opening a picture and asking for its pixels."""
+
+    def __getitem__(self, index):
+        try:
+            image = Image.open(self.paths[index]).convert("RGB")
+        except Exception:
+            image = Image.new("RGB", (20, 20), (index, 0, 0))
+        within = samples.waited(Placeholder(self.paths[0].parent))
+        return transforms.functional.to_tensor(self.crop(image)), within[0][0], within[3][0]
+
+
+CLASSES = [Placeholder, NextOne, Checked, Loaded, Bare, Cached, Smaller, Pooled, Nested]
 
 
 def seed(number):
@@ -187,7 +218,7 @@ def test_a_sample_is_what_it_is_without_waiting(folder, kind):
             seed(100 * epoch + index)
             assert_same(waited[index], expected)
             assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == after
-    assert making.opened > 0
+    assert making().opened > 0
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -355,25 +386,87 @@ def test_files_are_read_with_a_size_as_pillow_reads_them(folder):
 def test_without_pictures_nothing_is_looked_at_any_more():
     waited = samples.waited(list(range(1000)))
     assert [waited[index] for index in range(500)] == list(range(500))
-    assert not making.is_on
+    assert not making().is_on
 
 
 def test_a_replaced_open_is_left_alone(folder, monkeypatch):
     pillows = Image.open
     monkeypatch.setattr(Image, "open", lambda *arguments: pillows(*arguments))
     seed(1)
-    opened = making.opened
+    opened = making().opened
     samples.waited(Placeholder(folder))[0]
-    assert making.opened == opened
+    assert making().opened == opened
 
 
 def test_replaced_methods_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr(Image.Image, "resize", lambda self, *arguments: self)
     waited = samples.waited(Placeholder(folder))
     seed(1)
-    opened = making.opened
+    opened = making().opened
     waited[0]
-    assert making.opened == opened
+    assert making().opened == opened
+
+
+def timed(function):
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        return function(*arguments, **named)
+
+    return call
+
+
+WRAPS = [timed, functools.partial, lambda function: mock.Mock(wraps=function)]
+WRAPPED = [
+    (transforms.Compose, "__call__", timed),
+    *((transforms.functional, "to_tensor", wrap) for wrap in WRAPS),
+    *((Image, "open", wrap) for wrap in WRAPS),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "wrap"), WRAPPED)
+def test_wrapped_functions_are_called_as_they_are(owner, name, wrap, folder, monkeypatch):
+    monkeypatch.setattr(tensors, "_swaps", {})  # as if nothing had been looked at yet
+    monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
+
+    class Normalized(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[index]).convert("RGB")
+            return transforms.Compose([transforms.ToTensor(), torch.neg])(image)
+
+    seed(1)
+    assert_same(samples.waited(Normalized(folder))[0], Normalized(folder)[0])
+
+
+@pytest.mark.parametrize("change", ["partial", "none"])
+def test_an_open_that_is_no_function_at_import_is_left_alone(change, tmp_path):
+    script = """
+import functools, sys
+from PIL import Image
+if sys.argv[1] == "partial":
+    Image.open = functools.partial(Image.open)
+from fastload.pictures import samples
+print(samples.waited([1, 2])[1], samples.waited([1, 2])[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, change], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["2", "1"]
+
+
+def test_pictures_in_data_classes_are_pillows_own(folder):
+    @dataclass
+    class Pair:
+        image: Image.Image
+        mask: Image.Image
+
+    class Pairs(Files):
+        def __getitem__(self, index):
+            image = Image.open(self.paths[index]).convert("RGB")
+            return Pair(image, image.convert("L"))
+
+    pair = samples.waited(Pairs(folder))[0]
+    assert type(pair.image) is type(pair.mask) is Image.Image
+    assert pair.mask.tobytes() == Pairs(folder)[0].mask.tobytes()
 
 
 def test_library_datasets_stay_native_afterwards(tmp_path):
@@ -382,9 +475,9 @@ def test_library_datasets_stay_native_afterwards(tmp_path):
     images = datasets.ImageFolder(tmp_path, transforms.ToTensor())
     assert lanes.choose(Loader(images)).lane == "native"
     seed(1)
-    opened = making.opened
+    opened = making().opened
     samples.waited(Placeholder(tmp_path / "a"))[0]
-    assert making.opened == opened + 1
+    assert making().opened == opened + 1
     assert lanes.choose(Loader(images)).lane == "native"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 
 from fastload.images.operations import Op
-from fastload.pictures.source import REFUSALS, Source, fail, making
+from fastload.pictures.source import REFUSALS, Making, Source, fail, making
 from fastload.pictures.swap import Swap
 from fastload.pictures.waiting import NATIVE, Access, Waiting, become, begun, settled, wait
 
@@ -49,6 +49,8 @@ class _File(Waiting):
     _smaller: Waiting | None = None
     """The result of `thumbnail`."""
     _kept: dict[str, Source]
+    _sample: Making
+    """The sample that it was opened for."""
 
     def settle(self) -> None:
         """Has Pillow decode the file.
@@ -69,7 +71,7 @@ class _File(Waiting):
                 image.load()
             except Exception as error:
                 if kept:
-                    fail(error)
+                    fail(error, self._sample)
                 raise
             for name in image.info.keys() - known:  # what the code took out stays out
                 self.info.setdefault(name, image.info[name])
@@ -98,9 +100,7 @@ class _File(Waiting):
         if mode not in kept and (data := self._read()) is not None and _has_end(data):
             draft = None if self._draft is None else (self.decoderconfig[0], self._is_luma)
             with contextlib.suppress(*REFUSALS):
-                kept[mode] = Source(data, mode, self._size, draft, self._reopened())
-                if making.is_on:
-                    making.sources.append(kept[mode])
+                kept[mode] = Source(data, mode, self._size, draft, self._reopened(), self._sample)
         return (kept[mode], []) if mode in kept else None
 
     def replace(self, image: Waiting) -> None:
@@ -140,7 +140,7 @@ class _File(Waiting):
 
     def _be_plain(self) -> None:
         become(self, self.plain)
-        for name in ("_data", "_draft", "_is_luma", "_smaller", "_kept", "_lock"):
+        for name in ("_data", "_draft", "_is_luma", "_smaller", "_kept", "_sample", "_lock"):
             self.__dict__.pop(name, None)
 
     def _read(self) -> bytes | None:
@@ -211,10 +211,12 @@ def _waiting(kind: Any) -> type | None:
 def opened(*args: Any, **named: Any) -> Image.Image:
     """Opens an image as `PIL.Image.open` does; where this thread makes a sample, one that waits."""
     image: Image.Image = _open(*args, **named)
-    kind = _waiting(type(image)) if making.is_on else None  # type: ignore[arg-type]
+    sample = making()
+    kind = _waiting(type(image)) if sample.is_on else None  # type: ignore[arg-type]
     if kind is not None and not getattr(image, "is_animated", False):
+        image._sample = sample  # type: ignore[attr-defined]
         wait(image, kind)
-        making.opened += 1
+        sample.opened += 1
     return image
 
 

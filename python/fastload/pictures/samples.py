@@ -5,6 +5,7 @@ proves damaged only once its pixels are made would have failed earlier, perhaps 
 then made again from the same generators' states, with pictures that do not wait.
 """
 
+import dataclasses
 import functools
 import operator
 import sys
@@ -68,10 +69,15 @@ class _Samples:
         return sample, error, _SELDOM - 1 if self._idle >= _FEW else 0
 
     def _made(self, make: Callable[[Any], Any], index: Any) -> Any:
-        making = self._source.making
+        making = self._source.making()
         generators = keyed.current()
         saved, opened = generators.save(), making.opened
-        making.is_on, making.failed = True, False
+        outer = (
+            making.is_on,
+            making.failed,
+            making.sources,
+        )  # where a sample iterates another loader
+        making.is_on, making.failed, making.sources = True, False, []
         try:
             try:
                 sample = make(index)
@@ -85,13 +91,13 @@ class _Samples:
             if not making.failed:
                 raise
         finally:
-            making.is_on = False
-            making.sources.clear()
+            failed = making.failed
+            making.is_on, making.failed, making.sources = outer
             self._files.uninstall()
             if self._tensors is not None:
                 self._tensors.uninstall()
         self._idle = 0 if making.opened > opened else self._idle + 1
-        if not making.failed:
+        if not failed:
             return sample
         generators.restore(saved)
         return make(index)
@@ -139,3 +145,6 @@ def _finish(sample: Any) -> None:
     elif isinstance(sample, list | tuple):
         for value in sample:
             _finish(value)
+    elif dataclasses.is_dataclass(sample):
+        for field in dataclasses.fields(sample):
+            _finish(getattr(sample, field.name, None))

@@ -14,7 +14,7 @@ from fastload.images.operations import Op, Output
 from fastload.machine import pillow
 from fastload.pictures.steps import by_pillow
 
-__all__ = ["REFUSALS", "Late", "Source", "fail", "making"]
+__all__ = ["REFUSALS", "Late", "Making", "Source", "fail", "making"]
 
 REFUSALS = (OSError, ValueError, RuntimeError)
 """The errors that native code raises for an image that is left to Pillow."""
@@ -24,8 +24,8 @@ class Late(BaseException):
     """Pixels cannot be made of a file that Pillow would have refused earlier: the sample has to be made again."""
 
 
-class _Making(threading.local):
-    """The sample that this thread makes, and the state of its images.
+class Making:
+    """The sample that a thread makes, and the state of its images, whose pixels may be needed in other threads.
 
     Attributes:
         is_on: True if files that are opened wait.
@@ -34,15 +34,23 @@ class _Making(threading.local):
         sources: The sources of this sample's images.
     """
 
-    is_on = False
-    failed = False
-
     def __init__(self) -> None:
+        self.is_on = self.failed = False
         self.opened = 0
         self.sources: list[Source] = []
 
 
-making = _Making()
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.making = Making()
+
+
+_thread = _Thread()
+
+
+def making() -> Making:
+    """Returns the state of the sample that this thread makes."""
+    return _thread.making
 
 
 class Source:
@@ -54,6 +62,7 @@ class Source:
         size: Width and height, as Pillow reports them.
         draft: The divisor of both sides, and whether grey is the file's luma; None for the whole image.
         reopen: Opens the file with Pillow, with the same draft.
+        sample: The sample that the file was opened for.
 
     Attributes:
         runs: Number of times that its pixels were made.
@@ -73,6 +82,7 @@ class Source:
         size: tuple[int, int],
         draft: tuple[int, bool] | None,
         reopen: Callable[[], Image.Image],
+        sample: Making,
     ) -> None:
         self._native = _lib.Picture(data, mode, draft=draft, **pillow.switches())
         if self._native.size != size:
@@ -80,6 +90,9 @@ class Source:
             raise ValueError(msg)
         self._mode = mode
         self._reopen = reopen
+        self._sample = sample
+        if sample.is_on:
+            sample.sources.append(self)
         self.runs = 0
 
     def pixels(self, ops: list[Op]) -> bytes:
@@ -101,7 +114,7 @@ class Source:
         try:
             return by_pillow(self._reopen().convert(self._mode), ops)
         except Exception as error:
-            fail(error)
+            fail(error, self._sample)
             raise
 
     def check(self) -> None:
@@ -123,8 +136,8 @@ class Source:
         return self.runs > 1 or 2 * Source._used_again > Source._used
 
 
-def fail(error: Exception) -> None:
-    """Has the sample made again that this thread makes, if it does."""
-    if making.is_on:
-        making.failed = True
+def fail(error: Exception, sample: Making) -> None:
+    """Has a sample made again, if it is being made."""
+    if sample.is_on:
+        sample.failed = True
         raise Late from error

@@ -12,10 +12,11 @@ __all__ = ["Swap"]
 class Swap:
     """Code for a function, put in and taken out.
 
-    Code that others install stays: earlier code counts as the function's own, later code is not replaced.
+    Code that others install stays: earlier code counts as the function's own, later code is not replaced. An object
+    that is no such function, as one that wraps it, is left alone.
 
     Args:
-        function: Whose code gives way; it has no closure.
+        function: Whose code gives way.
         stub: Whose code is run instead, with the globals of `function`.
 
     Attributes:
@@ -26,8 +27,9 @@ class Swap:
     def __init__(self, function: Any, stub: Any) -> None:
         self.function = function
         self._stub: CodeType = stub.__code__
-        self._is_in = self._is_patched = False
-        self.original = self._copy()
+        self._is_in = False
+        self._is_patched = type(function) is not FunctionType or bool(function.__closure__)
+        self.original = function if self._is_patched else self._copy()
 
     def install(self) -> None:
         """Puts the stub's code in."""
@@ -47,6 +49,6 @@ class Swap:
     def _copy(self) -> FunctionType:
         function = self.function
         names = function.__globals__, function.__name__, function.__defaults__
-        copy = FunctionType(function.__code__, *names, function.__closure__)
+        copy = FunctionType(function.__code__, *names)
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy

@@ -12,9 +12,9 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "lowering.md"
 HEAD = """# What runs natively
 
 `fastload.Loader` recognises these datasets, transforms and collate functions by their exact class. A subclass, a
-replaced method or a forward hook makes one Python. Everything else is Python, too, and `loader.explain()` names it.
-The steps of a chain before the first Python transform stay native; the rest runs in workers, as does your own
-`collate_fn`.
+replaced method or function, or a forward hook makes one Python. Everything else is Python, too, and `loader.explain()`
+names it. The steps of a chain before the first Python transform stay native if they give a tensor; the rest runs in
+workers, as does your own `collate_fn`.
 
 Your own dataset is native if its [`__getitem__` can be read](own-datasets.md#what-is-read), or if it has a method
 `__fastload__(self)`, which returns columns of `fastload.columns` in the structure of its samples. The loader calls it

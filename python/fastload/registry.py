@@ -6,6 +6,7 @@ elsewhere.
 """
 
 import sys
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -16,6 +17,7 @@ from torch.nn.modules.module import _has_any_global_hook
 __all__ = [
     "Entry",
     "NotNative",
+    "check_functions",
     "collator",
     "dataset",
     "entries",
@@ -192,6 +194,26 @@ def _check_original(kind: type, method: str) -> None:
     if not same_library or names is not vars(sys.modules.get(module, sys)):
         msg = f"{name(kind)}.{method} was replaced by other code"
         raise NotNative(msg, f"leave {kind.__qualname__}.{method} as it is")
+
+
+def check_functions(library: str, *modules: str) -> None:
+    """Refuses modules of a library in which functions are other code now.
+
+    Args:
+        library: The first part of their names.
+        modules: Those that may be imported.
+
+    Raises:
+        NotNative: One of them was replaced.
+    """
+    known = library, "torch", "typing"
+    for module in filter(None, map(sys.modules.get, modules)):
+        for key, function in vars(module).items():
+            if type(function) is types.FunctionType:
+                owner = function.__globals__.get("__name__", "")
+                if owner.partition(".")[0] not in known:
+                    msg = f"{module.__name__}.{key} was replaced by other code"
+                    raise NotNative(msg, "leave it as it is")
 
 
 def _check_module(module: torch.nn.Module) -> None:

@@ -1,11 +1,13 @@
 """What of torchvision is Python: refused, or stopped at a step, with the reason in words."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import torchvision.datasets
+from PIL import Image, JpegImagePlugin
 from torch.utils.data import DataLoader
 from torchvision import transforms as v1
 from torchvision.transforms import v2
@@ -152,3 +154,34 @@ def test_a_folder_of_other_formats_is_for_python_workers(foreign, tmp_path):
         assert "2 of 10 files looked at are GIF" in loader.explain()
         assert not choice.seam
     assert_same(list(loader), list(DataLoader(dataset, 4)))
+
+
+def red(*_arguments, **_named):
+    return Image.new("RGB", (9, 9), "red")
+
+
+class Red(JpegImagePlugin.JpegImageFile):
+    def load_end(self):
+        self.im.paste((255, 0, 0), (0, 0, *self.size))
+
+
+REPLACED = {
+    "pil_loader": (torchvision.datasets.folder, "pil_loader", red),
+    "open": (Image, "open", red),
+    "functional": (v1.functional, "resize", red),
+    "on Pillow": (v1._functional_pil, "resize", red),
+    "method": (Image.Image, "resize", red),
+    "opener": (Image, "OPEN", {**Image.OPEN, "JPEG": (Red, lambda head: head[:2] == b"\xff\xd8")}),
+}
+
+
+@pytest.mark.parametrize("replaced", REPLACED.values(), ids=REPLACED)
+def test_what_other_code_has_replaced_is_called(replaced, images, monkeypatch):
+    steps = v1.Compose([v1.Resize((4, 4)), v1.ToTensor()])
+    dataset = changed(copy.copy(images), transform=steps)
+    assert lanes.choose(Loader(dataset, 4)).lane == "native"
+    monkeypatch.setattr(*replaced)
+    torchs = list(DataLoader(dataset, 4))
+    loader = Loader(dataset, 4, num_workers=1)
+    assert_same(list(loader), torchs)
+    assert "was replaced by other code" in lanes.choose(loader).why

@@ -20,6 +20,13 @@ from fastload.registry import NotNative
 
 __all__ = ["Chain", "filter_name", "follow", "lower", "on_tensor", "unknown"]
 
+_FUNCTIONS = (
+    "torchvision.transforms.functional",
+    "torchvision.transforms._functional_pil",
+    "torchvision.transforms._functional_tensor",
+    "torchvision.transforms.v2.functional",
+)
+"""Modules of the functions that transforms call."""
 _INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -191,6 +198,10 @@ def follow(chain: Chain, several: Iterable[Any]) -> tuple[int, NotNative | None]
     several = list(several)
     whole = chain.copy()
     try:
+        _check_libraries(chain)
+    except NotNative as stop:
+        return 0, stop.again()
+    try:
         for each in several:
             lower(each, whole)
         _probe(whole)
@@ -198,6 +209,18 @@ def follow(chain: Chain, several: Iterable[Any]) -> tuple[int, NotNative | None]
         return _follow_slowly(chain, several)
     chain.take(whole)
     return len(several), None
+
+
+def _check_libraries(chain: Chain) -> None:
+    """Refuses torchvision and Pillow where their functions are other code now.
+
+    Raises:
+        NotNative: One of them was replaced.
+    """
+    registry.check_functions("torchvision", *_FUNCTIONS)
+    if chain.on_pillow and (name := pillow.replaced()) is not None:
+        msg = f"{name} was replaced by other code"
+        raise NotNative(msg, "leave it as it is")
 
 
 def _follow_slowly(chain: Chain, several: list[Any]) -> tuple[int, NotNative | None]:

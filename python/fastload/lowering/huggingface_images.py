@@ -15,6 +15,7 @@ from fastload.columns.arrow_layout import joined
 from fastload.lowering import arrow
 from fastload.lowering.formats import check_files, check_images
 from fastload.lowering.leaf import Leaf
+from fastload.machine import pillow
 from fastload.registry import NotNative
 
 __all__ = ["images"]
@@ -46,6 +47,9 @@ def images(column: Any, feature: Any, kind: str | None) -> Leaf:
     if mode is None:
         msg = f"its images are converted to Pillow's mode {feature.mode}"
         raise NotNative(msg, "use the mode RGB, L or None")
+    if (name := pillow.replaced()) is not None:
+        msg = f"{name} was replaced by other code"
+        raise NotNative(msg, "leave it as it is")
     output = "bytes", _LAYOUTS[kind]
     sources, words = _sources(column, unchanged=feature.mode is None)
     made = [_lib.Image(source, mode, [], output) for source in sources]

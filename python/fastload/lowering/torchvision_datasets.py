@@ -146,6 +146,7 @@ def _check_loader(loader: Any) -> None:
     """
     module = sys.modules[_FOLDER]
     torchvision = sys.modules["torchvision"]
+    registry.check_functions("torchvision", _FOLDER)
     if loader not in (module.default_loader, module.pil_loader):
         msg = f"its loader is {registry.name(loader)}, Python code"
         raise NotNative(msg, "leave loader out, for torchvision's default_loader")

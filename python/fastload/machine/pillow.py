@@ -16,6 +16,19 @@ _DEFAULT_MAX_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 _BYTES = ("L", "P", "LA", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 """Modes that NumPy converts to arrays of bytes."""
 
+_METHODS = (
+    "convert",
+    "copy",
+    "crop",
+    "load",
+    "reduce",
+    "resize",
+    "rotate",
+    "thumbnail",
+    "transpose",
+)
+_FORMATS = ("JPEG", "PNG", "WEBP")
+
 
 class Switches(TypedDict):
     """Pillow's switches, under the names of the native core."""
@@ -84,6 +97,23 @@ def _upright(source: str | bytes, mode: str) -> Any:
         )
         raise ValueError(msg)
     return image
+
+
+def replaced() -> str | None:
+    """Returns the name of a function by which Pillow opens or changes images that is other code now, if there is one."""
+    image = sys.modules.get("PIL.Image")
+    if image is None:
+        return None
+    own = vars(image.Image)
+    functions = {"open": image.open} | {f"Image.{name}": own.get(name) for name in _METHODS}
+    for name, function in functions.items():
+        if getattr(function, "__globals__", None) is not vars(image):
+            return f"PIL.Image.{name}"
+    for kind in _FORMATS:
+        factory = image.OPEN.get(kind, (None,))[0]
+        if factory is not None and not factory.__module__.startswith("PIL."):
+            return f"Pillow's opener of {kind}"
+    return None
 
 
 @functools.cache

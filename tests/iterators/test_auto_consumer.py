@@ -326,6 +326,33 @@ def test_a_small_part_of_an_epoch_is_early_too():
     assert kinds == [NativeIter] * 2 + [ConsumerIter] * 2 + [NativeIter]
 
 
+def kinds_of_epochs(loader, taken):
+    """Takes so many batches of each epoch; returns the classes of the iterators."""
+    kinds = []
+    for count in taken:
+        iterator = iter(loader)
+        kinds.append(type(iterator))
+        assert_same(list(islice(iterator, count)), list(islice(DataLoader(Worked(), 4), count)))
+        del iterator
+    return kinds
+
+
+def test_epochs_that_are_left_again_and_again_need_no_workers(caplog):
+    caplog.set_level(logging.INFO, "fastload")
+    loader = fastload.Loader(Worked(), 4)
+    kinds = kinds_of_epochs(loader, [1, 2, 1, 1, 1, 1])
+    assert kinds == [ProcessIter] * 4 + [ConsumerIter] * 2
+    assert "epochs are left early, where 1 of its batches take" in caplog.text
+    assert "epochs are left early" in loader.explain()
+
+
+def test_a_look_at_some_batches_ends_no_workers():
+    loader = fastload.Loader(Worked(), 4)
+    assert set(kinds_of_epochs(loader, [1, 1, 1])) == {ProcessIter}
+    set_by_hand = fastload.Loader(Worked(), 4, num_workers=1)
+    assert ConsumerIter not in kinds_of_epochs(set_by_hand, [1] * 6)
+
+
 class Sharded(IterableDataset):
     """Asks which worker iterates it, in a way that is not read."""
 

@@ -70,20 +70,18 @@ class Evidence:
             f"and {1e6 * waited_s:.0f} µs to get from a worker"
         )
 
-    def ended(self) -> str | None:
-        """Returns why workers did not pay in a whole epoch, their start included; None if they may have.
+    def ended(self, *, is_left: bool = False) -> str | None:
+        """Returns why workers did not pay in an epoch, their start included; None if they may have.
 
         Workers save at most the time that making the batches takes: if their start took longer, they cannot
-        have paid.
+        have paid. In an epoch that was left after few batches, these were waited for.
         """
         if not self._made or not self._taken:
             return None
         batch_s = self._made_s / self._made
         made_s = batch_s * self._taken
-        limit_s = self._spent_s if batch_s <= _MOST_S else self._start_s
+        limit_s = self._spent_s if is_left or batch_s <= _MOST_S else self._start_s
         if _MARGIN * made_s >= limit_s:
             return None
-        return (
-            f"an epoch takes {1e3 * made_s:.1f} ms to make, "
-            f"and {1e3 * self._spent_s:.1f} ms to get from workers"
-        )
+        what = f"{self._taken} of its batches take" if is_left else "an epoch takes"
+        return f"{what} {1e3 * made_s:.1f} ms to make, and {1e3 * self._spent_s:.1f} ms to get from workers"

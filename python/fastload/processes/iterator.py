@@ -43,6 +43,8 @@ _T = TypeVar("_T")
 
 _END_S = 0.5
 """Seconds that a worker has to end after it was asked to."""
+_OFTEN = 3
+"""Epochs in a row that are left early, after which the next ones are expected to be left early, too."""
 
 
 class ProcessIter(Paced):
@@ -221,6 +223,16 @@ class ProcessIter(Paced):
         if self._maker is None:
             self._note_here(why, level)
             self.take_over()
+
+    def _look_back(self) -> None:
+        """Has later epochs made in this process, if epochs are left after so few batches that workers do not pay."""
+        evidence, loader = self._evidence, self._loader()
+        is_whole = self._persistent_workers or self._cursor.is_finished
+        if evidence is None or is_whole or loader is None or loader._left_early < _OFTEN:
+            return
+        self._evidence = None
+        if (why := evidence.ended(is_left=True)) is not None:
+            self._note_here(f"epochs are left early, where {why}")
 
     def _note_here(self, why: str, level: int = logging.INFO) -> None:
         """Keeps for other iterators that the samples are made in this process."""
@@ -486,6 +498,7 @@ class ProcessIter(Paced):
             self._end_workers()
             self._links.close()
             return
+        self._look_back()
         if self._is_late and not self._shutdown:
             self._end_workers()  # a worker that hangs does not read its queue
         try:

@@ -1,14 +1,18 @@
 """Datasets of classes as people write them, for the tests of what is read from their code."""
 
 import functools
+import itertools
+import linecache
 import pathlib
 import random
+import textwrap
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
 N = 23
+_files = itertools.count()
 
 
 class Held(Dataset):
@@ -305,3 +309,37 @@ class Generated(Held):
 class Path(Held):
     def __getitem__(self, index):
         return pathlib.Path(self.paths[index]).read_text()
+
+
+# --- what is drawn from a grammar, or listed in a table
+
+SOURCE = """
+class Made(Dataset):
+    def __init__(self, attributes):
+        self.__dict__.update(attributes)
+
+    def __len__(self):
+        return {count}
+
+    def helped(self, value, other=None):
+        if other is None:
+            return value
+        return other
+
+    def mark(self, named):
+        named["b"] = 1
+        return 1
+
+    def __getitem__(self, i):
+{body}
+"""
+
+
+def made(body, attributes, count=N):
+    """Returns a dataset of a class with a body of `__getitem__`, whose source Python finds."""
+    source = SOURCE.format(count=count, body=textwrap.indent(body, " " * 8))
+    file = f"<made {next(_files)}>"
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    names = {"Dataset": Dataset, "torch": torch, "np": np, "__name__": "made"}
+    exec(compile(source, file, "exec"), names)
+    return names["Made"](attributes)

@@ -1,24 +1,23 @@
 """Classes whose code is drawn from a grammar: whatever is read of one, its batches are torch's, bit for bit."""
 
-import itertools
-import linecache
 import random
 
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
 from tests.shared.compare import MANY_WORKERS, assert_same, outcomes_by_type
 from tests.shared.sizes import SIZES
 
+from .classes import made
+
 pytestmark = MANY_WORKERS
 
 N = 17
-_files = itertools.count()
 
 
 def attributes():
@@ -217,37 +216,20 @@ BODY = st.builds(
     st.sampled_from(
         [
             "return {0}",
-            "x = {1}\n        return x, {0}",
-            "if self.flag:\n            return {0}\n        return {1}",
-            "x = {1}\n        if self.nothing is not None:\n            x = self.nothing(x)\n        return {{'x': x}}",
-            "if i >= len(self):\n            raise IndexError\n        return {0}",
-            "a, b, c = self.pairs[i]\n        return a, b * 2, {0}",
-            "item = {{key: value for key, value in zip(('p', 'q'), ({0}, {1}))}}\n        item['n'] = i\n        return item",
-            "x = self._help({1})\n        return x, {0}",
-            "x = {1}\n        x += 1\n        return x",
-            "x = []\n        for j in range(2):\n            x.append({1})\n        return x",
+            "x = {1}\nreturn x, {0}",
+            "if self.flag:\n    return {0}\nreturn {1}",
+            "x = {1}\nif self.nothing is not None:\n    x = self.nothing(x)\nreturn {{'x': x}}",
+            "if i >= len(self):\n    raise IndexError\nreturn {0}",
+            "a, b, c = self.pairs[i]\nreturn a, b * 2, {0}",
+            "item = {{key: value for key, value in zip(('p', 'q'), ({0}, {1}))}}\nitem['n'] = i\nreturn item",
+            "x = self.helped({1})\nreturn x, {0}",
+            "x = {1}\nx += 1\nreturn x",
+            "x = []\nfor j in range(2):\n    x.append({1})\nreturn x",
         ]
     ),
     SAMPLE,
     VALUE,
 )
-
-
-def made(body):
-    """Returns a dataset of a class with a body, whose source Python finds."""
-    source = (
-        "class Drawn(Dataset):\n"
-        "    def __init__(self, values):\n        self.__dict__.update(values)\n"
-        f"    def __len__(self):\n        return {N}\n"
-        "    def _help(self, value, other=None):\n"
-        "        if other is None:\n            return value\n        return other\n"
-        f"    def __getitem__(self, i):\n        {body}\n"
-    )
-    file = f"<drawn {next(_files)}>"
-    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    names = {"Dataset": Dataset, "torch": torch, "np": np, "__name__": "drawn"}
-    exec(compile(source, file, "exec"), names)
-    return names["Drawn"](attributes())
 
 
 @given(
@@ -261,7 +243,7 @@ def made(body):
     ),
 )
 def test_what_is_read_is_torchs(body, arguments):
-    dataset = made(body)
+    dataset = made(body, attributes(), N)
     try:
         lower(dataset)
     except NotNative:
@@ -282,4 +264,4 @@ def test_most_of_what_works_is_read():
     ]
     random.Random(1).shuffle(bodies)
     for body in bodies:
-        lower(made(body))
+        lower(made(body, attributes(), N))

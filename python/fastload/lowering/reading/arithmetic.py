@@ -76,6 +76,13 @@ def binary(symbol: str, left: Any, right: Any) -> Any:
         return made
     if _has_arrays(left, right):
         return calculated(symbol, left, right)
+    if symbol == "%" and type(right) is tuple:
+        return lifted(
+            lambda text, *values: text % values,
+            [left, *right],
+            lambda kind, *kinds: kind is str and set(kinds) <= SIMPLE,
+            "the text of values",
+        )
     return lifted(_BINARY[symbol], [left, right], lambda *each: _may(symbol, *each), symbol)
 
 
@@ -114,7 +121,7 @@ def _may(symbol: str, one: type, other: type) -> bool:
         return int in kinds and bool(kinds & {str, *_SEQUENCES})
     if symbol == "/":
         return one in PATHS and other in {str, *PATHS}
-    return symbol == "%" and one is str and other in SIMPLE | {tuple}
+    return symbol == "%" and one is str and other in SIMPLE
 
 
 def lifted(

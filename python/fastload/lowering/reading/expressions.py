@@ -6,16 +6,23 @@ Owns which are known. What is not known is refused; nothing of the user's is run
 import ast
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fastload.lowering.reading import calls
 from fastload.lowering.reading.arithmetic import binary, chosen, compared, formatted, negated, truth
 from fastload.lowering.reading.attributes import Bound, Getter
-from fastload.lowering.reading.members import attribute, getter, is_sequence, parts, unwrapped
+from fastload.lowering.reading.members import (
+    Method,
+    attribute,
+    getter,
+    is_sequence,
+    parts,
+    unwrapped,
+)
 from fastload.lowering.reading.scope import Scope, unmangled
 from fastload.lowering.reading.stored import Stored
-from fastload.lowering.reading.subscript import item
+from fastload.lowering.reading.subscript import differs, item
 from fastload.lowering.reading.values import Each, Index, Objects, described
 from fastload.registry import NotNative
 
@@ -59,11 +66,13 @@ class Expressions(ABC):
 
     Attributes:
         is_memory: True if nothing but memory is touched, so far.
+        changes: How many changes outlived their expression: of a container, or of a name by `:=`.
     """
 
     def __init__(self, stored: Stored, index: Index | None = None) -> None:
         self.stored = stored
         self.is_memory = True
+        self.changes = 0
         self._index = index
         self._uses = self._plain_uses = 0
         self._own: dict[int, Any] = {}
@@ -92,7 +101,14 @@ class Expressions(ABC):
 
     def is_own(self, container: Any) -> bool:
         """Returns true if the method made a container itself."""
-        return self._own.get(id(container)) is container
+        return id(container) in self._own
+
+    def is_mixed(self, value: Any) -> bool:
+        """Returns true if a container that the method made holds what differs between samples."""
+        if type(value) is not tuple and not self.is_own(value):
+            return False
+        held = value.values() if type(value) is dict else value
+        return any(isinstance(each, Each) or self.is_mixed(each) for each in held)
 
     def _value(self, node: ast.expr, scope: Scope) -> Any:
         self._count()
@@ -109,15 +125,31 @@ class Expressions(ABC):
         """Returns the items of an iteration; their number is the same for all samples."""
         return parts(value, count)
 
+    def _looped(self, value: Any) -> Iterable[Any]:
+        """Returns the items of a loop, which may change a container of the method's own meanwhile."""
+        items = self._parts(value)
+        return value if self.is_own(value) else items
+
     def _constant(self, node: ast.Constant, scope: Scope) -> Any:  # noqa: ARG002
         return node.value
 
     def _name(self, node: ast.Name, scope: Scope) -> Any:
-        value = scope.get(unmangled(node.id))
+        return self._used(scope.get(unmangled(node.id)))
+
+    def _used(self, value: Any) -> Any:
+        """Returns the value of a name, and counts the uses of the index."""
         self._uses += value is self._index and value is not None
         return value
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Any:
+        found = self._member(node, scope)
+        if isinstance(found, Method):  # a method, if it is called; here it may be anything
+            msg = f"the attribute {node.attr} of {described(found.of)} is not known"
+            raise NotNative(msg)
+        return found
+
+    def _member(self, node: ast.Attribute, scope: Scope) -> Any:
+        """Returns an attribute, or the `Method` that a call of it means."""
         found = attribute(self._value(node.value, scope), unmangled(node.attr))
         if isinstance(found, Getter):
             return self.call(found.function, [found.instance], {})
@@ -131,7 +163,18 @@ class Expressions(ABC):
         own = getter(container)
         if own is not None:
             return self.call(own, [container, key], {})
-        return item(container, key)
+        return item(self._fixed(container) if differs(key) else container, key)
+
+    def _fixed(self, container: Any) -> Any:
+        """Returns a container as it is now, of which samples take different items.
+
+        Raises:
+            NotNative: Its items differ between samples, too.
+        """
+        if self.is_mixed(container):
+            msg = "a choice between values that differ from sample to sample is not known"
+            raise NotNative(msg)
+        return container.copy() if self.is_own(container) else container
 
     def _slice(self, node: ast.Slice, scope: Scope) -> Any:
         ends = (node.lower, node.upper, node.step)
@@ -160,7 +203,8 @@ class Expressions(ABC):
                     raise NotNative(msg)
                 made.update(other)
             else:
-                made[simple(self._value(key, scope))] = self._value(value, scope)
+                known = simple(self._value(key, scope))  # before the value, as Python does
+                made[known] = self._value(value, scope)
         return self.own(made)
 
     def _list_comprehension(self, node: ast.ListComp, scope: Scope) -> Any:
@@ -182,7 +226,7 @@ class Expressions(ABC):
         if first.is_async:
             msg = "an asynchronous comprehension is not read"
             raise NotNative(msg)
-        for each in self._parts(self._value(first.iter, scope)):
+        for each in self._looped(self._value(first.iter, scope)):
             self._count()
             self._assign(first.target, each, scope)
             if all(self._truth(test, scope) for test in first.ifs):
@@ -193,8 +237,15 @@ class Expressions(ABC):
 
     def _binary(self, node: ast.BinOp, scope: Scope) -> Any:
         left, right = self._value(node.left, scope), self._value(node.right, scope)
-        made = binary(symbol(node.op), left, right)
+        made = self._combined(node.op, left, right)
         return self.own(made) if type(made) is list else made
+
+    def _combined(self, operator: ast.operator, left: Any, right: Any) -> Any:
+        pair = left, right
+        if any(isinstance(each, Each) for each in pair) and any(map(self.is_mixed, pair)):
+            msg = f"{symbol(operator)} of {described(left)} and {described(right)} is not known"
+            raise NotNative(msg)
+        return binary(symbol(operator), left, right)
 
     def _unary(self, node: ast.UnaryOp, scope: Scope) -> Any:
         if isinstance(node.op, ast.Not):
@@ -232,13 +283,19 @@ class Expressions(ABC):
     def _conditional(self, node: ast.IfExp, scope: Scope) -> Any:
         test = self._value(node.test, scope)
         if isinstance(test, Objects) and test.kinds == {bool} and len(set(test.values)) > 1:
-            return chosen(test, self._value(node.body, scope), self._value(node.orelse, scope))
+            before = self.changes
+            both = self._value(node.body, scope), self._value(node.orelse, scope)
+            if self.changes != before:
+                msg = f"`{ast.unparse(node)}` changes something for a part of the samples"
+                raise NotNative(msg)
+            return chosen(test, *both)
         is_first = truth(test, f"`{ast.unparse(node.test)}`")
         return self._value(node.body if is_first else node.orelse, scope)
 
     def _named(self, node: ast.NamedExpr, scope: Scope) -> Any:
         value = self._value(node.value, scope)
         scope.set_outside(node.target.id, value)
+        self.changes += 1
         return value
 
     def _joined(self, node: ast.JoinedStr, scope: Scope) -> Any:
@@ -256,7 +313,10 @@ class Expressions(ABC):
         return formatted(parts)
 
     def _call(self, node: ast.Call, scope: Scope) -> Any:
-        function = self._value(node.func, scope)
+        if isinstance(node.func, ast.Attribute):
+            function = self._member(node.func, scope)
+        else:
+            function = self._value(node.func, scope)
         arguments = list(self._elements(node.args, scope))
         named: dict[str, Any] = {}
         for each in node.keywords:

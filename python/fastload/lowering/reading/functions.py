@@ -24,6 +24,8 @@ from fastload.registry import NotNative
 __all__ = ["FUNCTIONS"]
 
 _NOTHING = object()
+_OURS = Each | attributes.Bound | frames.Indexer
+"""Types of this package, which stand for values of other types."""
 
 
 def _len(reader: Any, value: Any) -> Any:
@@ -107,14 +109,14 @@ def _kinds_of(value: Any) -> set[type]:
         if value.is_torch:
             return {torch.Tensor}
         return {type(value.probe.dtype.type())} if value.is_scalar else {type(value.owner)}
-    if isinstance(value, Each):
+    if isinstance(value, _OURS):
         msg = f"isinstance() of {described(value)} is not known"
         raise NotNative(msg)
     return {type(value)}
 
 
 def _is_tensor(_: Any, value: Any) -> bool:
-    return _kinds_of(value) == {torch.Tensor}
+    return _isinstance(_, value, torch.Tensor)
 
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +142,8 @@ def _hasattr(_: Any, value: Any, attribute: Any) -> bool:
 def _getattr(_: Any, value: Any, attribute: Any, *default: Any) -> Any:
     """Returns an attribute of an object of a user's class, or the default of a missing one."""
     kind = type(value)
-    if isinstance(value, Each) or kind.__module__ == "builtins" or type(attribute) is not str:
+    is_other = isinstance(value, _OURS | type) or kind.__module__ == "builtins"
+    if is_other or type(attribute) is not str:
         msg = f"an attribute of {described(value)} by its name is not known"
         raise NotNative(msg)
     own = attributes.all_stored(value)

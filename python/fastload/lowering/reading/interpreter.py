@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastload.lowering.reading import calls
-from fastload.lowering.reading.arithmetic import binary
-from fastload.lowering.reading.expressions import Expressions, simple, symbol
+from fastload.lowering.reading.expressions import Expressions, simple
 from fastload.lowering.reading.members import is_immutable
 from fastload.lowering.reading.scope import Scope, bound, unmangled
 from fastload.lowering.reading.source import parsed
@@ -130,6 +129,7 @@ class Interpreter(Expressions):
                     msg = "it changes what it did not make itself"
                     raise NotNative(msg)
                 _tried(lambda: container.__setitem__(simple(key), value))
+                self.changes += 1
             case ast.Attribute():
                 msg = f"it sets the attribute {target.attr}"
                 raise NotNative(msg)
@@ -141,15 +141,15 @@ class Interpreter(Expressions):
         if not isinstance(node.target, ast.Name):
             msg = "it changes what it did not make itself"
             raise NotNative(msg)
-        value = scope.local(node.target.id)
+        value = self._used(scope.local(node.target.id))
         if not is_immutable(value):
             msg = f"it changes {described(value)} in place"
             raise NotNative(msg)
         other = self._value(node.value, scope)
-        scope.set(node.target.id, binary(symbol(node.op), value, other))
+        scope.set(node.target.id, self._combined(node.op, value, other))
 
     def _loop(self, node: ast.For, scope: Scope) -> Any:
-        for each in self._parts(self._value(node.iter, scope)):
+        for each in self._looped(self._value(node.iter, scope)):
             self._assign(node.target, each, scope)
             outcome = self._block(node.body, scope)
             if isinstance(outcome, _Returned):

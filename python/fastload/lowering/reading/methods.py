@@ -109,6 +109,7 @@ def _of_python(
         if what != "append" and type(added) not in (list, tuple, dict):
             msg = f"{words} with these arguments is not known"
             raise NotNative(msg)
+        reader.changes += 1
         return getattr(of, what)(added)
     if named:
         msg = f"{words} with arguments by name is not known"
@@ -118,6 +119,11 @@ def _of_python(
         return list(getattr(_fields(of), what)())
     if not all(what in METHODS_OF.get(kind, "").split() for kind in kinds):
         msg = f"it calls {words}, which is not known"
+        raise NotNative(msg)
+    whole = of, *arguments
+    is_each = any(isinstance(each, Each) for each in whole)
+    if what == "get" and is_each and any(map(reader.is_mixed, whole)):
+        msg = f"{words} of values that differ from sample to sample is not known"
         raise NotNative(msg)
     if type(of) is dict:
         if what == "get":

@@ -1,0 +1,159 @@
+"""Few samples, none of which is compared with the dataset's, are unlike the rest: read exactly, or refused."""
+
+import collections
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from fastload import Loader, lanes
+from fastload.lowering import NotNative, lower
+from tests.shared.compare import MANY_WORKERS, assert_same, outcomes_by_type
+from tests.shared.sizes import SIZES
+
+from .classes import N, made
+
+pytestmark = MANY_WORKERS
+
+RARE = (3, 13)
+
+
+@dataclasses.dataclass
+class Record:
+    box: list | None
+
+
+Point = collections.namedtuple("Point", "box place")
+
+
+def some(rare, usual):
+    return [rare if place in RARE else usual for place in range(N)]
+
+
+def attributes():
+    return {
+        "x": torch.arange(float(N)),
+        "longer": torch.arange(N + 2) * 10,
+        "a": list(range(N)),
+        "fine": [None if place in RARE else place for place in range(N)],
+        "flag": some(False, True),
+        "number": some(0, 3),
+        "ones": [1] * N,
+        "which": ["fine"] * N,
+        "rest": [[1, 2]] * N,
+        "pairs": [(1, 2)] * N,
+        "records": some(Record(None), Record([0, 1])),
+        "points": some(Point(None, 1), Point([0], 1)),
+        "dicts": some({"n": 1}, {"n": 1, "box": 2}),
+        "arrays": some(np.ones(2), torch.ones(2)),
+        "parameters": [torch.nn.Parameter(torch.ones(2), requires_grad=False)] * N,
+        "names": {"fine": 1},
+    }
+
+
+OF_OBJECTS = "the attribute box of"
+CHOICE = "a choice between values that differ from sample to sample is not known"
+OF_DICTS = "get of values that differ from sample to sample is not known"
+CHANGES = "changes something for a part of the samples"
+
+REFUSED = {
+    "self.records[i].box is None": OF_OBJECTS,
+    "self.records[i].box is not None": OF_OBJECTS,
+    "isinstance(self.records[i].box, list)": OF_OBJECTS,
+    "torch.is_tensor(self.points[i].box)": OF_OBJECTS,
+    "f'{self.records[i].box}'": OF_OBJECTS,
+    "[self.points[i].box][0] is None": OF_OBJECTS,
+    "self.records[i].__class__ is None": "the attribute __class__ of",
+    "self.x[i].grad is None": "the attribute grad of a tensor",
+    "torch.is_tensor(self.arrays[i])": "isinstance() differs from sample to sample",
+    "isinstance(self.helped, tuple)": "isinstance() of",
+    "hasattr(self.helped, 'cache')": "by its name is not known",
+    "(self.a[i], self.fine[i])[self.ones[i]] is None": CHOICE,
+    "[self.a[i], self.fine[i]][self.ones[i]] is None": CHOICE,
+    "([self.a[i]], [self.fine[i]])[self.ones[i]][0] is None": CHOICE,
+    "[self.a[i], self.fine[i]][self.ones[i]:][0] is None": CHOICE,
+    "([self.fine[i]] * 40)[i] is None": CHOICE,
+    "{'a': self.a[i], 'fine': self.fine[i]}[self.which[i]] is None": CHOICE,
+    "{'fine': self.fine[i]}.get(self.which[i]) is None": OF_DICTS,
+    "{'fine': self.fine[i]}.get('fine', self.a[i]) is None": OF_DICTS,
+    "self.names.get(self.which[i], [self.fine[i]])": OF_DICTS,
+    "([self.fine[i]] + self.rest[i])[0] is None": "+ of list and list is not known",
+    "(([self.fine[i]],) + self.pairs[i])[0][0] is None": "+ of tuple and tuple is not known",
+    "([self.fine[i]] * self.ones[i])[0] is None": "* of list and int is not known",
+    "'%s' % ([self.fine[i]],)": "the text of values of str and list is not known",
+    "'%s' % (self.records[0],)": "is not known",
+    "out.append(1) if self.flag[i] else None": CHANGES,
+    "out.extend([1]) if self.flag[i] else None": CHANGES,
+    "named.update(b=1) if self.flag[i] else None": "changes what it did not make itself",
+    "named.update({'b': 1}) if self.flag[i] else None": CHANGES,
+    "self.mark(named) if self.flag[i] else 1": CHANGES,
+    "(j := 1.0) if self.flag[i] else 0.0": CHANGES,
+    "0.0 if self.flag[i] else [j := 1.0][0]": CHANGES,
+}
+
+READ = [
+    "torch.is_tensor(self.parameters[i])",
+    "self.fine[i] is None",
+    "self.dicts[i].get('box') is None, self.dicts[i].get('box', self.a[i])",
+    "(7, 8)[self.ones[i]], [7, None][self.number[i] // 3] is None",
+    "{0: 'no', 3: 'yes'}[self.number[i]], {0: None}.get(self.number[i], 1) is None",
+    "(None, self.fine[i])[1] is None, [self.fine[i]] + [1, 2] == 3 if 0 else 1",
+    "'%s %d' % (self.fine[i], i), '%s' % self.fine[i]",
+    "self.a[i] if self.flag[i] else -1, self.helped(i) if self.flag[i] else 0",
+    "{(j := 'a'): j}",
+]
+
+
+def body(value):
+    """Returns a body of `__getitem__` that returns a value, and what it may have changed."""
+    return f"out, named, j = [0], {{'a': 0}}, 1\nvalue = {value}\nreturn self.x[i], value, len(out), named, j"
+
+
+def assert_torchs(dataset, **arguments):
+    ours = outcomes_by_type(Loader(dataset, **arguments, **SIZES))
+    assert_same(ours, outcomes_by_type(DataLoader(dataset, **arguments)))
+
+
+@pytest.mark.parametrize(("value", "why"), REFUSED.items(), ids=REFUSED)
+def test_what_may_differ_is_refused(value, why):
+    dataset = made(body(value), attributes())
+    with pytest.raises(NotNative) as refused:
+        lower(dataset)
+    assert why in refused.value.why
+    assert_torchs(dataset, batch_size=4)
+
+
+@pytest.mark.parametrize("value", READ)
+def test_what_differs_is_read(value):
+    dataset = made(body(value), attributes())
+    loader = Loader(dataset, batch_size=4, **SIZES)
+    assert lanes.choose(loader).lane == "native", loader.explain()
+    assert_torchs(dataset, batch_size=4)
+
+
+@pytest.mark.parametrize(
+    "change", ["i += 1", "i -= -1", "i %= 22", "i //= 2", "i *= 1", "j = i + 1"]
+)
+def test_an_index_from_the_end_that_is_calculated_with_is_pythons(change):
+    dataset = made(f"x = self.x[i]\n{change}\nreturn x, self.longer[i]", attributes())
+    given = {"batch_size": 2, "sampler": [-1, 5, -7, 0]}
+    assert lanes.choose(Loader(dataset, **given, **SIZES)).lane == "native"
+    assert_torchs(dataset, **given)
+
+
+def test_what_was_taken_from_a_list_stays():
+    for change in ("own[3] = -1", "own.append(-1)"):
+        code = f"own = list(self.a)\nvalue = own[i]\n{change}\nreturn self.x[i], value, own[3]"
+        dataset = made(code, attributes())
+        lower(dataset)
+        assert_torchs(dataset, batch_size=4)
+
+
+def test_a_loop_sees_what_it_changes():
+    for change in ("own[2] = 10", "if len(own) < 5:\n        own.append(each)"):
+        code = f"own, total = [1, 2, 3], 0\nfor each in own:\n    total += each\n    {change}"
+        dataset = made(f"{code}\nreturn self.x[i], total", attributes())
+        lower(dataset)
+        assert_torchs(dataset, batch_size=4)

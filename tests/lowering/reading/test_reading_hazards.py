@@ -361,6 +361,44 @@ def test_lists_and_frames():
     refused(Cells(**labelled), "labels are not 0, 1, 2")
 
 
+class Values(Held):
+    def __getitem__(self, index):
+        return self.df["text"].values[index], self.df["some"].to_numpy()[index], len(self.df.values)
+
+
+class RowValue(Held):
+    def __getitem__(self, index):
+        return self.df.iloc[index]["share"]
+
+
+class RowValues(Held):
+    def __getitem__(self, index):
+        return self.df.iloc[index].to_numpy()
+
+
+class Doubled(Held):
+    def __getitem__(self, index):
+        return (self.df["some"].values * 2)[index]
+
+
+@pytest.mark.parametrize("gap", [None, 3])
+def test_nullable_columns_are_refused(gap):
+    """Their NA, and the NA that they make of a nan in the same row, have no number."""
+    ages = pd.array([pd.NA if place == gap else place for place in range(N)], dtype="Int64")
+    shares = [float("nan") if place == 3 else 1.5 for place in range(N)]
+    refused(Values(df=pd.DataFrame({"text": ages})), "the array of a column of Int64")
+    refused(RowValue(df=pd.DataFrame({"age": ages, "share": shares})), "a row of Float64")
+    refused(RowValues(df=pd.DataFrame({"age": ages})), "a row of Int64")
+    same(RowValue(df=pd.DataFrame({"age": range(N), "share": shares})))
+    same(RowValue(df=pd.DataFrame({"text": ["a"] * N, "share": ["b"] * N})))
+
+
+def test_columns_of_objects_are_no_lists():
+    some = pd.Series([3 if place == 3 else 0 for place in range(N)], dtype=object)
+    same(Values(df=pd.DataFrame({"text": ["a"] * N, "some": some})))
+    refused(Doubled(df=pd.DataFrame({"some": some})), "* of an array of objects and int")
+
+
 # --- pictures
 
 

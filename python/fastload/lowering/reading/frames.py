@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastload.lowering.reading.arrays import taken
-from fastload.lowering.reading.values import Each, Index, Objects, check_count
+from fastload.lowering.reading.values import Cells, Each, Index, Objects, check_count
 from fastload.registry import NotNative
 
 __all__ = [
@@ -102,6 +102,7 @@ def values(value: Any) -> Any:
     """Returns the array of a frame, a series or a row."""
     if isinstance(value, Row):
         part = value.frame.iloc[:, value.columns.start : value.columns.stop]
+        _check_row(part.iloc[0])
         row = part.iloc[0].to_numpy()
         array = part.to_numpy()
         if row.dtype != array.dtype or array.dtype.kind not in "biuf":
@@ -109,9 +110,13 @@ def values(value: Any) -> Any:
             raise NotNative(msg)
         return taken(array, value.key)
     array = value.to_numpy()
-    if array.dtype == object and array.ndim == 1:
-        return array.tolist()
-    return array
+    if array.ndim != 1 or (isinstance(value.dtype, np.dtype) and array.dtype != object):
+        return array
+    cells = Cells(array.tolist())
+    if value.dtype != object and set(map(type, cells)) != {str}:
+        msg = f"the array of a column of {value.dtype} is not known"
+        raise NotNative(msg)
+    return cells
 
 
 def item(value: Any, key: Any) -> Any:
@@ -185,6 +190,17 @@ def _check_within(index: Index, rows: int) -> None:
         raise NotNative(msg)
 
 
+def _check_row(row: Any) -> None:
+    """Refuses rows of pandas' own dtypes but text: they have NA where a column has nan.
+
+    Raises:
+        NotNative: It is one.
+    """
+    if not isinstance(row.dtype, np.dtype | _class("StringDtype")):
+        msg = f"a row of {row.dtype} is not known"
+        raise NotNative(msg)
+
+
 def _of_row(row: Row, key: Any) -> Any:
     frame = row.frame
     names = list(frame.columns)[row.columns.start : row.columns.stop]
@@ -199,7 +215,9 @@ def _of_row(row: Row, key: Any) -> Any:
     else:
         msg = f"a row of a frame indexed by {key!r} is not known"
         raise NotNative(msg)
-    cell = frame.iloc[0, row.columns.start : row.columns.stop].iloc[place - row.columns.start]
+    first = frame.iloc[0, row.columns.start : row.columns.stop]
+    _check_row(first)
+    cell = first.iloc[place - row.columns.start]
     column = frame.iloc[:, place]
     if isinstance(cell, np.generic) and column.dtype != cell.dtype:
         if column.dtype.kind not in "biuf" or cell.dtype != np.float64 or column.dtype.itemsize > 8:

@@ -18,13 +18,13 @@ from fastload.lowering.reading.arithmetic import NUMBERS, PATHS, SIMPLE, lifted
 from fastload.lowering.reading.arrays import is_array
 from fastload.lowering.reading.members import is_encoding, parts
 from fastload.lowering.reading.row_methods import METHODS
-from fastload.lowering.reading.values import Each, Index, Objects, Ragged, Rows, described
+from fastload.lowering.reading.values import Cells, Each, Index, Objects, Ragged, Rows, described
 from fastload.registry import NotNative
 
 __all__ = ["FUNCTIONS"]
 
 _NOTHING = object()
-_OURS = Each | attributes.Bound | frames.Indexer
+_OURS = Each | attributes.Bound | frames.Indexer | Cells
 """Types of this package, which stand for values of other types."""
 
 
@@ -44,7 +44,7 @@ def _len(reader: Any, value: Any) -> Any:
     method = None if isinstance(value, Each) else attributes.of_class(kind, "__len__")
     if type(method) is types.FunctionType and not is_encoding(kind):
         return reader.call(method, [value], {})
-    sized = {str, bytes, list, tuple, dict, range, set, frozenset}
+    sized = {str, bytes, list, tuple, dict, range, set, frozenset, Cells}
     return lifted(len, [value], lambda kind: kind in sized, "len()")
 
 

@@ -11,7 +11,7 @@ from fastload.lowering.reading import attributes, frames, pictures
 from fastload.lowering.reading.arithmetic import SIMPLE
 from fastload.lowering.reading.arrays import is_array, of_rows
 from fastload.lowering.reading.row_methods import transposed
-from fastload.lowering.reading.values import Each, Index, Objects, Rows, described
+from fastload.lowering.reading.values import Cells, Each, Index, Objects, Rows, described
 from fastload.registry import NotNative, name
 
 __all__ = [
@@ -150,7 +150,7 @@ def getter(container: Any) -> types.FunctionType | None:
 
 def is_sequence(value: Any, count: int) -> bool:
     """Returns true if a value is a plain sequence of so many things, and takes any index as such."""
-    return (type(value) in (list, tuple) or (is_array(value) and value.ndim > 0)) and (
+    return (type(value) in (list, tuple, Cells) or (is_array(value) and value.ndim > 0)) and (
         len(value) == count
     )
 

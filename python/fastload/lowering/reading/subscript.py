@@ -7,6 +7,7 @@ from fastload.lowering.reading import frames
 from fastload.lowering.reading.arithmetic import SIMPLE, lifted
 from fastload.lowering.reading.arrays import check_array, is_array, of_rows, taken
 from fastload.lowering.reading.values import (
+    Cells,
     Each,
     Index,
     Objects,
@@ -18,7 +19,7 @@ from fastload.registry import NotNative
 
 __all__ = ["item"]
 
-_INDEXED = frozenset({list, tuple, str, range})
+_INDEXED = frozenset({list, tuple, str, range, Cells})
 
 
 def item(container: Any, key: Any) -> Any:

@@ -15,7 +15,18 @@ import torch
 
 from fastload.registry import NotNative, name
 
-__all__ = ["Each", "Index", "Objects", "Ragged", "Rows", "Step", "objects_of", "over", "tried"]
+__all__ = [
+    "Cells",
+    "Each",
+    "Index",
+    "Objects",
+    "Ragged",
+    "Rows",
+    "Step",
+    "objects_of",
+    "over",
+    "tried",
+]
 
 MOST_OBJECTS = 2_000_000
 """Most samples whose values are computed one by one, at each `iter()`."""
@@ -54,6 +65,10 @@ class Objects(Each):
     def kinds(self) -> set[type]:
         """The exact types of the objects."""
         return set(map(type, self.values))
+
+
+class Cells(list[Any]):
+    """The items of an array of objects, which is the same for all samples; no more of it is known."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +213,8 @@ def described(value: Any) -> str:
         return "a tensor" if value.is_torch else "a NumPy scalar" if value.is_scalar else "an array"
     if isinstance(value, Ragged):
         return "arrays of different lengths"
+    if isinstance(value, Cells):
+        return "an array of objects"
     return name(value) if not isinstance(value, Each) else type(value).__name__.lower()
 
 

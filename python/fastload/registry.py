@@ -95,6 +95,8 @@ _CALLED = (
     "_call_kernel",
 )
 
+_IMPORTED = sys.stdlib_module_names | {"torch", "numpy", "PIL"}
+"""Packages of which other libraries have functions among their own."""
 _ENTRIES: dict[tuple[Family, str], Entry] = {}
 _OTHERS: list[Callable[..., Any]] = []
 
@@ -206,12 +208,11 @@ def check_functions(library: str, *modules: str) -> None:
     Raises:
         NotNative: One of them was replaced.
     """
-    known = library, "torch", "typing"
     for module in filter(None, map(sys.modules.get, modules)):
         for key, function in vars(module).items():
             if type(function) is types.FunctionType:
-                owner = function.__globals__.get("__name__", "")
-                if owner.partition(".")[0] not in known:
+                owner = function.__globals__.get("__name__", "").partition(".")[0]
+                if owner != library and owner not in _IMPORTED:
                     msg = f"{module.__name__}.{key} was replaced by other code"
                     raise NotNative(msg, "leave it as it is")
 

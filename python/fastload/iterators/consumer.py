@@ -126,9 +126,10 @@ class Maker:
             cursor.keep({0: packed}, {})
 
     def _new_fetcher(self) -> Any:
-        if self._is_map or self._reading.code().draws is not None:
+        is_known = self._is_map or self._reading.code().draws is not None
+        if is_known or worker._worker_info is not None:
             fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
-        else:  # unknown code may ask which worker iterates the dataset
+        else:  # unknown code may ask which worker it runs in
             with self._worker:
                 fetcher = _DatasetKind.create_fetcher(*self._arguments)  # type: ignore[no-untyped-call]
             fetcher.dataset_iter = _OneWorkers(fetcher.dataset_iter, self._worker)

@@ -72,11 +72,8 @@ class _Samples:
         making = self._source.making()
         generators = keyed.current()
         saved, opened = generators.save(), making.opened
-        outer = (
-            making.is_on,
-            making.failed,
-            making.sources,
-        )  # where a sample iterates another loader
+        # the sample may be made for another one, by a loader within it
+        outer = making.is_on, making.failed, making.sources
         making.is_on, making.failed, making.sources = True, False, []
         try:
             try:

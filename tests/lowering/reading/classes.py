@@ -6,6 +6,7 @@ import linecache
 import pathlib
 import random
 import textwrap
+import warnings
 
 import numpy as np
 import torch
@@ -341,5 +342,7 @@ def made(body, attributes, count=N):
     file = f"<made {next(_files)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     names = {"Dataset": Dataset, "torch": torch, "np": np, "__name__": "made"}
-    exec(compile(source, file, "exec"), names)
+    with warnings.catch_warnings():  # of literals that are compared
+        warnings.simplefilter("ignore", SyntaxWarning)
+        exec(compile(source, file, "exec"), names)
     return names["Made"](attributes)

@@ -2,14 +2,18 @@
 
 import collections
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from fastload import Loader, lanes
 from fastload.lowering import NotNative, lower
+from fastload.lowering.reading import compared
 from tests.shared.compare import MANY_WORKERS, assert_same, outcomes_by_type
 from tests.shared.sizes import SIZES
 
@@ -50,6 +54,8 @@ def attributes():
         "arrays": some(np.ones(2), torch.ones(2)),
         "parameters": [torch.nn.Parameter(torch.ones(2), requires_grad=False)] * N,
         "names": {"fine": 1},
+        "nothing": None,
+        "three": 3,
     }
 
 
@@ -157,3 +163,52 @@ def test_a_loop_sees_what_it_changes():
         dataset = made(f"{code}\nreturn self.x[i], total", attributes())
         lower(dataset)
         assert_torchs(dataset, batch_size=4)
+
+
+VALUES = """i self.nothing self.three j out[0] self.a[i] self.number[i] self.fine[i] self.x[i] self.rest[i]
+self.pairs[i] self.which[i] self.dicts[i].get('box') self.records[i].box self.points[i] self.points[0].box"""
+FORMS = """[{0}, {1}]
+({0}, {1})
+{0}[self.ones[i]]
+{0}[0]
+({0}, {1})[self.number[i] // 3]
+{{'a': {0}, 'fine': {1}}}[self.which[i]]
+self.names.get({0}, {1})
+({0} + {1})
+({0} * {1})
+({0} or {1})
+({0} if {1} is None else 2)
+({0} if self.flag[i] else {1})
+(j := {0})
+str({0})
+('%s' % ({0},))
+list({0})
+[*{0}]
+self.mark(named)"""
+LEAF, FORM = st.sampled_from(VALUES.split()), st.sampled_from(FORMS.splitlines())
+MADE = st.builds(str.format, FORM, LEAF, LEAF)
+VALUE = st.one_of(
+    MADE, st.builds(str.format, FORM, MADE, LEAF), st.builds(str.format, FORM, LEAF, MADE)
+)
+ASKED = [
+    "{} is None",
+    "isinstance({}, (int, list))",
+    "torch.is_tensor({})",
+    "{} in (None, 3)",
+    "{}",
+]
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(ASKED), VALUE, st.sampled_from(["out.append({})", "i += 1", "{}"]), VALUE)
+def test_what_is_read_uncompared_is_torchs(asked, value, change, other):
+    before = "y, out, named, j = self.x[i], [0], {'a': 0}, 1"
+    after = "return y, asked, j is None, named, len(out)"
+    code = [before, change.format(other), f"asked = {asked.format(value)}", after]
+    dataset = made("\n".join(code), attributes())
+    with mock.patch.object(compared, "check"):
+        try:
+            lower(dataset)
+        except NotNative:
+            return
+        assert_torchs(dataset, batch_size=4, sampler=[*range(N), -1, -N])

@@ -203,7 +203,7 @@ def test_images_are_found_by_pattern_and_sorted(tmp_path):
     column = Image(f"{files(tmp_path)}/*.jpg")
     assert len(column) == 2
     assert repr(column) == "Image(2 files)"
-    _, (paths, steps, _) = column.__reduce__()
+    _, (paths, steps) = column.__reduce__()
     assert [os.path.basename(path) for path in paths] == ["a.jpg", "b.jpg"]  # noqa: PTH119
     assert steps == []
     with pytest.raises(ValueError, match=r"no file matches .*\.gif"):

@@ -10,7 +10,7 @@ import torch
 
 from fastload import _lib
 from fastload.batching.sizes import ABSENT, Field, Misfit, Shape, part_of, shape_of, words
-from fastload.columns.progress import progress
+from fastload.columns.files import progress
 from fastload.images import foreign
 from fastload.lowering import Leaf
 from fastload.machine import pillow

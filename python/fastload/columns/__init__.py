@@ -5,22 +5,17 @@ code that makes batches. Columns hold no samples, only their location and how to
 and pickle as their arguments.
 """
 
+from fastload.columns.arrays import Npy, Npz, Pt
 from fastload.columns.arrow import Arrow
 from fastload.columns.audio import Audio
 from fastload.columns.column import Column
 from fastload.columns.csv import Csv
+from fastload.columns.flat import Megatron, Records, Tokens
 from fastload.columns.image import Image
 from fastload.columns.jsonl import Jsonl
-from fastload.columns.megatron import Megatron
-from fastload.columns.npy import Npy
-from fastload.columns.npz import Npz
 from fastload.columns.parquet import Parquet
-from fastload.columns.pt import Pt
-from fastload.columns.ragged import Ragged
-from fastload.columns.records import Records
-from fastload.columns.rows import Rows
+from fastload.columns.rows import Ragged, Rows
 from fastload.columns.tar import Tar
-from fastload.columns.tokens import Tokens
 
 __all__ = [
     "Arrow",

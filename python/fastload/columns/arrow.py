@@ -4,10 +4,8 @@ import os
 from typing import Any, final
 
 from fastload.columns import arrow_table
-from fastload.columns.column import Column, Form
-from fastload.columns.paths import one_or_more
-
-__all__ = ["Arrow"]
+from fastload.columns.column import Column
+from fastload.columns.files import one_or_more
 
 
 @final
@@ -39,41 +37,20 @@ class Arrow(Column):
     """
 
     def __init__(self, source: Any, column: str | None = None, *, memory_map: bool = False) -> None:
-        self._file: tuple[str, str, bool] | None = None
         if isinstance(source, str | os.PathLike):
             [path] = one_or_more([source])
             if column is None:
                 msg = f"the column of {path!r} to be read is needed: Arrow(path, column)"
                 raise TypeError(msg)
-            self._file = path, column, memory_map
+            self._arguments = (path, column), {"memory_map": memory_map}
             array = arrow_table.read(path, column, memory_map=memory_map)
         else:
             array = arrow_table.pick(source, column)
-        self._array = None if self._file else array
+            pa = arrow_table.import_pyarrow()
+            alone = array if column is None else pa.table({column: array})
+            self._arguments = (alone, column), {}
         self._name = "" if column is None else column
-        self._native, self._kind = arrow_table.column(array, self._name)
-
-    _kind: Form
-
-    @property
-    def _form(self) -> Form:
-        return self._kind
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the path and the column's name, or the column itself."""
-        if self._file is not None:
-            return _open, self._file
-        return _over, (self._array, self._name)
+        self._native, self._form = arrow_table.column(array, self._name)
 
     def __repr__(self) -> str:
         return f"Arrow({self._name!r}, {len(self)} of {self._describe()})"
-
-
-def _open(path: str, column: str, memory_map: bool) -> Arrow:  # noqa: FBT001 (pickled)
-    return Arrow(path, column, memory_map=memory_map)
-
-
-def _over(array: Any, name: str) -> Arrow:
-    column = Arrow(array)
-    column._name = name
-    return column

@@ -9,10 +9,7 @@ import torch
 
 from fastload import _lib
 from fastload.columns.column import Column
-from fastload.columns.paths import Paths, expand
-from fastload.columns.progress import progress
-
-__all__ = ["Audio"]
+from fastload.columns.files import Paths, expand, progress
 
 DTYPES = ("float32", "float64", "int16", "int32")
 LONGEST = 2**63 - 1
@@ -73,15 +70,18 @@ class Audio(Column):
         sample_rate: int | None = None,
     ) -> None:
         self._paths = expand(paths)
-        self._options = {
-            "offset": offset,
-            "duration": duration,
-            "start": start,
-            "frames": frames,
-            "mono": mono,
-            "dtype": dtype,
-            "sample_rate": sample_rate,
-        }
+        self._arguments = (
+            (self._paths,),
+            {
+                "offset": offset,
+                "duration": duration,
+                "start": start,
+                "frames": frames,
+                "mono": mono,
+                "dtype": dtype,
+                "sample_rate": sample_rate,
+            },
+        )
         name = str(dtype).removeprefix("torch.")
         if name not in DTYPES:
             msg = f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}"
@@ -114,16 +114,8 @@ class Audio(Column):
             raise OSError(msg)
         return rate
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths and the options; the headers are read again."""
-        return _audio, (self._paths, self._options)
-
     def __repr__(self) -> str:
         return f"Audio({len(self)} files of {self._describe()})"
-
-
-def _audio(paths: list[str], options: dict[str, Any]) -> Audio:
-    return Audio(paths, **options)
 
 
 def _spans(

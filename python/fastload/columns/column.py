@@ -1,7 +1,9 @@
-"""The base class of columns: a map-style dataset of single values."""
+"""The base classes of columns: of one with single values, and of a source with several, read once for all of them."""
 
+import functools
 import operator
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, final
 
 import torch
 from torch.utils.data import Dataset
@@ -10,7 +12,7 @@ from fastload import _lib
 from fastload.images import foreign
 from fastload.machine import pillow
 
-__all__ = ["Column", "Form", "draw_sample"]
+_PYTHON = {int: "int64", float: "float64", bool: "bool", str: "text"}
 
 Form = Literal["tensor", "channels_last", "text", "bytes"]
 
@@ -19,17 +21,10 @@ class Column(Dataset[Any]):
     """One leaf of a dataset: samples of one kind, made natively."""
 
     _native: _lib.Column
+    _form: Form = "tensor"  # of the values, as `_lib.Leaf` names it
+    _heavy = False  # true if a sample takes long enough to release the interpreter for it
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]  # those that are pickled
     _made: _lib.Program | None = None
-
-    @property
-    def _form(self) -> Form:
-        """The form of the values, as `_lib.Leaf` names it."""
-        return "tensor"
-
-    @property
-    def _heavy(self) -> bool:
-        """True if a sample takes long enough to release the interpreter for it."""
-        return False
 
     @property
     def _core(self) -> _lib.Column:
@@ -53,6 +48,11 @@ class Column(Dataset[Any]):
         """
         return draw_sample(self._program, operator.index(index))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments; files are opened, and their headers read, again."""
+        values, options = self._arguments
+        return functools.partial(type(self), **options), values
+
     @property
     def _program(self) -> _lib.Program:
         if self._made is None or self._made.moved():
@@ -69,7 +69,58 @@ class Column(Dataset[Any]):
         return f"{dtype}, {'varying shape' if shape is None else f'shape {tuple(shape)}'}"
 
 
+class Table(Column):
+    """One column of a source, or several, by name."""
+
+    def __init__(
+        self,
+        natives: Mapping[str, tuple[_lib.Column, Form]],  # with the form of their values
+        names: str | list[str],  # the column's, or those of several
+    ) -> None:
+        self._natives = natives
+        self._names = names
+        self._native, self._form = natives[names if isinstance(names, str) else names[0]]
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns by name, for use anywhere in a structure; they share the data."""
+        names = [self._names] if isinstance(self._names, str) else self._names
+        return {name: Part(self, name) for name in names}
+
+    @property
+    def _parts(self) -> dict[str, Column] | None:
+        return None if isinstance(self._names, str) else self.columns
+
+
+@final
+class Part(Column):
+    """One of the columns of a table; pickles as the table and the name."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self._table = table
+        self._name = name
+        self._native, self._form = table._natives[name]
+        self._arguments = (table, name), {}  # columns of one table share it after pickling, too
+
+    def __repr__(self) -> str:
+        return f"{self._table!r}.columns[{self._name!r}]"
+
+
 def draw_sample(program: _lib.Program, index: int) -> Any:
     """Returns one sample; random operations take one draw of torch's global generator."""
     seed = int(torch.empty((), dtype=torch.int64).random_().item()) if program.is_random() else 0
     return program.sample(index, seed=seed, foreign=foreign.decoder(), **pillow.switches())
+
+
+def dtype_name(dtype: Any) -> str:
+    """Returns the name in `_lib` of a torch dtype, int, float, bool or str.
+
+    Raises:
+        TypeError: Something else.
+    """
+    if isinstance(dtype, torch.dtype):
+        return str(dtype).removeprefix("torch.")
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return _PYTHON[dtype]
+    msg = f"dtype is one of torch's, or int, float, bool or str, not {dtype!r}"
+    raise TypeError(msg)

@@ -3,14 +3,11 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, final
 
 from fastload.columns import arrow_table
-from fastload.columns.paths import expand
-from fastload.columns.table import Table, dtype_name
-
-__all__ = ["Csv"]
+from fastload.columns.column import Table, dtype_name
+from fastload.columns.files import expand
 
 _LONGEST_ROW = 16 << 20
 """Bytes. Without a limit, an unterminated quoted field would extend to the end of the file."""
@@ -69,33 +66,29 @@ class Csv(Table):
         if not isinstance(path, str | os.PathLike):
             msg = f"expected one path, found a {type(path).__name__}"
             raise TypeError(msg)
-        [self._path] = expand([path])
+        [path] = expand([path])
         if columns is not None and not columns and not isinstance(columns, str):
             msg = "columns is an empty list; give at least one name"
             raise ValueError(msg)
         _check_marks(delimiter, quote)
-        self._columns = columns
-        self._options = {"delimiter": delimiter, "header": header, "dtype": dtype}
-        self._options |= {"quote": quote, "missing": missing, "encoding": encoding}
+        options = {"delimiter": delimiter, "header": header, "dtype": dtype}
+        options |= {"quote": quote, "missing": missing, "encoding": encoding}
+        self._arguments = (path, columns), options
         wanted = [columns] if isinstance(columns, str) else columns
-        table = _read(self._path, wanted, **self._options)
-        self._natives = {}
+        table = _read(path, wanted, **options)
+        natives = {}
         for name in table.column_names:
             try:
-                self._natives[name] = arrow_table.column(_with_nan(table.column(name)), name)
+                natives[name] = arrow_table.column(_with_nan(table.column(name)), name)
             except (TypeError, ValueError) as error:
                 advice = (
                     "dtype=str reads it as text"
                     if isinstance(error, TypeError)
                     else "read the table with pyarrow.csv.read_csv for that, and give it to Arrow"
                 )
-                msg = f"in {self._path!r}, {error}; {advice}"
+                msg = f"in {path!r}, {error}; {advice}"
                 raise type(error)(msg) from error
-        self._names = columns if isinstance(columns, str) else table.column_names
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments; the file is parsed again."""
-        return partial(Csv, **self._options), (self._path, self._columns)
+        super().__init__(natives, columns if isinstance(columns, str) else table.column_names)
 
     def __repr__(self) -> str:
         return f"Csv({self._names!r} of {len(self)} rows)"

@@ -16,8 +16,6 @@ from fastload import _lib
 from fastload.columns.column import Column, draw_sample
 from fastload.columns.structure import fill, leaves
 
-__all__ = ["Dataset"]
-
 
 class Dataset(torch.utils.data.Dataset[Any]):
     """A map-style dataset whose samples are made natively.

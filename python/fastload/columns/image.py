@@ -4,12 +4,10 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, final
 
-from fastload import _lib
-from fastload.columns.chain import chain, listed
-from fastload.columns.column import Column, Form
-from fastload.columns.paths import expand
-
-__all__ = ["Image"]
+from fastload import _lib, transforms
+from fastload.columns.column import Column
+from fastload.columns.files import expand
+from fastload.images.chain import Chain, follow
 
 
 @final
@@ -29,6 +27,8 @@ class Image(Column):
             layout.
     """
 
+    _heavy = True
+
     def __init__(
         self,
         paths: str | Iterable[str | os.PathLike[str]],
@@ -39,30 +39,39 @@ class Image(Column):
         if layout not in (None, "CHW", "HWC", "channels_last"):
             msg = f'layout is "CHW", "HWC", "channels_last" or None, not {layout!r}'
             raise ValueError(msg)
-        self._paths = expand(paths)
+        paths = expand(paths)
         self._transforms = listed(transform)
-        self._layout = layout
+        self._arguments = (paths, self._transforms), {"layout": layout}
+        if layout == "channels_last":
+            self._form = "channels_last"
         ops, (kind, order, *table) = chain(self._transforms)
         if layout is not None:
             order = "chw" if layout == "CHW" else "hwc"
-        self._native = _lib.Image(self._paths, "RGB", ops, (kind, order, *table))
-
-    @property
-    def _form(self) -> Form:
-        return "channels_last" if self._layout == "channels_last" else "tensor"
-
-    @property
-    def _heavy(self) -> bool:
-        return True
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths, the transforms and the layout."""
-        return _image, (self._paths, self._transforms, self._layout)
+        self._native = _lib.Image(paths, "RGB", ops, (kind, order, *table))
 
     def __repr__(self) -> str:
         steps = ", ".join(map(repr, self._transforms))
         return f"Image({len(self)} files{f', [{steps}]' if steps else ''})"
 
 
-def _image(paths: list[str], several: list[Any], layout: Any) -> Image:
-    return Image(paths, several, layout=layout)
+def listed(transform: Any) -> list[Any]:
+    """Returns None, one transform or several as a list."""
+    if transform is None:
+        return []
+    return list(transform) if isinstance(transform, list | tuple) else [transform]
+
+
+def chain(several: list[Any]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+    """Returns the operations and the output of `_lib.Image` that transforms stand for."""
+    for each in several:
+        if isinstance(each, type):
+            msg = f"transform takes an instance, found the class {each.__qualname__}; write {each.__qualname__}()"
+            raise TypeError(msg)
+    if all(isinstance(each, transforms.Transform) for each in several):
+        return transforms.chain(several)
+    steps = Chain(3, [])
+    _, stop = follow(steps, several)
+    if stop is not None:
+        msg = f"transform cannot be native: {stop}"
+        raise TypeError(msg)
+    return steps.ops, steps.output()

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any, final
 
 from fastload import _lib
-from fastload.columns.paths import Paths, expand
-from fastload.columns.progress import progress
-from fastload.columns.table import Table, dtype_name
-
-__all__ = ["Jsonl"]
+from fastload.columns.column import Table, dtype_name
+from fastload.columns.files import Paths, expand, progress
 
 Field = str | tuple[str, ...]
 """The key of a field, or the keys of a nested one: `"meta.lang"` or `("meta", "lang")`."""
@@ -58,11 +55,10 @@ class Jsonl(Table):
         dtype: Any = None,
         index: bool | str | os.PathLike[str] | None = None,
     ) -> None:
-        self._paths = _files(paths)
+        paths = _files(paths)
         several = isinstance(field, list)
         self._fields = list(field) if isinstance(field, list) else field
-        self._dtype = dtype
-        self._index = index
+        self._arguments = (paths, self._fields), {"dtype": dtype, "index": index}
         fields = [_keys(each) for each in (field if isinstance(field, list) else [field])]
         named = [".".join(keys) for keys in fields]
         if not fields:
@@ -75,21 +71,13 @@ class Jsonl(Table):
             _dtypes(dtype, named) if several else [None if dtype is None else dtype_name(dtype)]
         )
         with progress("lines", " MiB") as tell:
-            lines = _lib.Lines(self._paths, _stored(self._paths, index=index), tell)
+            lines = _lib.Lines(paths, _stored(paths, index=index), tell)
         source = _lib.Jsonl(lines, fields, dtypes)
-        self._natives = {name: source.column(place) for place, name in enumerate(named)}
-        self._names = named if several else named[0]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments; files are scanned again, or their index is read."""
-        return _jsonl, (self._paths, self._fields, self._dtype, self._index)
+        natives = {name: source.column(place) for place, name in enumerate(named)}
+        super().__init__(natives, named if several else named[0])
 
     def __repr__(self) -> str:
         return f"Jsonl({self._fields!r} of {len(self)} lines)"
-
-
-def _jsonl(paths: list[str], field: Any, dtype: Any, index: Any) -> Jsonl:
-    return Jsonl(paths, field, dtype=dtype, index=index)
 
 
 def _files(paths: Paths | os.PathLike[str]) -> list[str]:

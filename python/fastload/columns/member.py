@@ -7,12 +7,10 @@ from typing import Any, final
 import numpy as np
 
 from fastload import _lib
-from fastload.columns.chain import chain, listed
 from fastload.columns.column import Column, Form
-from fastload.columns.progress import progress
+from fastload.columns.files import progress
+from fastload.columns.image import chain, listed
 from fastload.columns.rows import Rows
-
-__all__ = ["KEY", "Chosen", "Member", "Shards", "extensions", "shards"]
 
 KEY = "__key__"
 """The member that is a sample's name."""
@@ -90,27 +88,16 @@ class Member(Column):
     def __init__(self, chosen: Chosen, member: str, transform: Any) -> None:
         self._chosen = chosen
         self._member = member
-        self._transform = transform
-        self._kind = _kind(member)
+        self._arguments = (chosen, member, transform), {}
+        kind = _kind(member)
+        self._form, self._heavy = _FORMS.get(kind, "tensor"), kind == "image"
         index, samples = chosen.shards.index, chosen.samples
-        if self._kind == "key":
+        if kind == "key":
             keys = index.keys()
             self._native = _text([keys[sample] for sample in samples])
         else:
             blobs = index.members(extensions(member), samples)
-            self._native = _MAKERS[self._kind](blobs, transform)
-
-    @property
-    def _form(self) -> Form:
-        return _FORMS.get(self._kind, "tensor")
-
-    @property
-    def _heavy(self) -> bool:
-        return self._kind == "image"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths and the arguments."""
-        return Member, (self._chosen, self._member, self._transform)
+            self._native = _MAKERS[kind](blobs, transform)
 
     def __repr__(self) -> str:
         return f"{self._member} of {len(self._chosen.shards.paths)} tar files ({len(self)} samples)"

@@ -2,17 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Any, final
+from typing import final
 from weakref import WeakValueDictionary
 
 from fastload import _lib
-from fastload.columns.column import Column, Form
-from fastload.columns.paths import Paths, one_or_more
-from fastload.columns.progress import progress
+from fastload.columns.column import Column
+from fastload.columns.files import Paths, one_or_more, progress
 from fastload.machine.budget import budget_bytes
 from fastload.machine.renewed_lock import RenewedLock
-
-__all__ = ["Parquet"]
 
 _Key = tuple[tuple[str, ...], int, tuple[tuple[int, int], ...]]
 
@@ -59,28 +56,14 @@ class Parquet(Column):
         *,
         cache: int | str = "256MiB",
     ) -> None:
-        self._paths = one_or_more(paths)
+        paths, cache = one_or_more(paths), budget_bytes(cache, "cache")
         self._name = column
-        self._cache = budget_bytes(cache, "cache")
-        self._files = _shared(self._paths, self._cache)
-        self._native, self._kind = self._files.column(column)
-
-    _kind: Form
-
-    @property
-    def _form(self) -> Form:
-        return self._kind
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the paths and the arguments; the footers are read again."""
-        return _parquet, (self._paths, self._name, self._cache)
+        self._arguments = (paths, column), {"cache": cache}
+        self._files = _shared(paths, cache)
+        self._native, self._form = self._files.column(column)
 
     def __repr__(self) -> str:
         return f"Parquet({self._name!r}, {len(self)} of {self._describe()})"
-
-
-def _parquet(paths: list[str], column: str, cache: int) -> Parquet:
-    return Parquet(paths, column, cache=cache)
 
 
 _OPEN: WeakValueDictionary[_Key, _lib.ParquetFiles] = WeakValueDictionary()

@@ -6,8 +6,6 @@ Anything else is a leaf.
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["containers", "fill", "leaves", "rebuild"]
-
 
 def leaves(structure: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yields each leaf with its path, in the order of the sample's values."""

@@ -1,16 +1,15 @@
 """`Tar`: samples in tar shards, as a map-style dataset."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 from torch.utils.data import Dataset
 
 from fastload.columns.column import Column
 from fastload.columns.dataset import Dataset as Columns
+from fastload.columns.files import Paths, expand
 from fastload.columns.member import KEY, Chosen, Member, Shards, shards
-from fastload.columns.paths import Paths, expand
-
-__all__ = ["Tar"]
 
 
 class Tar(Dataset[Any]):
@@ -97,14 +96,11 @@ class Tar(Dataset[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments; the shards are indexed again."""
-        return _tar, (self._shards.paths, self._members, self._transform, self._missing)
+        arguments = self._shards.paths, self._members, self._transform
+        return partial(Tar, missing=self._missing), arguments
 
     def __repr__(self) -> str:
         return f"Tar({len(self._shards.paths)} shards, {len(self)} samples of {self._members!r})"
-
-
-def _tar(paths: list[str], members: Any, transform: Any, missing: Any) -> Tar:
-    return Tar(paths, members, transform, missing=missing)
 
 
 def _everything(tar: Shards) -> dict[str, str]:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastload import _lib
-from fastload.columns import arrow_layout
-from fastload.columns.arrow_layout import bytes_and_offsets, joined, ragged_bytes, rows
+from fastload.columns.arrow_table import bytes_and_offsets, chunks, joined, ragged_bytes, rows
 from fastload.registry import NotNative
 
 __all__ = [
@@ -177,7 +176,7 @@ def _chunks(column: Any) -> list[Any]:
         NotNative: One holds nulls.
     """
     check_nulls(column)
-    return arrow_layout.chunks(column)
+    return chunks(column)
 
 
 def _element(kind: Any) -> tuple[str, int]:
